@@ -24,17 +24,17 @@
 //!
 //! | room | what it does |
 //! |---|---|
-//! | `target` | a table as a target: how it is made and filled |
-//! | `session` | a load from what there is to do to the table in its place |
-//! | `table` | the catalogue, how columns of source and table fit together, how tables are made and replaced |
+//! | `target` | a table as a target: how it is created and filled |
+//! | `session` | a load, from the decision what to do to the table in its place |
+//! | `table` | the catalogue, how columns of source and table fit together, how tables are created and replaced |
 //! | `types` | what a column becomes; composite types and enumerations |
-//! | `encode` | batches into blocks of rows: summed up, and without the rows that are refused |
+//! | `encode` | batches into blocks of rows: with their sums, and without refused rows |
 //! | `write` | COPY and the units' records in one transaction, directly or through part tables |
-//! | `records` | what the server knows of loads, and whether the tables still hold it |
-//! | `partition` | which row groups have rows of which partitions; the source read partition by partition |
-//! | `nested` | a nested source as several tables: nested rows as rows of flat tables, and how these are kept together |
+//! | `records` | the records of loads on the server, and whether the tables still hold their rows |
+//! | `partition` | which partitions each row group has rows of; reading the source partition by partition |
+//! | `nested` | a nested source as several flat tables, loaded together |
 //! | `rejected` | rejected rows and records |
-//! | `verify` | the table read back, summed up, and compared with the source |
+//! | `verify` | reading the table back, summing it, and comparing it with the source |
 
 mod encode;
 mod nested;

@@ -1,4 +1,4 @@
-//! A table of a PostgreSQL server as a target: how it is made and filled.
+//! A table of a PostgreSQL server as a target: how it is created and filled.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use crate::table::columns;
 use crate::table::new_table::TableKind;
 use crate::types::natural::Nested;
 
-/// The way to a new table.
+/// How rows get into a new table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
-    /// Whichever is better; for a partitioned table the report's notes say which, and why.
+    /// Chooses automatically; for a partitioned table the report's notes say the choice and the reason.
     #[default]
     Auto,
     /// All connections copy into one table.
     Direct,
     /// Each connection copies into tables of its own, which become children of the table (`INHERIT`) or its
-    /// partitions. New tables alone.
+    /// partitions. For new tables only.
     Staged,
 }
 
@@ -42,25 +42,25 @@ pub struct Postgres {
     pub(crate) checkpoint_schema: String,
     pub(crate) by_position: bool,
     pub(crate) nested: Nested,
-    /// What the load of this table is recorded by, where it is one of several that are put in their places together.
-    pub(crate) part_of: Option<OneOfSeveral>,
-    /// The columns by which mode upsert finds rows.
+    /// Set if this is one of several tables that get their places together.
+    pub(crate) several: Option<OneOfSeveral>,
+    /// The columns by which mode upsert matches rows.
     pub(crate) key: Vec<String>,
-    /// How a new table is made.
+    /// Keys, indexes and storage of a new table.
     pub(crate) kind: TableKind,
     pub(crate) strategy: Strategy,
     pub(crate) part_rows: u64,
-    /// The partitions of the new table, where it gets some.
+    /// The partitions of the new table, if it has any.
     pub(crate) partitions: Option<Arc<Partitions>>,
     pub(crate) values: ValueOptions,
     pub(crate) rejects: Option<RejectOptions>,
 }
 
 impl Postgres {
-    /// The schema of the checkpoint tables where none is named.
+    /// The default schema of the checkpoint tables.
     pub const CHECKPOINT_SCHEMA: &str = "_sawmill";
 
-    /// Rows of a part where nothing else was asked for.
+    /// The default number of rows of a part table.
     pub const PART_ROWS: u64 = 4 << 20;
 
     /// A new table on a server.
@@ -72,7 +72,7 @@ impl Postgres {
             checkpoint_schema: Self::CHECKPOINT_SCHEMA.to_owned(),
             by_position: false,
             nested: Nested::default(),
-            part_of: None,
+            several: None,
             key: Vec::new(),
             kind: TableKind::default(),
             strategy: Strategy::Auto,
@@ -83,20 +83,20 @@ impl Postgres {
         }
     }
 
-    /// The way to a new table.
+    /// How rows get into a new table.
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
     }
 
-    /// Rows after which a connection begins another table of its own, in the staged strategy: what is committed
-    /// at once, and sent again after a lost connection.
+    /// The number of rows after which a connection starts another part table, in the staged strategy: what is
+    /// committed at once, and sent again after a lost connection.
     pub fn part_rows(mut self, rows: u64) -> Self {
         self.part_rows = rows.max(1);
         self
     }
 
-    /// How a new table is made, in modes create and replace.
+    /// Sets keys, indexes and storage of a new table, in modes create and replace.
     pub fn kind(mut self, kind: TableKind) -> Self {
         self.kind = kind;
         self
@@ -108,26 +108,25 @@ impl Postgres {
         self
     }
 
-    /// What becomes of values that PostgreSQL cannot hold as they are.
+    /// Sets how values that PostgreSQL cannot store are converted.
     pub fn values(mut self, values: ValueOptions) -> Self {
         self.values = values;
         self
     }
 
-    /// The columns by which mode upsert finds rows that are there; the table needs a unique index of exactly
-    /// these.
+    /// Sets the columns by which mode upsert matches rows; the table needs a unique index on exactly these.
     pub fn key(mut self, columns: Vec<String>) -> Self {
         self.key = columns;
         self
     }
 
-    /// Rows that cannot be loaded are put aside instead of ending the load.
+    /// With options, rows that cannot be loaded are rejected instead of ending the load.
     pub fn rejects(mut self, rejects: Option<RejectOptions>) -> Self {
         self.rejects = rejects;
         self
     }
 
-    /// What happens to the table.
+    /// Sets whether the table is created, replaced, appended to, emptied first or merged into.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
@@ -138,56 +137,55 @@ impl Postgres {
         &self.table
     }
 
-    /// Whether columns of an existing table are matched by their position and not by their name.
+    /// Matches columns of an existing table by their position instead of their name.
     pub fn by_position(mut self, by_position: bool) -> Self {
         self.by_position = by_position;
         self
     }
 
-    /// What becomes of lists, structs and maps in a new table. In one that exists its columns decide.
+    /// Sets what lists, structs and maps become in a new table. In an existing table its columns decide.
     pub fn nested(mut self, nested: Nested) -> Self {
         self.nested = nested;
         self
     }
 
-    /// The load that its file of rejected rows is of.
+    /// The load that writes the file of rejected rows.
     pub(crate) fn rejects_of<'a>(&self, source: &'a dyn Source, table: &'a TableName) -> RejectsOf<'a> {
         RejectsOf { source, table, adds: matches!(self.mode, Mode::Append | Mode::Upsert) }
     }
 
-    /// Whether a new table may bring types with it.
+    /// Whether types may be created with a new table.
     pub(crate) fn makes_types(&self) -> bool {
         self.makes_composites() || self.mode.makes_the_table() && self.values.enums == Enums::Enum
     }
 
-    /// Whether a new table may bring composite types with it.
+    /// Whether composite types may be created with a new table.
     pub(crate) fn makes_composites(&self) -> bool {
         self.mode.makes_the_table() && self.nested == Nested::Native
     }
 
-    /// The schema of the checkpoint tables, `_sawmill` by default.
+    /// Sets the schema of the checkpoint tables, `_sawmill` by default.
     pub fn checkpoint_schema(mut self, schema: impl Into<String>) -> Self {
         self.checkpoint_schema = schema.into();
         self
     }
 
-    /// What the load of one of several tables is recorded by; empty for other loads.
+    /// The ID of the load if this is one of several tables; empty otherwise.
     pub(crate) fn load_id(&self) -> &str {
-        self.part_of.as_ref().map(|several| several.id.as_str()).unwrap_or_default()
+        self.several.as_ref().map(|several| several.id.as_str()).unwrap_or_default()
     }
 
-    /// `CREATE TABLE` as mode create would run it for this source, with the types before it and what follows for
-    /// keys and indexes. The source is read for it where columns become enumerations.
+    /// `CREATE TABLE` as mode create would run it for this source, preceded by its types and followed by keys
+    /// and indexes. If columns become enumerations, this reads the source.
     ///
     /// # Errors
-    /// Columns that have no type or no valid name in PostgreSQL, all named at once; a key over columns that the
-    /// source has not; values of which no enumeration can be made, where one was asked for.
+    /// Columns that have no type or no valid name in PostgreSQL, all in one error; a key over columns that
+    /// the source lacks; values that cannot become an enumeration.
     pub fn ddl(&self, source: &dyn Source, control: &Control<'_>) -> Result<String> {
         Ok(self.statements(source, control)?.join(";\n"))
     }
 
-    /// The encoder that a new table's rows go through, in blocks of `block_bytes`, without a server: for
-    /// measurements.
+    /// The encoder of a new table's rows, in blocks of `block_bytes`, without a server: for measurements.
     ///
     /// # Errors
     /// As [`ddl`](Self::ddl).

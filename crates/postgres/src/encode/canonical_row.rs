@@ -1,23 +1,24 @@
-//! What is hashed of a row: its binary COPY form without what depends on the server and not on the row.
+//! The bytes of a row that are hashed: its binary COPY form without what depends on the server and not on the
+//! row.
 //!
-//! Two things in that form say nothing about the row's values, and are hashed as zeros:
+//! Two things in that form are not part of the row's values, and are hashed as zeros:
 //!
-//! - the numbers of types in arrays and composite values (`array_send`, `record_send`): the server gives them to the types
-//!   that are made with a table, so that they differ from table to table. Left out always;
-//! - the display scale of a numeric: in a place of type `numeric` without a scale, 1.5 and 1.50 are one value that the
-//!   server keeps as it came, with the number of digits that it is shown with. A numeric is the number of its base-10000
-//!   digits, a weight, a sign, that display scale, and the digits, without zeros at either end (`numeric_send` in
-//!   src/backend/utils/adt/numeric.c): values are equal where all but the display scale is. Left out where rows are
-//!   compared by value.
+//! - the OIDs of types in arrays and composite values (`array_send`, `record_send`): the server assigns them to types
+//!   that are created with a table, so they differ from table to table. They are always left out;
+//! - the display scale of a numeric: in a column of type `numeric` without a scale, 1.5 and 1.50 are the same value,
+//!   but the server keeps the number of digits that came. A numeric consists of the number of its base-10000 digits,
+//!   a weight, a sign, the display scale, and the digits without zeros at either end (`numeric_send` in
+//!   src/backend/utils/adt/numeric.c): two values are equal if everything but the display scale is. The scale is left
+//!   out when rows are compared by value.
 //!
-//! Lengths stay as they are, and so do the places of fields.
+//! Lengths and positions of fields stay as they are.
 
 use sawmill_pgcopy::{Column, ColumnType, PgType};
 
-/// Makes rows in binary COPY form those that are hashed.
+/// Turns rows in binary COPY form into the bytes that are hashed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CanonicalRow {
-    /// The columns that are more than their bytes, in order.
+    /// The columns of which something is left out, in order.
     columns: Vec<(usize, Form)>,
     row: Vec<u8>,
 }
@@ -53,7 +54,7 @@ impl Form {
         }
     }
 
-    /// Whether a numeric may be below.
+    /// Whether it contains numerics.
     fn has_numerics(&self) -> bool {
         match self {
             Self::Bytes => false,
@@ -63,7 +64,8 @@ impl Form {
         }
     }
 
-    /// Writes zeros over what is left out. Bytes that are no value of this form are left from where that shows.
+    /// Overwrites with zeros what is left out. In bytes that are not a value of this form, it stops where
+    /// that shows.
     fn apply(&self, value: &mut [u8]) -> Option<()> {
         match self {
             Self::Bytes => {}
@@ -91,7 +93,7 @@ impl Form {
         Some(())
     }
 
-    /// Applies to a value with its length before it; returns what is behind.
+    /// Applies to a value preceded by its length; returns the bytes after it.
     fn apply_to_field<'a>(&self, field: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let (length, rest) = field.split_first_chunk_mut::<4>()?;
         let length = i32::from_be_bytes(*length);
@@ -110,12 +112,12 @@ impl CanonicalRow {
         Self { columns: forms.filter(|(_, form)| !matches!(form, Form::Bytes)).collect(), row: Vec::new() }
     }
 
-    /// Whether rows of these columns may differ in display scales and nothing else.
+    /// Whether rows of these columns may differ only in display scales.
     pub(crate) fn numerics_in(columns: &[Column]) -> bool {
         columns.iter().any(|column| Form::of(&column.column_type, true).has_numerics())
     }
 
-    /// What is hashed of the row. It is whole, as the caller has found.
+    /// The bytes of the row that are hashed. The caller has checked that the row is complete.
     #[inline]
     pub(crate) fn row<'a>(&'a mut self, row: &'a [u8]) -> &'a [u8] {
         match self.columns.is_empty() {

@@ -1,4 +1,4 @@
-//! Batches into blocks of rows, for workers of the engine: summed up, and without the rows that are refused.
+//! Turns batches into blocks of rows: with their sums, and without the refused rows.
 
 pub(crate) mod canonical_row;
 pub(crate) mod rejecting;

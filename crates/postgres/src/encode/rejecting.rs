@@ -1,4 +1,4 @@
-//! An encoder that goes on after rows that cannot be encoded, and says which they were.
+//! An encoder that continues after rows that cannot be encoded, and reports them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use sawmill_source::{Error, Kind, Result, Unit};
 use crate::encode::summing::SummingEncoder;
 use crate::nested::flat_tables::RecordNumbers;
 
-/// Rows that are tried at once after a refusal; twice as many after each success.
+/// Rows that are encoded at once after a refusal; the number doubles after each success.
 const AFTER_REFUSAL: usize = 16;
 
-/// Hands out blocks that say which row or record of the unit each of their rows is, and which rows between them were
-/// refused.
+/// Emits blocks that say the number of each of their rows in the unit, or of its record, and which rows
+/// between them were refused.
 pub(crate) struct RejectingEncoder {
     inner: SummingEncoder,
     numbering: Numbering,
     passed: Passed,
 }
 
-/// What rows are in their unit.
+/// Numbers rows within their unit.
 #[derive(Default)]
 struct Numbering {
-    /// Row of the unit that the next batch begins with.
+    /// The row of the unit with which the next batch begins.
     next: u32,
-    /// Where rows belong to records, whose numbers are in the first column.
+    /// Set if rows belong to records, whose numbers are in the first column.
     records: Option<Arc<RecordNumbers>>,
     /// Number of the unit's first record.
     first_record: u64,
@@ -52,7 +52,7 @@ impl Numbering {
     }
 }
 
-/// Rows on their way out.
+/// Rows that were encoded and not yet emitted.
 #[derive(Default)]
 struct Passed {
     /// Rows of the unit that are in the encoder's buffer, in order.
@@ -69,14 +69,14 @@ impl Passed {
     }
 }
 
-/// Where each row of a block of a [`RejectingEncoder`] ends, and what it is in its unit. It is looked for where single rows
-/// are wanted alone: in most blocks all rows go in.
+/// The end of each row in a block of a [`RejectingEncoder`], and its number in the unit. Computed only when
+/// single rows are needed: the server takes most blocks whole.
 pub(crate) fn marked_rows(block: &Block) -> impl Iterator<Item = Mark> {
     let numbers = block.marks.iter().flat_map(|marks| &marks.numbers);
     row_ends(&block.bytes).zip(numbers).map(|(end, row)| Mark { end, row: *row })
 }
 
-/// Where each row of encoded rows ends, but for one whose end is missing.
+/// The end of each encoded row, without an incomplete last one.
 pub(crate) fn row_ends(bytes: &[u8]) -> impl Iterator<Item = u32> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -95,15 +95,15 @@ impl RejectingEncoder {
         Self { inner, numbering: Numbering::default(), passed: Passed::default() }
     }
 
-    /// Of each row it says which record of the unit it is of: rows are those of a flat table, whose first column numbers
-    /// the records.
+    /// Numbers each row by its record: the rows are those of a flat table, whose first column numbers the
+    /// records.
     pub(crate) fn of_records(mut self, records: &Arc<RecordNumbers>) -> Self {
         self.numbering.records = Some(Arc::clone(records));
         self
     }
 
-    /// Encodes rows `first..first + rows` of a batch; of a refusal the number of rows that were encoded before, and
-    /// the refused row, both counted from `first`.
+    /// Encodes rows `first..first + rows` of a batch. If one is refused, returns the number of rows encoded
+    /// before and the refused row, both counted from `first`.
     fn some_rows(
         &mut self,
         batch: &RecordBatch,
@@ -160,7 +160,7 @@ impl BatchEncoder for RejectingEncoder {
                             first += 1;
                             step = AFTER_REFUSAL;
                         }
-                        // An earlier row may be at fault in a column that was not looked at yet.
+                        // An earlier row may be refused in a column that was not encoded yet.
                         rows_before => step = rows_before,
                     }
                 }

@@ -1,4 +1,4 @@
-//! The encoder as the loader's worker sees it: rows of binary COPY, and what they come to.
+//! The encoder that the loader's workers use: rows of binary COPY and their sums.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use sawmill_source::{Error, Kind, Result};
 
 use crate::encode::canonical_row::CanonicalRow;
 
-/// Encodes batches, and sums up what it encoded.
+/// Encodes batches, and sums the encoded rows.
 pub(crate) struct SummingEncoder {
     encoder: CopyEncoder,
     sum: RowSum,
 }
 
-/// What the rows since the last call come to.
+/// The sum of the rows since the last call.
 struct RowSum {
-    /// What is hashed of rows.
+    /// How rows are hashed.
     canonical: CanonicalRow,
     tally: Tally,
 }
@@ -40,12 +40,12 @@ impl SummingEncoder {
         Self { sum, encoder: CopyEncoder::new(columns, buffers) }
     }
 
-    /// Encodes a batch; full buffers are handed out with the number of rows in them.
+    /// Encodes a batch, and emits full buffers with their number of rows.
     pub(crate) fn batch<E>(&mut self, batch: &RecordBatch, emit: Emit<'_, E>) -> Result<(), Stop<E>> {
         self.encoder.observed_batch(batch, &mut self.sum, emit)
     }
 
-    /// Hands out what is in the buffer.
+    /// Emits what is in the buffer.
     pub(crate) fn flush<E>(&mut self, emit: Emit<'_, E>) -> Result<(), Stop<E>> {
         self.encoder.flush(emit)
     }
@@ -55,7 +55,7 @@ impl SummingEncoder {
         self.sum.tally.rows
     }
 
-    /// What was encoded since the last call. Call [`flush`](Self::flush) before.
+    /// The sum of what was encoded since the last call. Call [`flush`](Self::flush) before.
     pub(crate) fn take_tally(&mut self) -> Tally {
         let empty = Tally::empty(self.sum.tally.non_null.len());
         std::mem::replace(&mut self.sum.tally, empty)

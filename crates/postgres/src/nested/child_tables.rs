@@ -1,13 +1,13 @@
-//! A nested source as several tables that refer to each other: loaded one after the other out of sight, put in
-//! their places together.
+//! A nested source as several tables that refer to each other: loaded one after the other into staging
+//! tables, and put in place together.
 //!
-//! Each table is a load of its own over the same source ([`FlatRows`]), with units and records of its own, and
-//! gathers as in mode create. When all are complete, one transaction gives all of them their names, and before
-//! that their keys where those are wanted. So the same call after any failure loads what is missing, and nobody
-//! sees a part of the tables.
+//! Each table is a load of its own over the same source ([`FlatRows`]), with units, records and a staging
+//! table of its own, as in mode create. When all are complete, one transaction creates their keys, if these
+//! are wanted, and gives all of them their names. So the same call after any failure loads what is missing,
+//! and the tables become visible together.
 //!
-//! Records of which some part cannot be loaded are taken out of all tables, where they are put aside, before the tables
-//! get their places ([`whole_records`](crate::rejected::whole_records)).
+//! If records are rejected when some part of them cannot be loaded, they are removed from all tables before
+//! the tables get their places ([`whole_records`](crate::rejected::whole_records)).
 
 mod in_place;
 
@@ -42,55 +42,56 @@ pub struct PostgresTables<'a> {
     records: Arc<RecordNumbers>,
 }
 
-/// What the load of one of several tables knows of them.
+/// What the load of one of several tables knows about the whole.
 #[derive(Clone, Debug)]
 pub(crate) struct OneOfSeveral {
-    /// What it is recorded by.
+    /// Its ID.
     pub id: String,
-    /// The lists that it holds; empty for the records themselves.
+    /// The lists that the table holds; empty for the records themselves.
     pub lists: String,
     pub records: Arc<RecordNumbers>,
-    /// The server that the first of them is loaded into.
+    /// The server of the whole load.
     pub server: Arc<KnownServer>,
 }
 
-/// What came of one of the tables.
+/// The result for one of the tables.
 #[derive(Clone, Debug, Serialize)]
 pub struct OfTable<T> {
-    /// Its name.
+    /// The table's name.
     pub table: String,
-    /// What came of it.
+    /// The result.
     #[serde(flatten)]
     pub result: T,
 }
 
 impl<'a> PostgresTables<'a> {
-    /// The tables of `source`: `postgres` names the one of the rows themselves, those of lists are called after
-    /// it and the fields that lead to them. `foreign_keys` gives each a primary key, and those of lists a foreign
-    /// key.
+    /// The tables of `source`. `postgres` names the table of the rows themselves; those of lists are named
+    /// after it and the fields that lead to them. With `foreign_keys` each table gets a primary key, and
+    /// those of lists a foreign key.
     ///
     /// # Errors
-    /// Another mode than create and replace; fields that would become tables or columns of the same name.
+    /// A mode other than create and replace; fields that would become tables or columns of the same name.
     pub fn new(source: &'a dyn Source, postgres: Postgres, foreign_keys: bool) -> Result<Self> {
         if !postgres.mode.makes_the_table() {
-            let what = format!("mode {} with nested values as tables of their own", postgres.mode.name());
+            let what =
+                format!("mode {} cannot load nested values as tables of their own", postgres.mode.name());
             return Err(Error::new(Kind::Config, what)
                 .at(format!("table {}", postgres.table))
                 .advise("load into new tables (--mode create or replace), and insert from those with SQL"));
         }
         if postgres.kind != postgres.kind.of_parts() || postgres.strategy == Strategy::Staged {
-            let what = "keys, indexes and strategy are not chosen for several tables at once";
+            let what = "keys, indexes and the staged strategy cannot be chosen for several tables at once";
             return Err(Error::new(Kind::Config, what)
                 .at(format!("table {}", postgres.table))
-                .advise("leave these options out; --foreign-keys makes keys"));
+                .advise("leave these options out; --foreign-keys creates keys"));
         }
         if postgres.partitions.is_some() {
-            return Err(Error::new(Kind::Config, "partitions of several tables at once")
+            return Err(Error::new(Kind::Config, "several tables cannot be partitioned at once")
                 .at(format!("table {}", postgres.table))
                 .advise("leave --partition-by out, or load nested values as jsonb"));
         }
         if postgres.values.enums == Enums::Enum {
-            return Err(Error::new(Kind::Config, "enumerations with nested values as tables of their own")
+            return Err(Error::new(Kind::Config, "tables of nested values cannot have enumerations")
                 .at(format!("table {}", postgres.table))
                 .advise("load them as text (--enums text), or load nested values as jsonb"));
         }
@@ -99,7 +100,7 @@ impl<'a> PostgresTables<'a> {
         Ok(Self { source, postgres: postgres.nested(Nested::Jsonb), foreign_keys, tables, records })
     }
 
-    /// The tables' names, that of the rows themselves first.
+    /// The tables' names, beginning with that of the rows themselves.
     pub fn names(&self) -> Vec<TableName> {
         self.names_of(&self.postgres.table)
     }
@@ -112,7 +113,7 @@ impl<'a> PostgresTables<'a> {
         self.tables.iter().map(below).collect()
     }
 
-    /// The statements that make the tables.
+    /// The statements that create the tables.
     ///
     /// # Errors
     /// Columns that have no type or no valid name in PostgreSQL.
@@ -140,11 +141,10 @@ impl<'a> PostgresTables<'a> {
         Ok(statements.join(";\n"))
     }
 
-    /// Loads all tables, exactly once, and puts them in their places. `next` is told of each table before it is
-    /// loaded.
+    /// Loads all tables, exactly once, and puts them in place. Calls `next` before it loads each table.
     ///
     /// # Errors
-    /// As [`load`] for each table; besides what the server says when it makes the keys.
+    /// As [`load`] for each table; errors of the server when it creates the keys.
     pub fn load(
         &self,
         options: &LoadOptions,
@@ -153,10 +153,11 @@ impl<'a> PostgresTables<'a> {
     ) -> Result<Vec<OfTable<LoadReport>>> {
         let connection = Connection::open(&self.postgres.server, control)?;
         refuse_pooler(&connection, &self.postgres.server, control)?;
-        // Its lock is held until all are in their places, so that nobody else finishes what this run is at.
-        let (server, parts) = self.begin(&connection, control)?;
-        let mut reports = self.load_parts(&server, &parts, options, control, next)?;
-        let notes = self.put_in_place(&server, &parts, &mut reports, options, control)?;
+        // The connection holds the lock until all tables are in place, so that no other run finishes this
+        // load.
+        let (server, targets) = self.begin(&connection, control)?;
+        let mut reports = self.load_targets(&server, &targets, options, control, next)?;
+        let notes = self.put_in_place(&server, &targets, &mut reports, options, control)?;
         reports.iter_mut().zip(notes).for_each(|(report, notes)| report.notes.extend(notes));
         if let Some(first) = reports.first_mut() {
             let news = server.changes().into_iter().filter(|change| !first.notes.contains(change));
@@ -164,24 +165,24 @@ impl<'a> PostgresTables<'a> {
             first.notes.extend(news);
         }
         drop(connection);
-        Ok(parts.iter().zip(reports).map(|(part, report)| of_table(part, report)).collect())
+        Ok(targets.iter().zip(reports).map(|(target, report)| of_table(target, report)).collect())
     }
 
-    /// Loads each of the tables, out of sight.
-    fn load_parts(
+    /// Loads each of the tables into its staging table.
+    fn load_targets(
         &self,
         server: &KnownServer,
-        parts: &[Postgres],
+        targets: &[Postgres],
         options: &LoadOptions,
         control: &Control<'_>,
         next: &mut dyn FnMut(&TableName),
     ) -> Result<Vec<LoadReport>> {
         let Some(rejects) = &self.postgres.rejects else {
-            let pairs = self.tables.iter().zip(parts);
+            let pairs = self.tables.iter().zip(targets);
             return pairs
-                .map(|(table, part)| {
-                    next(&part.table);
-                    load(&self.rows(table), part, options, control)
+                .map(|(table, target)| {
+                    next(&target.table);
+                    load(&self.rows(table), target, options, control)
                 })
                 .collect();
         };
@@ -189,7 +190,7 @@ impl<'a> PostgresTables<'a> {
             source: self.source,
             server,
             tables: &self.tables,
-            parts,
+            targets,
             records: &self.records,
             checkpoints: &self.checkpoints()?,
             options,
@@ -197,51 +198,53 @@ impl<'a> PostgresTables<'a> {
         whole.load(rejects, control, next)
     }
 
-    /// Puts the tables in their places; what the server has lost of them though it had confirmed it is loaded again first.
+    /// Puts the tables in place. Units that the server has confirmed and lost are loaded again first.
     fn put_in_place(
         &self,
         server: &KnownServer,
-        parts: &[Postgres],
+        targets: &[Postgres],
         reports: &mut [LoadReport],
         options: &LoadOptions,
         control: &Control<'_>,
     ) -> Result<Vec<Vec<String>>> {
         for _ in 0..options.retries {
-            match self.place(server, parts, reports, options, control) {
+            match self.place(server, targets, reports, options, control) {
                 Err(error) if error.kind() == Kind::Changed => {}
                 other => return other,
             }
-            let again = self.load_parts(server, parts, options, control, &mut |_| {})?;
+            let again = self.load_targets(server, targets, options, control, &mut |_| {})?;
             reports.iter_mut().zip(again).for_each(|(report, again)| report.sent_again(again));
         }
-        self.place(server, parts, reports, options, control)
+        self.place(server, targets, reports, options, control)
     }
 
-    /// Does everything that a load does before the first row of each table, and takes it back.
+    /// Does everything that a load does before the first row of each table, and rolls it back.
     ///
     /// # Errors
     /// As a load's before its first row.
     pub fn rehearse(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<OfTable<Rehearsal>>> {
-        let parts = {
+        let targets = {
             let mut connection = Connection::open(&self.postgres.server, control)?;
             refuse_pooler(&connection, &self.postgres.server, control)?;
             connection.rehearse(control)?;
             self.begin(&connection, control)?.1
         };
-        let pairs = self.tables.iter().zip(&parts);
+        let pairs = self.tables.iter().zip(&targets);
         pairs
-            .map(|(table, part)| Ok(of_table(part, part.rehearse(&self.rows(table), options, control)?)))
+            .map(|(table, target)| {
+                Ok(of_table(target, target.rehearse(&self.rows(table), options, control)?))
+            })
             .collect()
     }
 
-    /// The tables as targets of loads of their own, once nothing speaks against these. The connection holds the lock of
-    /// the whole load from then on, to this server.
+    /// The tables as targets of loads of their own, after all checks. From then on the connection holds the
+    /// lock of the whole load.
     fn begin(
         &self,
         connection: &Connection,
         control: &Control<'_>,
     ) -> Result<(Arc<KnownServer>, Vec<Postgres>)> {
-        // What cannot be represented in one of them is told before the first is loaded.
+        // Rejects columns that cannot be represented before the first table is loaded.
         self.ddl(control)?;
         let checkpoints = self.checkpoints()?;
         let rows = match self.postgres.table.schema() {
@@ -257,7 +260,7 @@ impl<'a> PostgresTables<'a> {
             mapping += &format!("{:?}", self.postgres.kind);
         }
         if let Some(rejects) = &self.postgres.rejects {
-            // Which records are put aside depends on what their values may become.
+            // Which records are rejected depends on how values are converted.
             mapping = mapping + " of whole records" + &self.postgres.values.mapping();
             file::check(&rejects.path, self.postgres.rejects_of(self.source, &rows))?;
         }
@@ -266,11 +269,11 @@ impl<'a> PostgresTables<'a> {
         self.refuse_existing(connection, &checkpoints, &id, &names, control)?;
         let server = Arc::new(KnownServer::of(&self.postgres.server, connection, control)?);
         let pairs = self.tables.iter().zip(&names);
-        let parts = pairs.map(|(table, name)| self.part(table, name, &id, &server)).collect();
-        Ok((server, parts))
+        let targets = pairs.map(|(table, name)| self.target(table, name, &id, &server)).collect();
+        Ok((server, targets))
     }
 
-    /// How many records the source has; each table is made of all of them.
+    /// The number of the source's records; each table is made from all of them.
     pub fn records(&self) -> u64 {
         self.source.rows()
     }
@@ -286,19 +289,19 @@ impl<'a> PostgresTables<'a> {
         FlatRows::new(self.source, table, &self.records)
     }
 
-    /// One of the tables as the target of a load of its own, which is part of the load `id`.
-    fn part(&self, table: &FlatTable, name: &TableName, id: &str, server: &Arc<KnownServer>) -> Postgres {
-        let part_of = OneOfSeveral {
-            id: part_id(id, table),
+    /// One of the tables as the target of a load of its own, which belongs to the load `id`.
+    fn target(&self, table: &FlatTable, name: &TableName, id: &str, server: &Arc<KnownServer>) -> Postgres {
+        let several = OneOfSeveral {
+            id: table_load_id(id, table),
             lists: table.path.join("_"),
             records: Arc::clone(&self.records),
             server: Arc::clone(server),
         };
-        Postgres { table: name.clone(), part_of: Some(part_of), ..self.postgres.clone() }
+        Postgres { table: name.clone(), several: Some(several), ..self.postgres.clone() }
     }
 
-    /// In mode create a table that is there must be one that this load has finished, in mode replace one that no other
-    /// depends on.
+    /// In mode create an existing table must be one that this load has finished; in mode replace no other
+    /// object may depend on it.
     fn refuse_existing(
         &self,
         connection: &Connection,
@@ -308,7 +311,7 @@ impl<'a> PostgresTables<'a> {
         control: &Control<'_>,
     ) -> Result<()> {
         if self.postgres.mode == Mode::Replace {
-            // Tables of lists that are gone go with the others.
+            // Tables of lists that the source no longer has are replaced with the others.
             let stale = self.stale(connection, &names.iter().collect::<Vec<_>>(), control)?;
             let mut replaced: Vec<u32> = stale.into_iter().map(|(oid, _)| oid).collect();
             for name in names {
@@ -320,21 +323,22 @@ impl<'a> PostgresTables<'a> {
         let mut taken = Vec::new();
         for (table, name) in self.tables.iter().zip(names) {
             let Some(found) = find(connection, name, control)? else { continue };
-            let record = checkpoints.find(connection, &part_id(id, table), control)?;
+            let record = checkpoints.find(connection, &table_load_id(id, table), control)?;
             if record.is_none_or(|record| !record.complete || record.table_oid != found.oid) {
                 taken.push(name.to_string());
             }
         }
         match taken.is_empty() {
             true => Ok(()),
-            false => Err(Error::new(Kind::Exists, format!("tables exist already: {}", taken.join(", ")))
+            false => Err(Error::new(Kind::Exists, format!("tables already exist: {}", taken.join(", ")))
                 .at(connection.place())
                 .advise("load in mode replace, choose another name, or drop them")),
         }
     }
 
-    /// Compares each of the tables with the source; see [`verify`](crate::verify::compare::verify()). Where a file of rejected rows is
-    /// named, its records are left out of the source: each table and the file together must hold what the source holds.
+    /// Compares each of the tables with the source; see [`verify`](crate::verify::compare::verify()). If a
+    /// file of rejected rows is named, its records are left out of the source: each table and the file
+    /// together must hold what the source holds.
     ///
     /// # Errors
     /// As [`verify`](crate::verify::compare::verify()) for each table.
@@ -360,11 +364,11 @@ impl<'a> PostgresTables<'a> {
     }
 }
 
-fn of_table<T>(part: &Postgres, result: T) -> OfTable<T> {
-    OfTable { table: part.table.to_string(), result }
+fn of_table<T>(target: &Postgres, result: T) -> OfTable<T> {
+    OfTable { table: target.table.to_string(), result }
 }
 
-/// What the load of one table is recorded by: parts of a load are known by its own number.
-fn part_id(id: &str, table: &FlatTable) -> String {
+/// The ID of the load of one table: it begins with the ID of the whole load.
+fn table_load_id(id: &str, table: &FlatTable) -> String {
     format!("{id}/{}", table.path.join("/"))
 }

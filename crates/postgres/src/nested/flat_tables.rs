@@ -1,17 +1,17 @@
-//! Nested rows as rows of flat tables: one for the rows themselves, one more for each level of lists.
+//! Nested rows as rows of flat tables: one for the rows themselves, and one for each level of lists.
 //!
 //! | field | becomes |
 //! |---|---|
-//! | scalar | a column; below structs its names are joined: `address_city` |
-//! | struct | its fields; where it can be NULL also `address_present boolean` |
-//! | list, map | `phones_count integer`, NULL where the list is NULL; its items are rows of the table `phones` |
+//! | scalar | a column; inside structs the names are joined: `address_city` |
+//! | struct | its fields; `address_present boolean`, too, if it can be NULL |
+//! | list, map | `phones_count integer`, NULL if the list is NULL; its items are rows of the table `phones` |
 //! | an item that is a scalar | the column `value` |
-//! | an item that is a struct | its fields; where it can be NULL also `_present` |
+//! | an item that is a struct | its fields; `_present`, too, if it can be NULL |
 //! | an item that is a list | `_count`; its items are rows of the table `..._item` |
 //!
-//! Every table begins with its key: `_row`, the number of the row in the source from 0 on, and for each level of
-//! lists the place in the list from 1 on, `_ordinal`, `_ordinal2` and so forth. The key is a function of the
-//! source alone, so that tables are loaded independently of each other and a load that was broken off goes on.
+//! Every table begins with its key: `_row`, the number of the row in the source, from 0, and for each level
+//! of lists the position in the list, from 1, as `_ordinal`, `_ordinal2` and so on. The key depends on the
+//! source alone, so tables are loaded independently of each other and an interrupted load can be resumed.
 
 mod record_numbers;
 mod rows;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 pub(crate) use record_numbers::RecordNumbers;
-pub(crate) use rows::{FlatRows, TellNumbers};
+pub(crate) use rows::{FlatRows, NumbersFromColumns};
 
 use sawmill_pgcopy::item_of;
 use sawmill_source::{Error, Kind, Result};
@@ -31,43 +31,43 @@ use sawmill_source::{Error, Kind, Result};
 pub(crate) struct FlatTable {
     /// The names of fields that lead to its lists; empty for the rows themselves.
     pub path: Vec<String>,
-    /// The table whose lists it holds, by its position among all tables.
+    /// The position of the table whose lists it holds.
     pub parent: Option<usize>,
     /// Its columns.
     pub schema: SchemaRef,
-    /// The names of the columns of its key.
+    /// The names of its key's columns.
     pub key: Vec<String>,
-    /// Columns of the nested schema that have to be read for it.
+    /// The columns of the nested schema that it is read from.
     reads: Vec<usize>,
-    /// For each level of lists where they are, below the rows or the items of the level before.
-    levels: Vec<Place>,
+    /// For each level of lists, where they are below the rows or the items of the level before.
+    levels: Vec<FieldPath>,
     columns: Vec<FlatColumn>,
 }
 
-/// Positions of fields from a struct downwards; empty for what the path starts from.
-type Place = Vec<usize>;
+/// The positions of fields from a struct downwards; empty for the starting point itself.
+type FieldPath = Vec<usize>;
 
 /// What a column holds.
 enum FlatColumn {
     /// The values of a field.
-    Value(Place),
+    Value(FieldPath),
     /// The lengths of lists.
-    Count(Place),
-    /// Whether structs are there.
-    Present(Place),
+    Count(FieldPath),
+    /// Whether structs are not NULL.
+    Present(FieldPath),
 }
 
 /// The flat tables of a nested schema, each after the one that its key refers to.
 ///
 /// # Errors
-/// Two tables or two columns of a table that would have the same name.
+/// Two tables, or two columns of a table, that would have the same name.
 pub(crate) fn flat_tables(schema: &Schema) -> Result<Vec<FlatTable>> {
     let rows = Field::new_struct("", schema.fields().clone(), false);
     let mut tables = Vec::new();
-    let mut open = vec![Opening { path: Vec::new(), parent: None, levels: Vec::new(), item: rows }];
-    while let Some(opening) = open.pop() {
+    let mut open = vec![PendingTable { path: Vec::new(), parent: None, levels: Vec::new(), item: rows }];
+    while let Some(pending) = open.pop() {
         let position = tables.len();
-        let (table, mut below) = opening.table(position);
+        let (table, mut below) = pending.table(position);
         tables.push(table);
         below.reverse();
         open.append(&mut below);
@@ -96,25 +96,25 @@ fn refuse_doubles(tables: &[FlatTable]) -> Result<()> {
     Ok(())
 }
 
-/// A table whose columns are not known yet.
-struct Opening {
+/// A table whose columns are still to be found.
+struct PendingTable {
     path: Vec<String>,
     parent: Option<usize>,
-    levels: Vec<Place>,
+    levels: Vec<FieldPath>,
     /// The rows, or the items of its lists.
     item: Field,
 }
 
-/// What has been found below an item.
-struct Found {
+/// The columns and lists found below an item.
+struct ItemColumns {
     fields: Vec<Field>,
     columns: Vec<FlatColumn>,
-    below: Vec<Opening>,
+    below: Vec<PendingTable>,
 }
 
-impl Opening {
-    /// The table at this position, and those of the lists in it.
-    fn table(self, position: usize) -> (FlatTable, Vec<Opening>) {
+impl PendingTable {
+    /// The table at this position, and the tables of its lists.
+    fn table(self, position: usize) -> (FlatTable, Vec<PendingTable>) {
         let mut key = vec!["_row".to_owned()];
         key.extend((1..=self.levels.len()).map(|level| match level {
             1 => "_ordinal".to_owned(),
@@ -123,8 +123,8 @@ impl Opening {
         let types = [DataType::Int64].into_iter().chain(std::iter::repeat(DataType::Int32));
         let fields =
             key.iter().zip(types).map(|(name, data_type)| Field::new(name, data_type, false)).collect();
-        let mut found = Found { fields, columns: Vec::new(), below: Vec::new() };
-        self.walk(position, &self.item, &mut Vec::new(), &mut Vec::new(), false, &mut found);
+        let mut found = ItemColumns { fields, columns: Vec::new(), below: Vec::new() };
+        self.add_field(position, &self.item, &mut Vec::new(), &mut Vec::new(), false, &mut found);
         let reads = match self.levels.first().and_then(|place| place.first()) {
             Some(column) => vec![*column],
             None => match self.item.data_type() {
@@ -144,16 +144,16 @@ impl Opening {
         (table, found.below)
     }
 
-    /// Adds the columns of a field, at `place` and called `names` below the item. `nullable`: a struct around it
-    /// can be NULL.
-    fn walk(
+    /// Adds the columns of a field, at `place` and with `names` below the item. `nullable`: a struct around
+    /// it can be NULL.
+    fn add_field(
         &self,
         position: usize,
         field: &Field,
-        place: &mut Place,
+        place: &mut FieldPath,
         names: &mut Vec<String>,
         nullable: bool,
-        found: &mut Found,
+        found: &mut ItemColumns,
     ) {
         let nullable = nullable || field.is_nullable();
         let named = |suffix: &str| names.join("_") + suffix;
@@ -166,7 +166,7 @@ impl Opening {
                 false => path.extend_from_slice(names),
             }
             let levels = self.levels.iter().chain([&*place]).cloned().collect();
-            found.below.push(Opening { path, parent: Some(position), levels, item: item.into_owned() });
+            found.below.push(PendingTable { path, parent: Some(position), levels, item: item.into_owned() });
             return;
         }
         match field.data_type() {
@@ -178,7 +178,7 @@ impl Opening {
                 for (i, field) in fields.iter().enumerate() {
                     place.push(i);
                     names.push(field.name().clone());
-                    self.walk(position, field, place, names, nullable, found);
+                    self.add_field(position, field, place, names, nullable, found);
                     names.pop();
                     place.pop();
                 }

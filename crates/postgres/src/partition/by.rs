@@ -1,4 +1,5 @@
-//! What a new table is partitioned by: `month(at)`, `day(at)`, `year(at)`, `hash(id, 8)` or `list(country)`.
+//! The definition of a new table's partitions: `month(at)`, `day(at)`, `year(at)`, `hash(id, 8)` or
+//! `list(country)`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,22 +7,22 @@ use std::str::FromStr;
 use sawmill_loader::quote;
 use sawmill_source::{Error, Kind, Result};
 
-/// Partitions that a hash may have: more of them than a server would open for a query are a mistake.
+/// The most partitions of a hash: more than a server would open for a query are a mistake.
 const MOST_REMAINDERS: u32 = 1000;
 
-/// How values are told apart.
+/// How values are assigned to partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Scheme {
     Year,
     Month,
     Day,
-    /// Into so many partitions, by the server's hash of the value.
+    /// Into this many partitions, by the server's hash of the value.
     Hash(u32),
     /// A partition for each value.
     List,
 }
 
-/// A column, and how its values are told apart.
+/// A column, and how its values are assigned to partitions.
 ///
 /// ```
 /// use sawmill_postgres::PartitionBy;
@@ -67,7 +68,7 @@ impl fmt::Display for PartitionBy {
     }
 }
 
-/// A name, in double quotes or not, and what follows it.
+/// A name, in double quotes or not, and the text after it.
 fn name_of(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([',', '"']).unwrap_or(text.len());
@@ -93,7 +94,7 @@ impl FromStr for PartitionBy {
     type Err = Error;
 
     /// # Errors
-    /// What is none of the forms; a hash without the number of its partitions, or with too many.
+    /// Text of any other form; a hash without the number of its partitions, or with too many.
     fn from_str(text: &str) -> Result<Self> {
         let refused = |what: &str| {
             Error::new(Kind::Config, what)
@@ -101,7 +102,7 @@ impl FromStr for PartitionBy {
                 .advise("give month(COLUMN), day(COLUMN), year(COLUMN), hash(COLUMN, N) or list(COLUMN)")
         };
         let inner = text.trim().strip_suffix(')').and_then(|inner| inner.split_once('('));
-        let Some((word, inner)) = inner else { return Err(refused("it says not how to partition")) };
+        let Some((word, inner)) = inner else { return Err(refused("it does not say how to partition")) };
         let Some((column, rest)) = name_of(inner.trim()).filter(|(column, _)| !column.is_empty()) else {
             return Err(refused("there is no column between the parentheses"));
         };
@@ -112,13 +113,13 @@ impl FromStr for PartitionBy {
                 _ => return Err(refused("a hash has 1 to 1000 partitions")),
             },
             ("hash", None) => return Err(refused("a hash needs the number of its partitions")),
-            (_, Some(_)) => return Err(refused("it takes a column alone")),
-            _ if !rest.is_empty() => return Err(refused("something stands behind the column")),
+            (_, Some(_)) => return Err(refused("it takes only a column")),
+            _ if !rest.is_empty() => return Err(refused("unexpected text follows the column")),
             ("year", _) => Scheme::Year,
             ("month", _) => Scheme::Month,
             ("day", _) => Scheme::Day,
             ("list", _) => Scheme::List,
-            _ => return Err(refused("it says not how to partition")),
+            _ => return Err(refused("it does not say how to partition")),
         };
         Ok(Self { scheme, column })
     }

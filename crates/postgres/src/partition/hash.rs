@@ -1,12 +1,12 @@
-//! The hash by which PostgreSQL tells in which partition of a hash a row lies.
+//! The hash by which PostgreSQL assigns a row to a hash partition.
 //!
-//! It is Bob Jenkins's lookup3 (<https://burtleburtle.net/bob/c/lookup3.c>) with a seed of 64 bits and a result of
-//! 64, as src/common/hashfn.c has it; the seed and the way of a column's hash into that of the row stand in
-//! src/backend/partitioning/partbounds.c and src/include/common/hashfn.h.
+//! It is Bob Jenkins's lookup3 (<https://burtleburtle.net/bob/c/lookup3.c>) with a 64-bit seed and a 64-bit
+//! result, as in src/common/hashfn.c. The seed is defined in src/backend/partitioning/partbounds.c, and how a
+//! column's hash is combined into the row's in src/include/common/hashfn.h.
 
 /// `HASH_PARTITION_SEED`.
 const SEED: u64 = 0x7A5B_2236_7996_DCFD;
-/// What the state begins with, before the length is added.
+/// The initial state, before the length is added.
 const BEGIN: u32 = 0x9E37_79B9 + 3_923_095;
 
 /// The three words of lookup3.
@@ -61,21 +61,21 @@ impl State {
     }
 }
 
-/// The hash of four bytes, as of integers of up to 32 bits, dates and truth values.
+/// The hash of four bytes: integers of up to 32 bits, dates and booleans.
 fn of_word(word: u32) -> u64 {
     let mut state = State::of_length(4);
     state.add(word, 0, 0);
     state.finish()
 }
 
-/// The hash of a number of up to 64 bits: one that fits in 32 has the same in all types.
+/// The hash of an integer of up to 64 bits: one that fits in 32 bits has the same hash in all types.
 pub(crate) fn of_number(value: i64) -> u64 {
     let (low, high) = (value as u32, (value >> 32) as u32);
     of_word(low ^ if value >= 0 { high } else { !high })
 }
 
-/// The hash of a number of the type `numeric` (`hash_numeric_extended` in src/backend/utils/adt/numeric.c): that of
-/// its digits to the base 10,000, without the zeros around them, and of the first one's weight.
+/// The hash of a `numeric` (`hash_numeric_extended` in src/backend/utils/adt/numeric.c): the hash of its
+/// base-10,000 digits, without the zeros around them, combined with the weight of the first one.
 pub(crate) fn of_numeric(value: u64) -> u64 {
     let mut digits = Vec::with_capacity(5);
     let mut rest = value;
@@ -98,13 +98,13 @@ pub(crate) fn of_bytes(bytes: &[u8]) -> u64 {
         state.add(word(&three[..4]), word(&three[4..8]), word(&three[8..]));
         state.mix();
     }
-    // The lowest byte of the third word is left to the length.
+    // The lowest byte of the third word is reserved for the length.
     let part = |from: usize| rest.get(from..rest.len().min(from + 4)).unwrap_or_default();
     state.add(word(part(0)), word(part(4)), word(part(8)) << 8);
     state.finish()
 }
 
-/// The partition of a value with this hash, of so many; null lies in the first.
+/// The partition of a value with this hash, out of `modulus`; null is in the first.
 pub(crate) fn remainder(hash: Option<u64>, modulus: u32) -> u64 {
     // `hash_combine64` with the hash 0 of a row without columns.
     let row = hash.map_or(0, |hash| hash.wrapping_add(0x49A0_F4DD_15E5_A8E3));

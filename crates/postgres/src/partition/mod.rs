@@ -1,4 +1,4 @@
-//! Partitioned tables: which partition a row goes to, and how partitions are made and attached.
+//! Partitioned tables: which partition a row belongs to, and how partitions are created and attached.
 
 pub(crate) mod by;
 pub(crate) mod hash;

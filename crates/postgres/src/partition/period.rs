@@ -1,14 +1,14 @@
 //! Years, months and days as spans of a column's values.
 //!
-//! Everything is by the proleptic Gregorian calendar and in UTC, as PostgreSQL reckons dates and timestamps.
+//! Dates follow the proleptic Gregorian calendar in UTC, as in PostgreSQL.
 
 use crate::partition::by::Scheme;
 
-/// The years whose values can be partitioned: outside of them dates are not written in one way everywhere.
+/// The years whose values can be partitioned: outside of them notations of dates differ.
 pub(crate) const YEARS: std::ops::RangeInclusive<i64> = 1..=9999;
 
-/// A period's number: years as they are called, months from year 0 on, days from 1970 on; and the days since
-/// 1970-01-01 that it begins with and ends before.
+/// A period. Its number is the year, the month counted from year 0, or the day counted from 1970; its bounds
+/// are days since 1970-01-01, the end exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Period {
     pub number: i64,
@@ -16,19 +16,19 @@ pub(crate) struct Period {
     pub end_day: i64,
 }
 
-/// Days from 1970-01-01 to the first of a month, counted from January of year 0.
+/// Days from 1970-01-01 to the first day of a month, counted from January of year 0.
 fn first_of(month: i64) -> i64 {
     let (year, month) = (month.div_euclid(12), month.rem_euclid(12));
-    // Years that start in March end with the leap day: months then have a regular length.
+    // In years that start in March the leap day comes last, and months have a regular length.
     let (year, month) = if month < 2 { (year - 1, month + 10) } else { (year, month - 2) };
     let day_of_year = (153 * month + 2) / 5;
-    // 719468 days lie between 0000-03-01 and 1970-01-01.
+    // There are 719468 days between 0000-03-01 and 1970-01-01.
     365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
 }
 
-/// The month, counted from January of year 0, that a day lies in. `day` is within [`YEARS`].
+/// The month of a day, counted from January of year 0. `day` is within [`YEARS`].
 fn month_of(day: i64) -> i64 {
-    // 146097 days are 400 years: near enough to be one month off at most.
+    // 146097 days are 400 years: the estimate is at most one month off.
     let mut month = 1970 * 12 + day * 4800 / 146_097;
     while first_of(month) > day {
         month -= 1;
@@ -39,7 +39,7 @@ fn month_of(day: i64) -> i64 {
     month
 }
 
-/// The period that a day lies in; none outside of [`YEARS`], and for what is no period.
+/// The period of a day; none outside of [`YEARS`], and for schemes without periods.
 pub(crate) fn period_of(scheme: Scheme, day: i64) -> Option<Period> {
     let (first, end) = (first_of(YEARS.start() * 12), first_of((YEARS.end() + 1) * 12));
     if !(first..end).contains(&day) {
@@ -61,7 +61,7 @@ pub(crate) fn period_of(scheme: Scheme, day: i64) -> Option<Period> {
     }
 }
 
-/// The period of this number.
+/// The period with this number.
 pub(crate) fn period(scheme: Scheme, number: i64) -> Option<Period> {
     let day = match scheme {
         Scheme::Year => first_of(number.checked_mul(12)?),

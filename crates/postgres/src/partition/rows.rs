@@ -1,8 +1,8 @@
 //! A source partition by partition: the runs of its plan are the partitions of a table.
 //!
-//! Rows of a row group are thought of in the order of their partitions, and counted so in units: those of each
-//! partition stand together, and no two units overlap. A row group of one partition is read as it is; one of
-//! several is read once for each of them, and rows of others are passed over.
+//! Units count the rows of a row group as if ordered by partition: those of each partition are consecutive,
+//! and no two units overlap. A row group within one partition is read as it is. One with several partitions
+//! is read once for each of them, skipping the rows of the others.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use sawmill_source::{Error, Kind, Result, Source, SourceFile, Unit, UnitKey, Uni
 use crate::partition::slot::{Book, Rule, Unplaced};
 use crate::partition::survey::{Partitions, Share};
 
-/// Rows of a batch that is read only to find out which rows are of a partition.
+/// Rows of a batch that is read only to find the rows of a partition.
 const PLACE_BATCH: usize = 8192;
 
 /// The rows of a source in the order of their partitions.
@@ -26,7 +26,7 @@ pub(crate) struct PartitionedRows<'a> {
 }
 
 impl<'a> PartitionedRows<'a> {
-    /// None where the partitions of rows are not known.
+    /// None if the partitions of rows are unknown.
     pub(crate) fn new(source: &'a dyn Source, partitions: &Arc<Partitions>) -> Option<Self> {
         let rule = partitions.rule.clone()?;
         Some(Self { source, partitions: Arc::clone(partitions), rule })
@@ -71,7 +71,7 @@ impl Source for PartitionedRows<'_> {
         runs
     }
 
-    /// A partition is filled by one worker.
+    /// One worker fills a whole partition.
     fn keeps_runs(&self) -> bool {
         true
     }
@@ -84,8 +84,8 @@ impl Source for PartitionedRows<'_> {
         self.source.row_in_group(unit, row)
     }
 
-    /// Which rows stand at these places in the order of partitions: of a row group of several partitions the column
-    /// that they are told by is read again.
+    /// Which rows are at these positions in the order of partitions. For a row group with several partitions
+    /// the column that decides them is read again.
     fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
         let Some(share) = self.partitions.share_of(unit).filter(|share| share.rows != share.of) else {
             return self.source.rows_in_group(unit, rows);
@@ -110,7 +110,7 @@ impl Source for PartitionedRows<'_> {
 }
 
 impl PartitionedRows<'_> {
-    /// A reader over one of the source's, in whose batches the partitions' column has this place.
+    /// A reader over one of the source's readers, in whose batches the partition column has this position.
     fn reader_over<'b>(&'b self, inner: Box<dyn UnitReader + 'b>, column: usize) -> PartitionedReader<'b> {
         PartitionedReader {
             rows: self,
@@ -129,30 +129,30 @@ impl PartitionedRows<'_> {
 struct PartitionedReader<'a> {
     rows: &'a PartitionedRows<'a>,
     inner: Box<dyn UnitReader + 'a>,
-    /// The place of the column that partitions are told by.
+    /// The position of the partition column.
     column: usize,
     book: Book,
     numbers: Vec<u32>,
     open: Option<OpenShare>,
     /// Rows of the unit that were not delivered yet.
     left: u64,
-    /// The rows of the row group that the last batch's rows are, where they are some of many.
+    /// The row numbers of the last batch in its row group, if only some of the group's rows are delivered.
     delivered: Vec<u64>,
 }
 
 /// A share that is being read.
 struct OpenShare {
     share: Share,
-    /// The row that comes next, in the order of partitions.
+    /// The next row, in the order of partitions.
     at: UnitKey,
-    /// The row of the source that the next batch begins with.
+    /// The row of the source with which the next batch begins.
     source_row: u64,
-    /// What a batch held beyond the end of its unit, and which rows they are.
+    /// Rows of a batch beyond the end of its unit, with their numbers.
     rest: Option<(RecordBatch, Vec<u64>)>,
 }
 
 impl OpenShare {
-    /// A row group of one partition is read as it is.
+    /// Whether the whole row group is in this partition, and is read as it is.
     fn is_whole(&self) -> bool {
         self.share.rows == self.share.of
     }
@@ -163,7 +163,7 @@ impl UnitReader for PartitionedReader<'_> {
         self.left = unit.rows;
         self.delivered.clear();
         let Some(share) = self.rows.partitions.share_of(unit.key) else {
-            return Err(Error::new(Kind::Source, "a unit is of no partition").at(self.place(unit.key)));
+            return Err(Error::new(Kind::Source, "a unit belongs to no partition").at(self.place(unit.key)));
         };
         if let Some(open) = &self.open
             && open.at == unit.key
@@ -221,7 +221,7 @@ impl UnitReader for PartitionedReader<'_> {
 }
 
 impl PartitionedReader<'_> {
-    /// The next rows of the share, `most` at most, and which of the row group's they are; none at its end.
+    /// The next rows of the share, at most `most`, with their numbers in the row group; none at its end.
     fn take(&mut self, most: u64) -> Result<Option<(RecordBatch, Vec<u64>)>> {
         loop {
             let Some(open) = &mut self.open else { return Ok(None) };
@@ -245,7 +245,7 @@ impl PartitionedReader<'_> {
         }
     }
 
-    /// The rows of a batch that are of the open share's partition, and which of the row group's they are.
+    /// The rows of a batch that belong to the open share's partition, with their numbers in the row group.
     fn of_partition(&mut self, batch: &RecordBatch) -> Result<(RecordBatch, Vec<u64>)> {
         let Some(open) = &mut self.open else { return Ok((batch.slice(0, 0), Vec::new())) };
         let (partition, first, key) = (open.share.partition, open.source_row, open.at);
@@ -253,7 +253,7 @@ impl PartitionedReader<'_> {
         let Self { rows: PartitionedRows { rule, .. }, column, book, numbers, .. } = self;
         let changed = |what: String| Error::new(Kind::Changed, what).advise("run the same command again");
         let Some(column) = batch.columns().get(*column) else {
-            return Err(changed("the column of the partitions is not there any more".to_owned()));
+            return Err(changed("the partition column no longer exists".to_owned()));
         };
         let numbered = rule.numbers(column.as_ref(), book, numbers);
         numbered.map_err(|unplaced| {
@@ -262,7 +262,7 @@ impl PartitionedReader<'_> {
                     format!("the value of row {} has no partition: {what}", first + row as u64)
                 }
                 Unplaced::TooMany => {
-                    "a value has no partition: it was not there when they were counted".to_owned()
+                    "a value has no partition: it was not in the file when partitions were counted".to_owned()
                 }
             };
             changed(what).at(self.place(key))
@@ -278,7 +278,7 @@ impl PartitionedReader<'_> {
         let key = self.open.as_ref().map(|open| open.at);
         Error::new(Kind::Changed, format!("{rows} rows of a partition are missing"))
             .at(key.map(|key| self.place(key)).unwrap_or_default())
-            .advise("the file changed since its partitions were counted: run the same command again")
+            .advise("the file has changed since its partitions were counted: run the same command again")
     }
 
     fn place(&self, key: UnitKey) -> String {

@@ -1,4 +1,4 @@
-//! Which partition a value belongs to, and what the server is told of it.
+//! Which partition a value belongs to, and the partition's bound in SQL.
 //!
 //! ```text
 //! batch's column ─Rule─▶ Slot of each value (period, value, null) ─Book─▶ number of the partition
@@ -21,7 +21,7 @@ use crate::partition::period::{YEARS, date, period, period_of};
 /// Days from 1970-01-01 to 2000-01-01.
 const EPOCH_DAYS: i64 = 10_957;
 
-/// What all rows of a partition have in common.
+/// What the values of a partition have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Slot {
     /// A period's number, a value, or the remainder of a hash.
@@ -31,17 +31,17 @@ pub(crate) enum Slot {
     Null,
 }
 
-/// How a column's values find their slot.
+/// How a column's values are assigned to slots.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     scheme: Scheme,
-    values: Values,
+    values: ValueKind,
 }
 
 /// How a column's values are read.
 #[derive(Clone, Copy, Debug)]
-enum Values {
-    /// Whole numbers, so many of which are a day where they are moments; `zone` where those are of UTC.
+enum ValueKind {
+    /// Integers that count time, `a_day` of them per day. `time`: they are timestamps; `zone`: in UTC.
     Moments {
         a_day: i64,
         time: bool,
@@ -66,12 +66,12 @@ enum Values {
 pub(crate) enum Unplaced {
     /// What is wrong with the value of a row.
     Value(usize, String),
-    /// There are more partitions than a book takes.
+    /// There are more partitions than the book may have.
     TooMany,
 }
 
 impl Rule {
-    /// The rule for a column, or why there is none.
+    /// The rule for a column, or why it cannot be partitioned.
     pub(crate) fn new(by: &PartitionBy, field: &Field, options: &ValueOptions) -> Result<Self, String> {
         let data_type = match field.data_type() {
             DataType::Dictionary(_, values) => values.as_ref(),
@@ -79,8 +79,8 @@ impl Rule {
         };
         let values = match (by.scheme, data_type) {
             (Scheme::Year | Scheme::Month | Scheme::Day, data_type) => match data_type {
-                DataType::Date32 => Values::Moments { a_day: 1, time: false, zone: false },
-                DataType::Date64 => Values::Moments { a_day: 86_400_000, time: false, zone: false },
+                DataType::Date32 => ValueKind::Moments { a_day: 1, time: false, zone: false },
+                DataType::Date64 => ValueKind::Moments { a_day: 86_400_000, time: false, zone: false },
                 DataType::Timestamp(unit, zone) => {
                     let a_second: i64 = match unit {
                         TimeUnit::Second => 1,
@@ -88,42 +88,42 @@ impl Rule {
                         TimeUnit::Microsecond => 1_000_000,
                         TimeUnit::Nanosecond => 1_000_000_000,
                     };
-                    Values::Moments { a_day: 86_400 * a_second, time: true, zone: zone.is_some() }
+                    ValueKind::Moments { a_day: 86_400 * a_second, time: true, zone: zone.is_some() }
                 }
-                other => return Err(format!("it is {other}, and neither a date nor a timestamp")),
+                other => return Err(format!("it is {other}, neither a date nor a timestamp")),
             },
-            (Scheme::List, DataType::Boolean) => Values::Truth,
-            (Scheme::List, DataType::Date32) => Values::Days,
+            (Scheme::List, DataType::Boolean) => ValueKind::Truth,
+            (Scheme::List, DataType::Date32) => ValueKind::Days,
             (Scheme::List, integer) if integer.is_integer() => {
-                Values::Whole { unsigned: *integer == DataType::UInt64 }
+                ValueKind::Whole { unsigned: *integer == DataType::UInt64 }
             }
             (Scheme::List, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) if !is_json(field) => {
-                Values::Text { strip: options.nul == Nul::Strip }
+                ValueKind::Text { strip: options.nul == Nul::Strip }
             }
-            (Scheme::List, _) if is_uuid(field) => Values::Uuids,
+            (Scheme::List, _) if is_uuid(field) => ValueKind::Uuids,
             (Scheme::List, other) => {
-                return Err(format!(
-                    "it is {other}; lists are of whole numbers, text, truth values, dates or UUIDs"
-                ));
+                return Err(format!("it is {other}; lists need integers, text, booleans, dates or UUIDs"));
             }
-            (Scheme::Hash(_), DataType::Timestamp(unit, _)) => Values::Instants { unit: *unit },
-            (Scheme::Hash(_), DataType::Boolean) => Values::Truth,
-            (Scheme::Hash(_), DataType::Date32) => Values::Days,
+            (Scheme::Hash(_), DataType::Timestamp(unit, _)) => ValueKind::Instants { unit: *unit },
+            (Scheme::Hash(_), DataType::Boolean) => ValueKind::Truth,
+            (Scheme::Hash(_), DataType::Date32) => ValueKind::Days,
             (Scheme::Hash(_), integer) if integer.is_integer() => {
-                Values::Whole { unsigned: *integer == DataType::UInt64 }
+                ValueKind::Whole { unsigned: *integer == DataType::UInt64 }
             }
             (Scheme::Hash(_), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
                 if !is_json(field) =>
             {
-                Values::Text { strip: options.nul == Nul::Strip }
+                ValueKind::Text { strip: options.nul == Nul::Strip }
             }
-            (Scheme::Hash(_), _) if is_uuid(field) => Values::Uuids,
-            (Scheme::Hash(_), other) => return Err(format!("only the server knows the hash of {other}")),
+            (Scheme::Hash(_), _) if is_uuid(field) => ValueKind::Uuids,
+            (Scheme::Hash(_), other) => {
+                return Err(format!("only the server can compute the hash of {other}"));
+            }
         };
         Ok(Self { scheme: by.scheme, values })
     }
 
-    /// The slot of rows without a value.
+    /// The slot of null.
     fn null(&self) -> Slot {
         match self.scheme {
             Scheme::Hash(modulus) => Slot::Number(hash::remainder(None, modulus).into()),
@@ -142,14 +142,14 @@ impl Rule {
         }
     }
 
-    /// The slot of a whole number, and the values from and up to which it is that of others, too.
+    /// The slot of an integer, and the range around the value that has the same slot.
     fn span(&self, value: i64) -> Result<(i128, i64, i64), String> {
         if let Scheme::Hash(modulus) = self.scheme {
             let hash = match self.values {
-                // The server counts days and microseconds from 2000-01-01. What is beyond its range has a hash, too,
-                // and is refused with its row when it is encoded.
-                Values::Days => hash::of_number(value - EPOCH_DAYS),
-                Values::Instants { unit } => {
+                // The server counts days and microseconds from 2000-01-01. A value outside of its range has a
+                // hash, too; its row is refused when it is encoded.
+                ValueKind::Days => hash::of_number(value - EPOCH_DAYS),
+                ValueKind::Instants { unit } => {
                     let micros = match unit {
                         TimeUnit::Second => value.wrapping_mul(1_000_000),
                         TimeUnit::Millisecond => value.wrapping_mul(1_000),
@@ -158,33 +158,35 @@ impl Rule {
                     };
                     hash::of_number(micros.wrapping_sub(EPOCH_DAYS * 86_400_000_000))
                 }
-                Values::Whole { unsigned: true } => hash::of_numeric(value as u64),
+                ValueKind::Whole { unsigned: true } => hash::of_numeric(value as u64),
                 _ => hash::of_number(value),
             };
             let remainder = hash::remainder(Some(hash), modulus);
             return Ok((remainder.into(), value, value.saturating_add(1)));
         }
         match self.values {
-            Values::Moments { a_day, .. } => {
+            ValueKind::Moments { a_day, .. } => {
                 let found = period_of(self.scheme, value.div_euclid(a_day));
                 let found = found.ok_or_else(|| {
                     let (first, last) = (YEARS.start(), YEARS.end());
-                    format!("{value} lies outside of the years {first} to {last}")
+                    format!("{value} is outside of the years {first} to {last}")
                 })?;
                 let (from, to) = (found.first_day.checked_mul(a_day), found.end_day.checked_mul(a_day));
                 let (from, to) = (from.unwrap_or(i64::MIN), to.unwrap_or(i64::MAX));
                 Ok((found.number.into(), from, to))
             }
-            Values::Whole { unsigned: true } => Ok(((value as u64).into(), value, value.saturating_add(1))),
+            ValueKind::Whole { unsigned: true } => {
+                Ok(((value as u64).into(), value, value.saturating_add(1)))
+            }
             _ => Ok((value.into(), value, value.saturating_add(1))),
         }
     }
 
-    /// The one slot that all values of a row group have, as far as the file tells.
+    /// The slot of all values of a row group, if the file's statistics show that they have the same.
     pub(crate) fn slot_of(&self, known: &Known) -> Option<Slot> {
         match (known.nulls, &known.bounds) {
             (Nulls::All, _) => Some(self.null()),
-            // Between two values of one hash lie values of others.
+            // Between two values with the same hash there are values with others.
             (Nulls::None, Some(Bounds::Whole(low, high)))
                 if low != high && matches!(self.scheme, Scheme::Hash(_)) =>
             {
@@ -192,10 +194,10 @@ impl Rule {
             }
             (Nulls::None, Some(Bounds::Whole(low, high))) => {
                 let slot = |value: &i128| match (self.values, i64::try_from(*value)) {
-                    (Values::Whole { unsigned: true }, _) if !matches!(self.scheme, Scheme::Hash(_)) => {
+                    (ValueKind::Whole { unsigned: true }, _) if !matches!(self.scheme, Scheme::Hash(_)) => {
                         Some(*value)
                     }
-                    (Values::Whole { unsigned: true }, _) => {
+                    (ValueKind::Whole { unsigned: true }, _) => {
                         let value = u64::try_from(*value).ok()?;
                         self.span(value as i64).ok().map(|(slot, ..)| slot)
                     }
@@ -205,7 +207,7 @@ impl Rule {
                 let (low, high) = (slot(low)?, slot(high)?);
                 (low == high).then_some(Slot::Number(low))
             }
-            // Bounds that are the same are the value itself, however they were cut.
+            // Equal bounds are the value itself, even if they were truncated.
             (Nulls::None, Some(Bounds::Bytes(low, high))) if low == high && !low.contains(&0) => {
                 Some(self.slot_of_bytes(low))
             }
@@ -213,7 +215,7 @@ impl Rule {
         }
     }
 
-    /// The number that `book` has for the slot of each value.
+    /// The book's number of each value's slot.
     pub(crate) fn numbers(
         &self,
         column: &dyn Array,
@@ -228,7 +230,7 @@ impl Rule {
             return self.numbers(values.as_ref(), book, numbers);
         }
         match self.values {
-            Values::Text { .. } | Values::Uuids => self.numbers_of_bytes(column, book, numbers),
+            ValueKind::Text { .. } | ValueKind::Uuids => self.numbers_of_bytes(column, book, numbers),
             _ => self.numbers_of_whole(column, book, numbers),
         }
     }
@@ -271,14 +273,14 @@ impl Rule {
                 _ if column.is_null(row) => book.number(&self.null())?,
                 Some((same, number)) if same == bytes => number,
                 _ => {
-                    let strip = matches!(self.values, Values::Text { strip: true });
-                    let text = matches!(self.values, Values::Text { .. });
+                    let strip = matches!(self.values, ValueKind::Text { strip: true });
+                    let text = matches!(self.values, ValueKind::Text { .. });
                     let number = match text && bytes.contains(&0) {
                         true if strip => {
                             let stripped: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != 0).collect();
                             book.number(&self.slot_of_bytes(&stripped))?
                         }
-                        true => return Err(Unplaced::Value(row, "the text has a 0x00".to_owned())),
+                        true => return Err(Unplaced::Value(row, "the text contains a 0x00".to_owned())),
                         false if matches!(self.scheme, Scheme::Hash(_)) => {
                             book.number(&self.slot_of_bytes(bytes))?
                         }
@@ -293,7 +295,7 @@ impl Rule {
         Ok(())
     }
 
-    /// What the name of a slot's table ends in, where its value says that plainly.
+    /// The suffix of a partition's name, if its value can be part of a name.
     pub(crate) fn suffix(&self, slot: &Slot) -> Option<String> {
         const LONGEST: usize = 30;
         let plain = |text: String| {
@@ -304,9 +306,9 @@ impl Rule {
             (_, Slot::Number(remainder)) if matches!(self.scheme, Scheme::Hash(_)) => {
                 Some(remainder.to_string())
             }
-            (Values::Moments { .. }, Slot::Null) => Some("default".to_owned()),
+            (ValueKind::Moments { .. }, Slot::Null) => Some("default".to_owned()),
             (_, Slot::Null) => Some("null".to_owned()),
-            (Values::Moments { .. }, Slot::Number(number)) => {
+            (ValueKind::Moments { .. }, Slot::Number(number)) => {
                 let first = date(period(self.scheme, i64::try_from(*number).ok()?)?.first_day);
                 let parts = match self.scheme {
                     Scheme::Year => 1,
@@ -315,29 +317,32 @@ impl Rule {
                 };
                 Some(first.split('-').take(parts).collect::<Vec<_>>().join("_"))
             }
-            (Values::Days, Slot::Number(_)) => plain(self.value(slot).replace('-', "_")),
+            (ValueKind::Days, Slot::Number(_)) => plain(self.value(slot).replace('-', "_")),
             _ => plain(self.value(slot)),
         }
     }
 
-    /// A list's value as the server reads it.
+    /// A list's value in the server's notation.
     fn value(&self, slot: &Slot) -> String {
         match (self.values, slot) {
-            (Values::Truth, Slot::Number(value)) => (*value != 0).to_string(),
-            (Values::Days, Slot::Number(day)) => i64::try_from(*day).map(date).unwrap_or_default(),
+            (ValueKind::Truth, Slot::Number(value)) => (*value != 0).to_string(),
+            (ValueKind::Days, Slot::Number(day)) => i64::try_from(*day).map(date).unwrap_or_default(),
             (_, Slot::Number(value)) => value.to_string(),
-            (Values::Uuids, Slot::Bytes(bytes)) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            (ValueKind::Uuids, Slot::Bytes(bytes)) => {
+                bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+            }
             (_, Slot::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
             (_, Slot::Null) => String::new(),
         }
     }
 
-    /// The first value of a period and the first behind it, as literals that mean the same in every session.
+    /// The first value of a period and the first one after it, as literals that mean the same in every
+    /// session.
     fn ends(&self, number: i128) -> (String, String) {
         let found = i64::try_from(number).ok().and_then(|number| period(self.scheme, number));
         let behind = match self.values {
-            Values::Moments { time: true, zone: true, .. } => " 00:00:00+00",
-            Values::Moments { time: true, .. } => " 00:00:00",
+            ValueKind::Moments { time: true, zone: true, .. } => " 00:00:00+00",
+            ValueKind::Moments { time: true, .. } => " 00:00:00",
             _ => "",
         };
         let literal = |day: i64| format!("'{}{behind}'", date(day));
@@ -350,25 +355,25 @@ impl Rule {
             return format!("FOR VALUES WITH (MODULUS {modulus}, REMAINDER {remainder})");
         }
         match (self.values, slot) {
-            (Values::Moments { .. }, Slot::Number(number)) => {
+            (ValueKind::Moments { .. }, Slot::Number(number)) => {
                 let (from, to) = self.ends(*number);
                 format!("FOR VALUES FROM ({from}) TO ({to})")
             }
-            (Values::Moments { .. }, _) => "DEFAULT".to_owned(),
+            (ValueKind::Moments { .. }, _) => "DEFAULT".to_owned(),
             (_, Slot::Null) => "FOR VALUES IN (NULL)".to_owned(),
             _ => format!("FOR VALUES IN ({})", literal(&self.value(slot))),
         }
     }
 
-    /// The condition that rows of a slot fulfil: from it the server sees that no row lies outside of the bound.
-    /// `parent` is the number of the partitioned table.
+    /// The condition that rows of a slot satisfy, which proves the bound to the server. `parent` is the OID
+    /// of the partitioned table.
     pub(crate) fn check(&self, slot: &Slot, column: &str, parent: u32) -> String {
         if let (Scheme::Hash(modulus), Slot::Number(remainder)) = (self.scheme, slot) {
             return format!("satisfies_hash_partition({parent}::oid, {modulus}, {remainder}, {column})");
         }
         match (self.values, slot) {
             (_, Slot::Null) => format!("{column} IS NULL"),
-            (Values::Moments { .. }, Slot::Number(number)) => {
+            (ValueKind::Moments { .. }, Slot::Number(number)) => {
                 let (from, to) = self.ends(*number);
                 format!("{column} IS NOT NULL AND {column} >= {from} AND {column} < {to}")
             }
@@ -378,10 +383,10 @@ impl Rule {
 }
 
 fn other_type(column: &dyn Array) -> Unplaced {
-    Unplaced::Value(0, format!("the column is {} and of another type at first", column.data_type()))
+    Unplaced::Value(0, format!("the column is {}, but had another type before", column.data_type()))
 }
 
-/// A column's values as whole numbers; 64-bit ones without a sign as those of the same bits.
+/// A column's values as integers; unsigned 64-bit ones are reinterpreted.
 fn whole(column: &dyn Array) -> Option<Arc<[i64]>> {
     macro_rules! as_whole {
         ($native:ty) => {
@@ -402,7 +407,7 @@ fn whole(column: &dyn Array) -> Option<Arc<[i64]>> {
     })
 }
 
-/// Access to a column's values as bytes.
+/// Reads a column's values as bytes.
 fn bytes_of<'a>(column: &'a dyn Array) -> Option<Box<dyn Fn(usize) -> &'a [u8] + 'a>> {
     Some(match column.data_type() {
         DataType::Utf8 => {
@@ -435,16 +440,16 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// An empty one that takes so many slots.
+    /// An empty book for at most `most` slots.
     pub(crate) fn of_at_most(most: usize) -> Self {
         Self { numbers: HashMap::new(), bytes: HashMap::new(), slots: Vec::new(), most }
     }
 
-    /// One that has these slots, numbered as they stand, and takes others up to so many.
+    /// A book with these slots, numbered in this order, for at most `most` slots.
     pub(crate) fn beginning_with(slots: impl IntoIterator<Item = Slot>, most: usize) -> Self {
         let mut book = Self::of_at_most(usize::MAX);
         for slot in slots {
-            // It takes all of them.
+            // It has no limit yet.
             let _ = book.number(&slot);
         }
         book.most = most;

@@ -1,11 +1,11 @@
-//! Which partitions a source has rows for, and how many rows of each row group belong to each of them.
+//! Which partitions a source has rows of, and how many rows of each row group belong to each partition.
 //!
 //! ```text
-//! statistics ─▶ row groups that lie in one partition: counted without a look at their rows
-//!           └─▶ the others: the column alone is read, by as many threads as there are cores
+//! statistics ─▶ row groups within one partition: counted without reading their rows
+//!           └─▶ the others: only the column is read, by as many threads as there are cores
 //! ```
 //!
-//! Kept is a number for each row group and each partition that it has rows of.
+//! The result is a number for each row group and each of its partitions.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -18,48 +18,47 @@ use serde::Serialize;
 use crate::partition::by::{PartitionBy, Scheme};
 use crate::partition::slot::{Book, Rule, Slot, Unplaced};
 
-/// Partitions that a table gets at most: each is a table, open in the server for as long as rows go to all of them.
+/// The most partitions of a table: each is a table, open in the server as long as rows go to all of them.
 const MOST: usize = 1000;
 
-/// Rows of a row group that one thread looks at.
+/// Rows of a row group that one thread reads at a time.
 const WINDOW_ROWS: u64 = 1 << 20;
 
 /// Rows of a batch of the column.
 const BATCH_ROWS: usize = 8192;
 
-/// The partitions of a new table, and where the source has their rows; made by
+/// The partitions of a new table, and where the source has their rows. Created by
 /// [`Postgres::partitioned`](crate::target::Postgres::partitioned).
 #[derive(Clone, Debug)]
 pub struct Partitions {
     pub(crate) by: PartitionBy,
     /// The column's position in the source.
     pub(crate) column: usize,
-    /// How its values are told apart; none where only the server can.
+    /// How its values are assigned to partitions; none if only the server does that.
     pub(crate) rule: Option<Rule>,
     /// In the order of their values.
     pub(crate) slots: Vec<Slot>,
-    /// Rows of each; none where they are not known.
+    /// Rows of each partition; empty if unknown.
     rows: Vec<u64>,
-    /// Of each row group of each file the partitions that it has rows of, ascending, and how many.
+    /// For each file and row group its partitions, ascending, with their rows.
     groups: HashMap<(u32, u32), Vec<(u32, u64)>>,
     survey: Survey,
 }
 
-/// What a survey came to.
+/// The result of a survey.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Survey {
     /// Rows of the source.
     pub rows: u64,
     /// Row groups that have rows.
     pub row_groups: u64,
-    /// Those of them that lie in one partition as their statistics say: their rows were not looked at.
+    /// Row groups that are within one partition according to their statistics: their rows were not read.
     pub row_groups_known: u64,
-    /// Rows that are read when each partition is read by itself: those of a row group once for each of its
-    /// partitions.
+    /// Rows that are read when each partition is read by itself: those of a row group once per partition.
     pub rows_by_partition: u64,
 }
 
-/// The rows of a partition within a row group whose rows are thought of in the order of their partitions.
+/// The rows of a partition within a row group, whose rows are counted as if ordered by partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub partition: u32,
@@ -71,7 +70,7 @@ pub(crate) struct Share {
 }
 
 impl Partitions {
-    /// Looks for the partitions of a source; for those of a hash only where `hashed` asks for their rows.
+    /// Finds the partitions of a source. For a hash, rows are counted only if `hashed`.
     pub(crate) fn survey(
         by: &PartitionBy,
         source: &dyn Source,
@@ -84,13 +83,13 @@ impl Partitions {
             let names = schema.fields().iter().map(|field| field.name().as_str());
             return Err(Error::new(
                 Kind::Config,
-                format!("there is no column {:?} among those loaded", by.column),
+                format!("column {:?} is not among those loaded", by.column),
             )
             .at(format!("--partition-by {by}"))
             .advise(known_columns(&by.column, names)));
         };
         if !source.knows_rows() {
-            return Err(Error::new(Kind::Config, "rows that are made of others are not partitioned")
+            return Err(Error::new(Kind::Config, "tables of nested values cannot be partitioned")
                 .at(format!("--partition-by {by}"))
                 .advise("load nested values as jsonb, or leave the option out"));
         }
@@ -111,7 +110,7 @@ impl Partitions {
         }
         let field: &Field = schema.field(column);
         let rule = Rule::new(by, field, values).map_err(|what| {
-            Error::new(Kind::Config, format!("column {:?} cannot be partitioned so: {what}", by.column))
+            Error::new(Kind::Config, format!("column {:?} cannot be partitioned this way: {what}", by.column))
                 .at(format!("--partition-by {by}"))
                 .advise("choose another column, or another way to partition")
         })?;
@@ -120,7 +119,7 @@ impl Partitions {
             source,
             column,
             rule: &rule,
-            // Of a hash there are partitions without rows, too.
+            // A hash has partitions without rows, too.
             counts: Mutex::new(Counts {
                 book: Book::beginning_with(remainders, MOST),
                 groups: HashMap::new(),
@@ -161,12 +160,12 @@ impl Partitions {
         Self { by: by.clone(), column, rule: Some(rule), slots, rows, groups, survey }
     }
 
-    /// What was found.
+    /// The result of the survey.
     pub fn found(&self) -> Survey {
         self.survey
     }
 
-    /// What the table is partitioned by.
+    /// The definition of the partitions.
     pub fn by(&self) -> &PartitionBy {
         &self.by
     }
@@ -176,18 +175,18 @@ impl Partitions {
         self.slots.len()
     }
 
-    /// Rows of a partition, where they are known.
+    /// The number of a partition's rows, if known.
     pub(crate) fn rows_of(&self, partition: u32) -> Option<u64> {
         self.rows.get(partition as usize).copied()
     }
 
-    /// Rows without a value in the column, as far as is known.
+    /// The number of rows that are null in the column, as far as known.
     pub(crate) fn null_rows(&self) -> u64 {
         let null = self.slots.iter().position(|slot| *slot == Slot::Null);
         null.and_then(|place| self.rows.get(place).copied()).unwrap_or(0)
     }
 
-    /// The partitions that a row group has rows of.
+    /// The shares of partitions in a row group.
     pub(crate) fn shares(&self, file: u32, row_group: u32) -> impl Iterator<Item = Share> + '_ {
         let counts = self.groups.get(&(file, row_group)).map_or(&[][..], Vec::as_slice);
         let of = counts.iter().map(|(_, rows)| rows).sum();
@@ -198,14 +197,14 @@ impl Partitions {
         })
     }
 
-    /// The share that a unit is of, where rows of a row group are counted in the order of their partitions.
+    /// The share of a unit that counts rows in the order of partitions.
     pub(crate) fn share_of(&self, key: UnitKey) -> Option<Share> {
         self.shares(key.file, key.row_group)
             .find(|share| (share.first..share.first + share.rows).contains(&key.first_row))
     }
 }
 
-/// What was counted so far.
+/// The counts so far.
 struct Counts {
     book: Book,
     groups: HashMap<(u32, u32), Vec<(u32, u64)>>,
@@ -232,7 +231,8 @@ struct Counting<'a> {
 }
 
 impl Counting<'_> {
-    /// Counts the row groups that lie in one partition as the files say; returns what is left.
+    /// Counts the row groups that are within one partition according to statistics. Returns the others'
+    /// units.
     fn by_statistics(&self, survey: &mut Survey, control: &Control<'_>) -> Result<Vec<Unit>> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut unknown = Vec::new();
@@ -286,14 +286,14 @@ impl Counting<'_> {
         })
     }
 
-    /// `seen` rows of the unit came before.
+    /// The error for a row after `seen` rows of the unit.
     fn refused(&self, error: Unplaced, key: UnitKey, seen: u64) -> Error {
         let column = &self.by.column;
         match error {
             Unplaced::TooMany => {
                 Error::new(Kind::Config, format!("there would be more than {MOST} partitions"))
                     .at(format!("--partition-by {}", self.by))
-                    .advise("partition by longer periods or by a column of fewer values, or by its hash")
+                    .advise("partition by longer periods, by a column with fewer values, or by its hash")
             }
             Unplaced::Value(row, what) => {
                 let file = self.source.files().get(key.file as usize).map(|file| file.name.as_str());

@@ -1,36 +1,36 @@
-//! The tables of a partitioned one: how they are called, made, attached and renamed.
+//! The partitions of a table: how they are named, created, attached and renamed.
 //!
-//! While a load gathers, its partitions have names of their own. In the direct strategy they are made with the
-//! table and the server routes each row; in the staged one a worker makes a table, which is attached when all rows
-//! are in. A `CHECK` from which the partition's bound follows spares the server a look at all rows then
-//! (<https://www.postgresql.org/docs/current/ddl-partitioning.html>), but for text by its hash: there the server's own
-//! form of the bound has no collation, and the same words in a constraint have one.
+//! Until a load is complete, its partitions have temporary names. In the direct strategy they are created
+//! with the table and the server routes each row. In the staged one a worker creates a table, which is
+//! attached when all rows are loaded. A `CHECK` constraint that implies the partition's bound spares the
+//! server a scan of all rows then (<https://www.postgresql.org/docs/current/ddl-partitioning.html>), except
+//! for hash partitions of text: the server's own form of the bound has no collation, and the same expression
+//! in a constraint has one.
 
 use std::collections::HashMap;
 
 use arrow_schema::Schema;
 use sawmill_loader::{TableName, quote};
 use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result, UnitKey};
+use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::partition::slot::Slot;
 use crate::partition::survey::Partitions;
-use crate::records::checkpoint::Checkpoints;
+use crate::records::checkpoint::{Checkpoints, read_key};
 use crate::table::columns::NewTable;
 use crate::table::new_table::TableKind;
 
-/// What the constraint is called from which the bound follows; it is dropped when the table is attached.
+/// The constraint that implies the bound; it is dropped when the table is attached.
 const CHECK: &str = "sawmill_partition";
 
-/// Whether a row is refused by that constraint: it was sent to another partition than its own, which is no fault of
-/// the row.
+/// Whether that constraint refused a row: it was sent to the wrong partition, which is not the row's fault.
 pub(crate) fn is_of_partition(error: &tokio_postgres::Error) -> bool {
     error.as_db_error().and_then(|db| db.constraint()) == Some(CHECK)
 }
 
 impl Partitions {
-    /// The names of the partitions of `table`, in their order: after their values where those are plain, by their
-    /// numbers where one is not.
+    /// The names of the partitions of `table`, in their order: after their values if all of these are plain
+    /// and distinct, otherwise by number.
     pub(crate) fn names(&self, table: &TableName) -> Vec<TableName> {
         let suffixes: Vec<Option<String>> = match &self.rule {
             Some(rule) => self.slots.iter().map(|slot| rule.suffix(slot)).collect(),
@@ -47,7 +47,7 @@ impl Partitions {
         suffixes.iter().enumerate().map(name).collect()
     }
 
-    /// What they are called in the direct strategy as long as the load gathers.
+    /// Their temporary names in the direct strategy.
     pub(crate) fn gathering_names(&self, table: &TableName) -> Vec<TableName> {
         (1..).take(self.slots.len()).map(|number| table.part(number)).collect()
     }
@@ -60,7 +60,7 @@ impl Partitions {
         }
     }
 
-    /// The statements that make `table` and those of its partitions that are `made` with it, which are called
+    /// The statements that create `table` and those of its partitions for which `made` is true, with these
     /// `names`.
     pub(crate) fn create(
         &self,
@@ -84,12 +84,12 @@ impl Partitions {
         statements
     }
 
-    /// Whether no row lies in a partition: no worker fills it.
+    /// Whether a partition has no rows: no worker fills it.
     pub(crate) fn is_empty(&self, partition: u32) -> bool {
         self.rows_of(partition) == Some(0)
     }
 
-    /// The statement that says of a table that all its rows are of a partition of the table with the number
+    /// The statement that guarantees that all rows of a table belong to a partition of the table with the OID
     /// `parent`.
     pub(crate) fn add_check(&self, part: &TableName, partition: u32, parent: u32) -> String {
         let check = match (&self.rule, self.slots.get(partition as usize)) {
@@ -99,7 +99,7 @@ impl Partitions {
         format!("ALTER TABLE {} ADD CONSTRAINT {CHECK} CHECK ({check})", part.quoted())
     }
 
-    /// The statements that make a table a partition of `parent`.
+    /// The statements that attach a table to `parent` as a partition.
     pub(crate) fn attach(&self, part: &TableName, partition: u32, parent: &TableName) -> String {
         let (part, bound) = (part.quoted(), self.bound(partition as usize));
         format!(
@@ -135,13 +135,13 @@ impl Partitions {
         )?;
         let Some(row) = rows.first() else { return Ok(()) };
         let taken: String = connection.get(row, 0)?;
-        Err(Error::new(Kind::Exists, "a partition of the table is to be called so, but the name is taken")
+        Err(Error::new(Kind::Exists, "a partition of the table needs this name, but it is taken")
             .at(format!("table {taken}, {}", connection.place()))
             .advise("rename or drop that table, or load into a table of another name"))
     }
 }
 
-/// The tables that are filled by workers, each with its partition.
+/// The tables that workers have filled, each with its partition and whether it is attached.
 pub(crate) fn filled(
     connection: &Connection,
     checkpoints: &Checkpoints,
@@ -159,21 +159,19 @@ pub(crate) fn filled(
     let mut tables = Vec::new();
     for row in connection.query(control, &sql, &[&id])? {
         let (schema, name): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
-        let (file, row_group): (i32, i32) = (connection.get(&row, 2)?, connection.get(&row, 3)?);
-        let first_row: i64 = connection.get(&row, 4)?;
-        let key = UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 };
+        let key = read_key(connection, &row, 2)?;
         let name = TableName::new(Some(&schema), &name)?;
         let Some(share) = partitions.share_of(key) else {
-            return Err(Error::new(Kind::Changed, "it holds units that are of no partition")
+            return Err(Error::new(Kind::Changed, "it holds units that belong to no partition")
                 .at(format!("table {name}, {}", connection.place()))
-                .advise("forget the load and start it again"));
+                .advise("forget the load and start it from the beginning"));
         };
         tables.push((name, share.partition, connection.get(&row, 5)?));
     }
     Ok(tables)
 }
 
-/// Makes filled tables partitions of `parent`, in the caller's transaction.
+/// Attaches filled tables to `parent`, in the caller's transaction.
 pub(crate) fn attach(
     connection: &Connection,
     tables: &[(TableName, u32, bool)],
@@ -181,7 +179,7 @@ pub(crate) fn attach(
     parent: &TableName,
     control: &Control<'_>,
 ) -> Result<()> {
-    // Once there is a default partition, the server looks through it with each one that is attached.
+    // With a default partition, the server scans it for each other one that is attached.
     let (default, others): (Vec<_>, Vec<_>) = tables
         .iter()
         .filter(|(.., attached)| !attached)
@@ -192,7 +190,7 @@ pub(crate) fn attach(
     Ok(())
 }
 
-/// Gives partitions their names after the table's final one, in the caller's transaction; returns these.
+/// Names partitions after the final table, in the caller's transaction; returns the names.
 pub(crate) fn rename(
     connection: &Connection,
     now: &HashMap<u32, TableName>,
@@ -203,9 +201,9 @@ pub(crate) fn rename(
     let names = partitions.names(table);
     for (partition, name) in (0..).zip(&names) {
         let Some(old) = now.get(&partition) else {
-            return Err(Error::new(Kind::Changed, "a partition of the load is gone")
+            return Err(Error::new(Kind::Changed, "a partition of the load no longer exists")
                 .at(format!("table {name}, {}", connection.place()))
-                .advise("forget the load and start it again"));
+                .advise("forget the load and start it from the beginning"));
         };
         let rename = format!("ALTER TABLE {} RENAME TO {}", old.quoted(), quote(name.name()));
         connection.batch(control, &rename)?;

@@ -1,12 +1,13 @@
-//! What the server knows of loads: the tables `loads` and `units` in schema `_sawmill`, or in another one.
+//! The records of loads on the server: the tables `loads` and `units` in schema `_sawmill`, or in another
+//! one.
 //!
-//! A unit's row is written in the transaction that copies the unit's rows, so either both are there or
-//! neither. A load's row holds what its units refer to: the files, the table and the size of units.
-//! While a load runs it holds an advisory lock, so that it does not run twice at once; should that fail,
-//! the primary key of `units` still lets only one of two transactions commit a unit.
+//! A unit's record is written in the transaction that copies the unit's rows, so either both exist or
+//! neither. A load's record holds what its units refer to: the files, the table and the size of units. While
+//! a load runs it holds an advisory lock, so that it does not run twice at once. Should that fail, the
+//! primary key of `units` still lets only one of two transactions commit a unit.
 //!
 //! A crash of the server empties unlogged tables. Units of a load into such a table are therefore recorded in
-//! `units_unlogged`, which the same crash empties: records and rows are there together, or neither.
+//! `units_unlogged`, which the same crash empties: records and rows exist together, or neither does.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,47 +16,51 @@ use sawmill_loader::{RecordedFiles, Tally, check_name, quote};
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result, UnitKey};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
-/// How long a new run waits for the server to notice that a killed predecessor is gone.
+use crate::table::catalogue::value;
+
+/// How long a new run waits until the server notices that a killed predecessor is gone.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The table of units, and that of units in unlogged tables.
 pub(crate) const UNITS: &str = "units";
 pub(crate) const UNITS_UNLOGGED: &str = "units_unlogged";
 
-/// The checkpoint tables, in a schema of the caller's choice.
+/// The checkpoint tables in a schema.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoints {
     pub(crate) schema: String,
-    /// The table that is written is unlogged.
+    /// The load's table is unlogged.
     unlogged: bool,
 }
 
-/// A load's row.
+/// A load's record.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadRecord {
     pub id: String,
-    /// The table, by the number that it keeps when it is renamed.
+    /// The table's OID, which it keeps when it is renamed.
     pub table_oid: u32,
     pub unit_rows: u64,
     pub files: RecordedFiles,
     pub complete: bool,
-    /// What the table held before, where rows are appended and will be verified.
+    /// What the table held before, if rows are appended and will be verified.
     pub before: Option<Tally>,
-    /// What makes two loads of a file loads of the same rows; empty where files are not remembered one by one, none in
-    /// records of earlier versions.
+    /// Identifies which rows and columns of a file are loaded. Empty if files are not remembered one by one;
+    /// none in records of earlier versions.
     pub mapping: Option<String>,
 }
 
 impl Checkpoints {
-    /// The tables in this schema.
+    /// The tables in a schema.
     ///
     /// # Errors
-    /// A name that no schema can have, or that of one of the server's own.
+    /// An invalid name, or that of a schema reserved by the server.
     pub(crate) fn new(schema: &str) -> Result<Self> {
         let own = schema.starts_with("pg_") || schema == "information_schema";
         let checked = check_name(schema);
-        match checked.err().or(own.then(|| "schemas of this name are the server's own".to_owned())) {
+        match checked.err().or(own.then(|| "schema names of this form are reserved by the server".to_owned()))
+        {
             None => Ok(Self { schema: schema.to_owned(), unlogged: false }),
             Some(what) => Err(Error::new(Kind::Config, what)
                 .at(format!("schema {schema:?} for the records of loads"))
@@ -63,12 +68,12 @@ impl Checkpoints {
         }
     }
 
-    /// The records of a load into an unlogged table, or into one that is not.
+    /// The records of a load into an unlogged table, or into a logged one.
     pub(crate) fn of_unlogged(self, unlogged: bool) -> Self {
         Self { unlogged, ..self }
     }
 
-    /// Whether a crash of the server empties the table that is written.
+    /// Whether the load's table is unlogged.
     pub(crate) fn of_unlogged_table(&self) -> bool {
         self.unlogged
     }
@@ -88,55 +93,43 @@ impl Checkpoints {
         format!("{}.{}", quote(&self.schema), quote(name))
     }
 
-    /// Takes the lock that only one run of a load can hold, for as long as the connection lives.
+    /// Takes the lock of a load for as long as the connection lives. Only one run can hold it.
     pub(crate) fn lock(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<()> {
-        let key = advisory_key(id);
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let rows = connection.query(control, "SELECT pg_try_advisory_lock($1)", &[&key])?;
-            let granted = rows.first().map_or(Ok(false), |row| connection.get(row, 0))?;
-            if granted {
-                return Ok(());
-            }
-            if Instant::now() > end {
-                return Err(Error::new(Kind::Busy, "the same load is under way already")
-                    .at(connection.place())
-                    .advise("wait for it to end, or end it"));
-            }
-            control.sleep(Duration::from_millis(200))?;
+        let (lock, end) = ("SELECT pg_try_advisory_lock($1)", Instant::now() + PATIENCE);
+        match wait_for_lock(connection, lock, id, end, control)? {
+            true => Ok(()),
+            false => Err(Error::new(Kind::Busy, "the same load is already running")
+                .at(connection.place())
+                .advise("wait until it ends, or stop it")),
         }
     }
 
-    /// Holds the locks of all loads into a table, by its name, until the transaction ends, so that none of them runs
-    /// meanwhile: rows of a load whose records are gone would be loaded again.
+    /// Holds the locks of all loads into a table, by its name, until the transaction ends. A load that ran
+    /// meanwhile would load rows whose records are gone again.
     pub(crate) fn lock_target(
         &self,
         connection: &Connection,
         target: &str,
         control: &Control<'_>,
     ) -> Result<()> {
-        let sql =
-            format!("SELECT load_id FROM {} WHERE target = $1 OR {}", self.table("loads"), self.is_part());
-        let end = Instant::now() + PATIENCE;
+        let sql = format!(
+            "SELECT load_id FROM {} WHERE target = $1 OR {}",
+            self.table("loads"),
+            self.is_of_lists()
+        );
+        let (lock, end) = ("SELECT pg_try_advisory_xact_lock($1)", Instant::now() + PATIENCE);
         for row in connection.query(control, &sql, &[&target])? {
-            let key = advisory_key(&connection.get::<String>(&row, 0)?);
-            loop {
-                let rows = connection.query(control, "SELECT pg_try_advisory_xact_lock($1)", &[&key])?;
-                if rows.first().map_or(Ok(false), |row| connection.get(row, 0))? {
-                    break;
-                }
-                if Instant::now() > end {
-                    return Err(Error::new(Kind::Busy, "a load into the table is under way")
-                        .at(format!("table {target}, {}", connection.place()))
-                        .advise("wait until it has ended, or end it; then run the same command again"));
-                }
-                control.sleep(Duration::from_millis(200))?;
+            let id: String = connection.get(&row, 0)?;
+            if !wait_for_lock(connection, lock, &id, end, control)? {
+                return Err(Error::new(Kind::Busy, "a load into the table is running")
+                    .at(format!("table {target}, {}", connection.place()))
+                    .advise("wait until it ends, or stop it; then run the same command again"));
             }
         }
         Ok(())
     }
 
-    /// A load's row.
+    /// Reads a load's record.
     pub(crate) fn find(
         &self,
         connection: &Connection,
@@ -167,7 +160,7 @@ impl Checkpoints {
         }))
     }
 
-    /// Writes a load's row.
+    /// Writes a load's record.
     pub(crate) fn begin(
         &self,
         connection: &Connection,
@@ -205,7 +198,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Records by what rows and columns the files of a load are known, which an earlier version did not.
+    /// Records which rows and columns of its files a load is of. Earlier versions did not record this.
     pub(crate) fn set_mapping(
         &self,
         connection: &Connection,
@@ -213,12 +206,10 @@ impl Checkpoints {
         mapping: &str,
         control: &Control<'_>,
     ) -> Result<()> {
-        let sql = format!("UPDATE {} SET mapping = $2 WHERE load_id = $1", self.table("loads"));
-        connection.execute(control, &sql, &[&id, &mapping])?;
-        Ok(())
+        self.set(connection, id, "mapping", &mapping, control)
     }
 
-    /// Records the stamps that a load's files have now.
+    /// Records the current stamps of a load's files.
     pub(crate) fn set_stamps(
         &self,
         connection: &Connection,
@@ -226,13 +217,25 @@ impl Checkpoints {
         files: &RecordedFiles,
         control: &Control<'_>,
     ) -> Result<()> {
-        let sql = format!("UPDATE {} SET stamps = $2 WHERE load_id = $1", self.table("loads"));
-        connection.execute(control, &sql, &[&id, &files.stamps])?;
+        self.set(connection, id, "stamps", &files.stamps, control)
+    }
+
+    /// Sets a column of a load's record.
+    fn set(
+        &self,
+        connection: &Connection,
+        id: &str,
+        column: &str,
+        value: &(dyn ToSql + Sync),
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let sql = format!("UPDATE {} SET {column} = $2 WHERE load_id = $1", self.table("loads"));
+        connection.execute(control, &sql, &[&id, value])?;
         Ok(())
     }
 
-    /// Makes sure, within the transaction that is open, that the units of a load that are on record come to `total`: that
-    /// the server has lost none that it had confirmed.
+    /// Checks, in the open transaction, that the recorded units of a load add up to `total`: that the server
+    /// has lost none that it had confirmed.
     pub(crate) fn refuse_lost(
         &self,
         connection: &Connection,
@@ -252,8 +255,8 @@ impl Checkpoints {
         Err(Error::new(
             Kind::Changed,
             format!(
-                "the units on record have {} rows with content sum {}, and not the {} rows with content sum {} that the server \
-                 had confirmed: it has lost commits, in a crash or a fail-over{unlogged}",
+                "the recorded units have {} rows with content sum {}, but the server had confirmed {} rows with content sum {}: \
+                 it has lost commits, in a crash or a fail-over{unlogged}",
                 there.rows, there.content_sum, total.rows, total.content_sum
             ),
         )
@@ -261,7 +264,7 @@ impl Checkpoints {
         .advise("run the same command again: it loads what is missing"))
     }
 
-    /// Whether a load's table has its rows in another file than when the load began.
+    /// Whether the rows of a load's table are in another file than when the load began.
     pub(crate) fn is_rewritten(
         &self,
         connection: &Connection,
@@ -273,8 +276,7 @@ impl Checkpoints {
              WHERE load_id = $1",
             self.table("loads")
         );
-        let rows = connection.query(control, &sql, &[&id])?;
-        rows.first().map_or(Ok(false), |row| connection.get(row, 0))
+        value(connection, control, &sql, &[&id])
     }
 
     /// Marks a load as complete.
@@ -297,13 +299,14 @@ impl Checkpoints {
         )?;
         match updated {
             1 => Ok(()),
-            _ => Err(Error::new(Kind::Changed, "the record of the load is gone")
+            _ => Err(Error::new(Kind::Changed, "the record of the load no longer exists")
                 .at(connection.place())
-                .advise("somebody forgot the load while it ran: load again")),
+                .advise("sawmill load forget removed it while the load ran: load again")),
         }
     }
 
-    /// Gives the records of a complete load another number, under which they stay: the same files are loaded once more.
+    /// Moves the records of a complete load to another ID and keeps them there, since the same files are
+    /// loaded again.
     pub(crate) fn set_aside(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<()> {
         let (loads, lasts) = (
             self.table("loads"),
@@ -329,7 +332,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Removes the records of all other loads whose rows were in a table.
+    /// Removes the records of all other loads whose rows are in a table.
     pub(crate) fn delete_of_table(
         &self,
         connection: &Connection,
@@ -345,45 +348,46 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Removes a load's row and its units.
+    /// Removes a load's record with its units.
     pub(crate) fn delete(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<u64> {
         let sql = format!("DELETE FROM {} WHERE load_id = $1", self.table("loads"));
         connection.execute(control, &sql, &[&id])
     }
 
-    /// The tables in which parts of loads into a table gather or have gathered, by their numbers.
-    pub(crate) fn parts(
+    /// The OIDs of the tables that loads of several tables fill or have filled, for loads into a table.
+    pub(crate) fn tables_of_lists(
         &self,
         connection: &Connection,
         target: &str,
         control: &Control<'_>,
     ) -> Result<Vec<u32>> {
-        let sql = format!("SELECT table_oid FROM {} WHERE {}", self.table("loads"), self.is_part());
+        let sql = format!("SELECT table_oid FROM {} WHERE {}", self.table("loads"), self.is_of_lists());
         let rows = connection.query(control, &sql, &[&target])?;
         rows.iter().map(|row| connection.get::<i64>(row, 0).map(|oid| oid as u32)).collect()
     }
 
-    /// The condition that a load is a part of one into the table `$1`: its number begins with that one's, up to
-    /// the `/`.
-    fn is_part(&self) -> String {
+    /// The condition that a load is one of several tables of a load into the table `$1`: its ID begins with
+    /// the ID of that load, up to the `/`.
+    fn is_of_lists(&self) -> String {
         format!(
             "split_part(load_id, '/', 1) || '/' IN (SELECT load_id FROM {} WHERE target = $1)",
             self.table("loads")
         )
     }
 
-    /// Removes the rows of all loads into a table, by its name, and those of their parts.
+    /// Removes the records of all loads into a table, by its name, and those of the tables that belong to
+    /// them.
     pub(crate) fn delete_target(
         &self,
         connection: &Connection,
         target: &str,
         control: &Control<'_>,
     ) -> Result<u64> {
-        let sql = format!("DELETE FROM {} WHERE target = $1 OR {}", self.table("loads"), self.is_part());
+        let sql = format!("DELETE FROM {} WHERE target = $1 OR {}", self.table("loads"), self.is_of_lists());
         connection.execute(control, &sql, &[&target])
     }
 
-    /// The loads into a table, by its name, that are not complete.
+    /// The unfinished loads into a table, by its name.
     pub(crate) fn unfinished(
         &self,
         connection: &Connection,
@@ -396,7 +400,7 @@ impl Checkpoints {
         rows.iter().map(|row| connection.get(row, 0)).collect()
     }
 
-    /// Records what a unit comes to after some of its rows were taken out.
+    /// Records a unit's sums after some of its rows were removed.
     pub(crate) fn correct_unit(
         &self,
         connection: &Connection,
@@ -410,7 +414,7 @@ impl Checkpoints {
              WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4",
             self.units_table()
         );
-        let (file, row_group, first_row) = (key.file as i32, key.row_group as i32, key.first_row as i64);
+        let (file, row_group, first_row) = key_columns(key);
         let (rows, sum, counts) = (tally.rows as i64, tally.content_sum.to_string(), signed(&tally.non_null));
         connection.execute(control, &sql, &[&id, &file, &row_group, &first_row, &rows, &sum, &counts])?;
         Ok(())
@@ -425,21 +429,18 @@ impl Checkpoints {
     ) -> Result<HashMap<UnitKey, Tally>> {
         let sql = format!(
             "SELECT rows, content_sum, non_null, file, row_group, first_row FROM {} u WHERE load_id = $1",
-            // The table may have become an unlogged one, or a logged one, since they were recorded.
+            // The table may have become unlogged, or logged, since the units were recorded.
             self.all_units()
         );
         let rows = connection.query(control, &sql, &[&id])?;
         let mut units = HashMap::with_capacity(rows.len());
         for row in &rows {
-            let (file, row_group): (i32, i32) = (connection.get(row, 3)?, connection.get(row, 4)?);
-            let first_row: i64 = connection.get(row, 5)?;
-            let key = UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 };
-            units.insert(key, read_tally(connection, row, 0)?);
+            units.insert(read_key(connection, row, 3)?, read_tally(connection, row, 0)?);
         }
         Ok(units)
     }
 
-    /// One unit, if it was committed.
+    /// A unit, if it was committed.
     pub(crate) fn unit(
         &self,
         connection: &Connection,
@@ -447,7 +448,7 @@ impl Checkpoints {
         key: UnitKey,
         control: &Control<'_>,
     ) -> Result<Option<Tally>> {
-        let (file, row_group, first_row) = (key.file as i32, key.row_group as i32, key.first_row as i64);
+        let (file, row_group, first_row) = key_columns(key);
         let rows = connection.query(control, &self.select_unit(), &[&id, &file, &row_group, &first_row])?;
         rows.first().map(|row| read_tally(connection, row, 0)).transpose()
     }
@@ -462,7 +463,7 @@ impl Checkpoints {
     }
 }
 
-/// The files of a load's row, as `find` selects it. Records of earlier versions have no stamps.
+/// The files of a load's record, as `find` selects it. Records of earlier versions have no stamps.
 fn read_files(connection: &Connection, row: &Row) -> Result<RecordedFiles> {
     let (names, fingerprints): (Vec<String>, Vec<String>) =
         (connection.get(row, 3)?, connection.get(row, 4)?);
@@ -471,6 +472,19 @@ fn read_files(connection: &Connection, row: &Row) -> Result<RecordedFiles> {
     Ok(RecordedFiles { names, fingerprints, stamps })
 }
 
+/// A unit's key as the records' columns: file, row group and first row.
+pub(crate) fn key_columns(key: UnitKey) -> (i32, i32, i64) {
+    (key.file as i32, key.row_group as i32, key.first_row as i64)
+}
+
+/// A unit's key, from three columns of a row.
+pub(crate) fn read_key(connection: &Connection, row: &Row, from: usize) -> Result<UnitKey> {
+    let (file, row_group): (i32, i32) = (connection.get(row, from)?, connection.get(row, from + 1)?);
+    let first_row: i64 = connection.get(row, from + 2)?;
+    Ok(UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 })
+}
+
+/// A sum of rows, from three columns of a row.
 pub(crate) fn read_tally(connection: &Connection, row: &Row, from: usize) -> Result<Tally> {
     let rows: i64 = connection.get(row, from)?;
     let sum: String = connection.get(row, from + 1)?;
@@ -478,9 +492,9 @@ pub(crate) fn read_tally(connection: &Connection, row: &Row, from: usize) -> Res
     Ok(Tally {
         rows: rows as u64,
         content_sum: sum.parse().map_err(|_| {
-            Error::new(Kind::Server, format!("the checkpoint holds the content sum {sum:?}"))
+            Error::new(Kind::Server, format!("the record holds the invalid content sum {sum:?}"))
                 .at(connection.place())
-                .advise("forget the load and start it again")
+                .advise("forget the load and start it from the beginning")
         })?,
         non_null: counts.into_iter().map(|count| count as u64).collect(),
     })
@@ -489,6 +503,26 @@ pub(crate) fn read_tally(connection: &Connection, row: &Row, from: usize) -> Res
 /// Counts as PostgreSQL's integers.
 pub(crate) fn signed(counts: &[u64]) -> Vec<i64> {
     counts.iter().map(|count| *count as i64).collect()
+}
+
+/// Tries to take the advisory lock of a load by the statement `lock` until `end`. Returns whether it was granted.
+fn wait_for_lock(
+    connection: &Connection,
+    lock: &str,
+    id: &str,
+    end: Instant,
+    control: &Control<'_>,
+) -> Result<bool> {
+    let key = advisory_key(id);
+    loop {
+        if value(connection, control, lock, &[&key])? {
+            return Ok(true);
+        }
+        if Instant::now() > end {
+            return Ok(false);
+        }
+        control.sleep(Duration::from_millis(200))?;
+    }
 }
 
 /// A 64-bit key for advisory locks.

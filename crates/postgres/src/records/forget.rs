@@ -1,4 +1,4 @@
-//! Taking a load back: its records, and the tables it made.
+//! Forgetting a load: removing its records, and the tables that it created.
 
 use sawmill_loader::{Forgotten, TableName};
 use sawmill_pgwire::{Connection, refuse_pooler};
@@ -10,12 +10,12 @@ use crate::table::part_tables;
 use crate::target::Postgres;
 use crate::types::made_types;
 
-/// Removes the records of all loads into a table and what unfinished loads left behind, and with
-/// `drop_table` the table itself, each with the types made for it and the tables of its lists. The schema of the
-/// checkpoints goes when nothing is left in it. Rows that were appended to a table that existed before stay.
+/// Removes the records of all loads into a table and what unfinished loads left behind, and with `drop_table`
+/// the table itself, each with the types created for it and the tables of its lists. The schema of the
+/// checkpoints is dropped when it becomes empty. Rows appended to a table that existed before stay.
 ///
 /// # Errors
-/// No connection, no permission, or a load into the table that runs.
+/// No connection, no permission, or a running load into the table.
 pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
     let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
     let connection = Connection::open(&postgres.server, control)?;
@@ -40,7 +40,7 @@ pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> R
         }
         part_tables::drop_emptied(&connection, &checkpoints, &name, control)?;
         let mut parts = Vec::new();
-        for oid in checkpoints.parts(&connection, &name.to_string(), control)? {
+        for oid in checkpoints.tables_of_lists(&connection, &name.to_string(), control)? {
             let part = name_of(&connection, oid, control)?;
             parts.extend(part.filter(|part| drop_table || part.is_staging()));
         }

@@ -1,46 +1,47 @@
-//! Whether a table still has the rows that the records of loads say are in it.
+//! Whether a table still has the rows that its loads have recorded.
 
 use sawmill_loader::TableName;
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::records::checkpoint::Checkpoints;
+use crate::table::catalogue::value;
 use crate::table::part_tables;
 
-/// A table's rows, counted, and those that its loads have recorded, seen at the same moment.
+/// The number of a table's rows and of those that its loads have recorded, in one snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Presence {
-    /// None where this user may not look at all rows.
+    /// None if this user may not read all rows.
     pub rows: Option<u64>,
-    /// Rows of all units that are recorded.
+    /// Rows of all recorded units.
     pub recorded: u64,
-    /// Rows that the table had before the first of these loads; none where that was not counted.
+    /// Rows that the table had before the first of these loads; none if they were not counted.
     pub before: Option<u64>,
     /// The table's rows are in another file than when the last of these loads began: the table was truncated, or
     /// rewritten by `VACUUM FULL`, `CLUSTER` or `ALTER TABLE`.
     pub rewritten: bool,
 }
 
-/// Which loads are looked at.
+/// Whose rows are counted.
 #[derive(Clone, Copy)]
-pub(crate) enum Of<'a> {
-    /// All whose rows go into the table with this number.
+pub(crate) enum Scope<'a> {
+    /// Those of all loads into the table with this OID.
     Table(u32),
-    /// One load, whose rows gather in the table and in its parts.
+    /// Those of one load, in the staging table and its part tables.
     Load(&'a str),
 }
 
 impl Presence {
     /// Counts the rows of a table.
     pub(crate) fn of(
-        of: Of<'_>,
+        scope: Scope<'_>,
         table: &TableName,
         checkpoints: &Checkpoints,
         connection: &Connection,
         control: &Control<'_>,
     ) -> Result<Self> {
         let mut counted = vec![table.clone()];
-        if let Of::Load(id) = of {
+        if let Scope::Load(id) = scope {
             let parts = part_tables::of_load(connection, checkpoints, id, control)?;
             counted.extend(parts.into_iter().filter(|part| !part.attached).map(|part| part.name));
         }
@@ -50,9 +51,9 @@ impl Presence {
             true => counts.collect::<Vec<_>>().join(" + "),
             false => "NULL::bigint".to_owned(),
         };
-        let (which, id, oid) = match of {
-            Of::Table(oid) => ("table_oid = $2::bigint AND mode <> 'upsert' AND $1 = ''", "", oid),
-            Of::Load(id) => ("load_id = $1 AND $2::bigint = 0", id, 0),
+        let (which, id, oid) = match scope {
+            Scope::Table(oid) => ("table_oid = $2::bigint AND mode <> 'upsert' AND $1 = ''", "", oid),
+            Scope::Load(id) => ("load_id = $1 AND $2::bigint = 0", id, 0),
         };
         let sql = format!(
             "WITH these AS (SELECT * FROM {} WHERE {which}) \
@@ -66,7 +67,7 @@ impl Presence {
         );
         let rows = connection.query(control, &sql, &[&id, &i64::from(oid)])?;
         let Some(row) = rows.first() else {
-            return Err(Error::new(Kind::Server, "no rows were counted").at(connection.place()));
+            return Err(Error::new(Kind::Server, "the server returned no count").at(connection.place()));
         };
         let (rows, recorded): (Option<i64>, i64) = (connection.get(row, 0)?, connection.get(row, 1)?);
         let (before, rewritten): (Option<i64>, Option<bool>) =
@@ -79,27 +80,27 @@ impl Presence {
         })
     }
 
-    /// Rows that must be there.
+    /// The least number of rows that the table must have.
     fn least(&self) -> u64 {
         self.recorded + self.before.unwrap_or(0)
     }
 
-    /// Whether rows are gone.
+    /// Whether rows are missing.
     pub(crate) fn lacks_rows(&self) -> bool {
         self.rows.is_some_and(|rows| rows < self.least())
     }
 
-    /// Whether all rows are gone, or nobody knows which are: the table was truncated, or is another one.
+    /// Whether all rows are missing, or unknown ones: the table was truncated, or is another one.
     pub(crate) fn was_emptied(&self) -> bool {
         self.lacks_rows() && (self.rewritten || self.rows == Some(0))
     }
 
-    /// Whether the table is known to hold something else than the recorded rows and those that were there before.
+    /// Whether the table is known to hold other rows than the recorded ones and those that it had before.
     pub(crate) fn is_other_than_recorded(&self) -> bool {
         self.rows.is_some() && !self.is_exact()
     }
 
-    /// Whether the table has the recorded rows and those that were there before, and no others.
+    /// Whether the table has as many rows as are recorded and were there before.
     pub(crate) fn is_exact(&self) -> bool {
         self.before.is_some() && self.rows == Some(self.least())
     }
@@ -109,18 +110,19 @@ impl Presence {
         self.is_exact() && self.before == Some(0)
     }
 
-    /// What was found, where there is something to say about it.
+    /// A note on what was found, if it is not as expected.
     pub(crate) fn finding(&self) -> Option<String> {
         let Some(rows) = self.rows else {
-            return Some("the table's rows were not counted: this user may not read it".to_owned());
+            return Some("the table's rows were not counted: this user may not read them all".to_owned());
         };
         let Self { recorded, before, .. } = *self;
         let earlier = match before {
             None | Some(0) => String::new(),
-            Some(before) => format!(", and {before} were there before"),
+            Some(before) => format!(", and it had {before} rows before"),
         };
-        let found =
-            format!("the table has {rows} rows; {recorded} were loaded into it, as the records say{earlier}");
+        let found = format!(
+            "the table has {rows} rows; according to the records {recorded} were loaded into it{earlier}"
+        );
         let rewritten = match self.rewritten {
             true => {
                 "; since then it was truncated or rewritten (TRUNCATE, VACUUM FULL, CLUSTER or ALTER TABLE)"
@@ -130,7 +132,7 @@ impl Presence {
         if self.lacks_rows() {
             return Some(found + rewritten);
         }
-        let others = "; which of its rows are the loaded ones was not looked at (--verify compares them)";
+        let others = "; whether they are the loaded rows was not checked (--verify compares them)";
         (!self.is_exact()).then(|| found + rewritten + others)
     }
 
@@ -140,11 +142,10 @@ impl Presence {
     }
 }
 
-/// Whether this user sees all rows of tables.
+/// Whether this user may read all rows of tables.
 pub(crate) fn may_look(tables: &[TableName], connection: &Connection, control: &Control<'_>) -> Result<bool> {
     let names: Vec<String> = tables.iter().map(TableName::quoted).collect();
     let sql = "SELECT coalesce(bool_and(pg_catalog.has_table_privilege(name::regclass, 'SELECT') \
                  AND NOT pg_catalog.row_security_active(name::regclass)), false) FROM unnest($1::text[]) name";
-    let rows = connection.query(control, sql, &[&names])?;
-    rows.first().map_or(Ok(false), |row| connection.get(row, 0))
+    value(connection, control, sql, &[&names])
 }

@@ -1,4 +1,5 @@
-//! Files that were loaded into a table before, each by itself: what an append leaves out, and what it ends first.
+//! Files that earlier loads brought into a table, each by itself: those that an append skips, and those that
+//! it finishes first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,14 +14,14 @@ use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use crate::encode::summing::SummingEncoder;
 use crate::records::checkpoint::{Checkpoints, LoadRecord};
-use crate::records::presence::{Of, Presence};
+use crate::records::presence::{Presence, Scope};
 use crate::table::catalogue::find;
 use crate::table::columns;
 use crate::target::Postgres;
 use crate::verify::read_back::ReadBack;
 
 impl Postgres {
-    /// What the records say of the source's files, where they are appended.
+    /// What the records say about the source's files, if they are appended.
     pub(crate) fn remember(
         &self,
         source: &dyn Source,
@@ -28,7 +29,7 @@ impl Postgres {
         rehearse: bool,
         control: &Control<'_>,
     ) -> Result<Option<Remembered>> {
-        if self.mode != Mode::Append || self.part_of.is_some() || !source.has_whole_files() {
+        if self.mode != Mode::Append || self.several.is_some() || !source.has_whole_files() {
             return Ok(None);
         }
         let checkpoints = Checkpoints::new(&self.checkpoint_schema)?;
@@ -59,16 +60,16 @@ impl Postgres {
         remembering.run(&loads)
     }
 
-    /// What a load of this source is recorded by, up to the way that its rows go.
+    /// The ID of a load of this source, for a route.
     pub(crate) fn id_of(&self, source: &dyn Source, table: &TableName, staged: bool) -> String {
-        if let Some(several) = &self.part_of {
+        if let Some(several) = &self.several {
             return several.id.clone();
         }
         let names = source.files().iter().map(|file| file.name.as_str());
         self.id_of_names(names, source, table, self.mode.name(), staged)
     }
 
-    /// The number of a load of other files that is like one of this source, in a mode.
+    /// The ID of a load of these files in a mode, otherwise like one of this source.
     fn id_of_names<'f>(
         &self,
         names: impl Iterator<Item = &'f str>,
@@ -92,12 +93,12 @@ impl Postgres {
         id_of_names(names, &mapping, &table.to_string(), mode)
     }
 
-    /// The same for rows that are appended.
+    /// The ID of a load that appends rows.
     fn append_id(&self, source: &dyn Source, table: &TableName) -> String {
         self.id_of(source, table, false)
     }
 
-    /// What makes two loads of a file loads of the same rows and columns; empty for loads whose files are not remembered
+    /// Identifies which rows and columns of a file are loaded; empty for loads whose files are not remembered
     /// one by one.
     pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
         earlier::mapping_of_files(source, self.by_position)
@@ -116,8 +117,8 @@ struct Remembering<'r> {
 }
 
 impl Remembering<'_> {
-    /// Earlier versions recorded lists of files without what rows and columns of them were meant. Where the number of the
-    /// load shows that they are the same, that is recorded now.
+    /// Earlier versions did not record which rows and columns of the files were loaded. If the load's ID
+    /// shows that they are the same as now, this is recorded now.
     fn adopt(&self, loads: &mut [EarlierLoad], mapping: &str) -> Result<()> {
         for load in loads.iter_mut().filter(|load| load.mapping.is_none()) {
             let same = [false, true].into_iter().any(|staged| {
@@ -140,7 +141,7 @@ impl Remembering<'_> {
         let own = self.postgres.append_id(self.source, self.table);
         let unfinished = self.unfinished(&here)?;
         if self.options.again {
-            // What was broken off is ended, whatever else is loaded once more.
+            // An unfinished load is finished first, whatever else is loaded again.
             let ends_own = here.iter().any(|load| load.id == own && !load.complete);
             return match ends_own || unfinished.is_empty() {
                 true => Ok(None),
@@ -151,7 +152,7 @@ impl Remembering<'_> {
         let in_found: BTreeSet<u32> = found.iter().map(|found| found.file).collect();
         let broken_off: BTreeSet<u32> = unfinished.iter().flatten().copied().collect();
         self.refuse_of_another_table(&elsewhere, &in_found, &broken_off)?;
-        // The same list as before is looked at as a whole, unless it has other contents now.
+        // The same list of files as before is handled as a whole, unless it has other contents now.
         let as_before =
             |load: &EarlierLoad| !load.complete || load.files.changed(self.source.files()).is_empty();
         if here.iter().any(|load| load.id == own && as_before(load)) {
@@ -172,7 +173,7 @@ impl Remembering<'_> {
         Ok(Some(remembered))
     }
 
-    /// The files of each load that was broken off and has some of the source's.
+    /// The files of each unfinished load that has some of the source's.
     fn unfinished(&self, here: &[&EarlierLoad]) -> Result<Vec<Vec<u32>>> {
         let same = |portion: &Portion<'_>, load: &EarlierLoad| {
             self.postgres.append_id(portion, self.table) == load.id
@@ -180,7 +181,8 @@ impl Remembering<'_> {
         earlier::broken_off(self.source, here, same).map_err(|error| error.at(self.place()))
     }
 
-    /// Files that were loaded into a table that is gone may be in the one that has its name now, restored from a dump.
+    /// The rows of files loaded into a table that no longer exists may be in the one that now has its name,
+    /// restored from a dump.
     fn refuse_of_another_table(
         &self,
         elsewhere: &[&EarlierLoad],
@@ -202,8 +204,8 @@ impl Remembering<'_> {
             Some(rows) => Err(Error::new(
                 Kind::Mismatch,
                 format!(
-                    "{} was loaded into a table of this name that is gone (dropped, or restored from a dump); the one that is \
-                     there now has {rows} rows, and whether the file's are among them is not known",
+                    "{} was loaded into a table of this name that no longer exists (dropped, or restored from a dump); the one \
+                     that exists now has {rows} rows, and whether the file's are among them is unknown",
                     file.name
                 ),
             )
@@ -212,15 +214,16 @@ impl Remembering<'_> {
         }
     }
 
-    /// Makes sure that the files' rows are in the table, as far as that can be told, and that the files hold them still.
+    /// Checks that the files' rows are in the table, as far as that is known, and that the files still hold
+    /// them.
     fn look_at(&self, found: &[Found<'_>], remembered: &mut Remembered) -> Result<()> {
         let presence = self.presence()?;
         let nothing_to_do = remembered.new.is_empty() && remembered.unfinished.is_empty();
         if presence.was_emptied() || presence.lacks_rows() && nothing_to_do {
             return Err(presence.error(
                 self.place(),
-                "bring back the rows; or forget the loads (sawmill load forget) to load all files anew; or load these files \
-                 once more with --again",
+                "restore the rows; or forget the loads (sawmill load forget) to load all files from the beginning; or load \
+                 these files again with --again",
             ));
         }
         remembered.notes.extend(presence.finding());
@@ -240,10 +243,10 @@ impl Remembering<'_> {
         if let Some(first) = not_compared.first() {
             let more = match not_compared.len() - 1 {
                 0 => String::new(),
-                more => format!(" and of {more} more files"),
+                more => format!(" and {more} more files"),
             };
             remembered.notes.push(format!(
-                "what the source holds of {first}{more} was not compared with what was loaded of it: some rows were rejected"
+                "not compared with what was loaded: {first}{more}, since some rows were rejected"
             ));
         } else if self.options.verify {
             self.verify(&presence, &columns, remembered)?;
@@ -251,8 +254,8 @@ impl Remembering<'_> {
         Ok(())
     }
 
-    /// What a load has brought of these files, which still hold it; the names of those that had to be looked at and could
-    /// not be, since rows of them were rejected, are added to `not_compared`.
+    /// What a load has brought from these files, which still hold it. Adds to `not_compared` the names of
+    /// files that had to be compared and could not be, since some of their rows were rejected.
     fn of_load(
         &self,
         found: &[&Found<'_>],
@@ -313,7 +316,7 @@ impl Remembering<'_> {
         earlier::compare(portion, load, recorded, looked_at, columns.len(), &encoder, options, control)
     }
 
-    /// Compares the table with what the records say is in it, where that is all that it holds.
+    /// Compares the table with the records, if it holds nothing else.
     fn verify(
         &self,
         presence: &Presence,
@@ -327,8 +330,8 @@ impl Remembering<'_> {
         };
         let Some(recorded) = recorded else {
             remembered.notes.push(
-                "what the files hold was compared with the records of their loads, but not with the table: it has other rows, \
-                 too (sawmill verify compares whole tables)"
+                "the files were compared with the records of their loads, but not with the table, which has other rows, too \
+                 (sawmill verify compares whole tables)"
                     .to_owned(),
             );
             return Ok(());
@@ -367,7 +370,7 @@ impl Remembering<'_> {
     }
 
     fn presence(&self) -> Result<Presence> {
-        Presence::of(Of::Table(self.oid), self.table, self.checkpoints, self.connection, self.control)
+        Presence::of(Scope::Table(self.oid), self.table, self.checkpoints, self.connection, self.control)
     }
 
     fn place(&self) -> String {
@@ -376,8 +379,8 @@ impl Remembering<'_> {
 }
 
 impl Checkpoints {
-    /// The loads of files whose rows are meant alike, as far as that is recorded, into a table of this name or into what it
-    /// was before, in the order in which they began.
+    /// The loads of the same rows and columns, as far as that is recorded, into the table of this name or
+    /// into one that had it before, in the order in which they began.
     fn of_files(
         &self,
         connection: &Connection,
@@ -410,7 +413,7 @@ impl Checkpoints {
         rows.iter().map(read).collect()
     }
 
-    /// What loads that began after this one have brought into its table; none where some of them have brought other
+    /// The sum of the rows that later loads have brought into the table; none if some of them brought other
     /// columns, or merged rows.
     pub(crate) fn since(
         &self,
@@ -435,7 +438,8 @@ impl Checkpoints {
         Ok(Some(since))
     }
 
-    /// What all loads into a table have brought; none where some of them have brought other columns.
+    /// The sum of the rows that all loads have brought into a table; none if some of them brought other
+    /// columns.
     fn all_of_table(
         &self,
         connection: &Connection,

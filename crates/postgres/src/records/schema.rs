@@ -1,7 +1,7 @@
-//! The schema of the checkpoint tables: made with the first load, dropped with the last record.
+//! The schema of the checkpoint tables: created with the first load, dropped with the last record.
 //!
-//! A schema that is there already, with the rights of whoever gave it, is used as it is and never dropped; a comment
-//! tells those that were made here.
+//! An existing schema, with the permissions of its owner, is used as it is and never dropped. A comment marks
+//! schemas that were created here.
 
 use sawmill_loader::quote;
 use sawmill_pgwire::Connection;
@@ -9,29 +9,30 @@ use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::records::checkpoint::{Checkpoints, UNITS, UNITS_UNLOGGED, advisory_key};
 use crate::rejected::rejects::{REJECTS, REJECTS_UNLOGGED};
+use crate::table::catalogue::value;
 
-/// All tables of the records.
+/// All tables that hold records.
 const TABLES: [&str; 5] = ["loads", UNITS, UNITS_UNLOGGED, REJECTS, REJECTS_UNLOGGED];
 
-/// Columns of `loads` that earlier versions did not make, with their types: what the file system said of the files, by
-/// what rows and columns of them are known, and the file of the table.
+/// Columns of `loads` that earlier versions did not create, with their types: the file system's stamps of the
+/// files, which rows and columns of them are loaded, and the file of the table.
 const LATER: [(&str, &str); 3] = [("stamps", "text[]"), ("mapping", "text"), ("table_file", "bigint")];
 
-/// The comment on a schema that was made for the records, and goes with the last of them.
+/// The comment on a schema that was created for the records, and is dropped with the last of them.
 const COMMENT: &str = "records of sawmill load";
 
 impl Checkpoints {
-    /// Whether the tables are there.
+    /// Whether the tables exist.
     pub(crate) fn exist(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
-        let rows = connection.query(
+        value(
+            connection,
             control,
             "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL AND to_regclass($3) IS NOT NULL",
             &[&self.table("loads"), &self.table(UNITS), &self.table(UNITS_UNLOGGED)],
-        )?;
-        rows.first().map_or(Ok(false), |row| connection.get(row, 0))
+        )
     }
 
-    /// Creates the tables where they are missing; several loads may try at the same time.
+    /// Creates missing tables; several loads may do so at the same time.
     pub(crate) fn create(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         if self.exist(connection, control)? {
             return self.upgrade(connection, control);
@@ -89,17 +90,17 @@ impl Checkpoints {
         connection.begin(control)?;
         connection.batch(control, &alter).map_err(|error| match error.kind() {
             Kind::Server => {
-                let what = format!("the records of loads are of an earlier version: {}", error.what());
+                let what = format!("the records of loads come from an earlier version: {}", error.what());
                 Error::new(Kind::Server, what)
                     .at(error.place())
-                    .advise(format!("let the owner of the table run: {alter}"))
+                    .advise(format!("ask the owner of the table to run: {alter}"))
             }
             _ => error,
         })?;
         connection.commit(control)
     }
 
-    /// A table of somebody else's that has one of the names is left alone.
+    /// Refuses a foreign table with one of the names.
     fn refuse_others(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         let others = "SELECT c.relname::text FROM pg_catalog.pg_class c \
                       WHERE c.relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1) \
@@ -108,12 +109,12 @@ impl Checkpoints {
         let rows = connection.query(control, others, &[&self.schema, &TABLES.as_slice()])?;
         let Some(row) = rows.first() else { return Ok(()) };
         let table = self.table(connection.get(row, 0)?);
-        Err(Error::new(Kind::Exists, format!("{table} is there already, and holds no records of loads"))
+        Err(Error::new(Kind::Exists, format!("{table} already exists, and is not a table of load records"))
             .at(connection.place())
             .advise("keep the records in another schema: --checkpoint-schema NAME"))
     }
 
-    /// Makes the schema where it is missing. One that is there is used as it is: that asks for fewer rights.
+    /// Creates the schema if it is missing. An existing one is used as it is, which needs fewer permissions.
     fn create_schema(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         let found = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1), \
                      pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')";
@@ -126,24 +127,23 @@ impl Checkpoints {
                 .batch(control, &format!("CREATE SCHEMA {schema}; COMMENT ON SCHEMA {schema} IS '{COMMENT}'")),
             (false, false) => Err(Error::new(
                 Kind::Server,
-                format!("there is no schema {schema} for the records of loads, and this user may make none"),
+                format!("schema {schema} for the records of loads does not exist, and this user may not create it"),
             )
             .at(connection.place())
             .advise(format!(
-                "let somebody who may run CREATE SCHEMA {schema} AUTHORIZATION with the user's name, or name a schema in \
-                 which the user may make tables with --checkpoint-schema"
+                "ask an administrator to run CREATE SCHEMA {schema} AUTHORIZATION with the user's name, or use \
+                 --checkpoint-schema to name a schema in which the user may create tables"
             ))),
         }
     }
 
-    /// Drops the tables if no load is recorded any more, and the schema if it was made for them and nothing else is
-    /// in it. What is another user's stays.
+    /// Drops the tables if no load is recorded any more, and the schema if it was created for them and is
+    /// otherwise empty. Objects of other users stay.
     pub(crate) fn drop_if_empty(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         let owned = "SELECT coalesce(bool_and(pg_catalog.pg_has_role(relowner, 'USAGE')), false) FROM pg_catalog.pg_class \
                      WHERE relkind = 'r' AND relname = ANY ($2) \
                      AND relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)";
-        let rows = connection.query(control, owned, &[&self.schema, &TABLES.as_slice()])?;
-        if !rows.first().map_or(Ok(false), |row| connection.get::<bool>(row, 0))? {
+        if !value::<bool>(connection, control, owned, &[&self.schema, &TABLES.as_slice()])? {
             return Ok(());
         }
         let loads = self.table("loads");
@@ -163,8 +163,7 @@ impl Checkpoints {
                            SELECT FROM pg_catalog.pg_depend WHERE refobjid = n.oid \
                            AND refclassid = 'pg_catalog.pg_namespace'::regclass) \
                          FROM pg_catalog.pg_namespace n WHERE nspname = $1";
-        let rows = connection.query(control, removable, &[&self.schema, &COMMENT])?;
-        let removable = rows.first().map_or(Ok(None), |row| connection.get::<Option<bool>>(row, 0))?;
+        let removable = value::<Option<bool>>(connection, control, removable, &[&self.schema, &COMMENT])?;
         if removable == Some(true) {
             connection.batch(control, &format!("DROP SCHEMA {}", quote(&self.schema)))?;
         }

@@ -1,4 +1,4 @@
-//! What a server knows of loads: which there are, how far they are, whether they run.
+//! The loads recorded on a server: how far they are, and whether they run.
 
 use std::collections::HashSet;
 
@@ -7,9 +7,10 @@ use sawmill_pgwire::{Connection, Server, refuse_pooler};
 use sawmill_source::{Control, Result};
 
 use crate::records::checkpoint::{Checkpoints, UNITS, advisory_key};
+use crate::table::catalogue::value;
 
-/// All loads that the server has records of, or those into one table, the latest first. `checkpoint_schema`
-/// is that of the checkpoint tables; without them there are no loads.
+/// All loads recorded on the server, or those into one table, latest first. `checkpoint_schema` is that of
+/// the checkpoint tables; without these there are no loads.
 ///
 /// # Errors
 /// No connection, or no permission.
@@ -25,7 +26,7 @@ pub fn status(
     if !checkpoints.exist(&connection, control)? {
         return Ok(Vec::new());
     }
-    // A 64-bit advisory lock stands in two columns of 32 bits
+    // A 64-bit advisory lock is split into two columns of 32 bits
     // (https://www.postgresql.org/docs/current/view-pg-locks.html).
     let locks = "SELECT (classid::bigint << 32) | objid::bigint FROM pg_catalog.pg_locks \
                  WHERE locktype = 'advisory' AND objsubid = 1 AND granted \
@@ -36,9 +37,8 @@ pub fn status(
     }
     let moment =
         |column: &str| format!("to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')");
-    // Unlogged tables are not to be read on a standby.
-    let standby = connection.query(control, "SELECT pg_catalog.pg_is_in_recovery()", &[])?;
-    let units = match standby.first().map_or(Ok(false), |row| connection.get(row, 0))? {
+    // Unlogged tables cannot be read on a standby.
+    let units = match value(&connection, control, "SELECT pg_catalog.pg_is_in_recovery()", &[])? {
         true => checkpoints.table(UNITS),
         false => checkpoints.all_units(),
     };

@@ -1,7 +1,7 @@
-//! Records of a nested source that are put aside whole, and what is left out of its flat tables
+//! Rejected records of a nested source, which are left out of all of its flat tables
 //! ([`FlatRows::leaving_out`](crate::nested::flat_tables::FlatRows::leaving_out)).
 //!
-//! They stand in a temporary file without a name, unit by unit; in memory is no more than where those of each unit are,
+//! They are kept in an unnamed temporary file, unit by unit. Memory holds only where those of each unit are,
 //! and those of one unit at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,10 +17,10 @@ use crate::records::checkpoint::Checkpoints;
 use crate::rejected::file::{RejectsFile, RejectsOf};
 use crate::rejected::rejects::Reject;
 
-/// Rows of the units that records are kept by.
+/// Rows of the units by which records are kept.
 const UNIT_ROWS: u64 = 64 * 1024;
 
-/// Records that are put aside, with the reasons.
+/// Rejected records, with the reasons.
 #[derive(Debug)]
 pub(crate) struct BadRecords {
     file: File,
@@ -28,23 +28,23 @@ pub(crate) struct BadRecords {
     /// Bytes of the file.
     written: u64,
     /// Where those of each unit are.
-    units: BTreeMap<UnitKey, OfUnit>,
+    units: BTreeMap<UnitKey, UnitRecords>,
     count: u64,
 }
 
 /// Where the records of one unit are.
 #[derive(Debug)]
-struct OfUnit {
+struct UnitRecords {
     unit: Unit,
     /// Position and length in the file, one for each time that some were found.
     stretches: Vec<(u64, usize)>,
 }
 
 impl BadRecords {
-    /// None yet; more are kept in a file in this directory.
+    /// An empty collection, whose file is in this directory.
     ///
     /// # Errors
-    /// A directory in which no file can be made.
+    /// No file can be created in the directory.
     pub(crate) fn new(directory: &Path) -> Result<Self> {
         let file = tempfile::tempfile_in(directory).map_err(|error| unkept(directory, &error))?;
         Ok(Self { file, directory: directory.to_owned(), written: 0, units: BTreeMap::new(), count: 0 })
@@ -55,7 +55,7 @@ impl BadRecords {
         self.count
     }
 
-    /// Adds records of a unit with their rows in the row group, but for those that are there already.
+    /// Adds records of a unit, given by their rows in the row group, except those that were added before.
     fn add(&mut self, unit: &Unit, records: impl IntoIterator<Item = (u64, String)>) -> Result<()> {
         let mut there = BTreeSet::new();
         if let Some(of_unit) = self.units.get(&unit.key) {
@@ -77,14 +77,14 @@ impl BadRecords {
         }
         self.file.write_all_at(&bytes, self.written).map_err(|error| unkept(&self.directory, &error))?;
         let of_unit =
-            self.units.entry(unit.key).or_insert_with(|| OfUnit { unit: *unit, stretches: Vec::new() });
+            self.units.entry(unit.key).or_insert_with(|| UnitRecords { unit: *unit, stretches: Vec::new() });
         of_unit.stretches.push((self.written, bytes.len()));
         self.written += bytes.len() as u64;
         Ok(())
     }
 
-    /// Hands out the records of a unit as they were found.
-    fn each(&self, of_unit: &OfUnit, mut record: impl FnMut(u64, &str)) -> Result<()> {
+    /// Passes the records of a unit to `record`, in the order in which they were added.
+    fn each(&self, of_unit: &UnitRecords, mut record: impl FnMut(u64, &str)) -> Result<()> {
         for (at, bytes) in &of_unit.stretches {
             let mut stretch = vec![0; *bytes];
             self.file.read_exact_at(&mut stretch, *at).map_err(|error| unkept(&self.directory, &error))?;
@@ -100,7 +100,8 @@ impl BadRecords {
         Ok(())
     }
 
-    /// The rows of the records that are in a unit, which may be another range of rows than they were found in.
+    /// The rows of the records in a unit, which may be another range of rows than the one with which they
+    /// were added.
     ///
     /// # Errors
     /// The temporary file cannot be read.
@@ -122,15 +123,15 @@ impl BadRecords {
         Ok(rows)
     }
 
-    /// The units that have some.
+    /// The units that have records.
     pub(crate) fn units(&self) -> impl Iterator<Item = UnitKey> {
         self.units.keys().copied()
     }
 
-    /// Hands out the records of each unit that has some, by their rows.
+    /// Passes the records of each unit that has some to `unit`, by their rows.
     ///
     /// # Errors
-    /// What `unit` gives; the temporary file cannot be read.
+    /// Errors of `unit`; the temporary file cannot be read.
     pub(crate) fn each_unit(&self, mut unit: impl FnMut(&Unit, &[Reject]) -> Result<()>) -> Result<()> {
         for of_unit in self.units.values() {
             let mut rejects = Vec::new();
@@ -141,11 +142,11 @@ impl BadRecords {
         Ok(())
     }
 
-    /// Adds what is recorded for a load, but for what is there already; the last record of the load, with its unit. The
-    /// units are always the same ones, however the load was cut.
+    /// Adds the rejected records of a load, except those that were added before. Returns the load's last one,
+    /// with its unit. The units are always the same ones, however the load was cut.
     ///
     /// # Errors
-    /// A lost connection; the temporary file cannot be written; a record that the source has not.
+    /// A lost connection; the temporary file cannot be written; a record that the source lacks.
     pub(crate) fn add_recorded(
         &mut self,
         source: &dyn Source,
@@ -182,25 +183,25 @@ impl BadRecords {
     }
 }
 
-/// Takes records by the rows that they have in their files, those of a row group one after the other.
+/// Collects records by their rows in the files, one row group after the other.
 pub(crate) struct Places<'a> {
     source: &'a dyn Source,
     groups: BTreeMap<(u32, u32), Unit>,
     records: BadRecords,
-    /// The row group at hand.
+    /// The current row group.
     open: Option<(Unit, BTreeSet<u64>)>,
-    /// All of them are rows of the source so far.
+    /// All of them so far are rows of the source.
     known: bool,
 }
 
 impl<'a> Places<'a> {
-    /// Of a source's files; what comes is kept in a file in this directory.
+    /// For a source; the records are kept in a file in this directory.
     pub(crate) fn new(source: &'a dyn Source, directory: &Path) -> Result<Self> {
         let groups = row_groups(source);
         Ok(Self { source, groups, records: BadRecords::new(directory)?, open: None, known: true })
     }
 
-    /// Adds a row of a row group; false for one that the source has not.
+    /// Adds a row of a row group. Returns false if the source lacks it.
     pub(crate) fn add(&mut self, file: u32, row_group: u32, row: u64) -> Result<bool> {
         let Some(group) = self.groups.get(&(file, row_group)).copied() else { return Ok(false) };
         match &mut self.open {
@@ -215,7 +216,7 @@ impl<'a> Places<'a> {
         Ok(self.known)
     }
 
-    /// The records as the source counts its rows; none where it has not all of them.
+    /// The records as the source counts its rows; none if it lacks some of them.
     pub(crate) fn into_records(mut self) -> Result<Option<BadRecords>> {
         self.close()?;
         Ok(self.known.then_some(self.records))
@@ -229,7 +230,8 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Rows of a row group, given by their numbers in it, as its unit counts them; fewer where some are none of its rows.
+/// Converts rows of a row group, given by their numbers in it, to the numbers that its unit gives them. Rows
+/// that the source lacks are left out.
 fn counted(source: &dyn Source, unit: &Unit, rows: &BTreeSet<u64>) -> Result<Vec<u64>> {
     if source.counts_all_rows() {
         return Ok(rows.iter().copied().filter(|row| *row < unit.rows).collect());
@@ -239,18 +241,15 @@ fn counted(source: &dyn Source, unit: &Unit, rows: &BTreeSet<u64>) -> Result<Vec
     Ok((0..unit.rows).zip(all).filter(|(_, row)| rows.contains(row)).map(|(at, _)| at).collect())
 }
 
-/// Where temporary files of a load stand that writes a file of rejected rows: beside it.
+/// The directory of the temporary files of a load that writes a file of rejected rows: that file's own.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn unkept(directory: &Path, error: &std::io::Error) -> Error {
-    Error::new(
-        Kind::Config,
-        format!("records that are put aside cannot be kept in a temporary file: {error}"),
-    )
-    .at(directory.display().to_string())
-    .advise("make room there, and run the same command again")
+    Error::new(Kind::Config, format!("rejected records cannot be kept in a temporary file: {error}"))
+        .at(directory.display().to_string())
+        .advise("free some space there, and run the same command again")
 }
 
 /// The unit that a row of a row group is in.
@@ -259,10 +258,10 @@ pub(crate) fn unit_of<T>(units: &BTreeMap<UnitKey, T>, row: UnitKey) -> Option<U
     ((unit.file, unit.row_group) == (row.file, row.row_group)).then_some(*unit)
 }
 
-/// A record that was put aside and cannot be found again.
+/// A rejected record that cannot be found again.
 pub(crate) fn of_no_unit() -> Error {
-    Error::new(Kind::Mismatch, "a record was put aside that is in no unit of the load")
-        .advise("forget this load and start it again")
+    Error::new(Kind::Mismatch, "a rejected record belongs to no unit of the load")
+        .advise("forget this load and start it from the beginning")
 }
 
 /// The row groups of a source, each as one unit.
@@ -283,12 +282,12 @@ mod tests {
     fn records_are_found_in_any_range_of_rows_and_count_once() {
         let directory = tempfile::tempdir().unwrap();
         let mut records = BadRecords::new(directory.path()).unwrap();
-        let told =
+        let refused =
             |rows: &[u64], why: &str| rows.iter().map(|row| (*row, why.to_owned())).collect::<Vec<_>>();
-        records.add(&unit(0, 0, 100), told(&[99, 7], "first")).unwrap();
-        records.add(&unit(1, 0, 100), told(&[7], "of another row group")).unwrap();
-        records.add(&unit(0, 100, 50), told(&[100, 149], "")).unwrap();
-        records.add(&unit(0, 0, 100), told(&[7, 8], "second")).unwrap();
+        records.add(&unit(0, 0, 100), refused(&[99, 7], "first")).unwrap();
+        records.add(&unit(1, 0, 100), refused(&[7], "of another row group")).unwrap();
+        records.add(&unit(0, 100, 50), refused(&[100, 149], "")).unwrap();
+        records.add(&unit(0, 0, 100), refused(&[7, 8], "second")).unwrap();
         assert_eq!(records.count(), 6);
         for (first, rows, expected) in [
             (0, u64::MAX, vec![7, 8, 99, 100, 149]),

@@ -1,7 +1,7 @@
-//! The Parquet file of rejected rows: the columns of the source, and where each row was and why it was refused.
+//! The Parquet file of rejected rows: the columns of the source, where each row was, and why it was refused.
 //!
-//! Several loads that append to one table may share it, as a directory does that grows: each replaces the rows of its own
-//! source's files, and keeps those of others.
+//! Several loads that append to one table may share it, as for a directory that grows: each replaces the rows
+//! of its own source's files, and keeps those of others.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -24,7 +24,7 @@ use crate::rejected::rejects::Reject;
 
 /// Rows of a row group of the file, which bounds the memory of writing it.
 const ROW_GROUP_ROWS: usize = 64 * 1024;
-/// Rows that are read at once of those that are there.
+/// Rows of the existing file that are read at once.
 const ROWS_AT_ONCE: usize = 4096;
 
 /// The columns that say where a row was.
@@ -42,18 +42,18 @@ const TABLE: &str = "sawmill.table";
 pub(crate) struct RejectsOf<'a> {
     pub source: &'a dyn Source,
     pub table: &'a TableName,
-    /// The table keeps its rows, and so does the file those of other loads.
+    /// The table keeps its rows, so the file keeps those of other loads.
     pub adds: bool,
 }
 
 impl RejectsOf<'_> {
-    /// Whether the file that is there has rows of loads into the same table, which stay.
+    /// Whether the existing file has rows of loads into the same table, which stay.
     fn adds_to(self, path: &Path) -> Result<bool> {
         Ok(self.adds && table_of(path)?.is_some_and(|table| table == self.table.to_string()))
     }
 }
 
-/// A file being written; it gets its name when it is whole.
+/// A file being written; it gets its name when it is complete.
 pub(crate) struct RejectsFile<'a> {
     path: PathBuf,
     of: RejectsOf<'a>,
@@ -61,15 +61,15 @@ pub(crate) struct RejectsFile<'a> {
     writer: ArrowWriter<WholeFile>,
 }
 
-/// Makes sure, before a row is sent, that the file can be written and takes the place of no other: of none that a load
-/// has not written, nor of rows that stay but have other columns.
+/// Checks, before a row is sent, that the file can be written, that an existing one was written by a load,
+/// and that rows to be kept have the same columns.
 pub(crate) fn check(path: &Path, of: RejectsOf<'_>) -> Result<()> {
     if path.exists() {
         let there = ParquetFiles::open(&[path]).ok();
         let Some(there) = there.filter(|file| file.schema().index_of(REASON).is_ok()) else {
             return Err(Error::new(
                 Kind::Config,
-                "the file is there already, and no load has put rows aside in it",
+                "the file already exists, and no load has written rejected rows to it",
             )
             .at(path.display().to_string())
             .advise("name another file with --rejects, or remove this one"));
@@ -85,7 +85,7 @@ pub(crate) fn check(path: &Path, of: RejectsOf<'_>) -> Result<()> {
     })
 }
 
-/// The table whose rejected rows a file has; none in files of earlier versions.
+/// The table whose rejected rows a file holds; none in files of earlier versions.
 fn table_of(path: &Path) -> Result<Option<String>> {
     let unreadable = |error: &dyn std::fmt::Display| {
         Error::new(Kind::Source, format!("the file of rejected rows cannot be read: {error}"))
@@ -99,7 +99,7 @@ fn table_of(path: &Path) -> Result<Option<String>> {
     Ok(entry.and_then(|entry| entry.value.clone()))
 }
 
-/// Gives the rows of a file that come from other files than the source's to `each`.
+/// Passes the rows of a file that come from other files than the source's to `each`.
 fn kept(
     there: &ParquetFiles,
     path: &Path,
@@ -127,7 +127,7 @@ fn kept(
     Ok(())
 }
 
-/// Rows of other loads can be kept where they have the columns of this one.
+/// Rows of other loads can be kept if they have the columns of this one.
 fn refuse_other_columns(batch: &RecordBatch, path: &Path, of: RejectsOf<'_>) -> Result<()> {
     let (there, here) = (batch.schema(), of.source.schema());
     let there = there.fields().iter().map(|field| (field.name(), field.data_type()));
@@ -135,16 +135,16 @@ fn refuse_other_columns(batch: &RecordBatch, path: &Path, of: RejectsOf<'_>) -> 
     if there.take_while(|(name, _)| name.as_str() != FILE).eq(here) {
         return Ok(());
     }
-    Err(Error::new(Kind::Exists, "the file has rejected rows of a load of other columns")
+    Err(Error::new(Kind::Exists, "the file has rejected rows of a load with other columns")
         .at(path.display().to_string())
         .advise("name another file with --rejects, or move this one away"))
 }
 
-/// Rows that a load of the source has put aside, with the columns of the source, and behind them file, row group and row
-/// of each where `places` are wanted.
+/// The rows that a load of the source rejected, with the source's columns, followed by file, row group and
+/// row of each if `places` are wanted.
 ///
 /// # Errors
-/// A file that cannot be read, or that no load of these columns has written.
+/// A file that cannot be read, or that was not written by a load of these columns.
 pub(crate) fn open(path: &Path, source: &dyn Source, places: bool) -> Result<ParquetFiles> {
     let rejects = ParquetFiles::open(&[path])?;
     if let Some(missing) =
@@ -157,11 +157,11 @@ pub(crate) fn open(path: &Path, source: &dyn Source, places: bool) -> Result<Par
     rejects.select(&columns.map(str::to_owned).collect::<Vec<_>>(), &[])
 }
 
-/// The error for a file that has not the columns of one of rejected rows.
+/// The error for a file that lacks a column of rejected rows.
 fn no_rejects(path: &Path, column: &str) -> Error {
-    Error::new(Kind::Schema, format!("it has no column {column:?}: no load has put these rows aside"))
+    Error::new(Kind::Schema, format!("it has no column {column:?}: no load has written these rows"))
         .at(path.display().to_string())
-        .advise("name the file that the load was given with --rejects")
+        .advise("name the file that the load wrote with --rejects")
 }
 
 impl<'a> RejectsFile<'a> {
@@ -192,7 +192,7 @@ impl<'a> RejectsFile<'a> {
         Ok(Self { path: path.to_owned(), of, schema, writer })
     }
 
-    /// Writes the rejected rows of one unit, which are read again.
+    /// Writes the rejected rows of one unit, which are read again from the source.
     pub(crate) fn unit(
         &mut self,
         unit: &Unit,
@@ -224,7 +224,7 @@ impl<'a> RejectsFile<'a> {
         }
     }
 
-    /// Rows of one batch, whose first row is `first`, with the numbers that they have in their row group; runs of
+    /// Writes rows of one batch, whose first row is `first`, with their numbers in their row group. Runs of
     /// neighbours are written as one.
     fn rows(
         &mut self,
@@ -255,21 +255,21 @@ impl<'a> RejectsFile<'a> {
     }
 
     fn write(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
-        // Within lists and structs the schema says more than the arrays: which bytes are UUIDs.
+        // Inside lists and structs the schema says more than the arrays, for example which bytes are UUIDs.
         let options = RecordBatchOptions::new().with_match_field_names(false);
         let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options);
         let rows = rows.map_err(|error| unwritable(&self.path, &error))?;
         self.writer.write(&rows).map_err(|error| unwritable(&self.path, &error))
     }
 
-    /// Adds the rows that other loads into the table have put aside, ends the file and gives it its name.
+    /// Adds the rows that other loads into the table have rejected, completes the file and gives it its name.
     pub(crate) fn finish(mut self) -> Result<()> {
         if self.path.exists() && self.of.adds_to(&self.path)? {
             let (path, of) = (self.path.clone(), self.of);
             let there = ParquetFiles::open(&[&path])?;
             kept(&there, &path, of, |rows| {
                 let column = |(column, field): (&ArrayRef, &Arc<Field>)| match field.data_type() {
-                    // Text is read as views, and written as such in the source's columns alone.
+                    // Text is read as views, but only the source's columns are written as views.
                     DataType::Utf8 => match column.as_string_view_opt() {
                         Some(views) => Arc::new(StringArray::from_iter(views.iter())) as ArrayRef,
                         None => Arc::clone(column),
@@ -288,14 +288,14 @@ impl<'a> RejectsFile<'a> {
 fn gone(unit: &Unit) -> Error {
     Error::new(Kind::Changed, "rejected rows are no longer in the source")
         .at(format!("row group {}", unit.key.row_group))
-        .advise("bring back the file as it was and run the same command again")
+        .advise("restore the file and run the same command again")
 }
 
 fn unwritable(path: &Path, error: &dyn std::fmt::Display) -> Error {
     Error::new(Kind::Output, format!("the file of rejected rows cannot be written: {error}"))
         .at(path.display().to_string())
         .advise(
-            "make room, or name another file with --rejects, and run the same command again: it writes all rejected rows of the \
-             load",
+            "free some space, or name another file with --rejects, and run the same command again: it writes all rejected rows \
+             of the load",
         )
 }

@@ -1,4 +1,4 @@
-//! Rejected rows and records: recorded, written to a file, left out of every table of a nested source.
+//! Rejected rows and records: recorded, written to a file, and left out of every table of a nested source.
 
 pub(crate) mod bad_records;
 pub(crate) mod file;

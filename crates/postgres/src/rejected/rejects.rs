@@ -1,8 +1,8 @@
-//! Rows that are put aside: recorded in table `rejects` of the checkpoints' schema, in the transaction of their unit's
-//! other rows, and written to a Parquet file when all units are in.
+//! Rejected rows: recorded in the table `rejects` of the checkpoints' schema, in the transaction of their
+//! unit's other rows, and written to a Parquet file when all units are committed.
 //!
-//! What the file holds is read from the sources once more, so that every value is as it was; the record only says
-//! which rows they are, and why. So the file has each rejected row once, whatever happened to the load.
+//! The file's rows are read from the sources again, so every value is as it was; the record says only which
+//! rows they are, and why. So the file has each rejected row once, whatever happened to the load.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,34 +10,35 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use sawmill_loader::RejectOptions;
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result, Unit, UnitKey};
-use tokio_postgres::{Row, Statement};
+use tokio_postgres::Statement;
 
-use crate::records::checkpoint::{Checkpoints, advisory_key};
+use crate::records::checkpoint::{Checkpoints, advisory_key, key_columns, read_key};
+use crate::table::catalogue::value;
 use crate::write::durable;
 
 /// The table of rejected rows, and that of rows rejected by unlogged tables.
 pub(crate) const REJECTS: &str = "rejects";
 pub(crate) const REJECTS_UNLOGGED: &str = "rejects_unlogged";
 
-/// What all writers of a load that puts rows aside have in common.
+/// Counts the rejected rows of a load, for all of its writers.
 #[derive(Debug)]
 pub(crate) struct RejectCounter {
     most: u64,
-    /// Rows put aside so far, by earlier runs too, and those of units under way.
+    /// Rows rejected so far, including those of earlier runs and of units under way.
     count: AtomicU64,
-    /// The table among several that rows are refused by.
+    /// The table that refuses rows, if there are several.
     of_lists: String,
 }
 
 impl RejectCounter {
-    /// With so many rows put aside before; `of_lists` names the table among several, where it is not that of the records
-    /// themselves.
+    /// Starts with the rows that earlier runs rejected. `of_lists` names the table if it is one of several,
+    /// except for the table of the records themselves.
     pub(crate) fn new(options: &RejectOptions, before: u64, of_lists: &str) -> Self {
         let most = options.most.unwrap_or(u64::MAX);
         Self { most, count: AtomicU64::new(before), of_lists: of_lists.to_owned() }
     }
 
-    /// Why a row was refused, with the table where there are several.
+    /// The reason of a refusal, with the table's name if there are several.
     pub(crate) fn with_table(&self, why: String) -> String {
         if self.of_lists.is_empty() { why } else { format!("{}, {why}", self.of_lists) }
     }
@@ -57,7 +58,7 @@ impl RejectCounter {
         self.count.fetch_sub(rows, Relaxed);
     }
 
-    /// Counts rows; an error when there are too many, told by the last of them.
+    /// Counts rejected rows. With too many, fails with the place and reason of the last one.
     pub(crate) fn add(&self, rows: u64, place: impl Fn() -> String, why: &str) -> Result<()> {
         let count = self.count.fetch_add(rows, Relaxed) + rows;
         match count > self.most {
@@ -71,7 +72,7 @@ impl RejectCounter {
     }
 }
 
-/// A row that was put aside.
+/// A rejected row.
 #[derive(Clone, Debug)]
 pub(crate) struct Reject {
     /// Counted from 0 in its row group, as units count.
@@ -108,7 +109,7 @@ impl Checkpoints {
         durable::commit(connection, control)
     }
 
-    /// The tables of rejected rows that there are.
+    /// The existing tables of rejected rows.
     pub(crate) fn rejects_tables(
         &self,
         connection: &Connection,
@@ -122,11 +123,10 @@ impl Checkpoints {
 
     fn has_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
         let sql = "SELECT to_regclass($1) IS NOT NULL";
-        let rows = connection.query(control, sql, &[&self.rejects_table()])?;
-        rows.first().map_or(Ok(false), |row| connection.get(row, 0))
+        value(connection, control, sql, &[&self.rejects_table()])
     }
 
-    /// How many rows of each unit of a load were put aside; units without any are left out.
+    /// The number of rejected rows of each unit of a load, without units that have none.
     pub(crate) fn count_rejects(
         &self,
         connection: &Connection,
@@ -143,7 +143,7 @@ impl Checkpoints {
         );
         for row in connection.query(control, &sql, &[&id])? {
             let count: i64 = connection.get(&row, 3)?;
-            counts.insert(read_key(connection, &row)?, count as u64);
+            counts.insert(read_key(connection, &row, 0)?, count as u64);
         }
         Ok(counts)
     }
@@ -161,7 +161,7 @@ impl Checkpoints {
              WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4 ORDER BY \"row\"",
             self.rejects_table()
         );
-        let (file, row_group, first_row) = (key.file as i32, key.row_group as i32, key.first_row as i64);
+        let (file, row_group, first_row) = key_columns(key);
         let rows = connection.query(control, &sql, &[&id, &file, &row_group, &first_row])?;
         let read = |row: &tokio_postgres::Row| {
             let number: i64 = connection.get(row, 0)?;
@@ -191,13 +191,7 @@ impl Checkpoints {
     }
 }
 
-fn read_key(connection: &Connection, row: &Row) -> Result<UnitKey> {
-    let (file, row_group): (i32, i32) = (connection.get(row, 0)?, connection.get(row, 1)?);
-    let first_row: i64 = connection.get(row, 2)?;
-    Ok(UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 })
-}
-
-/// Records rejected rows in the transaction that is open.
+/// Records rejected rows in the open transaction.
 pub(crate) struct RejectRecorder {
     insert: Statement,
 }
@@ -222,10 +216,9 @@ impl RejectRecorder {
         if rejects.is_empty() {
             return Ok(());
         }
-        let (file, row_group) = (unit.key.file as i32, unit.key.row_group as i32);
-        let first_row = unit.key.first_row as i64;
+        let (file, row_group, first_row) = key_columns(unit.key);
         let rows: Vec<i64> = rejects.iter().map(|reject| reject.row as i64).collect();
-        // A reason may show text that the server would not store.
+        // A reason may quote text that the server does not store.
         let reasons: Vec<String> = rejects.iter().map(|reject| reject.reason.replace('\0', "\\0")).collect();
         client.execute(&self.insert, &[&id, &file, &row_group, &first_row, &rows, &reasons]).await?;
         Ok(())

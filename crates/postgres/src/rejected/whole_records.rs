@@ -1,10 +1,10 @@
-//! Records of a nested source that are put aside whole, because some table refuses a row of them.
+//! Records of a nested source that are rejected as a whole, because some table refuses one of their rows.
 //!
-//! Each of the flat tables is loaded with all rows that it takes; of what it refuses, the record is noted in the
-//! transaction of the unit ([`rejecting_unit`](crate::write::rejecting_unit)). When all tables are in, and before anybody sees
-//! them, the rows of these records are taken out of every table, in one transaction that also corrects what the units
-//! came to and notes for every table all records that it is without. So what is recorded, what the tables hold and
-//! what is put aside fit together after any failure, and doing it again does nothing.
+//! Each flat table is loaded with all rows that it accepts. For each refused row, the record is noted in the
+//! transaction of the unit ([`rejecting_unit`](crate::write::rejecting_unit)). When all tables are loaded,
+//! and before they become visible, one transaction removes the rows of these records from every table,
+//! corrects the units' sums, and notes for every table all records that it lacks. So records, tables and
+//! rejected rows agree after any failure, and repeating the step changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,24 +29,24 @@ use crate::verify::read_back::read_copy;
 use crate::verify::tuples::Tuples;
 use crate::write::durable;
 
-/// The load of several tables that puts records aside.
+/// The load of several tables that rejects records.
 pub(crate) struct WholeRecords<'a> {
     pub source: &'a dyn Source,
     pub server: &'a KnownServer,
     pub tables: &'a [FlatTable],
     /// Each of the tables as the target of a load of its own.
-    pub parts: &'a [Postgres],
+    pub targets: &'a [Postgres],
     pub records: &'a Arc<RecordNumbers>,
     pub checkpoints: &'a Checkpoints,
     pub options: &'a LoadOptions,
 }
 
 impl WholeRecords<'_> {
-    /// Loads each table with the rows that it takes, takes records of which some were refused out of every table, and
-    /// writes their file.
+    /// Loads each table with the rows that it accepts, removes records of which some rows were refused from
+    /// every table, and writes their file.
     ///
     /// # Errors
-    /// As [`load`] for each table; more records than may be put aside.
+    /// As [`load`] for each table; more rejected records than allowed.
     pub(crate) fn load(
         &self,
         rejects: &RejectOptions,
@@ -55,7 +55,7 @@ impl WholeRecords<'_> {
     ) -> Result<Vec<LoadReport>> {
         let (mut bad, mut reports) = self.load_tables(rejects, control, next)?;
         let mut attempt = 0;
-        while let Err(error) = self.take_out(&bad, &reports, control) {
+        while let Err(error) = self.remove(&bad, &reports, control) {
             if error.kind() != Kind::Changed || attempt >= self.options.retries {
                 return Err(error);
             }
@@ -65,9 +65,9 @@ impl WholeRecords<'_> {
             reports.iter_mut().zip(again).for_each(|(report, again)| report.sent_again(again));
         }
         if bad.count() > 0 || self.options.verify {
-            for ((table, part), report) in self.tables.iter().zip(self.parts).zip(&mut reports) {
+            for ((table, target), report) in self.tables.iter().zip(self.targets).zip(&mut reports) {
                 let rows = FlatRows::new(self.source, table, self.records).leaving_out(Some(&bad));
-                let LoadReport { rows, content, verified, .. } = load(&rows, part, self.options, control)?;
+                let LoadReport { rows, content, verified, .. } = load(&rows, target, self.options, control)?;
                 report.rows_loaded = report.rows_loaded.saturating_sub(report.rows.saturating_sub(rows));
                 (report.rows, report.content, report.verified) = (rows, content, verified);
             }
@@ -75,13 +75,14 @@ impl WholeRecords<'_> {
         if let Some(records) = reports.first_mut() {
             records.put_aside(bad.count(), self.source.rows(), &rejects.path)?;
         }
-        if let Some(records) = self.parts.first() {
+        if let Some(records) = self.targets.first() {
             bad.write(&rejects.path, records.rejects_of(self.source, &records.table), self.options)?;
         }
         Ok(reports)
     }
 
-    /// Loads each table with the rows that it takes; also gives the records of which some were refused.
+    /// Loads each table with the rows that it accepts. Also returns the records of which some rows were
+    /// refused.
     fn load_tables(
         &self,
         rejects: &RejectOptions,
@@ -89,18 +90,18 @@ impl WholeRecords<'_> {
         next: &mut dyn FnMut(&TableName),
     ) -> Result<(BadRecords, Vec<LoadReport>)> {
         let mut bad = BadRecords::new(directory_of(&rejects.path))?;
-        let mut reports = Vec::with_capacity(self.parts.len());
-        // Tables are compared when they hold what they are to hold.
+        let mut reports = Vec::with_capacity(self.targets.len());
+        // Tables are verified when the rejected records are removed.
         let unverified = LoadOptions { verify: false, ..self.options.clone() };
-        for (table, part) in self.tables.iter().zip(self.parts) {
-            next(&part.table);
+        for (table, target) in self.tables.iter().zip(self.targets) {
+            next(&target.table);
             let rows = FlatRows::new(self.source, table, self.records);
-            let mut report = load(&rows, part, &unverified, control)?;
-            report.notes.retain(|note| !note.contains("put aside"));
+            let mut report = load(&rows, target, &unverified, control)?;
+            report.notes.retain(|note| !note.contains("rows could not be loaded"));
             report.rows_rejected = 0;
             reports.push(report);
             let last = self.connected(control, |connection| {
-                bad.add_recorded(self.source, self.checkpoints, part.load_id(), connection, control)
+                bad.add_recorded(self.source, self.checkpoints, target.load_id(), connection, control)
             })?;
             if let (Some((unit, last)), Some(most)) = (last, rejects.most)
                 && bad.count() > most
@@ -111,25 +112,25 @@ impl WholeRecords<'_> {
         Ok((bad, reports))
     }
 
-    /// Takes all rows of these records out of the tables, unless that was done before.
-    fn take_out(&self, bad: &BadRecords, reports: &[LoadReport], control: &Control<'_>) -> Result<()> {
+    /// Removes all rows of these records from the tables, unless that was done before.
+    fn remove(&self, bad: &BadRecords, reports: &[LoadReport], control: &Control<'_>) -> Result<()> {
         let taking = control.phase().phase("take out");
         self.connected(control, |connection| {
             let mut done = true;
-            for part in self.parts {
-                let counts = self.checkpoints.count_rejects(connection, part.load_id(), control)?;
+            for target in self.targets {
+                let counts = self.checkpoints.count_rejects(connection, target.load_id(), control)?;
                 done &= counts.values().sum::<u64>() == bad.count();
             }
             if done {
                 return Ok(());
             }
             connection.begin(control)?;
-            // Without statistics a plan could go through a table once for each record.
+            // Without statistics the server might scan a table once for each record.
             connection.batch(control, "SET LOCAL enable_nestloop = off; SET LOCAL enable_mergejoin = off")?;
             let recorder = RejectRecorder::new(self.checkpoints, connection, control)?;
-            for ((table, part), report) in self.tables.iter().zip(self.parts).zip(reports) {
-                self.checkpoints.refuse_lost(connection, part.load_id(), &report.content, control)?;
-                self.take_out_of(table, part, bad, &recorder, connection, control)?;
+            for ((table, target), report) in self.tables.iter().zip(self.targets).zip(reports) {
+                self.checkpoints.refuse_lost(connection, target.load_id(), &report.content, control)?;
+                self.remove_from(table, target, bad, &recorder, connection, control)?;
             }
             durable::commit(connection, control)?;
             taking.add_rows(bad.count());
@@ -139,7 +140,7 @@ impl WholeRecords<'_> {
         Ok(())
     }
 
-    /// Does `work` on a new connection, and again where that is lost.
+    /// Runs `work` on a new connection, and again if that is lost.
     fn connected<T>(
         &self,
         control: &Control<'_>,
@@ -148,16 +149,16 @@ impl WholeRecords<'_> {
         retry_lost(self.options.retries, control, || work(&self.server.connect(control)?))
     }
 
-    fn take_out_of(
+    fn remove_from(
         &self,
         table: &FlatTable,
-        part: &Postgres,
+        target: &Postgres,
         bad: &BadRecords,
         recorder: &RejectRecorder,
         connection: &Connection,
         control: &Control<'_>,
     ) -> Result<()> {
-        let (checkpoints, id) = (self.checkpoints, part.load_id());
+        let (checkpoints, id) = (self.checkpoints, target.load_id());
         let mut units: BTreeMap<UnitKey, Tally> =
             checkpoints.units(connection, id, control)?.into_iter().collect();
         checkpoints.delete_rejects(connection, id, control)?;
@@ -168,10 +169,10 @@ impl WholeRecords<'_> {
             }
             Ok(())
         })?;
-        let columns = columns::natural(&table.schema, &part.table, part.nested, &part.values)?.columns;
-        let written = match find(connection, &part.table.staging(), control)? {
-            Some(_) => part.table.staging(),
-            None => part.table.clone(),
+        let columns = columns::natural(&table.schema, &target.table, target.nested, &target.values)?.columns;
+        let written = match find(connection, &target.table.staging(), control)? {
+            Some(_) => target.table.staging(),
+            None => target.table.clone(),
         };
         let delete = self.delete(bad, &written, &columns, id);
         let mut deleted = Deleted::new(self.records, &units, &columns);
@@ -187,7 +188,7 @@ impl WholeRecords<'_> {
         checkpoints.complete(connection, id, &total, control)
     }
 
-    /// The statement that deletes the rows of the records that are noted for a load, and gives them back.
+    /// The statement that deletes the rows of a load's noted records and returns them.
     fn delete(&self, bad: &BadRecords, written: &TableName, columns: &[Column], id: &str) -> String {
         let groups: BTreeSet<(u32, u32)> = bad.units().map(|key| (key.file, key.row_group)).collect();
         let listed = |number: fn(&RecordNumbers, (u32, u32)) -> u64| {
@@ -212,7 +213,7 @@ impl WholeRecords<'_> {
     }
 }
 
-/// Records of the row group of `key`, by the units in which a table's load has them.
+/// Records of the row group of `key`, by the units of a table's load.
 fn by_unit<'r>(
     units: &BTreeMap<UnitKey, Tally>,
     key: UnitKey,
@@ -223,14 +224,14 @@ fn by_unit<'r>(
     runs.map(|run| run.first().and_then(of).map(|unit| (unit, run)).ok_or_else(of_no_unit)).collect()
 }
 
-/// Deleted rows, which are summed up unit by unit as they come.
+/// Deleted rows, summed unit by unit as they arrive.
 struct Deleted<'a> {
     numbers: &'a RecordNumbers,
     units: &'a BTreeMap<UnitKey, Tally>,
     columns: &'a [Column],
-    /// Bytes of a row whose end has not come yet.
+    /// Bytes of an incomplete row.
     left: Vec<u8>,
-    /// Bytes of the stream's header that are still to come.
+    /// Bytes of the stream's header that have not arrived.
     header: usize,
     of_units: BTreeMap<UnitKey, Tuples>,
 }
@@ -240,7 +241,7 @@ impl<'a> Deleted<'a> {
         Self { numbers, units, columns, left: Vec::new(), header: HEADER.len(), of_units: BTreeMap::new() }
     }
 
-    /// What the rows of each unit came to.
+    /// The sums of each unit's rows.
     fn into_tallies(self) -> Vec<(UnitKey, Tally)> {
         self.of_units.into_iter().map(|(unit, tuples)| (unit, tuples.into_sums().whole)).collect()
     }
@@ -253,11 +254,12 @@ impl<'a> Deleted<'a> {
         for end in row_ends(&self.left) {
             let row = &self.left[start..end as usize];
             start = end as usize;
-            // The first field is the number of the record: a count of fields and a length stand before it.
+            // The first field is the record's number, after a count of fields and a length.
             let number =
                 row.get(6..14).and_then(|number| number.first_chunk()).map(|n| u64::from_be_bytes(*n));
             let place = number.and_then(|number| self.numbers.place(number));
-            let unit = place.and_then(|place| unit_of(self.units, place)).ok_or("a row is of no unit")?;
+            let unit =
+                place.and_then(|place| unit_of(self.units, place)).ok_or("a row belongs to no unit")?;
             let tuples = self.of_units.entry(unit).or_insert_with(|| {
                 Tuples::new(self.columns.len(), CanonicalRow::of(self.columns, false), false)
             });

@@ -1,7 +1,7 @@
-//! Looks at what the server's processes of a load are at, now and then, on a connection of its own.
+//! Samples what the server's processes of a load are doing, on a connection of its own.
 //!
-//! Which processes they are is told by what they run: a COPY into the load's table. One that has been seen
-//! at that stays one of the load's when it commits. The wait events:
+//! A process belongs to the load if it has been seen running a COPY into the load's table; then it still does
+//! when it commits. The wait events:
 //! <https://www.postgresql.org/docs/current/monitoring-stats.html#WAIT-EVENT-TABLE>.
 
 use std::collections::HashSet;
@@ -16,10 +16,10 @@ use tokio_postgres::Statement;
 use crate::write::write_ahead;
 use crate::write::write_ahead::WriteAhead;
 
-/// Time between two looks; a look takes the server about a millisecond.
+/// Time between two samples; each takes the server about a millisecond.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Loads that are over sooner are not looked at.
+/// Shorter loads are not sampled.
 const FIRST: Duration = Duration::from_millis(300);
 
 const LOOK: &str = "SELECT pid, wait_event_type, wait_event, left(query, length($1)) = $1, \
@@ -27,9 +27,9 @@ const LOOK: &str = "SELECT pid, wait_event_type, wait_event, left(query, length(
                     WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid() \
                     AND backend_type = 'client backend'";
 
-/// Looks until `done` is set and the thread unparked, and wakes the writer of the server's log in between. None where
-/// the server cannot be asked, or nothing was seen: the load does not depend on it. `copy` is what COPY statements of
-/// the load start with.
+/// Samples until `done` is set and the thread unparked, and wakes the server's WAL writer in between. Returns
+/// none if the server cannot be asked or nothing was seen; the load does not depend on it. `copy` is the
+/// beginning of the load's COPY statements.
 pub(crate) fn watch(
     server: &Server,
     copy: &str,
@@ -45,7 +45,7 @@ pub(crate) fn watch(
             looking = looking && looks.look(server, copy, &watching);
             look_at = Instant::now() + EVERY;
         }
-        // What is under way on a connection that others go on with is waited for.
+        // Not stopped by `done`: others go on using that connection, so its query must end.
         write_ahead = write_ahead.and_then(|log| log.wake(control));
         let pause = write_ahead.as_ref().map_or(EVERY, |_| write_ahead::EVERY);
         park(pause.min(look_at.saturating_duration_since(Instant::now())), &watching);
@@ -65,7 +65,7 @@ fn park(time: Duration, control: &Control<'_>) {
     }
 }
 
-/// The connection that looks, once there is one, and what it has seen.
+/// The sampling connection, once open, and what it has seen.
 #[derive(Default)]
 struct Looks {
     open: Option<(Connection, Statement)>,
@@ -73,7 +73,7 @@ struct Looks {
 }
 
 impl Looks {
-    /// Whether there is any use in looking again; what was seen before counts in any case.
+    /// Takes a sample. Returns whether sampling can go on; earlier samples count in any case.
     fn look(&mut self, server: &Server, copy: &str, control: &Control<'_>) -> bool {
         if self.open.is_none() {
             self.open = Self::open(server, control).ok();

@@ -1,4 +1,4 @@
-//! What is in the table beside what was sent.
+//! The comparison of what the table holds with what was sent.
 
 use sawmill_loader::{Tally, Verification, retry_lost};
 use sawmill_source::{Control, Error, Kind, Result};
@@ -22,7 +22,7 @@ impl PostgresSession<'_> {
         };
         let retries = self.options.retries;
         let mut target = retry_lost(retries, control, || read.run(control))?.whole;
-        // Later loads may have added theirs.
+        // Later loads may have added rows.
         let since = match self.written == self.table {
             true => self.with_connection(control, |connection| {
                 self.plan.checkpoints.since(connection, &self.record, control)
@@ -37,10 +37,10 @@ impl PostgresSession<'_> {
             (None, false) => {
                 return Err(Error::new(
                     Kind::Mismatch,
-                    "cannot be verified: what the table held before the load was not summed up",
+                    "cannot be verified: the rows that the table held before the load were not summed",
                 )
                 .at(format!("table {}", self.table))
-                .advise("ask for verification from the first run of an append on"));
+                .advise("use --verify from the first run of an append on"));
             }
         }
         let columns = self.columns.iter().map(|column| column.name.clone()).collect();
@@ -68,13 +68,13 @@ impl PostgresSession<'_> {
                 unit_rows: self.record.unit_rows,
                 put_aside: None,
                 refused: refused.as_ref(),
-                records: self.postgres.part_of.as_ref().map(|several| &several.records),
+                records: self.postgres.several.as_ref().map(|several| &several.records),
             };
             let mut located = locating.run(verification.target.rows + before, control)?;
             located.rows_of_none = located.rows_of_none.saturating_sub(before);
             verification.located = Some(located);
         }
-        // Of a table that holds other rows, too, nobody knows which they are.
+        // If the table holds other rows as well, the columns' own sums cannot be separated.
         if before == 0 {
             let (source, _) = SourceSums {
                 source: self.source,

@@ -1,4 +1,5 @@
-//! How a load ends: its parts become one table, which gets its name and place, and the record says that it is complete.
+//! How a load ends: its part tables become one table, the table gets its name and place, and the record is
+//! marked complete.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -26,8 +27,8 @@ impl PostgresSession<'_> {
         self.assemble(control)?;
         let checkpoints = &self.plan.checkpoints;
         let id = &self.plan.load_id;
-        // What is put aside of several tables is known when all of them are loaded.
-        if self.postgres.part_of.is_none() {
+        // If there are several tables, the rejected records are known when all tables are loaded.
+        if self.postgres.several.is_none() {
             self.with_connection(control, |connection| self.write_rejects(connection, control))?;
         }
         self.with_connection(control, |connection| {
@@ -40,7 +41,7 @@ impl PostgresSession<'_> {
             if !self.postgres.mode.gathers() {
                 self.refuse_another_table(connection, control)?;
             }
-            if self.postgres.part_of.is_some() {
+            if self.postgres.several.is_some() {
                 checkpoints.complete(connection, id, total, control)?;
                 return durable::commit(connection, control);
             }
@@ -51,7 +52,7 @@ impl PostgresSession<'_> {
                 })?;
                 if let Some(merged) = merged.filter(|merged| *merged != total.rows) {
                     *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!(
-                        "{merged} of {} rows were merged: a trigger or a rule of the table has skipped the others",
+                        "{merged} of {} rows were merged: a trigger or a rule of the table skipped the others",
                         total.rows
                     ));
                 }
@@ -85,7 +86,7 @@ impl PostgresSession<'_> {
         })
     }
 
-    /// Makes the committed parts children or partitions of the table that gathers; those that are stay so.
+    /// Makes the committed part tables children or partitions of the staging table, unless they are already.
     pub(super) fn assemble(&self, control: &Control<'_>) -> Result<()> {
         let Some(parts) = &self.parts else { return Ok(()) };
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
@@ -108,8 +109,8 @@ impl PostgresSession<'_> {
         })
     }
 
-    /// Gives the tables that this one consists of their names after its own; returns those that get keys and
-    /// indexes of their own.
+    /// Names the tables that this one consists of after it. Returns those that get keys and indexes of their
+    /// own.
     fn rename_parts(&self, connection: &Connection, control: &Control<'_>) -> Result<Vec<TableName>> {
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
         let Some(partitions) = &self.postgres.partitions else {
@@ -128,16 +129,17 @@ impl PostgresSession<'_> {
         for name in tables::rename(connection, &now, partitions, &self.table, control)? {
             new_table::rename_key(connection, &name, control)?;
         }
-        // Keys and indexes of the table are those of its partitions, too.
+        // Partitions share the table's keys and indexes.
         Ok(Vec::new())
     }
 
-    /// The table that gathered the rows gets its name, and what keys and indexes were to wait for them.
+    /// Renames the staging table to its final name, and creates the keys and indexes that waited for the
+    /// rows.
     fn put_in_place(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         if find(connection, &self.table, control)?.is_some() {
-            return Err(Error::new(Kind::Exists, "somebody has made a table of this name while the load ran")
+            return Err(Error::new(Kind::Exists, "a table of this name was created while the load ran")
                 .at(format!("table {}, {}", self.table, connection.place()))
-                .advise("all rows are in: drop or rename that table and run the same command again, or forget the load"));
+                .advise("all rows are loaded: drop or rename that table and run the same command again, or forget the load"));
         }
         let (schema, nested) = (self.source.schema(), self.postgres.nested);
         let values = &self.postgres.values;
@@ -154,7 +156,7 @@ impl PostgresSession<'_> {
             connection.batch(control, &statement).map_err(|error| {
                 Error::new(error.kind(), error.what())
                     .at(format!("{statement}, {}", error.place()))
-                    .advise("all rows are in: correct what is named and run the same command again, or forget the load")
+                    .advise("all rows are loaded: correct the named rows and run the same command again, or forget the load")
             })?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! A load into a PostgreSQL table: found or made, written, checked, put in its place.
+//! A load into a PostgreSQL table: found or created, written, checked, and put in its place.
 
 pub(crate) mod activity;
 mod comparison;
@@ -6,8 +6,8 @@ mod ending;
 mod notes;
 mod opening;
 pub(crate) mod prepare;
-mod put_aside;
 pub(crate) mod rehearsal;
+mod rejects;
 mod source_now;
 mod table_now;
 
@@ -43,9 +43,9 @@ pub(crate) struct PostgresSession<'a> {
     route: Route,
     /// The source in the order of the table's partitions, where workers fill these.
     by_partition: Option<PartitionedRows<'a>>,
-    /// Holds the lock of the load; also does everything that is not copying.
+    /// Holds the load's lock, and does everything that is not copying.
     control_connection: Mutex<Connection>,
-    /// The server that the load began with.
+    /// The server on which the load began.
     server: KnownServer,
     /// Where the rows will be seen.
     table: TableName,
@@ -53,23 +53,24 @@ pub(crate) struct PostgresSession<'a> {
     written: TableName,
     columns: Arc<Vec<Column>>,
     plan: Arc<WriterPlan>,
-    /// How parts are made, where workers have tables of their own.
+    /// How part tables are created, if workers fill tables of their own.
     parts: Option<Arc<PartPlan>>,
     buffers: Arc<Buffers>,
     record: LoadRecord,
     standing: Standing,
     done: HashMap<UnitKey, Tally>,
-    /// Rows put aside by earlier runs, where this one may put none aside.
+    /// Rows that earlier runs rejected, if this run may reject none.
     rejected_before: AtomicU64,
     /// Counts rejected rows, if rows may be rejected.
     rejects: Option<Arc<RejectCounter>>,
-    /// Columns of the table that the source lacks, and what they get.
+    /// Columns of the table that the source lacks, and how the server fills them.
     not_filled: Vec<String>,
-    /// What there is to say of the end: of the table that was replaced, of rows that were not merged.
+    /// A note about the end of the load: about the replaced table, or rows that were not merged.
     at_the_end: Mutex<Option<String>>,
-    /// What there is to say about how the table was found.
+    /// Notes on how the table was found.
     found_notes: Vec<String>,
-    /// Since the load began others have brought rows into the table whose sums over these columns are not known.
+    /// Since the load began, other loads have brought rows into the table whose sums over these columns are
+    /// unknown.
     overlaid: bool,
 }
 
@@ -84,12 +85,13 @@ impl<'a> PostgresSession<'a> {
         &self.route
     }
 
-    /// The statement that rows go through.
+    /// The statement that copies rows.
     pub(super) fn copy(&self) -> &str {
         &self.plan.copy
     }
 
-    /// Runs `work` on the connection that holds the load's lock; a lost one is opened and locked again.
+    /// Runs `work` on the connection that holds the load's lock. If that connection is lost, opens another
+    /// one and takes the lock again.
     fn with_connection<T>(
         &self,
         control: &Control<'_>,
@@ -110,7 +112,7 @@ impl<'a> PostgresSession<'a> {
                 }
                 Err(error) => {
                     if !connection.is_rehearsing() {
-                        // What it had begun is not to hold up what follows.
+                        // The transaction must not block what follows.
                         let _ = connection.batch(control, "ROLLBACK");
                     }
                     return Err(error);
@@ -149,14 +151,14 @@ impl Session for PostgresSession<'_> {
 
     fn recorded(&self, control: &Control<'_>) -> Result<Option<HashMap<UnitKey, Tally>>> {
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
-        // The one that holds the lock may be lost, and whether it can be had again does not matter here.
+        // The connection that holds the lock may be lost, and restoring it does not matter here.
         let connection = self.server.connect(control)?;
         let units = checkpoints.units(&connection, id, control)?;
         if units.is_empty() && checkpoints.find(&connection, id, control)?.is_none() {
-            let what = "the server has lost the record of this load, and with it what was loaded";
+            let what = "the server has lost the record of this load, and the loaded rows with it";
             return Err(Error::new(Kind::Changed, what)
                 .at(connection.place())
-                .advise("run the same command again: it begins afresh"));
+                .advise("run the same command again: it starts from the beginning"));
         }
         Ok(Some(units))
     }
@@ -205,7 +207,7 @@ impl Session for PostgresSession<'_> {
             None => Box::new(encoder),
             Some(_) => {
                 let encoder = RejectingEncoder::new(encoder);
-                Box::new(match &self.postgres.part_of {
+                Box::new(match &self.postgres.several {
                     None => encoder,
                     Some(several) => encoder.of_records(&several.records),
                 })
@@ -220,7 +222,7 @@ impl Session for PostgresSession<'_> {
     }
 
     fn watch(&self, done: &AtomicBool, control: &Control<'_>) -> Option<ServerWaits> {
-        // Without the last quote, for what gathers out of sight and for private tables: their names go on.
+        // Without the closing quote, to match staging and part tables, too: their names are longer.
         let copy = format!("COPY {}", self.table.quoted().trim_end_matches('"'));
         let logged = !self.plan.checkpoints.of_unlogged_table();
         let write_ahead = logged.then(|| WriteAhead::on(&self.control_connection));
@@ -232,7 +234,7 @@ impl Session for PostgresSession<'_> {
     }
 
     fn can_verify(&self) -> bool {
-        // What was merged stands among rows that were there before.
+        // Merged rows cannot be told from those that were in the table before.
         !(self.overlaid || self.postgres.mode == Mode::Upsert && self.standing == Standing::Complete)
     }
 

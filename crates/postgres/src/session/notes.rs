@@ -1,4 +1,4 @@
-//! What there is to say of a load beside its figures.
+//! Notes on a load, beside its figures.
 
 use std::sync::PoisonError;
 
@@ -7,7 +7,7 @@ use sawmill_loader::{Session, Standing};
 use super::PostgresSession;
 
 impl PostgresSession<'_> {
-    /// All of it, in the order in which it is shown.
+    /// All notes, in the order in which they are shown.
     pub(super) fn all_notes(&self) -> Vec<String> {
         let mut notes = self.found_notes.clone();
         notes.extend(self.server.changes());
@@ -20,26 +20,27 @@ impl PostgresSession<'_> {
         notes.extend(self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner).clone());
         if self.overlaid && self.options.verify {
             notes.push(
-                "not verified: since this load began, another one has brought other rows or columns of its files into the table, or \
-                 merged rows into it (sawmill verify compares whole tables)"
+                "not verified: since this load began, another load has brought other rows or columns of its files into the \
+                 table, or merged rows into it (sawmill verify compares whole tables)"
                     .to_owned(),
             );
         } else if !self.can_verify() {
             notes.push(
-                "an earlier run merged these rows; an upsert is compared only while it merges; --again merges once more"
+                "not verified: an earlier run merged these rows, and an upsert is verified only while it merges; --again \
+                 merges them again"
                     .to_owned(),
             );
         }
         match (self.rejected(), &self.postgres.rejects) {
             (0, _) => {}
-            (rows, Some(to)) if self.postgres.part_of.is_some() || to.path.exists() => {
+            (rows, Some(to)) if self.postgres.several.is_some() || to.path.exists() => {
                 notes.push(format!(
-                    "{rows} rows could not be loaded and were put aside in {}",
+                    "{rows} rows could not be loaded and were written to {}",
                     to.path.display()
                 ));
             }
             (rows, _) => notes.push(format!(
-                "{rows} rows could not be loaded, in earlier runs; the same command with --rejects FILE writes them to a file"
+                "{rows} rows could not be loaded in earlier runs; the same command with --rejects FILE writes them to a file"
             )),
         }
         notes

@@ -16,12 +16,12 @@ use crate::records::checkpoint::{Checkpoints, LoadRecord};
 use crate::rejected::file;
 use crate::rejected::rejects::RejectCounter;
 use crate::session::prepare::Preparing;
-use crate::table::catalogue::{Found, current_schema, find};
+use crate::table::catalogue::{FoundTable, current_schema, find};
 use crate::table::columns;
 use crate::table::columns::NewTable;
+use crate::table::part_tables;
 use crate::target::Postgres;
 use crate::write::destination::PartPlan;
-use crate::table::part_tables;
 use crate::write::plan::WriterPlan;
 use crate::write::upsert;
 
@@ -144,7 +144,7 @@ impl Postgres {
             connection.rehearse(control)?;
         }
         let server = KnownServer::of(&self.server, &connection, control)?;
-        if let Some(several) = &self.part_of {
+        if let Some(several) = &self.several {
             several.server.check(&connection, control)?;
         }
         Ok((connection, server))
@@ -177,7 +177,7 @@ struct Earlier {
 
 impl Opening<'_, '_> {
     /// The table with its schema, and what the server has of it.
-    fn find_table(&self) -> Result<(TableName, Option<Found>)> {
+    fn find_table(&self) -> Result<(TableName, Option<FoundTable>)> {
         let Self { postgres, connection, control, .. } = self;
         let found = find(connection, &postgres.table, control)?;
         let schema = match (&found, postgres.table.schema()) {
@@ -187,7 +187,7 @@ impl Opening<'_, '_> {
         };
         let table = postgres.table.within(&schema);
         // Of several tables the first step has checked the file for all of them.
-        if let Some(rejects) = postgres.rejects.as_ref().filter(|_| postgres.part_of.is_none()) {
+        if let Some(rejects) = postgres.rejects.as_ref().filter(|_| postgres.several.is_none()) {
             file::check(&rejects.path, postgres.rejects_of(self.source, &table))?;
         }
         if let Some(found) = found.as_ref().filter(|_| postgres.mode != Mode::Create) {
@@ -200,7 +200,7 @@ impl Opening<'_, '_> {
     fn match_columns(
         &self,
         new_table: Option<NewTable>,
-        found: Option<&Found>,
+        found: Option<&FoundTable>,
         table: &TableName,
     ) -> Result<Matched> {
         let Self { postgres, connection, control, source } = self;
@@ -261,7 +261,7 @@ impl Opening<'_, '_> {
     /// Counts rejected rows, if rows may be rejected.
     fn reject_counter(&self, rejected_before: u64) -> Option<Arc<RejectCounter>> {
         let options = self.postgres.rejects.as_ref()?;
-        let of_lists = self.postgres.part_of.as_ref().map_or("", |several| several.lists.as_str());
+        let of_lists = self.postgres.several.as_ref().map_or("", |several| several.lists.as_str());
         Some(Arc::new(RejectCounter::new(options, rejected_before, of_lists)))
     }
 
@@ -271,7 +271,7 @@ impl Opening<'_, '_> {
         let staged = match (postgres.mode.gathers(), standing) {
             (true, Standing::New | Standing::Resumed) => true,
             // One of several tables that wait for each other may be complete but not in its place yet.
-            _ if postgres.part_of.is_some() => find(connection, &table.staging(), control)?.is_some(),
+            _ if postgres.several.is_some() => find(connection, &table.staging(), control)?.is_some(),
             _ => false,
         };
         Ok(if staged { table.staging() } else { table.clone() })

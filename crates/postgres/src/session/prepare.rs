@@ -1,4 +1,4 @@
-//! What there is to do: a new load, the rest of an earlier one, nothing, or a refusal.
+//! Whether to start a new load, resume an earlier one, do nothing, or refuse.
 
 use sawmill_loader::{LoadOptions, Mode, RecordedFiles, Standing, TableName, Tally, refuse_cut_otherwise};
 use sawmill_pgcopy::Column;
@@ -6,9 +6,9 @@ use sawmill_pgwire::{Connection, KnownServer};
 use sawmill_source::{Control, Error, Kind, Result, Source};
 
 use crate::records::checkpoint::{Checkpoints, LoadRecord, advisory_key};
-use crate::records::presence::{Of, Presence, may_look};
+use crate::records::presence::{Presence, Scope, may_look};
 use crate::table::blockers;
-use crate::table::catalogue::{Found, find};
+use crate::table::catalogue::{FoundTable, find, value};
 use crate::table::columns;
 use crate::table::dependents;
 use crate::table::part_tables;
@@ -29,12 +29,12 @@ pub(crate) struct Preparing<'p, 'a> {
     pub checkpoints: &'p Checkpoints,
     pub table: &'p TableName,
     pub columns: &'p [Column],
-    /// The table that is there, looked up under the load's lock.
-    pub found: Option<Found>,
+    /// The existing table, looked up while holding the load's lock.
+    pub found: Option<FoundTable>,
     pub id: &'p str,
-    /// Workers have tables of their own.
+    /// Workers fill part tables of their own.
     pub staged: bool,
-    /// What there is to say about what was found.
+    /// Notes on what was found.
     pub notes: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl Preparing<'_, '_> {
                 if record.complete && record.table_oid == found.oid && !self.starts_again() =>
             {
                 let changed = record.files.changed(self.source.files());
-                let presence = self.presence(Of::Table(found.oid), self.table)?;
+                let presence = self.presence(Scope::Table(found.oid), self.table)?;
                 match changed.is_empty() {
                     true if !presence.lacks_rows() => {
                         self.notes.extend(presence.finding());
@@ -58,19 +58,19 @@ impl Preparing<'_, '_> {
                     _ if self.postgres.mode == Mode::Replace => self.start(gathered.as_ref(), &staging),
                     true => Err(presence.error(
                         self.place(),
-                        "bring back the rows, or drop the table to load it afresh, or load in mode replace",
+                        "restore the rows, or drop the table to load it from the beginning, or load in mode replace",
                     )),
                     false => Err(Error::new(
                         Kind::Exists,
-                        format!("the table exists, loaded from another content of {}", changed.join(", ")),
+                        format!("the table exists, and was loaded from other content of {}", changed.join(", ")),
                     )
                     .at(self.place())
-                    .advise("drop the table to load it afresh, or load into another one")),
+                    .advise("drop the table to load it from the beginning, or load into another one")),
                 }
             }
             (_, Some(found)) if self.postgres.mode == Mode::Create => Err(self.exists(found)?),
             (Some(record), _)
-                if self.postgres.part_of.is_some()
+                if self.postgres.several.is_some()
                     && record.complete
                     && gathered.as_ref().is_some_and(|gathered| gathered.oid == record.table_oid)
                     && record.files.changed(self.source.files()).is_empty() =>
@@ -83,7 +83,7 @@ impl Preparing<'_, '_> {
                         self.start(None, &staging)
                     }
                     _ => {
-                        self.refuse_lost(Of::Load(self.id), &staging)?;
+                        self.refuse_lost(Scope::Load(self.id), &staging)?;
                         Ok((record, Standing::Complete))
                     }
                 }
@@ -92,7 +92,7 @@ impl Preparing<'_, '_> {
                 Some(gathered) if gathered.oid == record.table_oid => {
                     self.refuse_changed(&record)?;
                     self.refuse_cut_otherwise(&record)?;
-                    self.refuse_lost(Of::Load(self.id), &staging)?;
+                    self.refuse_lost(Scope::Load(self.id), &staging)?;
                     Ok((record, Standing::Resumed))
                 }
                 _ => self.start(gathered.as_ref(), &staging),
@@ -101,18 +101,22 @@ impl Preparing<'_, '_> {
         }
     }
 
-    /// Whether a crash of the server has emptied the unlogged table of a load that was complete.
+    /// Whether a crash of the server has emptied the unlogged table of a complete load.
     fn emptied(&self) -> Result<bool> {
         Ok(self.checkpoints.of_unlogged_table()
             && self.source.rows() > 0
             && self.checkpoints.units(self.connection, self.id, self.control)?.is_empty())
     }
 
-    /// A new table out of sight, and the load's record, in one transaction.
-    fn start(&mut self, gathered: Option<&Found>, staging: &TableName) -> Result<(LoadRecord, Standing)> {
+    /// Creates the staging table and the load's record in one transaction.
+    fn start(
+        &mut self,
+        gathered: Option<&FoundTable>,
+        staging: &TableName,
+    ) -> Result<(LoadRecord, Standing)> {
         let connection = self.connection;
-        // Of several tables that are replaced together, each may refer to another.
-        if let (Mode::Replace, Some(found), None) = (self.postgres.mode, &self.found, &self.postgres.part_of)
+        // If several tables are replaced together, they may refer to each other.
+        if let (Mode::Replace, Some(found), None) = (self.postgres.mode, &self.found, &self.postgres.several)
         {
             dependents::refuse(connection, self.table, &[found.oid], self.control)?;
         }
@@ -134,14 +138,14 @@ impl Preparing<'_, '_> {
         let create = self.statements(staging, &new)? + &made_types::mark(&new.types);
         connection.begin(self.control)?;
         self.claim(staging)?;
-        // Of a run whose table was dropped, parts may be left.
+        // A run whose table was dropped may have left part tables.
         let left = part_tables::of_load(connection, self.checkpoints, self.id, self.control)?;
         part_tables::drop_all(connection, &left, self.control)?;
         made_types::drop_left(connection, &new.types, self.control)?;
         connection.batch(self.control, &create)?;
         let Some(found) = find(connection, staging, self.control)? else {
             return Err(
-                Error::new(Kind::Server, "the table that was just created is not there").at(self.place())
+                Error::new(Kind::Server, "the table that was just created is missing").at(self.place())
             );
         };
         let record = self.record(found.oid, None);
@@ -151,7 +155,7 @@ impl Preparing<'_, '_> {
         Ok((record, Standing::New))
     }
 
-    /// Makes sure, until the transaction that is open ends, that no other load makes the table that gathers.
+    /// Keeps other loads from creating the staging table until the open transaction ends.
     fn claim(&self, staging: &TableName) -> Result<()> {
         let key = advisory_key(&format!("new table {}", staging.quoted()));
         self.connection.query(self.control, "SELECT pg_advisory_xact_lock($1)", &[&key])?;
@@ -164,7 +168,7 @@ impl Preparing<'_, '_> {
         }
     }
 
-    /// The statements that make the table that gathers, with its partitions where rows go directly into them.
+    /// The statements that create the staging table, with its partitions if rows go directly into them.
     fn statements(&self, staging: &TableName, new: &columns::NewTable) -> Result<String> {
         let (schema, kind) = (self.source.schema(), self.postgres.kind_for(self.staged));
         let Some(partitions) = &self.postgres.partitions else {
@@ -177,7 +181,7 @@ impl Preparing<'_, '_> {
         Ok(partitions.create(&kind, staging, &names, made, new, schema))
     }
 
-    /// A load that gathers beside the table that is there, to be merged into it in the end.
+    /// A load into a staging table, which is merged into the existing table in the end.
     pub(crate) fn upsert(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
         let staging = self.table.staging();
         let gathered = find(self.connection, &staging, self.control)?;
@@ -194,7 +198,7 @@ impl Preparing<'_, '_> {
             Some(record) if !record.complete && gathered.is_some() => {
                 self.refuse_changed(&record)?;
                 self.refuse_cut_otherwise(&record)?;
-                self.refuse_lost(Of::Load(self.id), &staging)?;
+                self.refuse_lost(Scope::Load(self.id), &staging)?;
                 return Ok((record, Standing::Resumed));
             }
             _ => {}
@@ -216,24 +220,23 @@ impl Preparing<'_, '_> {
         Ok((record, Standing::New))
     }
 
-    /// Discards what another load has left that ended before its first unit was in: a value that could not be loaded,
-    /// say, which the same load with another option takes. False where there is more, or where it still runs.
-    fn discard_empty(&self, gathered: &Found, staging: &TableName) -> Result<bool> {
+    /// Discards the staging table of a load that failed before its first unit, for example because of a value
+    /// that the same load accepts with another option. Returns false if that load has units or is still
+    /// running.
+    fn discard_empty(&self, gathered: &FoundTable, staging: &TableName) -> Result<bool> {
         let (connection, control) = (self.connection, self.control);
         let (loads, units) = (self.checkpoints.table("loads"), self.checkpoints.all_units());
         let of_table = format!("SELECT load_id FROM {loads} WHERE table_oid = $1 AND completed IS NULL");
         let rows = connection.query(control, &of_table, &[&i64::from(gathered.oid)])?;
         let [row] = rows.as_slice() else { return Ok(false) };
         let id: String = connection.get(row, 0)?;
-        // Nobody begins it before this transaction ends; only then is it known that no unit comes.
-        let lock =
-            connection.query(control, "SELECT pg_try_advisory_xact_lock($1)", &[&advisory_key(&id)])?;
-        if !lock.first().map_or(Ok(false), |row| connection.get::<bool>(row, 0))? {
+        // The lock keeps the load from starting before this transaction ends, so no unit can follow.
+        if !value::<bool>(connection, control, "SELECT pg_try_advisory_xact_lock($1)", &[&advisory_key(&id)])?
+        {
             return Ok(false);
         }
         let empty = format!("SELECT NOT EXISTS (SELECT FROM {units} u WHERE load_id = $1)");
-        let rows = connection.query(control, &empty, &[&id])?;
-        if !rows.first().map_or(Ok(false), |row| connection.get::<bool>(row, 0))? {
+        if !value::<bool>(connection, control, &empty, &[&id])? {
             return Ok(false);
         }
         made_types::drop_table(connection, staging, gathered.oid, control)?;
@@ -241,17 +244,17 @@ impl Preparing<'_, '_> {
         Ok(true)
     }
 
-    /// Another load that has not ended stands in the way of one into the same table.
-    fn refuse_gathered(&self, gathered: Option<&Found>, staging: &TableName) -> Result<()> {
+    /// Refuses to load while another load into the same table is unfinished.
+    fn refuse_gathered(&self, gathered: Option<&FoundTable>, staging: &TableName) -> Result<()> {
         match gathered {
             None => Ok(()),
             Some(_) => Err(Error::new(
                 Kind::Exists,
-                format!("another load into this table is not finished: {staging} is there"),
+                format!("another load into this table is unfinished: {staging} exists"),
             )
             .at(self.place())
             .advise(format!(
-                "finish it with the files and options it began with, or remove what it has left: sawmill load forget --to \
+                "finish it with the files and options that it began with, or remove what it left: sawmill load forget --to \
                  ... --table {}{}",
                 self.table,
                 match self.postgres.checkpoint_schema.as_str() {
@@ -262,8 +265,8 @@ impl Preparing<'_, '_> {
         }
     }
 
-    /// A load into the table that is there, emptied first in mode truncate: in the transaction that records
-    /// the load, so that it happens once.
+    /// A load into the existing table. Mode truncate empties it in the transaction that records the load, so
+    /// that this happens once.
     pub(crate) fn append(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
         let truncate = self.postgres.mode == Mode::Truncate;
@@ -272,21 +275,22 @@ impl Preparing<'_, '_> {
             match (record.complete, record.files.changed(self.source.files()).is_empty()) {
                 (true, true) if !self.starts_again() && (!truncate || self.holds_the_rows()?) => {
                     if !truncate {
-                        self.refuse_lost(Of::Table(oid), self.table)?;
+                        self.refuse_lost(Scope::Table(oid), self.table)?;
                     }
                     return Ok((record, Standing::Complete));
                 }
-                // Somebody has changed what is to be all that the table holds.
+                // The table must hold only these rows, and has been changed.
                 (true, true) => {}
-                // Another content under the same name, after the first was loaded, is another load.
+                // A file with other content under the same name is another load.
                 (true, false) => {}
-                // It holds something else than what this load has brought: it is emptied once more.
+                // The table holds other rows than this load has brought: it is emptied again.
                 (false, _)
-                    if truncate && self.presence(Of::Table(oid), self.table)?.is_other_than_recorded() => {}
+                    if truncate && self.presence(Scope::Table(oid), self.table)?.is_other_than_recorded() => {
+                }
                 (false, _) => {
                     self.refuse_changed(&record)?;
                     self.refuse_cut_otherwise(&record)?;
-                    self.refuse_lost(Of::Table(oid), self.table)?;
+                    self.refuse_lost(Scope::Table(oid), self.table)?;
                     return Ok((record, Standing::Resumed));
                 }
             }
@@ -324,33 +328,31 @@ impl Preparing<'_, '_> {
         Ok((record, Standing::New))
     }
 
-    /// Whether the table has no rows; false where this user may not look.
+    /// Whether the table is empty; false if this user may not read it.
     fn is_empty(&self) -> Result<bool> {
         if !may_look(std::slice::from_ref(self.table), self.connection, self.control)? {
             return Ok(false);
         }
         let sql = format!("SELECT NOT EXISTS (SELECT FROM {})", self.table.quoted());
-        let rows = self.connection.query(self.control, &sql, &[])?;
-        rows.first().map_or(Ok(false), |row| self.connection.get(row, 0))
+        value(self.connection, self.control, &sql, &[])
     }
 
-    /// Whether the table has as many rows as the source, but for those that were put aside.
+    /// Whether the table has as many rows as the source, without the rejected ones.
     fn holds_the_rows(&self) -> Result<bool> {
         let sql = format!("SELECT count(*) FROM {}", self.table.quoted());
-        let rows = self.connection.query(self.control, &sql, &[])?;
-        let count: i64 = rows.first().map_or(Ok(0), |row| self.connection.get(row, 0))?;
+        let count: i64 = value(self.connection, self.control, &sql, &[])?;
         let rejects = self.checkpoints.count_rejects(self.connection, self.id, self.control)?;
         let rejected: u64 = rejects.values().sum();
         Ok(count as u64 + rejected == self.source.rows())
     }
 
-    /// Whether what is complete is done once more. A new table is made once.
+    /// Whether a complete load is repeated. A new table is created only once.
     fn starts_again(&self) -> bool {
         self.options.again && self.postgres.mode != Mode::Create
     }
 
-    /// What was cut into other units than these is told before their rows are counted. Where workers fill partitions, their
-    /// units are known later.
+    /// Refuses an earlier run with other units before counting their rows. If workers fill partitions, units
+    /// are known later.
     fn refuse_cut_otherwise(&self, record: &LoadRecord) -> Result<()> {
         if self.staged && self.postgres.partitions.is_some() {
             return Ok(());
@@ -359,51 +361,52 @@ impl Preparing<'_, '_> {
         refuse_cut_otherwise(self.source, record.unit_rows, &done)
     }
 
-    fn presence(&self, of: Of<'_>, table: &TableName) -> Result<Presence> {
-        Presence::of(of, table, self.checkpoints, self.connection, self.control)
+    fn presence(&self, scope: Scope<'_>, table: &TableName) -> Result<Presence> {
+        Presence::of(scope, table, self.checkpoints, self.connection, self.control)
     }
 
-    /// Nothing goes on where rows are gone that were loaded. Only where all rows are in, some of them may have been taken
-    /// out of the table that gathers, so that its keys can be made.
-    fn refuse_lost(&mut self, of: Of<'_>, table: &TableName) -> Result<()> {
-        let presence = self.presence(of, table)?;
-        let corrected = matches!(of, Of::Load(_))
+    /// Refuses to continue if loaded rows are missing. Only when all rows are loaded may some have been
+    /// removed from the staging table, so that its keys can be created.
+    fn refuse_lost(&mut self, scope: Scope<'_>, table: &TableName) -> Result<()> {
+        let presence = self.presence(scope, table)?;
+        let corrected = matches!(scope, Scope::Load(_))
             && presence.lacks_rows()
             && !presence.was_emptied()
             && self.are_all_in(presence.recorded)?;
         let goes_on = corrected || !presence.lacks_rows();
         self.notes.extend(presence.finding().filter(|_| goes_on));
-        match (goes_on, of) {
+        match (goes_on, scope) {
             (true, _) => Ok(()),
-            (false, Of::Load(_)) => Err(presence.error(
+            (false, Scope::Load(_)) => Err(presence.error(
                 format!("table {table}, {}", self.connection.place()),
-                "take the load back (sawmill load forget) and start it afresh",
+                "forget the load (sawmill load forget) and start it from the beginning",
             )),
-            (false, Of::Table(_)) => Err(presence.error(
+            (false, Scope::Table(_)) => Err(presence.error(
                 self.place(),
-                "bring back the rows; or take the loads back (sawmill load forget), remove what is left of their rows, and \
-                 load again; a load that was complete is done once more with --again",
+                "restore the rows; or forget the loads (sawmill load forget), remove what is left of their rows, and load \
+                 again; --again repeats a load that was complete",
             )),
         }
     }
 
-    /// Whether so many rows, with those that were put aside, are all of the source.
+    /// Whether these rows, with the rejected ones, are all rows of the source.
     fn are_all_in(&self, recorded: u64) -> Result<bool> {
         let rejects = self.checkpoints.count_rejects(self.connection, self.id, self.control)?;
         let all = recorded + rejects.values().sum::<u64>();
         Ok(self.source.knows_rows() && all == self.source.rows())
     }
 
-    /// Of a merge it is known how many rows the table has at least.
+    /// Checks that the table has at least as many rows as were merged.
     fn refuse_lost_merged(&self, record: &LoadRecord) -> Result<()> {
-        let merged = self.presence(Of::Load(&record.id), self.table)?;
+        let merged = self.presence(Scope::Load(&record.id), self.table)?;
         match merged.lacks_rows() {
             false => Ok(()),
-            true => Err(merged.error(self.place(), "merge the rows once more with --again")),
+            true => Err(merged.error(self.place(), "merge the rows again with --again")),
         }
     }
 
-    /// Rows of a load into a table that is gone may be in the one that has its name now, restored from a dump.
+    /// The rows of a load into a table that no longer exists may be in the one that now has its name,
+    /// restored from a dump.
     fn refuse_of_another_table(&self, record: Option<&LoadRecord>, oid: u32) -> Result<()> {
         let elsewhere = record.is_some_and(|record| record.table_oid != oid);
         let may_look = || may_look(std::slice::from_ref(self.table), self.connection, self.control);
@@ -412,19 +415,19 @@ impl Preparing<'_, '_> {
             || self.postgres.mode == Mode::Truncate
             || !may_look()?
             || self.is_empty()?
-            || self.presence(Of::Table(oid), self.table)?.is_known_whole()
+            || self.presence(Scope::Table(oid), self.table)?.is_known_whole()
         {
             return Ok(());
         }
-        let what = "these files were loaded into a table of this name that is gone (dropped, or restored from a dump); the one \
-                    that is there now has rows, and whether those of the load are among them is not known";
+        let what = "these files were loaded into a table of this name that no longer exists (dropped, or restored from a dump); \
+                    the one that exists now has rows, and whether those of the load are among them is unknown";
         Err(Error::new(Kind::Mismatch, what).at(self.place()).advise(
             "compare them with sawmill verify; load with --again, or forget the load first (sawmill load forget)",
         ))
     }
 
-    /// Within the transaction that begins the load: no other one has begun with a file of this one since it was looked at
-    /// what is loaded already.
+    /// Checks, in the transaction that begins the load, that no other load has begun with a file of this one
+    /// since the records were read.
     fn refuse_begun_meanwhile(&self, oid: u32) -> Result<()> {
         let mapping = self.mapping();
         if mapping.is_empty() || self.options.again {
@@ -442,23 +445,20 @@ impl Preparing<'_, '_> {
         );
         let asked: &[&(dyn tokio_postgres::types::ToSql + Sync)] =
             &[&i64::from(oid), &mapping, &self.id, &files.names, &files.fingerprints];
-        let rows = connection.query(control, &sql, asked)?;
-        match rows.first().map_or(Ok(None), |row| connection.get::<Option<String>>(row, 0))? {
+        match value::<Option<String>>(connection, control, &sql, asked)? {
             None => Ok(()),
-            Some(name) => {
-                Err(Error::new(Kind::Busy, format!("another load has begun with {name} meanwhile"))
-                    .at(self.place())
-                    .advise("run the same command again: it loads what is missing"))
-            }
+            Some(name) => Err(Error::new(Kind::Busy, format!("another load of {name} has begun meanwhile"))
+                .at(self.place())
+                .advise("run the same command again: it loads what is missing")),
         }
     }
 
-    /// What these files were loaded by before stays on record, if their rows are still there.
+    /// Keeps the record of the earlier load of these files if its rows are still there.
     fn keep_earlier(&self, oid: u32) -> Result<()> {
         let (connection, control) = (self.connection, self.control);
         let record = self.checkpoints.find(connection, self.id, control)?;
         let kept = record.is_some_and(|record| record.complete && record.table_oid == oid);
-        if self.options.again && self.presence(Of::Table(oid), self.table)?.was_emptied() {
+        if self.options.again && self.presence(Scope::Table(oid), self.table)?.was_emptied() {
             self.checkpoints.delete_of_table(connection, oid, self.id, control)?;
         } else if kept {
             return self.checkpoints.set_aside(connection, self.id, control);
@@ -466,10 +466,10 @@ impl Preparing<'_, '_> {
         self.checkpoints.delete(connection, self.id, control).map(drop)
     }
 
-    /// What makes two loads of a file loads of the same rows; empty where files are not remembered one by one.
+    /// Identifies which rows and columns of a file are loaded; empty if files are not remembered one by one.
     fn mapping(&self) -> String {
         let by_file = self.source.has_whole_files()
-            && self.postgres.part_of.is_none()
+            && self.postgres.several.is_none()
             && self.postgres.mode != Mode::Upsert;
         if by_file { self.postgres.mapping_of_files(self.source) } else { String::new() }
     }
@@ -501,16 +501,16 @@ impl Preparing<'_, '_> {
                 format!("a source file has changed since the load began: {}", changed.join(", ")),
             )
             .at(self.place())
-            .advise("bring back the file as it was to finish the load, or forget the load and start afresh")),
+            .advise("restore the file to finish the load, or forget the load and start from the beginning")),
         }
     }
 
-    fn exists(&self, found: &Found) -> Result<Error> {
+    fn exists(&self, found: &FoundTable) -> Result<Error> {
         let existing = columns::read(self.connection, found.oid, self.control)?;
         let differences = columns::differences(self.columns, &existing);
         let what = match differences.is_empty() {
-            true => "the table exists already, with the same columns".to_owned(),
-            false => format!("the table exists already, and differs: {}", differences.join("; ")),
+            true => "the table already exists, with the same columns".to_owned(),
+            false => format!("the table already exists, and differs: {}", differences.join("; ")),
         };
         Ok(Error::new(Kind::Exists, what)
             .at(self.place())

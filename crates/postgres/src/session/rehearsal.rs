@@ -1,5 +1,5 @@
-//! A load up to its first row, in a transaction that is never committed: what would be done, with the server's
-//! own word that it can be.
+//! A load up to its first row, in a transaction that is never committed: what would be done, checked by the
+//! server.
 
 use sawmill_loader::{LoadOptions, Portion, Remembered, Session, Standing};
 use sawmill_source::{Control, Result, Source};
@@ -15,19 +15,19 @@ pub struct Rehearsal {
     pub standing: Standing,
     /// The table, with its schema.
     pub table: String,
-    /// The statement that rows go through.
+    /// The statement that copies rows.
     pub copy: String,
-    /// Units of the plan, and those of them that earlier runs have committed.
+    /// Units of the plan.
     pub units: u64,
-    /// Units that are in.
+    /// Units that earlier runs have committed.
     pub units_done: u64,
     /// Rows that would be loaded.
     pub rows: u64,
-    /// Bytes of encoded rows in memory, at most.
+    /// The most bytes of encoded rows in memory.
     pub memory_bytes: u64,
-    /// Which way rows would go, and why.
+    /// The route that rows would take, and why.
     pub way: String,
-    /// What else there is to say.
+    /// Other notes.
     pub notes: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ impl Rehearsal {
 }
 
 impl Postgres {
-    /// Does everything that a load does before its first row, and takes it back.
+    /// Does everything that a load does before its first row, and rolls it back.
     ///
     /// # Errors
     /// As a load's before its first row.
@@ -55,7 +55,7 @@ impl Postgres {
         options: &LoadOptions,
         control: &Control<'_>,
     ) -> Result<Rehearsal> {
-        // What the table holds is not summed up for a load that is not done.
+        // Rows in the table are not summed for a load that does not run.
         let options = LoadOptions { verify: false, ..options.clone() };
         let Some(remembered) = self.remember(source, &options, true, control)? else {
             return self.rehearse_files(source, &options, control);
@@ -64,7 +64,7 @@ impl Postgres {
         notes.insert(
             0,
             format!(
-                "{} files are loaded already, {} are not",
+                "{} files are already loaded, {} are not",
                 already.len(),
                 source.files().len() - already.len()
             ),
@@ -72,7 +72,7 @@ impl Postgres {
         let mut portions = unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty());
         let first = portions.next();
         let none_left = first.is_none();
-        // What is said of a load without files is what is known without them.
+        // Without files left, the rehearsal reports what is known of the table.
         let first = Portion::new(source, first.unwrap_or_default());
         let mut whole = self.rehearse_files(&first, &options, control)?;
         for files in portions {

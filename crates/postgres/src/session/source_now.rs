@@ -1,4 +1,4 @@
-//! What a session's source holds now, as the table has it: for comparing it with what was loaded.
+//! What a session's source holds now, encoded for the table, to be compared with what was loaded.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::rejected::bad_records::BadRecords;
 use crate::verify::tuples::Tuples;
 
 impl PostgresSession<'_> {
-    /// Encoders of the rows that are in the table. Of several tables, records that were put aside are left out by the
-    /// source, or it cannot be told what is left.
+    /// Encoders of the rows that are in the table. With several tables the source leaves out rejected
+    /// records; if it does not, what is left is unknown and there are no encoders.
     pub(super) fn encoders_of_loaded<'e>(
         &'e self,
         source: &dyn Source,
@@ -26,7 +26,7 @@ impl PostgresSession<'_> {
         if self.rejected() == 0 || source.lacks_rejected() {
             return Ok(Some(Box::new(|| self.encoder())));
         }
-        if self.postgres.part_of.is_some() {
+        if self.postgres.several.is_some() {
             return Ok(None);
         }
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
@@ -42,13 +42,13 @@ impl PostgresSession<'_> {
     }
 }
 
-/// Sums up the rows of units that were not put aside.
+/// Sums the rows of units, without the rejected ones.
 struct WithoutRefused {
     inner: RejectingEncoder,
     refused: Arc<BadRecords>,
     columns: Arc<Vec<Column>>,
     first_row: u64,
-    /// Rows of the unit that were put aside.
+    /// The unit's rejected rows.
     of_unit: Result<BTreeSet<u64>>,
     tuples: Tuples,
 }
@@ -70,7 +70,7 @@ fn no_tuples(columns: &[Column]) -> Tuples {
     Tuples::new(columns.len(), CanonicalRow::of(columns, false), false)
 }
 
-/// Takes in a block's rows, but for those that were put aside.
+/// Adds a block's rows, without the rejected ones.
 fn feed(tuples: &mut Tuples, refused: &BTreeSet<u64>, first_row: u64, block: &Block) -> Result<()> {
     let mut start = 0;
     let fed = match refused.is_empty() {

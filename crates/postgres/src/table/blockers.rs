@@ -1,5 +1,5 @@
-//! Whom a statement waits for: somebody who reads a table keeps it from being dropped or emptied for as long as the
-//! transaction lasts.
+//! Which sessions a statement waits for: a session that reads a table keeps it from being dropped or emptied
+//! until its transaction ends.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -9,24 +9,25 @@ use std::time::{Duration, Instant};
 use sawmill_pgwire::{Connection, Server};
 use sawmill_source::{Control, Error, Kind, Result};
 
-/// How long a statement may take before the server is asked whom it waits for, and how long until it is asked again.
+use crate::table::catalogue::value;
+
+/// Time before the server is first asked what a statement waits for, and between later queries.
 const FIRST: Duration = Duration::from_millis(150);
 const AGAIN: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(10);
 
-/// Runs `work` on a connection, and says for which other ones it waits there. Where a limit of the server ends the wait, the
-/// error says so, too.
+/// Runs `work` on a connection, and reports the sessions that it waits for. If a time limit of the server
+/// ends the wait, the error names them, too.
 pub(crate) fn named<T>(
     server: &Server,
     waiting: &Connection,
     control: &Control<'_>,
     work: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
-    let rows = waiting.query(control, "SELECT pg_catalog.pg_backend_pid()", &[])?;
-    let process: i32 = rows.first().map_or(Ok(0), |row| waiting.get(row, 0))?;
+    let process: i32 = value(waiting, control, "SELECT pg_catalog.pg_backend_pid()", &[])?;
     let (done, last) = (AtomicBool::new(false), Mutex::new(String::new()));
     let worked = std::thread::scope(|scope| {
-        // Without this thread the work goes on just the same.
+        // If the thread cannot start, the work runs unwatched.
         let watching = std::thread::Builder::new().name("blockers".into());
         let _watching = watching.spawn_scoped(scope, || watch(server, process, &done, &last, control));
         let worked = work();
@@ -44,7 +45,7 @@ pub(crate) fn named<T>(
     })
 }
 
-/// Looks until the work is done; what cannot be found out is not said.
+/// Looks until the work is done. Failures of the watching itself are not reported.
 fn watch(
     server: &Server,
     process: i32,
@@ -63,11 +64,11 @@ fn watch(
         return None;
     }
     let connection = Connection::open(server, control).ok()?;
-    let mut said = BTreeMap::new();
+    let mut reported = BTreeMap::new();
     loop {
         let found = blockers(&connection, process, control).ok()?;
         for (process, line) in &found {
-            if said.insert(*process, line.clone()).is_none() {
+            if reported.insert(*process, line.clone()).is_none() {
                 control.say(&format!("waiting for a lock: {line}"));
             }
         }
@@ -81,7 +82,7 @@ fn watch(
     }
 }
 
-/// The processes that this one waits for, each as people read it.
+/// The processes that this one waits for, each described for people.
 fn blockers(connection: &Connection, process: i32, control: &Control<'_>) -> Result<BTreeMap<i32, String>> {
     let sql = "SELECT a.pid, coalesce(a.usename::text, '?'), coalesce(a.application_name, ''), coalesce(a.state, ''), \
                  left(regexp_replace(coalesce(a.query, ''), '\\s+', ' ', 'g'), 120), \

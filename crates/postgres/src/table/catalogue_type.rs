@@ -1,4 +1,4 @@
-//! Types as the server's catalogue has them: what an array is made of, which attributes a composite has.
+//! Types in the server's catalogue: the elements of an array, the attributes of a composite.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use sawmill_pgcopy::{Attribute, ColumnType, Composite, Part, PgType};
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Result};
 
-/// Types within types that are followed; a composite type cannot hold itself.
+/// How deep nested types are followed; a composite type cannot contain itself.
 const DEEPEST: usize = 32;
 
-/// The type behind `pg_attribute.atttypid` and `atttypmod`, `None` where the loader cannot write it.
+/// The type of `pg_attribute.atttypid` and `atttypmod`; `None` if the loader cannot write it.
 pub(crate) fn read(
     connection: &Connection,
     oid: u32,
@@ -33,8 +33,8 @@ fn read_below(
     if depth == 0 {
         return Ok(None);
     }
-    // An array type is what its element type names as such: other types that have elements, point and
-    // oidvector among them, are none. Rows of tables are left out: their columns may change.
+    // An array type is the one that its element type names in typarray. Other types with elements, such as
+    // point and oidvector, are not arrays. Row types of tables are left out: their columns may change.
     let sql = "SELECT coalesce((SELECT e.oid FROM pg_catalog.pg_type e \
                  WHERE e.oid = t.typelem AND e.typarray = t.oid), 0::oid), \
                coalesce(c.oid, 0::oid), n.nspname::text, t.typname::text, \
@@ -47,7 +47,7 @@ fn read_below(
     let Some(row) = rows.first() else { return Ok(None) };
     let (kind, receive): (String, String) = (connection.get(row, 4)?, connection.get(row, 7)?);
     match (kind.as_str(), receive.as_str()) {
-        // A domain is written as the type behind it, and checked by the server.
+        // A domain is written as its base type, and the server checks it.
         ("d", _) => {
             let (base, modifier): (u32, i32) = (connection.get(row, 5)?, connection.get(row, 6)?);
             return read_below(connection, base, modifier, control, depth - 1);

@@ -1,4 +1,4 @@
-//! The columns of a table that exists, the columns a source asks for, and how they fit together.
+//! The columns of an existing table, the columns that a source needs, and how they match.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::table::catalogue_type;
 use crate::types::made_types::MadeType;
 use crate::types::natural::{Nested, natural_type};
 
-/// Columns that PostgreSQL has in every table already.
+/// System columns of every table.
 const SYSTEM: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
 /// `MaxHeapAttributeNumber` in src/include/access/htup_details.h.
 const MOST_COLUMNS: usize = 1600;
@@ -21,20 +21,20 @@ const MOST_COLUMNS: usize = 1600;
 #[derive(Clone, Debug)]
 pub(crate) struct TableColumn {
     pub name: String,
-    /// As the server spells its type.
+    /// The type's name as the server writes it.
     pub type_name: String,
-    /// `None` where the loader cannot write it.
+    /// `None` if the loader cannot write it.
     pub column_type: Option<ColumnType>,
     pub not_null: bool,
-    /// Has a default, counts itself or is computed: the server fills it.
+    /// It has a default, is an identity column or is computed: the server fills it.
     pub filled: bool,
-    /// Is computed from other columns: nothing else can be written there.
+    /// It is computed from other columns and cannot be written.
     pub generated: bool,
 }
 
 /// The columns of a table, in their order.
 pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<Vec<TableColumn>> {
-    // attgenerated is there from version 12 on; to_jsonb reads it where it is.
+    // attgenerated exists since version 12; to_jsonb reads it if it exists.
     let rows = connection.query(
         control,
         "SELECT attname::text, format_type(atttypid, atttypmod), atttypid, atttypmod, attnotnull, \
@@ -62,13 +62,13 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
     Ok(columns)
 }
 
-/// A table that can be made: its columns, and the types to make before it, inner ones first.
+/// A table to create: its columns, and the types to create before it, inner ones first.
 pub(crate) struct NewTable {
     pub columns: Arc<Vec<Column>>,
     pub types: Vec<MadeType>,
 }
 
-/// A new table for this schema. All that cannot be represented is named at once.
+/// A new table for this schema. One error names everything that cannot be represented.
 pub(crate) fn natural(
     schema: &Schema,
     table: &TableName,
@@ -112,8 +112,8 @@ pub(crate) fn natural(
     Ok(NewTable { columns: checked(columns, refused, schema, table)?, types })
 }
 
-/// The columns of an existing table that this schema fills, matched by name. Missing, extra and
-/// incompatible columns are named at once.
+/// The columns of an existing table that this schema fills, matched by name. One error names all missing,
+/// extra and incompatible columns.
 pub(crate) fn matched(
     schema: &Schema,
     existing: &[TableColumn],
@@ -128,7 +128,7 @@ pub(crate) fn matched(
             continue;
         };
         if theirs.generated {
-            refused.push(format!("column {:?} is computed by the table (GENERATED ALWAYS AS)", field.name()));
+            refused.push(format!("the table computes column {:?} (GENERATED ALWAYS AS)", field.name()));
             continue;
         }
         let fitting = theirs.column_type.clone().ok_or_else(String::new);
@@ -147,14 +147,14 @@ pub(crate) fn matched(
     }
     for theirs in lacking(schema, existing).filter(|theirs| theirs.not_null && !theirs.filled) {
         refused.push(format!(
-            "column {:?} of the table is not in the source, takes no NULL and has no default",
+            "column {:?} of the table is not in the source, is NOT NULL and has no default",
             theirs.name
         ));
     }
     checked(columns, refused, schema, table)
 }
 
-/// What becomes of the columns of an existing table that this schema lacks.
+/// How the columns that this schema lacks are filled.
 pub(crate) fn not_filled(schema: &Schema, existing: &[TableColumn]) -> Vec<String> {
     let given = |column: &TableColumn| match (column.generated, column.filled) {
         (true, _) => "computed",
@@ -172,8 +172,8 @@ pub(crate) fn lacking<'a>(
     existing.iter().filter(|theirs| schema.fields().iter().all(|field| *field.name() != theirs.name))
 }
 
-/// The schema with its columns called as those of the table, position by position; columns that the server
-/// computes are passed over.
+/// The schema with its columns renamed to those of the table by position, without columns that the server
+/// computes.
 pub(crate) fn by_position(
     schema: &Schema,
     existing: &[TableColumn],
@@ -204,16 +204,18 @@ fn checked(
     let mut names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     names.sort_unstable();
     for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
-        refused.push(format!("column {:?} is there twice", pair[0]));
+        refused.push(format!("column {:?} occurs twice", pair[0]));
     }
     if names.is_empty() {
         return Err(Error::new(Kind::Schema, "the files have no columns")
             .at(format!("table {table}"))
-            .advise("load files that have some: without columns there are no rows to send"));
+            .advise("load files that have columns"));
     }
     if names.len() > MOST_COLUMNS {
-        refused
-            .push(format!("the source has {} columns, PostgreSQL has {MOST_COLUMNS} at most", names.len()));
+        refused.push(format!(
+            "the source has {} columns, a table of PostgreSQL at most {MOST_COLUMNS}",
+            names.len()
+        ));
     }
     match refused.is_empty() {
         true => Ok(Arc::new(columns)),
@@ -226,7 +228,7 @@ fn checked(
     }
 }
 
-/// How the columns of an existing table differ from those a new one would get; empty when they do not.
+/// How the columns of an existing table differ from those that a new one would get; empty if they do not.
 pub(crate) fn differences(wanted: &[Column], existing: &[TableColumn]) -> Vec<String> {
     let mut lines = Vec::new();
     for column in wanted {

@@ -1,11 +1,11 @@
-//! What stands in the way of a table that is to be replaced: views of it and foreign keys that refer to it keep the
-//! server from dropping it. They are looked for before the first row is sent.
+//! Objects that depend on a table that is to be replaced: the server does not drop a table that views or
+//! foreign keys refer to. They are looked up before the first row is sent.
 
 use sawmill_loader::TableName;
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
-/// Refuses to replace a table that others depend on; it may be one of several that are replaced together.
+/// Refuses to replace a table on which other objects depend, unless those are replaced `together` with it.
 pub(crate) fn refuse(
     connection: &Connection,
     table: &TableName,
@@ -29,7 +29,10 @@ pub(crate) fn refuse(
         true => Ok(()),
         false => Err(Error::new(
             Kind::Exists,
-            format!("the table cannot be replaced, since others depend on it: {}", others.join(", ")),
+            format!(
+                "the table cannot be replaced, because other objects depend on it: {}",
+                others.join(", ")
+            ),
         )
         .at(format!("table {table}, {}", connection.place()))
         .advise("load in mode truncate, which keeps the table, or drop these first")),

@@ -1,22 +1,22 @@
-//! An empty table for rows that are appended, logged or not, with a primary key or without; and the
-//! number of rows in a table and its size. For comparing loads into tables of several kinds.
+//! Creates an empty table to append to, logged or not, with a primary key or without; and reads the number of
+//! rows in a table and its size. For comparing loads into several kinds of tables.
 
 use sawmill_loader::LoadOptions;
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Result, Source};
 
-use crate::table::catalogue::find;
+use crate::table::catalogue::{find, value};
 use crate::table::columns;
 use crate::table::new_table::TableKind;
 use crate::target::Postgres;
 use crate::types::enumerations;
 
 impl Postgres {
-    /// Makes the table as mode create would, but empty, of this kind, and under its name at once.
+    /// Creates the table as mode create would, but empty, of this kind, and directly under its name.
     ///
     /// # Errors
-    /// As [`ddl`](Self::ddl); a column of the key that the source has not; a table that exists; no
-    /// connection or no permission.
+    /// As [`ddl`](Self::ddl); a key column that the source lacks; a table that exists; no connection or no
+    /// permission.
     pub fn create_empty(&self, source: &dyn Source, kind: &TableKind, control: &Control<'_>) -> Result<()> {
         let mut planned = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
         kind.check(&planned.columns, &self.table)?;
@@ -27,7 +27,7 @@ impl Postgres {
         connection.batch(control, "COMMIT")
     }
 
-    /// The number of rows in the table; `None` where there is no such table.
+    /// The number of rows in the table; `None` if it does not exist.
     ///
     /// # Errors
     /// No connection, or no permission.
@@ -36,14 +36,12 @@ impl Postgres {
         if find(&connection, &self.table, control)?.is_none() {
             return Ok(None);
         }
-        let rows =
-            connection.query(control, &format!("SELECT count(*) FROM {}", self.table.quoted()), &[])?;
-        let count: i64 = rows.first().map_or(Ok(0), |row| connection.get(row, 0))?;
+        let count: i64 =
+            value(&connection, control, &format!("SELECT count(*) FROM {}", self.table.quoted()), &[])?;
         Ok(Some(count as u64))
     }
 
-    /// The size of the table in bytes with its partitions, indexes and values out of line; `None` where there is no
-    /// such table.
+    /// The size of the table in bytes with its partitions, indexes and TOAST; `None` if it does not exist.
     ///
     /// # Errors
     /// No connection, or no permission.
@@ -53,18 +51,16 @@ impl Postgres {
         let sizes = "WITH RECURSIVE part(oid) AS (SELECT $1::oid UNION \
                      SELECT inhrelid FROM pg_inherits JOIN part ON inhparent = part.oid) \
                      SELECT sum(pg_total_relation_size(oid))::bigint FROM part";
-        let rows = connection.query(control, sizes, &[&found.oid])?;
-        let size: i64 = rows.first().map_or(Ok(0), |row| connection.get(row, 0))?;
+        let size: i64 = value(&connection, control, sizes, &[&found.oid])?;
         Ok(Some(size.unsigned_abs()))
     }
 
-    /// The server's version as it tells it: `15.18 (Debian ...)`.
+    /// The server's version as it reports it: `15.18 (Debian ...)`.
     ///
     /// # Errors
     /// No connection.
     pub fn server_version(&self, control: &Control<'_>) -> Result<String> {
         let connection = Connection::open(&self.server, control)?;
-        let rows = connection.query(control, "SELECT current_setting('server_version')", &[])?;
-        rows.first().map_or(Ok(String::new()), |row| connection.get(row, 0))
+        value(&connection, control, "SELECT current_setting('server_version')", &[])
     }
 }

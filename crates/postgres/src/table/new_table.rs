@@ -1,4 +1,4 @@
-//! How a new table is made: its kind of storage, and its keys, before rows come or after.
+//! How a new table is created: its storage and its keys, before or after the rows.
 
 use arrow_schema::Schema;
 use sawmill_loader::{TableName, check_name, quote};
@@ -9,40 +9,39 @@ use sawmill_source::{Control, Error, Kind, Result, known_columns};
 use crate::table::columns;
 use crate::table::columns::NewTable;
 
-/// What kind of table is made.
+/// Keys, indexes and storage of a new table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableKind {
-    /// `CREATE UNLOGGED TABLE`: its rows do not go through the write-ahead log, and a crash of the server
-    /// empties it.
+    /// `CREATE UNLOGGED TABLE`: its rows bypass the write-ahead log, and a crash of the server empties it.
     pub unlogged: bool,
-    /// The columns of the primary key, by their names; none for a table without one.
+    /// The names of the primary key's columns; empty for a table without one.
     pub primary_key: Vec<String>,
-    /// The primary key is added when all rows are in, which takes less time than entering each row into it.
+    /// Adds the primary key after all rows, which takes less time than inserting each row into it.
     pub key_after: bool,
-    /// Indexes, each over these columns; they are built when all rows are in.
+    /// The columns of each index; indexes are built after all rows.
     pub indexes: Vec<Vec<String>>,
     /// Where the table and its keys are stored.
     pub tablespace: Option<String>,
 }
 
 impl TableKind {
-    /// Whether nothing but the columns was asked for.
+    /// Whether the table has the default storage and no keys.
     pub(crate) fn is_plain(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The same storage for a part of the table, without keys.
+    /// The same storage, without keys, for a part table.
     pub(crate) fn of_parts(&self) -> Self {
         Self { unlogged: self.unlogged, tablespace: self.tablespace.clone(), ..Self::default() }
     }
 
-    /// Refuses keys and indexes over columns that the table does not get.
+    /// Refuses keys and indexes on columns that the table lacks.
     pub(crate) fn check(&self, columns: &[Column], table: &TableName) -> Result<()> {
         let keys = std::iter::once((&self.primary_key, "the primary key"));
         for (names, of) in keys.chain(self.indexes.iter().map(|names| (names, "an index"))) {
             for (at, name) in names.iter().enumerate() {
                 let what = match columns.iter().any(|column| column.name == *name) {
-                    false => format!("the source has no column {name:?}, which is a part of {of}"),
+                    false => format!("the source has no column {name:?}, which is part of {of}"),
                     true if names[..at].contains(name) => format!("column {name:?} is twice in {of}"),
                     true => continue,
                 };
@@ -55,8 +54,8 @@ impl TableKind {
         Ok(())
     }
 
-    /// The statements that make the table, up to its first row. A table that is `partitioned`, by the strategy and
-    /// its key, holds no rows itself and is therefore never unlogged.
+    /// The statements that create the table, before its first row. A `partitioned` table, given by strategy
+    /// and key, holds no rows itself and is therefore never unlogged.
     pub(crate) fn create(
         &self,
         table: &TableName,
@@ -79,7 +78,7 @@ impl TableKind {
         }
     }
 
-    /// The statements that follow when all rows are in: those of the key, then those of the indexes.
+    /// The statements to run after all rows: first the key's, then those of the indexes.
     pub(crate) fn complete(&self, table: &TableName) -> Vec<String> {
         let key = (self.key_after && !self.primary_key.is_empty()).then(|| self.add_key(table));
         let indexes = self.indexes.iter().map(|names| {
@@ -94,7 +93,7 @@ impl TableKind {
         format!("ALTER TABLE {} ADD PRIMARY KEY ({}){space}", table.quoted(), list(&self.primary_key))
     }
 
-    /// What stands before `TABLE` in a statement that makes one with rows.
+    /// The word before `TABLE` in a statement that creates a table with rows.
     pub(crate) fn unlogged_word(&self) -> &'static str {
         if self.unlogged { "UNLOGGED " } else { "" }
     }
@@ -104,7 +103,7 @@ impl TableKind {
     }
 }
 
-/// A key that was made with the table is called after it, as the server itself would call it.
+/// Renames a key that was created with the table as the server would have named it.
 pub(crate) fn rename_key(connection: &Connection, table: &TableName, control: &Control<'_>) -> Result<()> {
     let name = format!("{}_pkey", table.name());
     if check_name(&name).is_err() {

@@ -1,5 +1,5 @@
-//! Tables of the workers' own that together become one: found by the records of their units, attached to the
-//! table that gathers them, named after it in the end.
+//! PartTable tables: each is filled by one worker, found by the records of its units, attached to the staging
+//! table, and in the end named after the final table.
 
 use sawmill_loader::{PART, TableName, quote};
 use sawmill_pgwire::Connection;
@@ -8,21 +8,21 @@ use sawmill_source::{Control, Error, Kind, Result};
 use crate::records::checkpoint::Checkpoints;
 use crate::table::catalogue::find;
 
-/// A part that is committed.
+/// A committed part table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct PartTable {
     pub name: TableName,
-    /// Belongs to the table already.
+    /// The table is already its parent.
     pub attached: bool,
 }
 
-/// The parts of a load, in the order in which they were made.
+/// The part tables of a load, in the order of creation.
 pub(crate) fn of_load(
     connection: &Connection,
     checkpoints: &Checkpoints,
     id: &str,
     control: &Control<'_>,
-) -> Result<Vec<Part>> {
+) -> Result<Vec<PartTable>> {
     let sql = format!(
         "SELECT n.nspname::text, c.relname::text, EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhrelid = c.oid) \
          FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
@@ -32,24 +32,27 @@ pub(crate) fn of_load(
     let mut parts = Vec::new();
     for row in connection.query(control, &sql, &[&id])? {
         let (schema, name): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
-        parts.push(Part { name: TableName::new(Some(&schema), &name)?, attached: connection.get(&row, 2)? });
+        parts.push(PartTable {
+            name: TableName::new(Some(&schema), &name)?,
+            attached: connection.get(&row, 2)?,
+        });
     }
     Ok(parts)
 }
 
-/// A number that is higher than those of all parts of the load.
-pub(crate) fn next_number(parts: &[Part]) -> u32 {
-    let number = |part: &Part| {
+/// A number higher than those of all part tables of the load.
+pub(crate) fn next_number(parts: &[PartTable]) -> u32 {
+    let number = |part: &PartTable| {
         let (_, digits) = part.name.name().rsplit_once('_')?;
         digits.parse::<u32>().ok()
     };
     parts.iter().filter_map(number).max().map_or(1, |highest| highest.saturating_add(1))
 }
 
-/// Makes the parts children of the table, in the caller's transaction.
+/// Makes the part tables children of the table, in the caller's transaction.
 pub(crate) fn inherit(
     connection: &Connection,
-    parts: &[Part],
+    parts: &[PartTable],
     parent: &TableName,
     control: &Control<'_>,
 ) -> Result<()> {
@@ -60,10 +63,10 @@ pub(crate) fn inherit(
     Ok(())
 }
 
-/// Gives the parts names after the table's final one, `NAME_1` and so on, in the caller's transaction.
+/// Names the part tables after the final table, `NAME_1` and so on, in the caller's transaction.
 pub(crate) fn rename(
     connection: &Connection,
-    parts: &[Part],
+    parts: &[PartTable],
     table: &TableName,
     control: &Control<'_>,
 ) -> Result<Vec<TableName>> {
@@ -71,12 +74,9 @@ pub(crate) fn rename(
     for (number, part) in (1..).zip(parts) {
         let name = table.numbered(number);
         if find(connection, &name, control)?.is_some() {
-            return Err(Error::new(
-                Kind::Exists,
-                "a part of the table is to be called so, but the name is taken",
-            )
-            .at(format!("table {name}, {}", connection.place()))
-            .advise("rename or drop that table and run the same command again"));
+            return Err(Error::new(Kind::Exists, "a part of the table needs this name, but it is taken")
+                .at(format!("table {name}, {}", connection.place()))
+                .advise("rename or drop that table and run the same command again"));
         }
         let rename = format!("ALTER TABLE {} RENAME TO {}", part.name.quoted(), quote(name.name()));
         connection.batch(control, &rename)?;
@@ -109,7 +109,8 @@ fn named_children(
     Ok(children)
 }
 
-/// Drops unlogged parts of which no record is left: a crash of the server has emptied them, and the records of their units.
+/// Drops unlogged part tables without records: a crash of the server has emptied them and the records of
+/// their units.
 pub(crate) fn drop_emptied(
     connection: &Connection,
     checkpoints: &Checkpoints,
@@ -117,7 +118,7 @@ pub(crate) fn drop_emptied(
     control: &Control<'_>,
 ) -> Result<()> {
     let Some(schema) = table.schema() else { return Ok(()) };
-    // A part that another run is about to commit is not seen before its records are.
+    // Before it commits, another run's part table is not visible, and then its records are.
     let sql = format!(
         "SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
          WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relpersistence = 'u' AND strpos(c.relname::text, $2) > 0 \
@@ -134,15 +135,15 @@ pub(crate) fn drop_emptied(
     Ok(())
 }
 
-/// Drops parts that no load needs any more, in the caller's transaction.
-pub(crate) fn drop_all(connection: &Connection, parts: &[Part], control: &Control<'_>) -> Result<()> {
+/// Drops part tables that no load needs any more, in the caller's transaction.
+pub(crate) fn drop_all(connection: &Connection, parts: &[PartTable], control: &Control<'_>) -> Result<()> {
     for part in parts {
         connection.batch(control, &format!("DROP TABLE IF EXISTS {}", part.name.quoted()))?;
     }
     Ok(())
 }
 
-/// Drops a table and the children that it consists of, if it is there, in the caller's transaction.
+/// Drops a table and its part tables, if it exists, in the caller's transaction.
 pub(crate) fn drop_table(connection: &Connection, table: &TableName, control: &Control<'_>) -> Result<()> {
     let mut names = vec![table.quoted()];
     names.extend(named_children(connection, table, control)?.iter().map(TableName::quoted));

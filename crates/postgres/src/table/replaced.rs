@@ -1,11 +1,13 @@
-//! What a table has that is to be replaced by a new one: grants and comments are handed on, what else the new one lacks is
-//! named.
+//! What a table has when it is replaced by a new one: grants and comments move to the new one, and a note
+//! names everything else that the new one lacks.
 
 use std::collections::HashSet;
 
 use sawmill_loader::{TableName, quote};
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Result};
+
+use crate::table::catalogue::value;
 
 /// A table before it is dropped.
 pub(crate) struct Replaced {
@@ -44,7 +46,7 @@ const COMMENTS: &str = "\
     LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = d.objoid AND a.attnum = d.objsubid AND d.objsubid <> 0 \
     WHERE d.objoid = $1 AND d.classoid = 'pg_catalog.pg_class'::regclass ORDER BY d.objsubid";
 
-/// Each in words that do not name the table, so that those of two tables can be compared.
+/// Each is described without the table's name, so that those of two tables can be compared.
 const TRAITS: &str = "\
     SELECT 'index ' || regexp_replace(pg_get_indexdef(i.indexrelid), '^CREATE (UNIQUE )?INDEX .*? USING ', '\\1') \
       FROM pg_catalog.pg_index i WHERE i.indrelid = $1 \
@@ -71,7 +73,7 @@ const TRAITS: &str = "\
     ORDER BY 1";
 
 impl Replaced {
-    /// Takes the lock that dropping takes, and reads what there is.
+    /// Takes the lock that dropping takes, and reads the table's grants, comments and other traits.
     pub(crate) fn locked(
         connection: &Connection,
         table: &TableName,
@@ -96,7 +98,7 @@ impl Replaced {
         Ok(Self { owner, grants, comments, traits: traits(connection, oid, control)? })
     }
 
-    /// Gives the new table the grants and comments of the old one; what it does not have, as people read it.
+    /// Applies the grants and comments to the new table. Returns what it lacks, described for people.
     pub(crate) fn hand_on(
         &self,
         connection: &Connection,
@@ -118,7 +120,10 @@ impl Replaced {
                 statements
                     .push(format!("GRANT {privilege}{column} ON TABLE {} TO {role}{option}", table.quoted()));
             } else if let Some(column) = column {
-                lost.push(format!("{privilege} of {role} on column {}, which is gone", quote(column)));
+                lost.push(format!(
+                    "{privilege} of {role} on column {}, which no longer exists",
+                    quote(column)
+                ));
             }
         }
         for Comment { column, literal } in &self.comments {
@@ -131,7 +136,7 @@ impl Replaced {
                         quote(name)
                     ));
                 }
-                Some(name) => lost.push(format!("comment on column {}, which is gone", quote(name))),
+                Some(name) => lost.push(format!("comment on column {}, which no longer exists", quote(name))),
             }
         }
         if !statements.is_empty() {
@@ -147,16 +152,14 @@ impl Replaced {
     }
 }
 
-/// What is said of a table that was replaced, where the new one lacks something.
+/// The note on a replaced table, if the new one lacks something.
 pub(crate) fn note(table: &TableName, lost: &[String]) -> Option<String> {
-    (!lost.is_empty())
-        .then(|| format!("{table} was replaced, and does not have any more: {}", lost.join("; ")))
+    (!lost.is_empty()).then(|| format!("{table} was replaced and no longer has: {}", lost.join("; ")))
 }
 
 fn owner(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<String> {
     let sql = "SELECT pg_get_userbyid(relowner)::text FROM pg_catalog.pg_class WHERE oid = $1";
-    let rows = connection.query(control, sql, &[&oid])?;
-    rows.first().map_or(Ok(String::new()), |row| connection.get(row, 0))
+    value(connection, control, sql, &[&oid])
 }
 
 fn traits(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<Vec<String>> {

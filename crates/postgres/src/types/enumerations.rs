@@ -1,8 +1,8 @@
-//! The labels of a new table's enumerations: the distinct values of their columns in the rows that are loaded, in the
-//! order of their bytes.
+//! The labels of a new table's enumerations: the distinct values of their columns in the loaded rows, ordered
+//! by their bytes.
 //!
-//! The columns are read for it once, alone, before the table is made. Labels are in order of their bytes because that
-//! is the same whatever the order of rows and files; Parquet does not keep the order that a data frame's categories had.
+//! These columns are read once before the table is created. The order by bytes does not depend on the order
+//! of rows and files; Parquet does not keep the order of a data frame's categories.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,13 +17,13 @@ use crate::table::columns::NewTable;
 use crate::types::made_types::MadeType;
 use crate::verify::read_back::join_all;
 
-/// Labels of an enumeration at most; the server looks each value up among them.
+/// The most labels of an enumeration; the server looks up each value among them.
 const MOST_LABELS: usize = 1000;
 
 /// Finds the labels of the enumerations of a new table, if it has any, over as many threads as there are connections.
 ///
 /// # Errors
-/// More than 1,000 distinct values, or one that is longer than a label can be; a source that cannot be read; a raised
+/// More than 1,000 distinct values, or one longer than a label may be; a source that cannot be read; a raised
 /// cancel flag.
 pub(crate) fn find_labels(
     new: &mut NewTable,
@@ -40,7 +40,7 @@ pub(crate) fn find_labels(
     let refused = |column: usize, what: String| {
         let name = source.schema().fields().get(column).map(|field| field.name().clone()).unwrap_or_default();
         Error::new(Kind::Value, what)
-            .at(format!("column {name:?}, which is to be an enumeration"))
+            .at(format!("column {name:?}, which becomes an enumeration"))
             .advise("load such columns as text (--enums text)")
     };
     let schedule = Schedule::new(source.plan(options.unit_rows));
@@ -93,7 +93,7 @@ impl Labels {
         Self { nul, seen: HashSet::new() }
     }
 
-    /// Adds the values of an array; of a dictionary those that a row refers to.
+    /// Adds the values of an array; for a dictionary, those that a row refers to.
     fn add(&mut self, array: &ArrayRef) -> Result<(), String> {
         let Some(dictionary) = array.as_any_dictionary_opt() else {
             return self.add_values(array, |_| true);

@@ -1,7 +1,7 @@
 //! The composite types and enumerations that a new table brings with it: made under names that nobody uses yet,
 //! renamed with the table, dropped with it.
 //!
-//! A comment on the type says that the loader made it, so that types of others are never touched.
+//! A comment on each type says that the loader created it, so types of other owners are never touched.
 
 use sawmill_loader::{TableName, literal, quote};
 use sawmill_pgwire::Connection;
@@ -14,13 +14,13 @@ use crate::types::natural::MadeComposite;
 /// The comment on each type.
 const COMMENT: &str = "made by sawmill load with its table";
 
-/// A type that is made with a table.
+/// A type that is created with a table.
 pub(crate) enum MadeType {
     Composite(MadeComposite),
     Enumeration {
         /// Its schema and name.
         name: TableName,
-        /// The column that it is for, by its position in the source's schema.
+        /// The position of its column in the source's schema.
         column: usize,
         /// The values of that column, which [`crate::types::enumerations`] finds.
         labels: Vec<String>,
@@ -44,7 +44,7 @@ impl MadeType {
         }
     }
 
-    /// The statement that makes it.
+    /// The statement that creates it.
     pub(crate) fn create(&self) -> String {
         match self {
             Self::Composite(composite) => composite.create(),
@@ -61,15 +61,15 @@ pub(crate) fn mark(types: &[MadeType]) -> String {
     types.iter().map(|made| format!("; COMMENT ON TYPE {} IS '{COMMENT}'", made.name().quoted())).collect()
 }
 
-/// Drops types that a table of this name has left behind when somebody dropped it, in the caller's transaction.
+/// Drops types that a dropped table of this name has left behind, in the caller's transaction.
 pub(crate) fn drop_left(connection: &Connection, types: &[MadeType], control: &Control<'_>) -> Result<()> {
     let names: Vec<TableName> = types.iter().map(|made| made.name().clone()).collect();
     drop_unused(connection, &names, control)
 }
 
-/// Makes sure, before a row is sent, that the names which types will have in the end are free, or will be: types
-/// that the loader made go with `replaced`, the table that will be dropped, and those that a dropped table left
-/// behind make room.
+/// Checks, before a row is sent, that the final names of types are free or will be: types that the loader
+/// created go with `replaced`, the table that will be dropped, and those that a dropped table left behind are
+/// removed.
 pub(crate) fn check_names(
     connection: &Connection,
     types: &[MadeType],
@@ -90,7 +90,7 @@ pub(crate) fn check_names(
                 MadeType::Composite(_) => "nested values as jsonb",
                 MadeType::Enumeration { .. } => "enumerations as text (--enums text)",
             };
-            return Err(Error::new(Kind::Exists, format!("a type or table {} exists already", made.name()))
+            return Err(Error::new(Kind::Exists, format!("a type or table {} already exists", made.name()))
                 .at(connection.place())
                 .advise(format!("drop it, or load into a table of another name; or load {instead}")));
         }
@@ -98,7 +98,8 @@ pub(crate) fn check_names(
     Ok(())
 }
 
-/// Whether somebody else made the type of this name, or a table has columns of it; `None` where there is no type.
+/// Whether the type of this name is not the loader's, or a table has columns of it; `None` if the type does
+/// not exist.
 fn of_others(connection: &Connection, name: &TableName, control: &Control<'_>) -> Result<Option<bool>> {
     let sql = "SELECT coalesce(pg_catalog.obj_description(t.oid, 'pg_type'), '') <> $2 OR EXISTS (\
                  SELECT FROM pg_catalog.pg_depend d \
@@ -110,7 +111,7 @@ fn of_others(connection: &Connection, name: &TableName, control: &Control<'_>) -
     rows.first().map(|row| connection.get(row, 0)).transpose()
 }
 
-/// The types that the loader made for the columns of a table, those within others included.
+/// The types that the loader created for the columns of a table, with those nested in them.
 fn of_table(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<Vec<TableName>> {
     let sql = "WITH RECURSIVE part (typid) AS (\
                  SELECT atttypid FROM pg_catalog.pg_attribute \
@@ -131,8 +132,8 @@ fn of_table(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<
     Ok(names)
 }
 
-/// Drops a table and the types that the loader made for it, in the caller's transaction. Types that another
-/// table has columns of stay.
+/// Drops a table and the types that the loader created for it, in the caller's transaction. Types that
+/// another table uses stay.
 pub(crate) fn drop_table(
     connection: &Connection,
     table: &TableName,
@@ -144,7 +145,7 @@ pub(crate) fn drop_table(
     drop_unused(connection, &types, control)
 }
 
-/// Drops types unless one of them is of others.
+/// Drops types unless one of them is used elsewhere.
 fn drop_unused(connection: &Connection, types: &[TableName], control: &Control<'_>) -> Result<()> {
     let mut names = Vec::with_capacity(types.len());
     for name in types {
@@ -156,12 +157,12 @@ fn drop_unused(connection: &Connection, types: &[TableName], control: &Control<'
     }
     match names.is_empty() {
         true => Ok(()),
-        // In one statement: some are parts of others.
+        // In one statement: some contain others.
         false => connection.batch(control, &format!("DROP TYPE {}", names.join(", "))),
     }
 }
 
-/// Gives the types of a table that gathered their final names, in the caller's transaction.
+/// Gives the types of a staging table their final names, in the caller's transaction.
 pub(crate) fn rename(
     connection: &Connection,
     from: &[MadeType],

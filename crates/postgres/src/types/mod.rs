@@ -1,4 +1,4 @@
-//! Types: what a column becomes, composites and enumerations, values that PostgreSQL cannot hold.
+//! Types: what a column becomes, composite types and enumerations.
 
 pub(crate) mod enumerations;
 pub(crate) mod made_types;

@@ -1,4 +1,4 @@
-//! The type that a new column gets for a field, and the types that are made for it.
+//! The type that a field gets in a new table, and the types created for it.
 //!
 //! | Arrow / Parquet | `--nested native` |
 //! |---|---|
@@ -12,17 +12,17 @@ use arrow_schema::{DataType, Field};
 use sawmill_loader::{TableName, check_name, quote};
 use sawmill_pgcopy::{Attribute, ColumnType, Composite, MOST_DIMENSIONS, Part, PgType, item_of};
 
-/// What becomes of lists, structs and maps in a new table.
+/// What lists, structs and maps become in a new table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Nested {
     /// One `jsonb` value a column.
     #[default]
     Jsonb,
-    /// Arrays, and composite types that are made with the table.
+    /// Arrays, and composite types that are created with the table.
     Native,
 }
 
-/// A composite type that is made with a table.
+/// A composite type that is created with a table.
 pub(crate) struct MadeComposite {
     /// Its schema and name; types and tables share their names.
     pub name: TableName,
@@ -30,7 +30,7 @@ pub(crate) struct MadeComposite {
 }
 
 impl MadeComposite {
-    /// The statements that make it.
+    /// The statement that creates it.
     pub(crate) fn create(&self) -> String {
         let attributes: Vec<String> = self
             .composite
@@ -42,8 +42,8 @@ impl MadeComposite {
     }
 }
 
-/// The type of a new column for this field, or why there is none. Composite types that it needs are
-/// called `name` and after the fields below, and are added to `made`, inner ones first.
+/// The type of a new column for this field, or why it has none. Composite types that it needs are named after
+/// `name` and the fields below, and are added to `made`, inner ones first.
 pub(crate) fn natural_type(
     field: &Field,
     nested: Nested,
@@ -62,7 +62,7 @@ pub(crate) fn natural_type(
         }
         if dimensions > MOST_DIMENSIONS {
             return Err(format!(
-                "lists are {dimensions} deep, an array of PostgreSQL has {MOST_DIMENSIONS} dimensions at most"
+                "lists are nested {dimensions} deep, an array of PostgreSQL has at most {MOST_DIMENSIONS} dimensions"
             ));
         }
         let column_type = natural_type(&item, nested, name, made)?;

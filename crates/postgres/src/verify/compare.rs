@@ -1,4 +1,4 @@
-//! The comparison of any table with any source, whoever loaded it.
+//! Compares any table with any source, whoever loaded it.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::verify::locate::Locating;
 use crate::verify::read_back::ReadBack;
 use crate::verify::source_sums::SourceSums;
 
-/// Compares what is in the table with what is in the source: number of rows, non-null values of each
-/// column, and the content sum. Where the sums differ, both sides are read once more to name the
-/// columns that differ. The mode of `postgres` does not matter. Where it names a file of rejected rows, these are
-/// left out of the source: table and file together must hold what the source holds.
+/// Compares the table with the source: number of rows, non-null values of each column, and the content sum.
+/// If the sums differ, both sides are read again to name the columns that differ. The mode of `postgres` does
+/// not matter. If it names a file of rejected rows, these are left out of the source: table and file together
+/// must hold what the source holds.
 ///
-/// The verification that comes back may say that the two differ; see [`Verification::matches`].
+/// The verification may say that the two differ; see [`Verification::matches`].
 ///
 /// # Errors
 /// A table that does not exist or cannot hold the source's columns exactly, a source that cannot be read,
@@ -90,10 +90,10 @@ pub(crate) fn compare(
             true => Ok(sums.minus(&aside)),
             false => Err(Error::new(
                 Kind::Mismatch,
-                format!("{left_out} rows of the files cannot be stored in the table, of those put aside {left_out_aside}"),
+                format!("{left_out} rows of the files cannot be stored in the table, but {left_out_aside} of the rejected ones"),
             )
             .at(format!("table {table}"))
-            .advise("give the file of rejected rows that the load of these files has written")),
+            .advise("name the file of rejected rows that the load of these files wrote")),
         }
     };
     let mut verification = Verification {
@@ -107,7 +107,7 @@ pub(crate) fn compare(
         differing: Vec::new(),
         located: None,
     };
-    // Rows that are the same to the last byte are the rule, and compared faster.
+    // Rows usually have the same bytes, which is faster to compare.
     let by_value = !verification.matches() && CanonicalRow::numerics_in(&planned);
     if by_value {
         verification.source = encode(false, true)?.whole;
@@ -137,11 +137,11 @@ pub(crate) fn compare(
     Ok(verification)
 }
 
-/// A row that the table cannot hold may have been put aside.
+/// A row that the table cannot hold may have been rejected.
 fn with_a_way_out(error: Error) -> Error {
     match error.kind() {
         Kind::Value => {
-            let advice = "where rows that cannot be loaded were put aside, name their file with --rejects";
+            let advice = "if the load rejected such rows, name their file with --rejects";
             Error::new(Kind::Value, error.what()).at(error.place()).advise(advice)
         }
         _ => error,

@@ -1,4 +1,4 @@
-//! What the rows of a source come to, before any table is there to load them into.
+//! The sums of a source's rows, before there is a table to load them into.
 
 use sawmill_loader::{LoadOptions, TableName, Tally};
 use sawmill_pgcopy::ValueOptions;
@@ -8,9 +8,9 @@ use crate::table::columns::natural;
 use crate::types::natural::Nested;
 use crate::verify::source_sums::SourceSums;
 
-/// The number of rows of `source`, their content sum and the non-null values of each column, as a load into a new
-/// table of PostgreSQL without options of its own reports them. Rows are encoded by as many threads as `options` has
-/// connections.
+/// The number of rows of `source`, their content sum and the non-null values of each column, as a load into a
+/// new table of PostgreSQL with default options reports them. Rows are encoded by as many threads as
+/// `options` has connections.
 ///
 /// ```
 /// use sawmill_loader::LoadOptions;
@@ -26,7 +26,7 @@ use crate::verify::source_sums::SourceSums;
 /// ```
 ///
 /// # Errors
-/// A column or a value that PostgreSQL cannot represent; what the source says.
+/// A column or a value that PostgreSQL cannot represent; errors of the source.
 pub fn content(source: &dyn Source, options: &LoadOptions, control: &Control<'_>) -> Result<Tally> {
     // The sum does not depend on the name.
     let table: TableName = "content".parse()?;

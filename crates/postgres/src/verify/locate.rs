@@ -1,9 +1,10 @@
-//! Which rows of the source a table lacks, and how many of its rows are none of the source's.
+//! Finds the rows of the source that a table lacks, and counts the table's rows that are not in the source.
 //!
-//! Both sides are compared by a 64-bit hash of each row's bytes, the same bytes that content sums are taken of. The
-//! hashes of the table are held sorted, each with its number, [`LoadOptions::locate_rows`] of them at most: a larger table
-//! is gone through in several passes, each of which takes an equal part of all possible hashes, reads both sides and passes over
-//! what is of another part. Two different rows have the same hash with a probability of one in 2^64.
+//! Both sides are compared by a 64-bit hash of each row's bytes, the same bytes that content sums are
+//! computed from. The hashes of the table are kept sorted, each with its count, at most
+//! [`LoadOptions::locate_rows`] of them. A larger table takes several passes: each covers an equal range of
+//! all hashes, reads both sides and skips the rows of other ranges. Two different rows have the same hash
+//! with a probability of one in 2^64.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::table::columns;
 use crate::verify::read_back::read_rows;
 use crate::verify::tuples::Tuples;
 
-/// Rows of a unit that are named.
+/// The most missing rows of a unit that are named.
 const NAMED: usize = 5;
 
 /// What is compared.
@@ -34,22 +35,22 @@ pub(crate) struct Locating<'a> {
     pub columns: &'a Arc<Vec<Column>>,
     pub options: &'a LoadOptions,
     pub unit_rows: u64,
-    /// Rows that were put aside, which are in their place when they are not in the table.
+    /// Rejected rows, which are rightly not in the table.
     pub put_aside: Option<(&'a dyn Source, &'a Arc<Vec<Column>>)>,
-    /// Rows of the source that are meant to be missing.
+    /// Rows of the source that the table rightly lacks.
     pub refused: Option<&'a BadRecords>,
-    /// The records that rows are of, which are named in their place.
+    /// The records that rows belong to, which are named instead of rows.
     pub records: Option<&'a Arc<RecordNumbers>>,
 }
 
-/// One of the equal parts of all hashes.
+/// One of several equal ranges of all hashes.
 #[derive(Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct HashRange {
     pass: u64,
     passes: u64,
 }
 
-impl Part {
+impl HashRange {
     pub(crate) fn has(self, hash: u64) -> bool {
         (u128::from(hash) * u128::from(self.passes)) >> 64 == u128::from(self.pass)
     }
@@ -70,7 +71,7 @@ impl Hashes {
         Self { sorted: all, left }
     }
 
-    /// Takes one row of this hash away; false where there is none left.
+    /// Removes one row with this hash; false if none is left.
     fn take(&mut self, hash: u64) -> bool {
         let Ok(place) = self.sorted.binary_search(&hash) else { return false };
         let there = self.left[place] > 0;
@@ -79,7 +80,7 @@ impl Hashes {
     }
 }
 
-/// A unit's rows that are missing: their number, and the first of them.
+/// A unit's missing rows: their number, and the first of them.
 #[derive(Default)]
 struct Missing {
     rows: u64,
@@ -97,15 +98,15 @@ impl Missing {
 
     fn keep_first(&mut self) {
         self.first.sort_unstable();
-        // Of a record several rows may be missing.
+        // Several rows of a record may be missing.
         self.first.dedup();
         self.first.truncate(NAMED);
     }
 }
 
 impl Locating<'_> {
-    /// Compares the two sides; `rows` is what the table held when it was compared as a whole, and decides how many
-    /// passes there are.
+    /// Compares the two sides. `rows` is the number of the table's rows when it was compared as a whole, and
+    /// decides the number of passes.
     pub(crate) fn run(&self, rows: u64, control: &Control<'_>) -> Result<Located> {
         let connection = self.server.connect(control)?;
         connection.batch(control, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
@@ -114,20 +115,20 @@ impl Locating<'_> {
         let mut missing: BTreeMap<UnitKey, Missing> = BTreeMap::new();
         let mut rows_of_none = 0;
         for pass in 0..passes {
-            let part = Part { pass, passes };
-            let mut hashes = self.table_hashes(&connection, part, control)?;
+            let range = HashRange { pass, passes };
+            let mut hashes = self.table_hashes(&connection, range, control)?;
             if let Some((source, columns)) = self.put_aside {
                 self.source_hashes(source, columns, control, |_, _, hash| {
-                    hashes.extend(hash.filter(|hash| part.has(*hash)));
+                    hashes.extend(hash.filter(|hash| range.has(*hash)));
                 })?;
             }
             let mut hashes = Hashes::of(hashes);
             self.source_hashes(self.source, self.columns, control, |unit, row, hash| {
-                // Rows that cannot be encoded have no hash. They count once, in the first pass, unless they are put
-                // aside as well, all of them.
+                // Rows that cannot be encoded have no hash. They are counted in the first pass, unless there
+                // is a file of rejected rows, which holds all of them.
                 let lacks = match hash {
                     None => pass == 0 && self.put_aside.is_none(),
-                    Some(hash) => part.has(hash) && !hashes.take(hash),
+                    Some(hash) => range.has(hash) && !hashes.take(hash),
                 };
                 if lacks {
                     missing.entry(unit).or_default().add(row);
@@ -158,21 +159,27 @@ impl Locating<'_> {
         located.collect()
     }
 
-    /// Hashes of the table's rows that are of this part.
-    fn table_hashes(&self, connection: &Connection, part: Part, control: &Control<'_>) -> Result<Vec<u64>> {
+    /// The hashes of the table's rows in this range.
+    fn table_hashes(
+        &self,
+        connection: &Connection,
+        range: HashRange,
+        control: &Control<'_>,
+    ) -> Result<Vec<u64>> {
         let sql = format!(
             "COPY (SELECT {} FROM {}) TO STDOUT (FORMAT binary)",
             columns::list(self.columns),
             self.table.quoted()
         );
         let canonical = CanonicalRow::of(self.columns, true);
-        let mut tuples = Tuples::new(self.columns.len(), canonical, false).hashing(part);
+        let mut tuples = Tuples::new(self.columns.len(), canonical, false).hashing(range);
         let reading = read_rows(connection, &sql, &mut tuples);
         connection.wait_for(control, reading)?;
         Ok(tuples.into_hashes())
     }
 
-    /// Goes through a source: unit, row in its row group, and the row's hash where it can be encoded.
+    /// Reads a source and passes on each row's unit, its number in the row group, and its hash if it can be
+    /// encoded.
     fn source_hashes(
         &self,
         source: &dyn Source,
@@ -228,9 +235,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_hash_is_of_one_part_and_rows_are_counted_as_often_as_they_are_there() {
+    fn each_hash_is_in_one_range_and_rows_are_counted_as_often_as_they_are_there() {
         for hash in [0, 1, u64::MAX / 3, u64::MAX / 2, u64::MAX] {
-            let parts = (0..3).filter(|pass| Part { pass: *pass, passes: 3 }.has(hash)).count();
+            let parts = (0..3).filter(|pass| HashRange { pass: *pass, passes: 3 }.has(hash)).count();
             assert_eq!(parts, 1);
         }
         let mut hashes = Hashes::of(vec![7, 3, 7]);

@@ -1,4 +1,4 @@
-//! The table read back, summed up, and compared with the source.
+//! Reads the table back, sums it, and compares it with the source.
 
 pub(crate) mod compare;
 pub(crate) mod content;

@@ -1,7 +1,8 @@
-//! The table's side of a verification: read through `COPY TO`. The other side is [`crate::verify::source_sums`].
+//! The table's side of a verification, read through `COPY TO`. The other side is
+//! [`crate::verify::source_sums`].
 //!
-//! The table is read by several connections under one exported snapshot, each taking ranges of pages
-//! (`ctid` ranges, which PostgreSQL 14 and newer scan directly). Rows are summed as they pass; nothing is kept.
+//! Several connections read the table under one exported snapshot, each taking ranges of pages (`ctid`
+//! ranges, which PostgreSQL 14 and newer scan directly). Rows are summed as they arrive; none is kept.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -18,7 +19,7 @@ use crate::encode::canonical_row::CanonicalRow;
 use crate::table::columns;
 use crate::verify::tuples::Tuples;
 
-/// Sums of rows, and of single columns where they were asked for.
+/// Sums of rows, and of single columns if requested.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
     pub whole: Tally,
@@ -38,7 +39,7 @@ impl Sums {
         sums
     }
 
-    /// What is left without the rows of `other`.
+    /// These sums without the rows of `other`.
     pub(crate) fn minus(&self, other: &Sums) -> Self {
         let each = self.each.iter().zip(&other.each).map(|(sum, other)| sum.minus(*other)).collect();
         Self { whole: self.whole.minus(&other.whole), each }
@@ -51,7 +52,7 @@ impl Sums {
     }
 }
 
-/// What is to be read.
+/// What is read.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadBack<'a> {
     pub server: &'a KnownServer,
@@ -59,12 +60,12 @@ pub(crate) struct ReadBack<'a> {
     pub columns: &'a [Column],
     pub degree: usize,
     pub each_column: bool,
-    /// Numerics of different display scales are the same value.
+    /// Numerics that differ only in their display scale are equal.
     pub by_value: bool,
 }
 
 impl ReadBack<'_> {
-    /// Reads the table and sums it up.
+    /// Reads the table and sums it.
     pub(crate) fn run(&self, control: &Control<'_>) -> Result<Sums> {
         let leader = self.server.connect(control)?;
         leader.batch(control, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
@@ -108,7 +109,7 @@ impl ReadBack<'_> {
         Ok(Sums::of(parts, self.columns.len()))
     }
 
-    /// The table and all that are below it, each in ranges of its pages.
+    /// The table and its descendants, each in ranges of its pages.
     fn ranges(&self, leader: &Connection, degree: usize, control: &Control<'_>) -> Result<VecDeque<String>> {
         let rows = leader.query(
             control,
@@ -147,7 +148,7 @@ impl ReadBack<'_> {
         let connection = {
             let _connecting = wait(WaitKind::Network);
             let connection = self.server.connect(control)?;
-            // The snapshot's name is of the server's own making: digits and hyphens.
+            // The server makes the snapshot's name from digits and hyphens.
             let taken = connection.batch(
                 control,
                 &format!(
@@ -155,7 +156,7 @@ impl ReadBack<'_> {
                 ),
             );
             taken.map_err(|error| match error.kind() {
-                // Its transaction has ended with the connection that had begun it.
+                // The transaction of the snapshot has ended with its connection.
                 Kind::Server => Error::new(Kind::Connection, error.what()).at(error.place()),
                 _ => error,
             })?;
@@ -180,7 +181,7 @@ impl ReadBack<'_> {
     }
 }
 
-/// Takes in what a `COPY ... TO STDOUT (FORMAT binary)` gives.
+/// Adds the rows that `COPY ... TO STDOUT (FORMAT binary)` returns.
 pub(crate) async fn read_rows(
     connection: &Connection,
     sql: &str,
@@ -190,7 +191,7 @@ pub(crate) async fn read_rows(
     read_copy(connection, sql, |bytes| tuples.feed(bytes)).await
 }
 
-/// Hands out what a `COPY ... TO STDOUT` gives, in pieces of any size.
+/// Passes the output of `COPY ... TO STDOUT` to `feed`, in pieces of any size.
 pub(crate) async fn read_copy(
     connection: &Connection,
     sql: &str,
@@ -210,8 +211,8 @@ pub(crate) async fn read_copy(
     }
 }
 
-/// Conditions that split a table's pages into four ranges a connection; the last has no end, for pages that
-/// were added meanwhile.
+/// Conditions that split a table's pages into four ranges per connection. The last is open-ended, for pages
+/// added meanwhile.
 fn page_ranges(pages: i64, degree: usize) -> VecDeque<String> {
     let parts = (degree as i64 * 4).min(pages.max(1) / 64 + 1);
     if parts == 1 {
@@ -229,7 +230,7 @@ fn page_ranges(pages: i64, degree: usize) -> VecDeque<String> {
         .collect()
 }
 
-/// Results of all threads, or the first error that is not just the echo of another.
+/// The results of all threads, or the first error that is not the consequence of another.
 pub(crate) fn join_all<T>(threads: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
     let mut values = Vec::with_capacity(threads.len());
     let mut failure: Option<Error> = None;

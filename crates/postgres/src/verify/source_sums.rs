@@ -1,4 +1,4 @@
-//! What the rows of a source come to when they are encoded: the same sums that the loader takes.
+//! The sums of a source's encoded rows: the same sums that the loader computes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -21,19 +21,19 @@ pub(crate) struct SourceSums<'a> {
     pub columns: &'a Arc<Vec<Column>>,
     pub options: &'a LoadOptions,
     pub unit_rows: u64,
-    /// Also sum up each column by itself.
+    /// Also sums each column by itself.
     pub each_column: bool,
-    /// Numerics of different display scales are the same value.
+    /// Numerics that differ only in their display scale are equal.
     pub by_value: bool,
-    /// Rows that cannot be encoded are left out and counted; otherwise the first of them is an error.
+    /// Leaves out and counts rows that cannot be encoded; otherwise the first of them is an error.
     pub leave_out: bool,
-    /// Where rows are left out, others that are left out as well, and not counted.
+    /// Other rows to leave out, if rows are left out, and not to count.
     pub refused: Option<&'a BadRecords>,
 }
 
 impl SourceSums<'_> {
-    /// Encodes all rows and sums them up, over as many threads as there are connections. Also the number of rows that
-    /// were left out.
+    /// Encodes and sums all rows, with as many threads as there are connections. Also returns the number of
+    /// rows that were left out.
     pub(crate) fn run(&self, control: &Control<'_>) -> Result<(Sums, u64)> {
         let Self { source, columns, options, .. } = *self;
         let schedule = Schedule::new(source.plan(self.unit_rows));
@@ -47,7 +47,7 @@ impl SourceSums<'_> {
                 false => Box::new(encoder),
                 true => Box::new(RejectingEncoder::new(encoder)),
             };
-            // The encoder sums up whole rows, all that it encodes; for less than that they are looked at again.
+            // The encoder sums all whole rows that it encodes. For anything else they are parsed again.
             let again = self.each_column || self.by_value || self.refused.is_some();
             let canonical = CanonicalRow::of(columns, self.by_value);
             let mut tuples = Tuples::new(columns.len(), canonical, self.each_column);

@@ -1,18 +1,18 @@
-//! Rows in binary COPY format, taken apart and summed up as they pass.
+//! Parses rows in binary COPY format and sums them as they arrive.
 
 use sawmill_loader::{ContentSum, Tally};
 use sawmill_pgcopy::HEADER;
 
 use crate::encode::canonical_row::CanonicalRow;
-use crate::verify::locate::Part;
+use crate::verify::locate::HashRange;
 use crate::verify::read_back::Sums;
 
 /// Takes a stream of tuples in pieces of any size.
 pub(crate) struct Tuples {
     columns: usize,
-    /// Bytes of a tuple whose end has not come yet.
+    /// Bytes of an incomplete tuple.
     rest: Vec<u8>,
-    /// Bytes of a stream's header that are still to come.
+    /// Bytes of a stream's header that have not arrived.
     header: usize,
     rows: u64,
     content_sum: ContentSum,
@@ -20,21 +20,21 @@ pub(crate) struct Tuples {
     nulls: Vec<u64>,
     row: Fields,
     each: Option<Vec<ContentSum>>,
-    /// Hashes of rows, of a part of all hashes.
-    hashes: Option<(Part, Vec<u64>)>,
-    /// What is hashed of rows.
+    /// Hashes of rows, in a range of all hashes.
+    hashes: Option<(HashRange, Vec<u64>)>,
+    /// How rows are hashed.
     canonical: CanonicalRow,
 }
 
-/// The fields of the row that was looked at last. Most have lengths as in the row before: then where they end is known
-/// before their lengths are read, and the processor need not wait for one to look at the next.
+/// The fields of the last row. Most have the same lengths as in the row before. Then their ends are known
+/// before their lengths are read, and the processor need not wait for one length to find the next.
 #[derive(Default)]
 struct Fields {
-    /// The lengths as they are sent.
+    /// The lengths in wire format.
     lengths: Vec<[u8; 4]>,
-    /// Where each ends in its row.
+    /// The end of each in its row.
     ends: Vec<usize>,
-    /// How many of them were seen.
+    /// How many of them were parsed.
     seen: usize,
     /// Whether one of them is NULL.
     null: bool,
@@ -48,7 +48,7 @@ impl Fields {
         Self { lengths: vec![NULL; columns], ends: vec![0; columns], seen: 0, null: false }
     }
 
-    /// Where the row ends, none if its end is missing.
+    /// The end of the row; none if it is incomplete.
     fn find(&mut self, row: &[u8]) -> Option<usize> {
         let length_at = |at: usize| row.get(at..)?.first_chunk::<4>().copied();
         let (mut at, mut column) = (2, 0);
@@ -74,7 +74,7 @@ impl Fields {
 }
 
 impl Tuples {
-    /// Rows of so many columns, of which `canonical` is hashed.
+    /// Sums rows of this many columns; `canonical` decides what is hashed.
     pub(crate) fn new(columns: usize, canonical: CanonicalRow, each_column: bool) -> Self {
         Self {
             columns,
@@ -90,9 +90,9 @@ impl Tuples {
         }
     }
 
-    /// Collects the hashes of rows, too, those of one part.
-    pub(crate) fn hashing(mut self, part: Part) -> Self {
-        self.hashes = Some((part, Vec::new()));
+    /// Also collects the hashes of rows in a range.
+    pub(crate) fn hashing(mut self, range: HashRange) -> Self {
+        self.hashes = Some((range, Vec::new()));
         self
     }
 
@@ -101,18 +101,18 @@ impl Tuples {
         self.hashes.map(|(_, hashes)| hashes).unwrap_or_default()
     }
 
-    /// A stream begins, with its header.
+    /// Starts a stream, with its header.
     pub(crate) fn begin(&mut self) {
         self.rest.clear();
         self.header = HEADER.len();
     }
 
-    /// The next bytes.
+    /// Adds the next bytes.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<(), String> {
         let skip = self.header.min(bytes.len());
         self.header -= skip;
         let mut bytes = &bytes[skip..];
-        // Of a tuple that has begun before, only as much is copied as may be its rest.
+        // Of a tuple begun earlier, only as much is copied as may be its rest.
         let mut rest = std::mem::take(&mut self.rest);
         while !rest.is_empty() && !bytes.is_empty() {
             let begun = rest.len();
@@ -132,7 +132,7 @@ impl Tuples {
         Ok(())
     }
 
-    /// Sums up all whole tuples; returns their bytes.
+    /// Sums all complete tuples; returns their bytes.
     fn tuples(&mut self, bytes: &[u8]) -> Result<usize, String> {
         let mut taken = 0;
         while let Some(end) = self.tuple(&bytes[taken..])? {
@@ -141,7 +141,7 @@ impl Tuples {
         Ok(taken)
     }
 
-    /// One tuple, `None` when its end is missing.
+    /// Adds one tuple; `None` if it is incomplete.
     fn tuple(&mut self, bytes: &[u8]) -> Result<Option<usize>, String> {
         let Some((count, _)) = bytes.split_first_chunk::<2>() else { return Ok(None) };
         let count = i16::from_be_bytes(*count);
@@ -165,9 +165,9 @@ impl Tuples {
                 from = *to;
             }
         }
-        if let Some((part, hashes)) = &mut self.hashes {
+        if let Some((range, hashes)) = &mut self.hashes {
             let hash = xxhash_rust::xxh3::xxh3_64(row);
-            if part.has(hash) {
+            if range.has(hash) {
                 hashes.push(hash);
             }
         }

@@ -18,6 +18,7 @@ use sawmill_source::{Control, Error, Kind, Result, Unit};
 use crate::encode::canonical_row::CanonicalRow;
 use crate::encode::rejecting::marked_rows;
 use crate::partition::tables::is_of_partition;
+use crate::records::checkpoint::key_columns;
 use crate::rejected::rejects::{Reject, RejectCounter, RejectRecorder};
 use crate::verify::tuples::Tuples;
 use crate::write::binary_copy::{BinaryCopy, Next, next};
@@ -282,7 +283,7 @@ impl<'a> RejectingUnit<'a> {
             return Ok(());
         }
         let (plan, key) = (self.plan, self.unit.key);
-        let (file, row_group, first_row) = (key.file as i32, key.row_group as i32, key.first_row as i64);
+        let (file, row_group, first_row) = key_columns(key);
         let select = plan.checkpoints.select_unit();
         let client = &self.connection.client;
         let found = client.query(&select, &[&plan.load_id, &file, &row_group, &first_row]).await?;

@@ -1,4 +1,4 @@
-//! Which way rows go into a new table, directly or through tables of the workers' own, and why.
+//! Which route rows take into a table, directly or through part tables of the workers, and why.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::target::Postgres;
 use crate::target::Strategy;
 use crate::types::enumerations;
 
-/// Rows that are read for each row of the source, up to which reading partition by partition costs no more time than
-/// it spares. Measured with three million rows of five columns in 35 months, over two connections: at about 1.6 the
-/// staged way took 0.86 of the direct one's time, at 3.2 it took 0.93 of it, at 9.5 as long, and twice the client's
-/// processor time.
+/// The most rows read per row of the source for which reading partition by partition is not slower. Measured
+/// with three million rows of five columns in 35 months over two connections: the staged route took 0.86 of
+/// the direct route's time when about 1.6 rows were read per row, 0.93 with 3.2, and the same time with 9.5,
+/// with twice the client's processor time.
 const MOST_READ: f64 = 3.5;
 
-/// The way that rows go.
+/// The route that rows take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub staged: bool,
@@ -30,17 +30,16 @@ pub(crate) struct Route {
 }
 
 impl Postgres {
-    /// Makes the new table a partitioned one, with a partition for each that the rows of `source` belong to. `by`
-    /// names a column as it is called in the table. Only this source can then be loaded, on the way that
-    /// [`strategy`](Self::strategy) has asked for before: which rows have which hash is looked for only where that is
-    /// the staged one.
+    /// Partitions the new table, with a partition for each value or period in `source`. `by` names a column
+    /// of the table. Only this source can then be loaded, by the [`strategy`](Self::strategy) chosen before
+    /// this call: rows are assigned to hash partitions only for the staged one.
     ///
-    /// Reads the column once, but for row groups whose statistics say enough, with as many threads as there are
-    /// cores. Rows are counted on the phase of `control`.
+    /// Reads the column once, except for row groups whose statistics suffice, with as many threads as there
+    /// are cores. Rows are counted on the phase of `control`.
     ///
     /// # Errors
-    /// A column that is not there, or that cannot be partitioned so; a value outside of the years 1 to 9999; more
-    /// than 1000 partitions; a source that cannot be read; a raised cancel flag.
+    /// A missing column, or one that cannot be partitioned this way; a value outside of the years 1 to 9999;
+    /// more than 1000 partitions; a source that cannot be read; a raised cancel flag.
     pub fn partitioned(
         mut self,
         by: &PartitionBy,
@@ -58,7 +57,7 @@ impl Postgres {
         self.partitions.as_deref()
     }
 
-    /// The partitions of a table of this name, each with its bound and with its rows where they are known.
+    /// The names of the partitions, each with its bound and, if known, its number of rows.
     pub fn partition_list(&self) -> Vec<(String, String, Option<u64>)> {
         let Some(partitions) = &self.partitions else { return Vec::new() };
         let names = partitions.names(&self.table).into_iter().enumerate();
@@ -68,7 +67,7 @@ impl Postgres {
         names.map(line).collect()
     }
 
-    /// Refuses a partitioned table that cannot be made, or that is of another source.
+    /// Refuses a partitioned table that cannot be created, or whose partitions belong to another source.
     pub(crate) fn check_partitions(&self, source: &dyn Source) -> Result<()> {
         let Some(partitions) = &self.partitions else { return Ok(()) };
         let column = &partitions.by.column;
@@ -79,58 +78,62 @@ impl Postgres {
         let key = &self.kind.primary_key;
         if !self.mode.makes_the_table() {
             return refused(
-                "partitions are made with a new table".into(),
+                "only a new table gets partitions".into(),
                 "load in mode create or replace; an existing table routes rows itself",
             );
         }
-        if self.part_of.is_some() {
-            return refused("one of several tables is not partitioned".into(), "load nested values as jsonb");
+        if self.several.is_some() {
+            return refused(
+                "tables of nested values cannot be partitioned".into(),
+                "load nested values as jsonb",
+            );
         }
         if !key.is_empty() && !key.contains(column) {
-            let what = format!("a primary key of a partitioned table has to hold its column {column:?}");
+            let what = format!("the primary key of a partitioned table must contain its column {column:?}");
             return refused(what, "add the column to --primary-key, or leave the key out");
         }
         if key.contains(column) && partitions.null_rows() > 0 {
             let what =
-                format!("{} rows have no {column:?}, which a primary key needs", partitions.null_rows());
+                format!("{} rows have no {column:?}, which the primary key needs", partitions.null_rows());
             return refused(what, "leave them out with --where, or leave the key out");
         }
         let found = source.schema().index_of(column).ok();
         let is_enum = found.is_some_and(|at| is_enum(source.schema().field(at)));
         if is_enum && self.values.enums == Enums::Enum && matches!(partitions.by.scheme, Scheme::Hash(_)) {
-            // The server hashes the numbers of labels, which nobody knows before they are made.
+            // The server hashes the OIDs of labels, which are unknown until it creates them.
             return refused(
-                format!("{column:?} is to be an enumeration, by whose hash rows are not told apart"),
+                format!("{column:?} becomes an enumeration, whose hash only the server knows"),
                 "partition by list, or load such columns as text (--enums text)",
             );
         }
         if partitions.found().rows != source.rows() || found != Some(partitions.column) {
             return refused(
-                "the partitions are those of another source".into(),
-                "survey the source that is loaded",
+                "the partitions belong to another source".into(),
+                "survey the source that you load",
             );
         }
         Ok(())
     }
 
-    /// Why rows cannot go through tables of the workers' own, and what to do instead.
+    /// Why rows cannot go through part tables, and what to do instead.
     fn refuses_staged(&self) -> Option<(&'static str, &'static str)> {
         if !self.mode.makes_the_table() {
             return Some((
-                "the staged strategy makes a new table",
+                "the staged strategy creates a new table",
                 "load in mode create or replace, or directly",
             ));
         }
         if self.rejects.is_some() && !self.kind.primary_key.is_empty() && !self.kind.key_after {
-            // A key over all partitions is there when they are attached, when rows can no longer be put aside.
+            // A key over all partitions is created when they are attached; then rows can no longer be
+            // rejected.
             return Some((
-                "the staged strategy adds the key when all rows are in, and puts no rows aside for it",
+                "the staged strategy adds the key after all rows, when they can no longer be rejected",
                 "load directly, say --key-after, or leave --rejects out",
             ));
         }
         match &self.partitions {
             None if !self.kind.primary_key.is_empty() => Some((
-                "a table that consists of children has no primary key over all of them",
+                "a table that consists of children cannot have a primary key over all of them",
                 "leave the key out, or load directly; or partition the table by a column of the key",
             )),
             Some(partitions) if partitions.rule.is_none() => Some((
@@ -141,13 +144,13 @@ impl Postgres {
         }
     }
 
-    /// Decides for one of the ways.
+    /// Chooses the route.
     pub(crate) fn choose(&self, degree: usize) -> Result<Route> {
         let direct = |why: String| Ok(Route { staged: false, why });
         match (self.strategy, &self.partitions) {
-            (Strategy::Direct, None) => direct("all connections copy into one table, as asked for".into()),
+            (Strategy::Direct, None) => direct("all connections copy into one table, as requested".into()),
             (Strategy::Direct, Some(_)) => {
-                direct("all connections copy into the table, and the server routes rows, as asked for".into())
+                direct("all connections copy into the table and the server routes rows, as requested".into())
             }
             (Strategy::Staged, partitions) => match (self.refuses_staged(), partitions) {
                 (Some((what, advice)), _) => Err(Error::new(Kind::Config, what)
@@ -159,15 +162,15 @@ impl Postgres {
                 }),
                 (None, Some(_)) => Ok(Route {
                     staged: true,
-                    why: "each connection fills whole partitions, as asked for".into(),
+                    why: "each connection fills whole partitions, as requested".into(),
                 }),
             },
             (Strategy::Auto, None) if self.mode.makes_the_table() => direct(
-                "all connections copy into one table (a table of private tables is made only when asked for)"
+                "all connections copy into one table (only --strategy staged makes a table of private tables)"
                     .into(),
             ),
             (Strategy::Auto, None) => {
-                direct("all connections copy into one table (the staged strategy makes a new one)".into())
+                direct("all connections copy into one table (the staged strategy creates a new one)".into())
             }
             (Strategy::Auto, Some(partitions)) => Ok(self.choose_for(partitions, degree)),
         }
@@ -183,7 +186,7 @@ impl Postgres {
                 format!("there are fewer partitions ({count}) than connections ({degree})")
             }
             None if read > MOST_READ => format!(
-                "partition by partition {read:.2} rows would be read for each row, more than {MOST_READ}"
+                "reading partition by partition would read {read:.2} rows for each row, more than {MOST_READ}"
             ),
             None => {
                 let why = format!(
@@ -195,27 +198,26 @@ impl Postgres {
         };
         Route {
             staged: false,
-            why: format!("all connections copy into the table, and the server routes rows: {why_not}"),
+            why: format!("all connections copy into the table and the server routes rows: {why_not}"),
         }
     }
 
-    /// How the table is made on one of the ways: the key of a table whose partitions are attached is added to all
-    /// of them in the end.
+    /// How the table is created: if partitions are attached, the key is added to all of them in the end.
     pub(crate) fn kind_for(&self, staged: bool) -> TableKind {
         let key_after = self.kind.key_after || (staged && self.partitions.is_some());
         TableKind { key_after, ..self.kind.clone() }
     }
 
-    /// Which way rows would go over so many connections, and why.
+    /// The route that rows would take over so many connections, and why.
     ///
     /// # Errors
-    /// A way that was asked for and cannot be gone.
+    /// The requested strategy is not possible.
     pub fn way(&self, degree: usize) -> Result<String> {
-        self.choose(degree).map(|way| way.to_string())
+        self.choose(degree).map(|route| route.to_string())
     }
 
-    /// The statements that make the table of this name, up to its first row, and what follows in the end; partitions
-    /// are called after it.
+    /// The statements that create the table before its first row and complete it after the last. Partitions
+    /// are named after it.
     pub(crate) fn statements(&self, source: &dyn Source, control: &Control<'_>) -> Result<Vec<String>> {
         let mut new = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
         self.kind.check(&new.columns, &self.table)?;
@@ -233,8 +235,8 @@ impl Postgres {
 }
 
 impl Route {
-    /// An earlier run of the same load decides, where the choice is free: with another number of connections this
-    /// one might choose otherwise.
+    /// Takes the route of an earlier run of the same load, where the choice is free: with another number of
+    /// connections this run might choose the other one.
     pub(crate) fn keep_to_earlier(
         &mut self,
         postgres: &Postgres,

@@ -1,4 +1,4 @@
-//! Writes the records of units, those of a whole transaction with one statement.
+//! Writes the records of units: one statement for a whole transaction.
 
 use sawmill_loader::Arrived;
 use sawmill_pgwire::Connection;
@@ -20,7 +20,8 @@ impl UnitRecorder {
         connection: &Connection,
         control: &Control<'_>,
     ) -> Result<Self> {
-        // Arrays of arrays must be rectangles and come apart altogether, so counts are text.
+        // PostgreSQL's nested arrays are rectangular and unnest to scalars, so each unit's counts are sent as
+        // text.
         let insert = format!(
             "INSERT INTO {} (load_id, file, row_group, first_row, rows, content_sum, non_null, part_oid) \
              SELECT $1::text, unit.file, unit.row_group, unit.first_row, unit.rows, unit.content_sum, \
@@ -33,8 +34,7 @@ impl UnitRecorder {
         Ok(Self { insert, load_id: load_id.to_owned() })
     }
 
-    /// Records units in the transaction that is open, and the table of their own that they stand in, where there is
-    /// one.
+    /// Records units in the open transaction, and the OID of the part table that holds them, if there is one.
     pub(crate) async fn record(
         &self,
         client: &Client,
@@ -60,7 +60,7 @@ impl UnitRecorder {
     }
 }
 
-/// Numbers as the text of an array.
+/// Numbers as a PostgreSQL array literal.
 fn array(numbers: &[u64]) -> String {
     let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
     format!("{{{}}}", numbers.join(","))

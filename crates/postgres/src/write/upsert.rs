@@ -1,4 +1,4 @@
-//! Rows that gathered beside a table, merged into it by their key.
+//! Rows of a staging table, merged into the table by their key.
 
 use sawmill_loader::{TableName, quote};
 use sawmill_pgcopy::Column;
@@ -7,8 +7,8 @@ use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::table::columns::list;
 
-/// Makes sure, before a row is sent, that the source fills the key and that the table has a unique index of
-/// exactly its columns, without which the server cannot tell which rows are there.
+/// Checks, before a row is sent, that the source has the key's columns and that the table has a unique index
+/// on exactly these, without which the server cannot match rows.
 pub(crate) fn check_key(
     connection: &Connection,
     key: &[String],
@@ -20,14 +20,14 @@ pub(crate) fn check_key(
     let refused =
         |what: String| Error::new(Kind::Schema, what).at(format!("table {table}, {}", connection.place()));
     if key.is_empty() {
-        return Err(refused("an upsert without a key".to_owned())
+        return Err(refused("an upsert needs a key".to_owned())
             .advise("name the columns of the table's primary key or of another unique key with --key"));
     }
     if let Some(missing) = key.iter().find(|name| !columns.iter().any(|column| column.name == **name)) {
-        return Err(refused(format!("the source has no column {missing:?}, which is a part of the key"))
-            .advise("rename the column that is meant, or take another key"));
+        return Err(refused(format!("the source has no column {missing:?}, which is part of the key"))
+            .advise("rename the source's column (--rename), or choose another key"));
     }
-    // Partial indexes and those of expressions do not settle conflicts.
+    // Partial indexes and indexes on expressions do not resolve conflicts.
     let sql = "SELECT array(SELECT a.attname::text FROM pg_catalog.pg_attribute a \
                  WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) \
                  ORDER BY a.attname::text) \
@@ -49,16 +49,16 @@ pub(crate) fn check_key(
         true => format!("the table has no unique key: add one, PRIMARY KEY ({})", key.join(", ")),
         false => format!("its unique keys are {}", there.join("; ")),
     };
-    Err(refused(format!("there is no unique key of exactly {}", key.join(", "))).advise(advice))
+    Err(refused(format!("the table has no unique key on exactly {}", key.join(", "))).advise(advice))
 }
 
-/// Merges the rows of `gathered` into the table and drops what gathered them, in the caller's transaction. With
-/// `verify` each of them is looked for in the table first: a trigger or a rule may have changed or skipped it. How many the
-/// server has inserted or updated; none where rows with keys that are there stay as they are.
+/// Merges the rows of `gathered` into the table and drops it, in the caller's transaction. With `verify` each
+/// row is then looked up in the table: a trigger or a rule may have changed or skipped it. Returns how many
+/// rows the server inserted or updated; none if rows whose keys exist stay as they are.
 ///
 /// # Errors
-/// What the server says: two rows of the source with the same key, a constraint of the table. With `verify`,
-/// rows that are not in the table after the merge.
+/// Errors of the server: two rows of the source with the same key, a violated constraint. With `verify`, rows
+/// that are not in the table after the merge.
 pub(crate) fn merge(
     connection: &Connection,
     gathered: &TableName,
@@ -97,9 +97,9 @@ pub(crate) fn merge(
     Ok((!updates.is_empty()).then_some(merged))
 }
 
-/// Looks for each gathered row in the table: one with an equal key, whose other columns have the same bytes.
+/// Looks up each gathered row in the table: one with an equal key, whose other columns have the same bytes.
 ///
-/// The key need not have the same bytes: the server keeps the one that is there, 'A' for 'a' of `citext`.
+/// The key need not have the same bytes: the server keeps the existing one, 'A' for 'a' of `citext`.
 fn find_in_table(
     connection: &Connection,
     gathered: &TableName,
@@ -108,7 +108,7 @@ fn find_in_table(
     others: &[String],
     control: &Control<'_>,
 ) -> Result<()> {
-    // Triggers that wait for the commit would change rows after they were compared.
+    // Deferred triggers would change rows after the comparison.
     connection.batch(control, "SET CONSTRAINTS ALL IMMEDIATE")?;
     let of = |row: &str, names: &[String], between: &str| {
         names.iter().map(|name| format!("{row}.{name}")).collect::<Vec<_>>().join(between)
@@ -127,7 +127,7 @@ fn find_in_table(
             of("w", others, ", "),
         )
     };
-    // Two queries, since only `=` can be hashed; keys with a null are rare.
+    // Two queries, since only `=` can use a hash join; keys with a null are rare.
     let sql = format!(
         "SELECT count(*), left(min(key), 200) FROM ({} AND {} UNION ALL {} AND ({})) missing",
         missing("="),
@@ -142,16 +142,16 @@ fn find_in_table(
         return Ok(());
     }
     let what = format!(
-        "after the merge {count} rows of the source are not in the table, or have other values there; \
+        "after the merge {count} rows of the source are missing in the table, or have other values there; \
          the first key is {}",
         first.unwrap_or_default()
     );
     Err(Error::new(Kind::Mismatch, what).at(format!("table {table}, {}", connection.place())).advise(
-        "a trigger or a rule of the table changes or skips rows; nothing was merged; without --verify they are merged",
+        "a trigger or a rule of the table changes or skips rows. Nothing was merged; a load without --verify merges them",
     ))
 }
 
-/// The server's error of a merge; where two rows of the source have the same key, with that key.
+/// The server's error of a merge. If two rows of the source have the same key, it names that key.
 fn same_key(
     error: Error,
     connection: &Connection,
@@ -163,7 +163,7 @@ fn same_key(
     if !error.what().contains("a second time") {
         return error;
     }
-    // Which one it is adds to the error; without it the error stands as well.
+    // The key only adds to the error, which is complete without it.
     let twice = connection
         .batch(control, "ROLLBACK")
         .and_then(|()| doubled(connection, gathered, key, control))
@@ -177,7 +177,7 @@ fn same_key(
         )
 }
 
-/// A key that more than one row has, as text, and how many have it.
+/// A key that several rows have, as text, and their number.
 fn doubled(
     connection: &Connection,
     gathered: &TableName,
@@ -191,5 +191,5 @@ fn doubled(
     let rows = connection.query(control, &sql, &[])?;
     let Some(row) = rows.first() else { return Ok(None) };
     let (key, count): (String, i64) = (connection.get(row, 0)?, connection.get(row, 1)?);
-    Ok(Some(format!("{key} comes {count} times")))
+    Ok(Some(format!("{key} occurs {count} times")))
 }

@@ -1,13 +1,14 @@
-//! Has the server write its write-ahead log while rows go in.
+//! Makes the server write its write-ahead log while rows go in.
 //!
-//! A COPY goes around in 16 MiB of the server's buffers, and before one of them is used again the log of its page
-//! has to be on disk. A log that nobody has written by then is written by the process that copies, which does
-//! nothing else meanwhile. The server has a process for that, but it wakes up five times a second, when hundreds of
-//! MiB a second pass; a record that nobody waits for wakes it up sooner (`XLogSetAsyncXactLSN` in PostgreSQL's
-//! xlog.c), and it writes as soon as a MiB has come together (`wal_writer_flush_after`).
+//! A COPY cycles through 16 MiB of the server's buffers. Before it uses a buffer again, the log of its page
+//! must be on disk. If no other process has written the log by then, the process that copies writes it, and
+//! does nothing else meanwhile. The server's WAL writer wakes up five times a second, while hundreds of MiB
+//! pass per second. An asynchronous record wakes it sooner (`XLogSetAsyncXactLSN` in PostgreSQL's xlog.c),
+//! and it writes as soon as a MiB has accumulated (`wal_writer_flush_after`).
 //!
-//! The record is a message to nobody (`pg_logical_emit_message`): it takes no number of a transaction and changes
-//! nothing. Who decodes the log would be shown it, so that servers whose log can be decoded are left alone.
+//! The record is a logical decoding message without a receiver (`pg_logical_emit_message`): it takes no
+//! transaction number and changes nothing. A logical decoder would see it, so servers with `wal_level =
+//! logical` are left alone.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -22,7 +23,7 @@ pub(crate) const EVERY: Duration = Duration::from_millis(10);
 const RECORD: &str = "SELECT pg_catalog.pg_logical_emit_message(false, 'sawmill', '') \
                       WHERE pg_catalog.current_setting('wal_level') <> 'logical'";
 
-/// A connection that nobody uses while rows go in.
+/// A connection that is idle while rows go in.
 pub(crate) struct WriteAhead<'a> {
     connection: &'a Mutex<Connection>,
     record: Option<Statement>,
@@ -33,8 +34,8 @@ impl<'a> WriteAhead<'a> {
         Self { connection, record: None }
     }
 
-    /// Wakes the server's writer of the log. None where the server has no such thing, does not permit it, or
-    /// lets its log be decoded: the load does not depend on it.
+    /// Wakes the server's WAL writer. Returns none if the server has no such function, does not permit it, or
+    /// allows logical decoding; the load does not depend on it.
     pub(crate) fn wake(mut self, control: &Control<'_>) -> Option<Self> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let record = match self.record.take() {

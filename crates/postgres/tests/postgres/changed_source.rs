@@ -1,4 +1,4 @@
-//! Files that hold something else than what was loaded of them, though their names, lengths and footers are the same.
+//! Files whose content has changed since they were loaded, with the same names, lengths and footers.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const ROWS: i64 = 20_000;
 /// Rows of a row group.
 const GROUP: usize = 5000;
 
-/// `id bigint, word text`, without anything in the footer that depends on the values; `word` is of the row.
+/// `id bigint, word text`, without anything in the footer that depends on the values; `word` depends on the row.
 fn write(path: &Path, word: impl Fn(i64) -> String) {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(Int64Array::from_iter_values(0..ROWS))),
@@ -31,7 +31,7 @@ fn write(path: &Path, word: impl Fn(i64) -> String) {
         .set_statistics_enabled(EnabledStatistics::None)
         .set_dictionary_enabled(false)
         .set_max_row_group_row_count(Some(GROUP));
-    // In place, as a program does that opens the file and truncates it.
+    // In place, as a program that opens and truncates the file.
     let file = File::create(path).unwrap();
     let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties.build())).unwrap();
     writer.write(&batch).unwrap();
@@ -42,7 +42,7 @@ fn original(path: &Path) {
     write(path, |id| format!("word {id:05}"));
 }
 
-/// One value of the third row group is another.
+/// One value of the third row group differs.
 fn changed(path: &Path) {
     write(path, |id| format!("{} {id:05}", if id == 12_345 { "WORD" } else { "word" }));
 }
@@ -74,7 +74,7 @@ impl Words {
         self.database.target("t").mode(mode).key(key)
     }
 
-    /// Loads until so many rows more are in, and not many after them.
+    /// Loads until about this many more rows are committed.
     fn begin(&self, target: &Postgres, rows: u64) {
         let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("load"));
         let source = self.source();
@@ -92,7 +92,7 @@ impl Words {
         assert_eq!(error.kind(), Kind::Cancelled, "{error}");
     }
 
-    /// How many rows have words that are not those of the original.
+    /// How many rows have other words than the original.
     fn strange(&self) -> i64 {
         self.database.count("t WHERE word NOT LIKE 'word %'")
     }
@@ -120,11 +120,11 @@ fn the_files_of_these_tests_have_the_same_footers() {
 }
 
 #[test]
-fn a_load_that_was_broken_off_is_not_finished_with_another_content() {
+fn an_interrupted_load_is_not_finished_with_other_content() {
     for mode in [Mode::Create, Mode::Append, Mode::Truncate, Mode::Replace, Mode::Upsert] {
         let words = Words::new();
         let target = words.target(mode);
-        // Two row groups and a part of the third.
+        // Two row groups and part of the third.
         words.begin(&target, 13_000);
         changed(&words.path);
         for verify in [false, true] {
@@ -140,7 +140,7 @@ fn a_load_that_was_broken_off_is_not_finished_with_another_content() {
 }
 
 #[test]
-fn a_complete_load_of_a_file_that_holds_something_else_now_is_not_called_complete() {
+fn a_complete_load_of_a_file_that_has_changed_is_not_called_complete() {
     for (mode, verify) in [(Mode::Create, false), (Mode::Create, true), (Mode::Append, false)] {
         let words = Words::new();
         let target = words.target(mode);
@@ -156,7 +156,7 @@ fn a_complete_load_of_a_file_that_holds_something_else_now_is_not_called_complet
 }
 
 #[test]
-fn modes_that_put_new_rows_in_the_place_of_old_ones_take_the_new_content() {
+fn modes_that_replace_rows_load_the_new_content() {
     for mode in [Mode::Replace, Mode::Truncate, Mode::Upsert] {
         let words = Words::new();
         let target = words.target(mode);
@@ -170,7 +170,7 @@ fn modes_that_put_new_rows_in_the_place_of_old_ones_take_the_new_content() {
 }
 
 #[test]
-fn the_new_content_is_appended_where_that_is_asked_for() {
+fn the_new_content_is_appended_on_request() {
     let words = Words::new();
     words.database.client().batch_execute("CREATE TABLE t (id bigint, word text)").unwrap();
     let target = words.database.target("t").mode(Mode::Append);
@@ -201,12 +201,12 @@ fn a_file_that_was_touched_or_copied_is_the_same() {
 }
 
 #[test]
-fn a_content_that_was_compared_is_trusted_as_long_as_the_file_is_not_touched() {
+fn compared_content_is_trusted_until_the_file_is_touched() {
     let words = Words::new();
     let target = words.target(Mode::Create);
     std::thread::sleep(Duration::from_millis(2100));
     run(&words.source(), &target, &small()).unwrap();
-    // What the records say is compared with the source only where a look at it is needed.
+    // The source is compared with the records only if it needs to be.
     let spoil = "UPDATE _sawmill.units SET content_sum = repeat('0', 32) WHERE row_group = 2";
     words.database.client().batch_execute(spoil).unwrap();
     assert_eq!(run(&words.source(), &target, &options()).unwrap().standing, Standing::Complete);
@@ -228,7 +228,7 @@ fn a_file_that_is_rewritten_while_it_is_loaded_is_refused_though_its_time_was_se
     assert_eq!(error.kind(), Kind::Changed);
     assert!(error.place().contains("words.parquet"), "{error}");
     assert!(!words.database.has("t"));
-    // The same where another file takes the place.
+    // The same if another file replaces it.
     let source = words.source();
     let copy = words.path.with_extension("copy");
     original(&copy);
@@ -237,7 +237,7 @@ fn a_file_that_is_rewritten_while_it_is_loaded_is_refused_though_its_time_was_se
 }
 
 #[test]
-fn what_was_put_aside_is_left_out_of_the_comparison() {
+fn rejected_rows_are_left_out_of_the_comparison() {
     let words = Words::new();
     let table = "CREATE TABLE t (id integer CHECK (id % 1000 <> 77), word text)";
     words.database.client().batch_execute(table).unwrap();

@@ -1,4 +1,4 @@
-//! Columns of a table that exists decide what becomes of values: each conversion there and back through a real server,
+//! The columns of an existing table decide how values are converted: each conversion there and back through a real server,
 //! verified by the bytes that the server sends.
 
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn fits(array: impl Array + 'static, kind: &str, expected: &[Option<&str>]) {
     assert_eq!(found.iter().map(Option::as_deref).collect::<Vec<_>>(), expected, "{kind}");
 }
 
-/// What the error says of a value in row 1, after one that fits.
+/// The error for a value in row 1, after one that fits.
 #[track_caller]
 fn refuses(array: impl Array + 'static, kind: &str, what: &str) {
     let error = append(Arc::new(array), kind, ValueOptions::default()).unwrap_err();
@@ -49,7 +49,7 @@ fn refuses(array: impl Array + 'static, kind: &str, what: &str) {
 }
 
 #[test]
-fn integers_go_into_narrower_columns_where_each_value_fits() {
+fn integers_go_into_narrower_columns_if_each_value_fits() {
     fits(Int64Array::from(vec![Some(i64::from(i32::MAX)), None]), "integer", &[Some("2147483647"), None]);
     fits(UInt64Array::from(vec![i64::MAX as u64]), "bigint", &[Some("9223372036854775807")]);
     fits(Int32Array::from(vec![-32_768]), "smallint", &[Some("-32768")]);
@@ -64,7 +64,7 @@ fn integers_go_into_narrower_columns_where_each_value_fits() {
 }
 
 #[test]
-fn floats_go_where_they_arrive_exactly() {
+fn floats_go_into_columns_that_hold_them_exactly() {
     let floats =
         vec![Some(1.5), None, Some(f64::NAN), Some(1e-7), Some(-1e22), Some(f64::INFINITY), Some(-0.0)];
     let texts = [
@@ -88,7 +88,7 @@ fn floats_go_where_they_arrive_exactly() {
 }
 
 #[test]
-fn decimals_change_scale_and_become_integers_where_nothing_is_lost() {
+fn decimals_change_scale_and_become_integers_if_nothing_is_lost() {
     let decimal = |values: Vec<i128>| Decimal128Array::from(values).with_precision_and_scale(20, 4).unwrap();
     fits(decimal(vec![12_500, -10_000]), "numeric(6,2)", &[Some("1.25"), Some("-1.00")]);
     fits(decimal(vec![70_000]), "integer", &[Some("7")]);
@@ -113,7 +113,7 @@ fn dates_become_the_timestamp_at_their_beginning_and_zones_are_never_guessed() {
 }
 
 #[test]
-fn text_is_read_as_the_column_asks() {
+fn text_is_converted_to_the_type_of_the_column() {
     let text = |values: &[Option<&str>], kind: &str, expected: &[Option<&str>]| {
         fits(StringArray::from(values.to_vec()), kind, expected);
     };
@@ -164,7 +164,7 @@ fn text_is_read_as_the_column_asks() {
 }
 
 #[test]
-fn text_that_does_not_say_such_a_value_is_refused_with_its_row_and_the_reason() {
+fn text_that_is_not_a_value_of_the_type_is_refused_with_its_row_and_the_reason() {
     let bad = |value: &str, good: &str, kind: &str, what: &str| {
         refuses(StringArray::from(vec![good, value]), kind, what);
     };
@@ -197,7 +197,7 @@ fn entries_of_dictionaries_are_converted_once_and_only_used_ones_count() {
 }
 
 #[test]
-fn nanoseconds_are_cut_and_nul_is_stripped_where_that_is_asked_for() {
+fn nanoseconds_are_cut_and_nul_is_stripped_on_request() {
     let options =
         ValueOptions { nanoseconds: Nanoseconds::Truncate, nul: Nul::Strip, ..ValueOptions::default() };
     let kept = |array: ArrayRef, kind: &str| append(array, kind, options).unwrap();

@@ -39,7 +39,7 @@ impl Database {
         Self { url: format!("{host}/{name}"), _server: server }
     }
 
-    /// Another database of the same server.
+    /// Another database on the same server.
     pub fn with_url(&self, url: String) -> Self {
         Self { url, _server: Arc::clone(&self._server) }
     }
@@ -52,7 +52,7 @@ impl Database {
         Postgres::new(self.url.parse().unwrap(), table.parse().unwrap())
     }
 
-    /// Whether a table of this name is there.
+    /// Whether a table with this name exists.
     pub fn has(&self, table: &str) -> bool {
         self.client().query_one("SELECT to_regclass($1) IS NOT NULL", &[&table]).unwrap().get(0)
     }
@@ -148,7 +148,7 @@ impl<'a> FromSql<'a> for Raw {
     }
 }
 
-/// Small blocks, batches and units, so that little data has many of each.
+/// Small blocks, batches and units, so that little data makes many of each.
 pub fn small() -> LoadOptions {
     LoadOptions {
         batch_rows: 100,
@@ -166,7 +166,7 @@ pub fn run(source: &dyn Source, target: &Postgres, options: &LoadOptions) -> Res
     load(source, target, options, &Control::new(&cancel, &phase))
 }
 
-/// Calls with a control that nobody raises.
+/// Calls `work` with a control that is never cancelled.
 pub fn with_control<T>(work: impl FnOnce(&Control<'_>) -> T) -> T {
     let cancel = AtomicBool::new(false);
     let phase = Profile::new().phase("test");

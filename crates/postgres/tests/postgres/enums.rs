@@ -1,4 +1,4 @@
-//! `--enums enum`: types of a column's values that come and go with their table.
+//! `--enums enum`: types of a column's values, created and dropped with their table.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -76,17 +76,17 @@ fn an_annotated_column_becomes_a_type_of_its_values_that_goes_with_the_table() {
     let counted = "SELECT count(*), count(kind), count(*) FILTER (WHERE kind > 'it''s') FROM t";
     let row = database.client().query_one(counted, &[]).unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)), (9, 7, 3));
-    // Complete: nothing is made again. Text is appended as labels.
+    // Complete: nothing is created again. Text is appended as labels.
     let again = run(&source, &target(&database, Mode::Create), &small()).unwrap();
     assert_eq!(again.standing, Standing::Complete);
     let more = annotated(directory.path(), "more.parquet", &["Zoo"]);
     run(&ParquetFiles::open(&[more]).unwrap(), &database.target("t").mode(Mode::Append), &small()).unwrap();
     assert_eq!(database.count("t"), 11);
-    // Another table with other labels takes its place, and its type goes.
+    // A table with other labels replaces it, and its type is dropped.
     let other = annotated(directory.path(), "other.parquet", &["other"]);
     run(&ParquetFiles::open(&[other]).unwrap(), &target(&database, Mode::Replace), &small()).unwrap();
     assert_eq!(types(&database), [pair("t_kind", "other")]);
-    // What DROP TABLE leaves behind makes room.
+    // A type left behind by DROP TABLE is removed.
     database.client().batch_execute("DROP TABLE t").unwrap();
     run(&source, &target(&database, Mode::Create), &small()).unwrap();
     assert_eq!(types(&database).len(), 1);
@@ -186,7 +186,7 @@ fn tables_are_partitioned_by_the_labels_of_an_enumeration_but_not_by_their_hash(
 }
 
 #[test]
-fn a_load_that_was_broken_off_goes_on_with_its_types_and_one_that_is_forgotten_leaves_none() {
+fn an_interrupted_load_resumes_with_its_types_and_a_forgotten_one_leaves_none() {
     let directory = tempfile::tempdir().unwrap();
     let source = categories(directory.path());
     let database = Database::new();
@@ -205,21 +205,21 @@ fn a_load_that_was_broken_off_goes_on_with_its_types_and_one_that_is_forgotten_l
         .unwrap();
     let report = run(&source, &target, &options).unwrap();
     assert_eq!(report.standing, Standing::Resumed);
-    let found = "the table has 2999 rows; 3000 were loaded into it";
+    let found = "the table has 2999 rows; according to the records 3000 were loaded into it";
     assert!(report.notes.iter().any(|note| note.contains(found)), "{:?}", report.notes);
     assert_eq!(types(&database), [pair("t_kind", "high,low,mid")]);
     with_control(|control| forget(&database.target("t"), true, control)).unwrap();
     broken_off();
     with_control(|control| forget(&database.target("t"), false, control)).unwrap();
     assert!(types(&database).is_empty());
-    // A table that gathered and that somebody dropped has left its type.
+    // A staging table that was dropped by hand has left its type behind.
     broken_off();
     database.client().batch_execute("DROP TABLE t__sawmill_loading").unwrap();
     broken_off();
 }
 
 #[test]
-fn what_cannot_be_labels_is_named_with_its_column_and_the_way_out() {
+fn values_that_cannot_be_labels_are_named_with_their_column_and_the_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let database = Database::new();
     let refused = |values: &[&str]| {
@@ -235,7 +235,7 @@ fn what_cannot_be_labels_is_named_with_its_column_and_the_way_out() {
         refused(&many.iter().map(String::as_str).collect::<Vec<_>>()).contains("more than 1000 distinct")
     );
     assert!(refused(&["x", &"y".repeat(64)]).contains("64 bytes"));
-    // 0x00 is no matter of labels: its row is named, or put aside.
+    // 0x00 is not about labels: its row is located, or rejected.
     let path = annotated(directory.path(), "nul.parquet", &["a", "b\0", "c"]);
     let source = ParquetFiles::open(&[path]).unwrap();
     let error = run(&source, &target(&database, Mode::Create), &small()).unwrap_err();
@@ -246,7 +246,7 @@ fn what_cannot_be_labels_is_named_with_its_column_and_the_way_out() {
     let report = run(&source, &target(&database, Mode::Create).rejects(Some(rejects)), &small()).unwrap();
     assert_eq!((report.rows, report.rows_rejected), (3, 1));
     assert_eq!(types(&database), [pair("t_kind", "a,c")]);
-    // A name that somebody else's type has is not taken.
+    // The name of a foreign type is not taken over.
     let clash = annotated(directory.path(), "clash.parquet", &["a"]);
     database.client().batch_execute("CREATE TYPE u_kind AS ENUM ('theirs')").unwrap();
     let error = run(&ParquetFiles::open(&[clash]).unwrap(), &database.target("u").values(enums()), &small())

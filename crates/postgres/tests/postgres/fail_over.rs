@@ -1,4 +1,4 @@
-//! Addresses that lead to another server in mid-load: a replica that became the primary, or a stranger.
+//! Addresses that lead to another server during a load: a replica that became the primary, or an unrelated one.
 
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
@@ -80,7 +80,7 @@ impl Replica {
         connect().unwrap()
     }
 
-    /// Gets nothing of what the primary does from now on.
+    /// Receives nothing more from the primary.
     fn cut_off(&self) {
         let mut client = self.client();
         client.batch_execute("ALTER SYSTEM SET primary_conninfo = ''").unwrap();
@@ -135,7 +135,7 @@ impl Address {
     }
 }
 
-/// Two servers that do not know each other, and let the same role in. The credentials of both.
+/// Two unrelated servers that accept the same role, and its credentials.
 fn strangers() -> (LocalPg, LocalPg, String) {
     let (first, second) = (LocalPg::start().unwrap(), LocalPg::start().unwrap());
     let credentials = first.url().split_once('@').unwrap().0.to_owned();
@@ -150,9 +150,9 @@ fn target(url: &str, table: &str) -> Postgres {
 }
 
 #[test]
-fn a_replica_that_lagged_and_became_the_primary_is_named_and_gets_what_it_lacks() {
+fn a_lagging_replica_that_became_the_primary_is_named_and_gets_what_it_lacks() {
     let primary = LocalPg::start().unwrap();
-    // Each transaction takes its time.
+    // Each transaction takes a while.
     Client::connect(&primary.url(), NoTls)
         .unwrap()
         .batch_execute(
@@ -213,7 +213,7 @@ fn a_table_of_another_server_is_not_verified() {
 }
 
 #[test]
-fn tables_of_one_load_do_not_come_to_lie_on_two_servers() {
+fn tables_of_one_load_never_end_up_on_two_servers() {
     let (first, second, credentials) = strangers();
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..300));
     let lists = (0..300).map(|row| Some((0..3).map(move |item| Some(row * 3 + item))));
@@ -238,7 +238,7 @@ fn tables_of_one_load_do_not_come_to_lie_on_two_servers() {
 }
 
 #[test]
-fn a_replica_tells_of_loads_and_is_verified_and_takes_no_load() {
+fn a_replica_reports_loads_and_can_be_verified_but_not_loaded() {
     let primary = LocalPg::start().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");

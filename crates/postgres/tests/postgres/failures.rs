@@ -1,4 +1,4 @@
-//! What goes wrong before or while rows are read, told so that a person can act on it.
+//! Failures before or while rows are read, reported so that a person can act on them.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ fn good_file() -> Vec<u8> {
 }
 
 #[test]
-fn files_that_are_no_parquet_truncated_or_missing_are_refused() {
+fn files_that_are_not_parquet_truncated_or_missing_are_refused() {
     refused(b"id,name\n1,Ann\n2,Bo\n3,Cy\n");
     refused(b"");
     let good = good_file();
@@ -39,7 +39,7 @@ fn files_that_are_no_parquet_truncated_or_missing_are_refused() {
 }
 
 #[test]
-fn a_corrupt_page_is_named_by_file_row_group_and_column_and_nothing_is_shown() {
+fn a_corrupt_page_is_located_by_file_row_group_and_column_and_no_table_appears() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
@@ -61,7 +61,7 @@ fn a_corrupt_page_is_named_by_file_row_group_and_column_and_nothing_is_shown() {
 }
 
 #[test]
-fn units_that_are_cut_otherwise_than_they_were_recorded_are_not_loaded_a_second_time() {
+fn units_cut_differently_than_recorded_are_not_loaded_a_second_time() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
@@ -83,7 +83,7 @@ fn units_that_are_cut_otherwise_than_they_were_recorded_are_not_loaded_a_second_
         database.client().batch_execute(then).unwrap();
     }
     assert!(before > 0 && database.count("t") == before);
-    // What is complete stays so, however it was cut.
+    // A complete load stays complete, however it was cut.
     let target = database.target("whole");
     run(&source, &target, &small()).unwrap();
     database.client().batch_execute("UPDATE _sawmill.units SET first_row = first_row + 7").unwrap();
@@ -109,7 +109,7 @@ fn a_file_that_shrinks_or_changes_while_it_is_loaded_is_refused() {
 }
 
 #[test]
-fn an_unreachable_server_is_told_by_its_address_and_soon() {
+fn an_unreachable_server_is_soon_reported_by_its_address() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
     people(&path, 0, 10, 10);
@@ -140,7 +140,7 @@ fn an_unreachable_server_is_told_by_its_address_and_soon() {
 }
 
 #[test]
-fn a_wrong_password_a_missing_database_and_missing_rights_are_told_apart() {
+fn a_wrong_password_a_missing_database_and_missing_permissions_are_distinguished() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
@@ -163,5 +163,5 @@ fn a_wrong_password_a_missing_database_and_missing_rights_are_told_apart() {
     let name = database.url.rsplit_once('/').unwrap().1.to_owned();
     database.client().batch_execute(&format!("CREATE ROLE guest_{name} LOGIN PASSWORD 'guest'")).unwrap();
     let error = attempt(format!("postgres://guest_{name}:guest@{host}"));
-    assert!(error.what().contains("this user may make none"), "{error}");
+    assert!(error.what().contains("this user may not create it"), "{error}");
 }

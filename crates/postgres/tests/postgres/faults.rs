@@ -1,4 +1,4 @@
-//! Connections, servers and loaders that die in the middle: every row arrives once, or none is shown.
+//! Connections, servers and loaders that die during a load: every row arrives once, or none is visible.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ fn exactly_once(database: &Database, table: &str) {
 }
 
 #[test]
-fn a_load_goes_on_when_its_connections_are_killed_again_and_again() {
+fn a_load_continues_when_its_connections_are_killed_again_and_again() {
     let database = Database::new();
     let people = many();
     let report = database.killing_connections(Duration::from_millis(60), || {
@@ -57,7 +57,7 @@ fn a_load_goes_on_when_its_connections_are_killed_again_and_again() {
 }
 
 #[test]
-fn a_load_goes_on_when_the_server_crashes_and_comes_back() {
+fn a_load_continues_when_the_server_crashes_and_comes_back() {
     let mut server = LocalPg::start().unwrap();
     let people = many();
     let target =
@@ -84,7 +84,7 @@ fn a_load_goes_on_when_the_server_crashes_and_comes_back() {
 }
 
 #[test]
-fn a_commit_whose_answer_was_lost_is_not_done_again() {
+fn a_commit_whose_answer_was_lost_is_not_repeated() {
     let database = Database::new();
     let people = many();
     let (before, after) = database.url.split_once("@127.0.0.1:").unwrap();
@@ -102,7 +102,7 @@ fn a_commit_whose_answer_was_lost_is_not_done_again() {
     }
 }
 
-/// Not a test of its own: what [`a_loader_that_is_killed_is_finished_by_the_next_run`] runs and kills.
+/// Not a test of its own, but what [`the_next_run_finishes_the_load_of_a_killed_one`] runs and kills.
 #[test]
 fn as_a_child_process() {
     let (Ok(url), Ok(path)) = (std::env::var("SAWMILL_TEST_URL"), std::env::var("SAWMILL_TEST_FILE")) else {
@@ -114,7 +114,7 @@ fn as_a_child_process() {
 }
 
 #[test]
-fn a_loader_that_is_killed_is_finished_by_the_next_run() {
+fn the_next_run_finishes_the_load_of_a_killed_one() {
     let database = Database::new();
     let people = many();
     // In each round at another moment after the first commit.
@@ -150,7 +150,7 @@ fn cancelled(people: &People, target: &sawmill_postgres::Postgres) -> Option<u64
 }
 
 #[test]
-fn a_cancelled_load_shows_nothing_and_the_same_load_again_does_only_what_is_missing() {
+fn a_cancelled_load_shows_nothing_and_the_same_load_again_loads_only_what_is_missing() {
     let database = Database::new();
     let people = many();
     let target = database.target("people");
@@ -213,7 +213,7 @@ fn a_load_that_waits_for_a_lock_can_be_cancelled() {
     assert_eq!(error.kind(), Kind::Cancelled);
     assert!(took < Duration::from_secs(2), "{took:?}");
     client.batch_execute("ROLLBACK").unwrap();
-    // Nothing of it waits on in the server.
+    // The server has no statement of it left waiting.
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sawmill' AND datname = current_database()";
     let end = Instant::now() + Duration::from_secs(5);
     while client.query_one(waiting, &[]).unwrap().get::<_, i64>(0) > 0 {

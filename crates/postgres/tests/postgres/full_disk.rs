@@ -1,4 +1,4 @@
-//! A tablespace that is full in the middle of a load: the error says so, and with more room the same command finishes.
+//! A tablespace that fills up during a load: the error says so, and with more space the same command finishes.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::fixture::people;
 struct Small(tempfile::TempDir);
 
 impl Small {
-    /// `None` where this user may mount nothing.
+    /// `None` if this user may not mount file systems.
     fn mount(megabytes: u32) -> Option<Self> {
         let directory = tempfile::Builder::new().prefix("sawmill-full").tempdir_in("/tmp").unwrap();
         let size = format!("size={megabytes}m");
@@ -41,7 +41,7 @@ impl Drop for Small {
 }
 
 #[test]
-fn a_tablespace_that_is_full_is_named_and_with_more_room_the_load_goes_on() {
+fn a_full_tablespace_is_named_and_with_more_space_the_load_resumes() {
     const ROWS: usize = 200_000;
     let Some(disk) = Small::mount(6) else {
         println!("skipped: no file system can be mounted by this user");
@@ -65,7 +65,7 @@ fn a_tablespace_that_is_full_is_named_and_with_more_room_the_load_goes_on() {
         at = at.strategy(strategy).part_rows(20_000).mode(Mode::Replace);
         let error = run(&source, &at, &options).unwrap_err();
         assert_eq!(error.kind(), Kind::Server);
-        // The server says the one where not a byte of a page goes in, and the other where some do.
+        // The first message if not a byte of a page fits, the second if some do.
         let full = ["No space left on device", "wrote only"].iter().any(|words| error.what().contains(words));
         assert!(full && error.what().contains("[53100]"), "{error}");
         assert!(error.advice().contains("tablespace") && error.advice().contains("same command"), "{error}");
@@ -75,7 +75,7 @@ fn a_tablespace_that_is_full_is_named_and_with_more_room_the_load_goes_on() {
         assert!(report.units_resumed > 0 && report.verified.unwrap().matches());
         let row = client.query_one("SELECT count(*), count(DISTINCT id) FROM t", &[]).unwrap();
         assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (ROWS as i64, ROWS as i64));
-        // The next one finds as little room beside the table that is there.
+        // The next load finds as little space beside the existing table.
         let used: i64 = client.query_one("SELECT pg_tablespace_size('small')", &[]).unwrap().get(0);
         room = (used >> 20) as u32 + 6;
     }

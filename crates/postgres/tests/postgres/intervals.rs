@@ -18,7 +18,7 @@ use sawmill_postgres::{Nested, PostgresTables, verify};
 use sawmill_source::{Kind, ParquetFiles};
 
 use crate::database::{Database, run, small, with_control};
-use crate::rejects::put_aside;
+use crate::rejects::read_rejects;
 
 const MESSAGE: &str = "message m {
     required int32 n;
@@ -79,7 +79,7 @@ const TEXTS: [Option<&str>; 4] = [
 ];
 
 #[test]
-fn all_three_parts_arrive_wherever_an_interval_stands() {
+fn all_three_parts_arrive_at_any_level_of_nesting() {
     let directory = tempfile::tempdir().unwrap();
     // Many rows of few values: pages of a dictionary.
     let pauses: Vec<_> = PAUSES.iter().copied().cycle().take(1200).collect();
@@ -119,7 +119,7 @@ fn all_three_parts_arrive_wherever_an_interval_stands() {
 }
 
 #[test]
-fn intervals_go_into_intervals_that_are_there_and_rows_are_chosen_by_other_columns() {
+fn intervals_go_into_existing_interval_columns_and_rows_are_filtered_by_other_columns() {
     let directory = tempfile::tempdir().unwrap();
     let path = file(directory.path(), &PAUSES);
     let source = ParquetFiles::open(&[&path]).unwrap().select(&["pause".into(), "n".into()], &[]).unwrap();
@@ -140,7 +140,7 @@ fn intervals_go_into_intervals_that_are_there_and_rows_are_chosen_by_other_colum
 }
 
 #[test]
-fn more_months_than_the_server_keeps_are_told_with_their_row_or_put_aside_as_they_were() {
+fn more_months_than_the_server_stores_are_located_or_rejected_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let path = file(directory.path(), &[Some([1, 2, 3]), Some([1 << 31, 0, 0]), Some([0, u32::MAX, 0])]);
     let source = ParquetFiles::open(&[&path]).unwrap();
@@ -154,7 +154,7 @@ fn more_months_than_the_server_keeps_are_told_with_their_row_or_put_aside_as_the
     let target = database.target("some").rejects(Some(rejects.clone()));
     let report = run(&source, &target, &small()).unwrap();
     assert_eq!((report.rows, report.rows_rejected), (1, 2));
-    assert_eq!(put_aside(&rejects.path).iter().map(|(_, row, _)| *row).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(read_rejects(&rejects.path).iter().map(|(_, row, _)| *row).collect::<Vec<_>>(), [1, 2]);
     let verified: Verification = with_control(|control| verify(&source, &target, &small(), control)).unwrap();
     assert!(verified.matches());
     // They are intervals in that file, too, and the same bytes.

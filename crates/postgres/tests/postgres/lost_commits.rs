@@ -1,4 +1,4 @@
-//! Servers that come back without commits that they had confirmed: they did not wait for their log.
+//! Servers that restart without commits that they had confirmed, since they did not wait for their log.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -21,7 +21,7 @@ use crate::fixture::{people, write};
 
 const ROWS: usize = 40_000;
 
-/// A server that has nothing on disk but what a commit waited for.
+/// A server with nothing on disk but what a commit waited for.
 struct Forgetful {
     server: LocalPg,
     directory: tempfile::TempDir,
@@ -62,7 +62,7 @@ impl Forgetful {
         Postgres::new(self.server.url().parse().unwrap(), table.parse().unwrap())
     }
 
-    /// The process that writes the log for those that do not wait for it.
+    /// The process that writes the log for commits that do not wait for it.
     fn log_writer(&self) -> i32 {
         let sql = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'";
         for _ in 0..1000 {
@@ -80,7 +80,7 @@ impl Forgetful {
         path
     }
 
-    /// Loads with a crash of the server as soon as so many rows are counted.
+    /// Loads, and crashes the server as soon as this many rows are counted.
     fn crashing_at<T: Send>(&self, rows: u64, loading: impl FnOnce(&Phase) -> T + Send) -> T {
         let (phase, writer) = (Profile::new().phase("load"), self.log_writer().to_string());
         let signal =
@@ -91,7 +91,7 @@ impl Forgetful {
             while phase.rows() < rows && !loading.is_finished() {
                 std::thread::sleep(Duration::from_micros(200));
             }
-            // The others follow it, and what is in memory is gone.
+            // The others follow, and the contents of memory are lost.
             signal("-KILL");
             loading.join().unwrap()
         })
@@ -104,7 +104,7 @@ impl Forgetful {
         })
     }
 
-    /// Tables in which rows gather.
+    /// Staging tables.
     fn unfinished_tables(&self) -> i64 {
         let sql =
             "SELECT count(*) FROM pg_class WHERE relname LIKE '%\\_\\_sawmill%' AND relkind IN ('r', 'p')";
@@ -130,7 +130,7 @@ fn options() -> LoadOptions {
 }
 
 #[test]
-fn units_that_a_crash_takes_back_are_sent_again_before_the_load_is_complete() {
+fn units_lost_in_a_crash_are_sent_again_before_the_load_is_complete() {
     let server = Forgetful::start();
     let source = ParquetFiles::open(&[server.file()]).unwrap();
     let unlogged = TableKind { unlogged: true, ..TableKind::default() };
@@ -155,11 +155,11 @@ fn units_that_a_crash_takes_back_are_sent_again_before_the_load_is_complete() {
 }
 
 #[test]
-fn emptied_parts_of_an_unlogged_table_go_with_the_next_run_and_with_the_load() {
+fn emptied_parts_of_an_unlogged_table_are_dropped_by_the_next_run_and_with_the_load() {
     let server = Forgetful::start();
     let source = ParquetFiles::open(&[server.file()]).unwrap();
     let unlogged = TableKind { unlogged: true, ..TableKind::default() };
-    // The tables outlive the crash, and what is in them does not.
+    // The tables outlive the crash, their rows do not.
     server.client().batch_execute("ALTER DATABASE postgres SET synchronous_commit = on").unwrap();
     for (table, finished) in [("finished", true), ("forgotten", false)] {
         let target = server.target(table).strategy(Strategy::Staged).part_rows(900).kind(unlogged.clone());
@@ -188,13 +188,13 @@ fn a_crash_after_the_last_unit_is_noticed_before_the_load_is_complete() {
             .crashing_at(ROWS as u64, |phase| load(&source, &target, &options, &Control::new(&cancel, phase)))
             .unwrap();
         assert_eq!(report.rows, ROWS as u64);
-        // What ended the load made all before it last.
+        // The commit that completed the load made all earlier ones last.
         server.has_each_row_once(table);
     }
 }
 
 #[test]
-fn rows_that_were_put_aside_with_lost_units_are_put_aside_once() {
+fn rows_rejected_with_lost_units_are_rejected_once() {
     let server = Forgetful::start();
     let source = ParquetFiles::open(&[server.file()]).unwrap();
     let table = "CREATE TABLE checked (id bigint CHECK (id % 1000 <> 7), name text, amount float8)";
@@ -214,7 +214,7 @@ fn rows_that_were_put_aside_with_lost_units_are_put_aside_once() {
 }
 
 #[test]
-fn tables_of_lists_get_back_what_a_crash_took_from_them() {
+fn tables_of_lists_get_back_the_rows_lost_in_a_crash() {
     let server = Forgetful::start();
     let path = server.directory.path().join("lists.parquet");
     let id: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS as i64 / 4));
@@ -246,7 +246,7 @@ fn tables_of_lists_get_back_what_a_crash_took_from_them() {
 }
 
 #[test]
-fn tables_without_the_rejected_records_get_back_what_a_crash_took_from_them() {
+fn tables_without_the_rejected_records_get_back_the_rows_lost_in_a_crash() {
     const RECORDS: usize = ROWS / 4;
     let server = Forgetful::start();
     let path = server.directory.path().join("lists.parquet");
@@ -254,7 +254,7 @@ fn tables_without_the_rejected_records_get_back_what_a_crash_took_from_them() {
     let mut lists = ListBuilder::new(StringBuilder::new());
     for record in 0..RECORDS {
         for item in 0..3 {
-            // PostgreSQL takes no 0x00.
+            // PostgreSQL does not store 0x00.
             let bad = if record % 1000 == 7 && item == 1 { "\0" } else { "" };
             lists.values().append_value(format!("{}{bad}", record * 3 + item));
         }
@@ -290,7 +290,7 @@ fn tables_without_the_rejected_records_get_back_what_a_crash_took_from_them() {
     }
 }
 
-/// What stands before and after the `@` of a server's address, without the database.
+/// The parts of a server's address before and after the `@`, without the database.
 fn parts(server: &LocalPg) -> (String, String) {
     let url = server.url();
     let (credentials, rest) = url.split_once('@').unwrap();

@@ -1,4 +1,4 @@
-//! Loads into a real server, in the ways they go well and in the ways they fail.
+//! Loads into a real server, successful and failing ones.
 
 mod changed_source;
 mod conversions;
@@ -19,11 +19,11 @@ mod new_tables;
 mod partitions;
 mod pgbouncer;
 mod proxy;
-mod put_aside;
 mod races;
 mod records;
 mod records_removed;
 mod refusals;
+mod rejected_rows;
 mod rejects;
 mod rejects_in_parts;
 mod rejects_kept;

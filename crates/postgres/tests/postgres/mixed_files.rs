@@ -141,7 +141,7 @@ fn lists_and_structs_may_lack_a_type_within_them() {
 }
 
 #[test]
-fn a_condition_takes_a_column_without_a_type_as_null() {
+fn a_condition_treats_a_column_without_a_type_as_null() {
     let kinds: [fn() -> ArrayRef; 2] = [plain, nulls];
     for first in 0..2 {
         let columns = |file: usize| vec![("word", kinds[(first + file) % 2]()), ("id", ids(file as i64 * 3))];

@@ -11,7 +11,7 @@ use crate::database::{Database, run, small, with_control};
 use crate::fixture::{file_of, people};
 
 #[test]
-fn a_load_that_is_complete_is_not_done_again_unless_its_table_was_dropped() {
+fn a_complete_load_is_not_repeated_unless_its_table_was_dropped() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
@@ -53,7 +53,7 @@ fn files_of_one_schema_load_together_in_any_order_of_columns() {
 }
 
 #[test]
-fn a_unix_socket_serves_as_well() {
+fn a_unix_socket_works_too() {
     let server = sawmill_localpg::LocalPg::start().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
@@ -65,7 +65,7 @@ fn a_unix_socket_serves_as_well() {
 }
 
 #[test]
-fn a_table_that_exists_is_refused_with_the_ways_out_and_how_it_differs() {
+fn an_existing_table_is_refused_with_its_differences_and_advice() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
@@ -75,7 +75,7 @@ fn a_table_that_exists_is_refused_with_the_ways_out_and_how_it_differs() {
     let error = run(&source, &database.target("people"), &small()).unwrap_err();
     assert_eq!(error.kind(), Kind::Exists);
     let what = error.what();
-    for part in ["exists already", "\"name\" is integer and not text", "no column \"amount\"", "\"extra\""] {
+    for part in ["already exists", "\"name\" is integer and not text", "no column \"amount\"", "\"extra\""] {
         assert!(what.contains(part), "{what}");
     }
     assert!(error.advice().contains("append"), "{error}");
@@ -110,7 +110,7 @@ fn appending_matches_columns_by_name_and_widens_integers() {
 }
 
 #[test]
-fn columns_that_do_not_fit_are_named_all_at_once_before_anything_is_sent() {
+fn columns_that_do_not_fit_are_all_named_before_anything_is_sent() {
     let database = Database::new();
     database
         .client()
@@ -209,7 +209,7 @@ fn an_empty_file_makes_an_empty_table() {
 }
 
 #[test]
-fn a_table_is_replaced_in_one_step_and_matched_by_position_where_asked_for() {
+fn a_table_is_replaced_in_one_step_and_matched_by_position_on_request() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
@@ -226,7 +226,7 @@ fn a_table_is_replaced_in_one_step_and_matched_by_position_where_asked_for() {
     assert_eq!(database.count("people"), 300);
     assert!(!database.has("people__sawmill_loading"));
     assert_eq!(run(&open("new.parquet"), &replace, &options).unwrap().standing, Standing::Complete);
-    // Without a table to replace it is made.
+    // Without a table to replace, it is created.
     run(&open("new.parquet"), &database.target("fresh").mode(Mode::Replace), &options).unwrap();
     assert_eq!(database.count("fresh"), 300);
     database
@@ -262,7 +262,7 @@ fn a_table_is_emptied_once_and_then_loaded_and_again_only_if_it_was_changed() {
     database.client().batch_execute("DELETE FROM people WHERE id < 10").unwrap();
     assert_eq!(run(&source, &target, &small()).unwrap().standing, Standing::New);
     assert_eq!(database.count("people"), 1200);
-    // What refers to its rows keeps them: nothing is removed, nothing loaded.
+    // Foreign keys refer to its rows: none is removed, none loaded.
     let referring =
         "CREATE TABLE visits (person bigint REFERENCES people (id)); INSERT INTO visits VALUES (7)";
     database.client().batch_execute(referring).unwrap();
@@ -274,7 +274,7 @@ fn a_table_is_emptied_once_and_then_loaded_and_again_only_if_it_was_changed() {
 }
 
 #[test]
-fn a_truncating_load_that_was_broken_off_keeps_what_it_had_loaded() {
+fn an_interrupted_truncating_load_keeps_what_it_had_loaded() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
@@ -295,7 +295,7 @@ fn a_truncating_load_that_was_broken_off_keeps_what_it_had_loaded() {
 }
 
 #[test]
-fn a_limit_takes_the_first_rows_and_is_another_load_than_all_of_them() {
+fn a_limit_loads_the_first_rows_and_is_a_load_of_its_own() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
     let paths = ["a.parquet", "b.parquet"].map(|name| directory.path().join(name));
@@ -317,7 +317,7 @@ fn a_limit_takes_the_first_rows_and_is_another_load_than_all_of_them() {
 }
 
 #[test]
-fn an_upsert_replaces_what_is_there_by_its_key_and_adds_the_rest_in_one_step() {
+fn an_upsert_replaces_rows_by_their_key_and_adds_the_others_in_one_step() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
@@ -331,7 +331,7 @@ fn an_upsert_replaces_what_is_there_by_its_key_and_adds_the_rest_in_one_step() {
     assert_eq!((first.standing, first.rows_loaded), (Standing::New, 1200));
     assert!(first.verified.unwrap().matches());
     assert_eq!(database.count("people"), 1201);
-    // The column that the file lacks stays, the others are the file's.
+    // The column that the file lacks keeps its values, the others get those of the file.
     assert_eq!(
         database.count("people WHERE id = 5 AND name = 'name 5 ü' AND amount = 0.625 AND kept = 'old'"),
         1
@@ -388,7 +388,7 @@ fn a_verified_upsert_takes_keys_with_nulls_and_keys_that_are_equal_in_other_byte
     let path = directory.path().join("people.parquet");
     people(&path, 0, 1200, 700);
     let source = ParquetFiles::open(&[&path]).unwrap();
-    // Every third name of the file is null. 5.00 and 5 are one key, of which the older bytes stay.
+    // Every third name of the file is null. 5.00 and 5 are the same key, which keeps its older bytes.
     let table = "CREATE TABLE people (id numeric, name text, amount double precision, UNIQUE (id, name));
                  INSERT INTO people VALUES (5.00, 'name 5 ü', 1)";
     database.client().batch_execute(table).unwrap();
@@ -399,7 +399,7 @@ fn a_verified_upsert_takes_keys_with_nulls_and_keys_that_are_equal_in_other_byte
 }
 
 #[test]
-fn an_upsert_without_a_key_that_settles_it_is_refused_before_a_row_is_sent() {
+fn an_upsert_without_a_matching_unique_key_is_refused_before_a_row_is_sent() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
@@ -425,7 +425,7 @@ fn an_upsert_without_a_key_that_settles_it_is_refused_before_a_row_is_sent() {
 }
 
 #[test]
-fn two_rows_with_the_same_key_change_nothing_and_say_so() {
+fn two_rows_with_the_same_key_are_an_error_and_change_nothing() {
     let database = Database::new();
     let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 2]));
     let (_directory, path) = file_of(vec![("id", ids)], 10);
@@ -435,7 +435,7 @@ fn two_rows_with_the_same_key_change_nothing_and_say_so() {
         .batch_execute("CREATE TABLE t (id bigint PRIMARY KEY, n int DEFAULT 1); INSERT INTO t VALUES (2)")
         .unwrap();
     let target = database.target("t").mode(Mode::Upsert).key(vec!["id".into()]);
-    // All columns are the key's: there is nothing to replace, and the first of two rows counts.
+    // All columns belong to the key: there is nothing to replace, and the first of two rows counts.
     run(&source, &target, &small()).unwrap();
     assert_eq!(database.count("t"), 2);
     let amounts: ArrayRef = Arc::new(Int32Array::from(vec![7, 8, 9]));
@@ -445,7 +445,7 @@ fn two_rows_with_the_same_key_change_nothing_and_say_so() {
     let error = run(&source, &target, &small()).unwrap_err();
     assert!(error.what().contains("same key"), "{error}");
     assert_eq!(database.count("t WHERE n = 1"), 2, "nothing was merged");
-    // What gathered is there to go on with, and goes when it is forgotten.
+    // The staging table stays, so that the load can be resumed, and is dropped when it is forgotten.
     assert!(database.has("t__sawmill_loading"));
     with_control(|control| forget(&target, false, control)).unwrap();
     assert!(!database.has("t__sawmill_loading"));

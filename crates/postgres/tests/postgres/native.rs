@@ -86,7 +86,7 @@ fn a_list_of_structs_becomes_an_array_of_a_type_of_its_own() {
     let numbers = "SELECT phone.number FROM contacts, unnest(phones) AS phone WHERE phone.kind = 1";
     assert_eq!(texts(&database, numbers), [Some("+91 1".to_owned())]);
     assert_eq!(types(&database), ["contacts_phones"]);
-    // The table that is there decides, without the option.
+    // The existing table decides, without the option.
     let again = with_control(|control| verify(&source, &database.target("contacts"), &small(), control));
     assert!(again.unwrap().matches());
 }
@@ -97,7 +97,7 @@ fn the_same_rows_have_the_same_content_sum_in_every_table() {
     let (_directory, path) = file_of(vec![("n", n), ("phones", phones())], 100);
     let source = ParquetFiles::open(&[path]).unwrap();
     let database = Database::new();
-    // The server gives each table's types other numbers.
+    // The server gives each table's types other OIDs.
     let sums = ["one", "other"].map(|table| {
         let report = run(&source, &target(&database, table), &small()).unwrap();
         let compared = with_control(|control| verify(&source, &database.target(table), &small(), control));
@@ -108,7 +108,7 @@ fn the_same_rows_have_the_same_content_sum_in_every_table() {
 }
 
 #[test]
-fn rows_that_are_left_when_the_server_refuses_others_are_verified() {
+fn the_remaining_rows_are_verified_when_the_server_refuses_others() {
     let n: ArrayRef = Arc::new(Int32Array::from_iter_values(0..4));
     let (directory, path) = file_of(vec![("n", n), ("phones", phones())], 100);
     let source = ParquetFiles::open(&[path]).unwrap();
@@ -153,7 +153,7 @@ fn lists_of_lists_become_arrays_of_several_dimensions() {
 }
 
 #[test]
-fn lists_that_are_not_rectangular_are_refused_with_row_value_and_the_way_out() {
+fn lists_that_are_not_rectangular_are_refused_with_row_value_and_advice() {
     let database = Database::new();
     let list = |lines: Vec<Option<Vec<Option<i32>>>>| {
         let mut lists = ListBuilder::new(ListBuilder::new(Int32Builder::new()));
@@ -197,7 +197,7 @@ fn a_map_becomes_an_array_of_pairs() {
 }
 
 #[test]
-fn columns_of_a_table_that_exists_take_lists_and_structs_without_the_option() {
+fn columns_of_an_existing_table_take_lists_and_structs_without_the_option() {
     let database = Database::new();
     database
         .client()
@@ -227,7 +227,7 @@ fn columns_of_a_table_that_exists_take_lists_and_structs_without_the_option() {
 }
 
 #[test]
-fn types_come_and_go_with_their_table_and_those_of_others_stay() {
+fn types_come_and_go_with_their_table_and_foreign_ones_stay() {
     let database = Database::new();
     let (_directory, path) = file_of(vec![("phones", phones())], 100);
     let source = ParquetFiles::open(&[path]).unwrap();
@@ -246,7 +246,7 @@ fn types_come_and_go_with_their_table_and_those_of_others_stay() {
         assert_eq!(types(&database), ["t_phones"]);
     }
     assert_eq!(database.count("t WHERE phones IS NOT NULL"), 3);
-    // What a dropped table left behind makes room.
+    // Types left behind by a dropped table are removed.
     database.client().batch_execute("DROP TABLE t").unwrap();
     run(&source, &target, &small()).unwrap();
     with_control(|control| forget(&target, true, control)).unwrap();
@@ -254,7 +254,7 @@ fn types_come_and_go_with_their_table_and_those_of_others_stay() {
 }
 
 #[test]
-fn a_load_that_was_broken_off_goes_on_with_the_types_it_had_made() {
+fn an_interrupted_load_resumes_with_the_types_that_it_has_created() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("data.parquet");

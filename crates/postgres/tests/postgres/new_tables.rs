@@ -36,7 +36,7 @@ fn indexes(database: &Database, table: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_key_is_the_same_whether_it_was_there_first_or_came_after_and_a_replacement_has_it_too() {
+fn a_key_is_the_same_whether_created_before_or_after_the_rows_and_a_replacement_has_it_too() {
     let database = Database::new();
     let people = some(1500);
     for (table, key_after) in [("before", false), ("after", true)] {
@@ -58,7 +58,7 @@ fn a_key_is_the_same_whether_it_was_there_first_or_came_after_and_a_replacement_
 }
 
 #[test]
-fn a_key_that_is_not_unique_is_told_and_the_load_can_be_finished_when_the_rows_are_corrected() {
+fn a_duplicate_key_is_reported_and_the_load_can_be_finished_when_the_rows_are_corrected() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
     let paths = ["a.parquet", "b.parquet"].map(|name| directory.path().join(name));
@@ -86,7 +86,7 @@ fn a_key_that_is_not_unique_is_told_and_the_load_can_be_finished_when_the_rows_a
 }
 
 #[test]
-fn keys_over_columns_that_are_not_there_and_options_of_new_tables_for_old_ones_are_refused() {
+fn keys_on_missing_columns_and_options_of_new_tables_for_existing_ones_are_refused() {
     let database = Database::new();
     let people = some(10);
     let kind = TableKind { indexes: vec![vec!["id".into(), "nr".into()]], ..TableKind::default() };
@@ -103,7 +103,7 @@ fn keys_over_columns_that_are_not_there_and_options_of_new_tables_for_old_ones_a
 fn settings_reach_every_connection_and_unknown_ones_are_named() {
     let database = Database::new();
     let people = some(1500);
-    // A trigger cannot see them in a table that is made by the load: append to one that has it.
+    // A trigger cannot be on a table that the load creates: append to one that has it.
     database
         .client()
         .batch_execute(
@@ -141,7 +141,7 @@ fn a_tablespace_is_used_and_a_missing_one_is_named() {
 }
 
 #[test]
-fn a_rehearsal_tells_what_would_be_done_and_changes_nothing() {
+fn a_rehearsal_reports_what_would_be_done_and_changes_nothing() {
     let database = Database::new();
     let people = some(1500);
     let options = LoadOptions { unit_rows: 500, ..small() };
@@ -169,7 +169,7 @@ fn a_crash_that_empties_an_unlogged_table_is_noticed_and_the_same_load_fills_it_
         let kind = TableKind { unlogged: true, ..TableKind::default() };
         Postgres::new(address.parse().unwrap(), "t".parse().unwrap()).kind(kind)
     };
-    // Cut off by a key that is not unique, when all units are in.
+    // Interrupted by a duplicate key, when all units are committed.
     let broken = target().kind(TableKind {
         unlogged: true,
         primary_key: vec!["name".into()],

@@ -24,7 +24,7 @@ const ROWS: i64 = 6000;
 /// Events of about 100 days: `id, at, day, country, flag, text`; every 50th row has no time and no country.
 fn events(path: &Path, clustered: bool, statistics: EnabledStatistics) {
     let at = |id: i64| {
-        // In other files rows of all days stand side by side.
+        // In other files the rows of all days are mixed.
         let place = if clustered { id } else { id * 2477 % ROWS };
         START + place * DAY / 60
     };
@@ -115,7 +115,7 @@ fn exactly_once(database: &Database, table: &str) {
     );
 }
 
-/// Both ways give the same partitions with the same rows.
+/// Both routes make the same partitions with the same rows.
 #[track_caller]
 fn both_ways(database: &Database, events: &Events, text: &str, table: &str) -> Vec<(String, i64)> {
     let mut seen = Vec::new();
@@ -139,7 +139,7 @@ fn both_ways(database: &Database, events: &Events, text: &str, table: &str) -> V
 }
 
 #[test]
-fn months_days_and_years_are_ranges_on_both_ways() {
+fn months_days_and_years_are_ranges_on_both_routes() {
     let database = Database::new();
     for events in [clustered(), files(false, EnabledStatistics::Chunk), files(true, EnabledStatistics::None)]
     {
@@ -214,7 +214,7 @@ fn hashes_are_routed_by_the_server_and_known_to_workers() {
             exactly_once(&database, "events");
             seen.push(partitions(&database, "events"));
         }
-        // Of a hash there are all partitions, those without rows, too.
+        // A hash has all partitions, even those without rows.
         assert_eq!(seen[0].len(), text[text.len() - 2..text.len() - 1].parse::<usize>().unwrap(), "{text}");
         assert_eq!(seen[0], seen[1], "{text}");
     }
@@ -288,7 +288,7 @@ fn row_groups_within_one_partition_are_counted_by_their_statistics() {
 }
 
 #[test]
-fn only_the_rows_that_are_wanted_have_partitions() {
+fn only_selected_rows_have_partitions() {
     let database = Database::new();
     let events = clustered();
     let condition: sawmill_source::Condition = "seen >= 2024-02-10 and flag".parse().unwrap();
@@ -323,7 +323,7 @@ fn columns_are_partitioned_under_the_names_that_they_have_in_the_table() {
 }
 
 #[test]
-fn partitions_are_attached_without_a_look_at_their_rows() {
+fn partitions_are_attached_without_scanning_their_rows() {
     let database = Database::new();
     let events = clustered();
     // Scans of a partition in the transaction that attaches it, as the server counts them.
@@ -356,7 +356,7 @@ fn partitions_are_attached_without_a_look_at_their_rows() {
         let left = "SELECT count(*) FROM pg_constraint WHERE conname = 'sawmill_partition'";
         assert_eq!(client.query_one(left, &[]).unwrap().get::<_, i64>(0), 0);
     }
-    // A table without a constraint from which its bound follows is looked through.
+    // A table without a constraint that implies its bound is scanned.
     let mut client = database.client();
     let attach = "CREATE TABLE loose (LIKE flags); ALTER TABLE flags DETACH PARTITION flags_true; \
                   DELETE FROM scans; ALTER TABLE flags ATTACH PARTITION loose FOR VALUES IN ('true')";
@@ -414,7 +414,7 @@ fn a_primary_key_needs_the_column_and_no_nulls_in_it() {
     };
     let error =
         partitioned(database.target("t").kind(key(&["id"])), "month(seen)", &events.source).unwrap_err();
-    assert!(error.what().contains("has to hold its column \"seen\""), "{error}");
+    assert!(error.what().contains("must contain its column \"seen\""), "{error}");
     let error =
         partitioned(database.target("t").kind(key(&["id", "at"])), "month(at)", &events.source).unwrap_err();
     assert!(error.what().contains("120 rows have no \"at\""), "{error}");
@@ -431,7 +431,7 @@ fn a_primary_key_needs_the_column_and_no_nulls_in_it() {
 }
 
 #[test]
-fn values_outside_of_the_calendar_are_told_with_their_place() {
+fn values_outside_of_the_calendar_are_located() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("far.parquet");
     let days = Date32Array::from_iter_values((0..1000).map(|row| if row == 731 { i32::MAX } else { 19_000 }));
@@ -446,7 +446,7 @@ fn values_outside_of_the_calendar_are_told_with_their_place() {
 }
 
 #[test]
-fn plain_and_partitioned_tables_take_each_others_place() {
+fn plain_and_partitioned_tables_replace_each_other() {
     let database = Database::new();
     let events = clustered();
     let plain = || database.target("events").mode(Mode::Replace);
@@ -460,14 +460,14 @@ fn plain_and_partitioned_tables_take_each_others_place() {
         let days = partitioned(plain().strategy(strategy), "list(flag)", &events.source).unwrap();
         run(&events.source, &days, &options()).unwrap();
         assert_eq!(tables(&database), ["events", "events_false", "events_true"]);
-        // The same partitions again, whose names are taken by those that go.
+        // The same partitions again, whose names belong to those that are dropped.
         database.client().batch_execute("DELETE FROM _sawmill.loads").unwrap();
         run(&events.source, &days, &options()).unwrap();
         exactly_once(&database, "events");
         let compared = with_control(|control| verify(&events.source, &days, &options(), control));
         assert!(compared.unwrap().matches());
     }
-    // Somebody else's table has the name of a partition: told before a row is sent.
+    // A foreign table has the name of a partition: refused before a row is sent.
     database.client().batch_execute("CREATE TABLE others_2024_02 ()").unwrap();
     let target = partitioned(database.target("others"), "month(seen)", &events.source).unwrap();
     let error = run(&events.source, &target, &options()).unwrap_err();
@@ -476,7 +476,7 @@ fn plain_and_partitioned_tables_take_each_others_place() {
 }
 
 #[test]
-fn the_way_is_chosen_by_what_would_be_read_and_kept_to_by_the_next_run() {
+fn the_route_is_chosen_by_what_would_be_read_and_kept_by_the_next_run() {
     let database = Database::new();
     let (events, mixed) = (clustered(), files(false, EnabledStatistics::Chunk));
     let way = |events: &Events, degree| {
@@ -484,11 +484,11 @@ fn the_way_is_chosen_by_what_would_be_read_and_kept_to_by_the_next_run() {
     };
     assert!(way(&events, 2).starts_with("staged: each connection fills whole partitions: there are 5"));
     assert!(way(&events, 8).contains("direct") && way(&events, 8).contains("than connections (8)"));
-    assert!(way(&mixed, 2).contains("5.00 rows would be read"), "{}", way(&mixed, 2));
+    assert!(way(&mixed, 2).contains("would read 5.00 rows"), "{}", way(&mixed, 2));
     let target = partitioned(database.target("events"), "month(seen)", &events.source).unwrap();
     let report = run(&events.source, &target, &options()).unwrap();
     assert!(report.notes.iter().any(|note| note.starts_with("staged")), "{:?}", report.notes);
-    // With more connections than partitions the same load is still known.
+    // With more connections than partitions it is still the same load.
     let again = run(&events.source, &target, &LoadOptions { degree: 8, ..options() }).unwrap();
     assert_eq!(again.standing, Standing::Complete);
     let loads = with_control(|control| {
@@ -497,7 +497,7 @@ fn the_way_is_chosen_by_what_would_be_read_and_kept_to_by_the_next_run() {
     assert_eq!(loads.unwrap().iter().map(|load| load.rows).collect::<Vec<_>>(), [ROWS as u64]);
 }
 
-/// Not a test of its own: what [`a_loader_that_is_killed_is_finished_by_the_next_run`] runs and kills.
+/// Not a test of its own, but what [`the_next_run_finishes_the_load_of_a_killed_one`] runs and kills.
 #[test]
 fn as_a_child_process() {
     let (Ok(url), Ok(path)) = (std::env::var("SAWMILL_TEST_URL"), std::env::var("SAWMILL_TEST_FILE")) else {
@@ -512,7 +512,7 @@ fn as_a_child_process() {
 }
 
 #[test]
-fn a_loader_that_is_killed_is_finished_by_the_next_run() {
+fn the_next_run_finishes_the_load_of_a_killed_one() {
     for (strategy, word) in [(Strategy::Direct, "direct"), (Strategy::Staged, "staged")] {
         let database = Database::new();
         let events = clustered();
@@ -537,7 +537,7 @@ fn a_loader_that_is_killed_is_finished_by_the_next_run() {
 }
 
 #[test]
-fn connections_that_are_killed_again_and_again_lose_no_partition_and_double_none() {
+fn killed_connections_neither_lose_nor_duplicate_a_partition() {
     let database = Database::new();
     let events = files(false, EnabledStatistics::Chunk);
     let target = database.target("events").strategy(Strategy::Staged);
@@ -552,16 +552,16 @@ fn connections_that_are_killed_again_and_again_lose_no_partition_and_double_none
 }
 
 #[test]
-fn what_is_unfinished_can_be_forgotten() {
+fn an_unfinished_load_can_be_forgotten() {
     for strategy in [Strategy::Direct, Strategy::Staged] {
         let database = Database::new();
         let events = clustered();
-        // A key of two values for all rows cannot be built in the end.
+        // A unique key on a column with two values cannot be built in the end.
         let kind = TableKind { primary_key: vec!["flag".into()], key_after: true, ..TableKind::default() };
         let target = database.target("events").strategy(strategy).kind(kind);
         let target = partitioned(target, "list(flag)", &events.source).unwrap();
         let error = run(&events.source, &target, &options()).unwrap_err();
-        assert!(error.advice().contains("all rows are in"), "{error}");
+        assert!(error.advice().contains("all rows are loaded"), "{error}");
         assert!(tables(&database).len() >= 3, "{:?}", tables(&database));
         with_control(|control| forget(&target, false, control)).unwrap();
         assert_eq!(tables(&database), Vec::<String>::new());

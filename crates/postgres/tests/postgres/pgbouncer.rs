@@ -78,7 +78,7 @@ fn source(rows: usize) -> (tempfile::TempDir, ParquetFiles) {
 }
 
 #[test]
-fn a_pool_by_transactions_is_refused_with_what_to_do_and_no_lock_is_left() {
+fn a_pool_by_transactions_is_refused_with_advice_and_no_lock_is_left() {
     let Some(program) = program() else { return };
     let (_directory, source) = source(3000);
     for more in ["", "server_round_robin = 1", "default_pool_size = 1"] {
@@ -115,7 +115,7 @@ fn a_pool_by_transactions_is_refused_with_what_to_do_and_no_lock_is_left() {
 }
 
 #[test]
-fn a_pool_by_sessions_serves_like_the_server() {
+fn a_pool_by_sessions_works_like_the_server() {
     let Some(program) = program() else { return };
     let (_directory, source) = source(3000);
     let database = Database::new();

@@ -48,7 +48,7 @@ fn pass(mut client: TcpStream, mut server: TcpStream, cuts: &AtomicU32) {
             && has(b"COMMIT\0")
             && cuts.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
         if cut {
-            // No answer comes through any more, and then the commit is sent.
+            // No answer passes any more, and then the commit is sent.
             let _ = client.shutdown(Shutdown::Both);
         }
         if server.write_all(bytes).is_err() {

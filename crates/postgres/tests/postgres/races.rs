@@ -1,4 +1,4 @@
-//! Loads that begin at the same moment in a database where nothing is there yet.
+//! Loads that begin at the same moment in an empty database.
 
 use std::sync::Barrier;
 
@@ -34,7 +34,7 @@ fn together(
 }
 
 #[test]
-fn loads_into_tables_of_their_own_all_succeed_where_the_schema_of_records_is_not_there_yet() {
+fn loads_into_different_tables_all_succeed_before_the_schema_of_records_exists() {
     for _ in 0..5 {
         let database = Database::new();
         let results = together(&database, 5, |number| format!("people{number}"));
@@ -46,14 +46,14 @@ fn loads_into_tables_of_their_own_all_succeed_where_the_schema_of_records_is_not
 }
 
 #[test]
-fn of_loads_that_make_the_same_table_one_succeeds_and_the_others_are_told_why_not() {
+fn one_of_several_loads_that_create_the_same_table_succeeds_and_the_others_report_why_not() {
     for _ in 0..8 {
         let database = Database::new();
         let results = together(&database, 4, |_| "people".to_owned());
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
         for error in results.into_iter().filter_map(Result::err) {
             assert_eq!(error.kind(), Kind::Exists, "{error}");
-            let known = ["another load into this table is not finished", "the table exists"];
+            let known = ["another load into this table is unfinished", "the table exists"];
             assert!(known.iter().any(|known| error.what().contains(known)), "{error}");
             assert!(!error.advice().is_empty());
         }

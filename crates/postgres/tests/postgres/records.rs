@@ -1,4 +1,4 @@
-//! Where the records of loads are kept: in a schema of the user's choice, made where it may be, and left as it was.
+//! The schema of the records of loads: the user chooses it, and it is created if permitted or left as it was.
 
 use sawmill_loader::{LoadReport, LoadStatus, Standing};
 use sawmill_postgres::{Postgres, forget, status};
@@ -77,7 +77,7 @@ fn forgotten(target: &Postgres) -> u64 {
 }
 
 #[test]
-fn records_are_kept_in_the_schema_that_is_named_and_nowhere_else() {
+fn records_are_kept_in_the_named_schema_and_nowhere_else() {
     let case = case("SELECT 1");
     let target = case.target(ODD);
     assert_eq!(case.load(&target).unwrap().standing, Standing::New);
@@ -87,20 +87,20 @@ fn records_are_kept_in_the_schema_that_is_named_and_nowhere_else() {
         (case.status(ODD).len(), case.status("_sawmill").len(), case.status("other").len()),
         (1, 0, 0)
     );
-    // Made for the records, it goes with the last of them.
+    // Created for the records, it is dropped with the last of them.
     assert_eq!(forgotten(&target), 1);
     assert!(!case.has_schema(ODD) && case.database.count("t") == 1500);
 }
 
 #[test]
-fn a_schema_that_was_there_stays_when_the_last_record_goes() {
+fn an_existing_schema_stays_when_the_last_record_is_removed() {
     let case = case("CREATE SCHEMA etl");
     let target = case.target("etl");
     case.load(&target).unwrap();
     assert_eq!(forgotten(&target), 1);
     assert!(case.has_schema("etl"));
     assert!(!case.database.has("etl.loads"));
-    // The one of the table itself serves as well.
+    // The schema of the table itself works, too.
     case.database.client().batch_execute("DROP TABLE t").unwrap();
     let target = case.target("public");
     case.load(&target).unwrap();
@@ -108,7 +108,7 @@ fn a_schema_that_was_there_stays_when_the_last_record_goes() {
 }
 
 #[test]
-fn names_that_no_schema_of_ones_own_can_have_are_refused_without_a_server() {
+fn invalid_and_reserved_schema_names_are_refused_before_connecting() {
     let case = case("SELECT 1");
     for (name, what) in [
         ("", "empty"),
@@ -123,7 +123,7 @@ fn names_that_no_schema_of_ones_own_can_have_are_refused_without_a_server() {
 }
 
 #[test]
-fn a_table_of_somebody_else_is_not_taken_for_the_records() {
+fn a_foreign_table_is_not_mistaken_for_the_records() {
     let case = case("CREATE SCHEMA cargo; CREATE TABLE cargo.loads (ship text, tons int)");
     let error = case.load(&case.target("cargo")).unwrap_err();
     assert!(error.kind() == Kind::Exists && error.what().contains("\"cargo\".\"loads\""), "{error}");
@@ -132,7 +132,7 @@ fn a_table_of_somebody_else_is_not_taken_for_the_records() {
 }
 
 #[test]
-fn who_may_make_no_schema_is_told_so_and_can_use_one_that_was_made_for_him() {
+fn a_user_who_may_not_create_a_schema_can_use_one_created_for_him() {
     let case = case("SELECT 1");
     case.make_guest("CREATE SCHEMA etl AUTHORIZATION GUEST; CREATE SCHEMA closed");
     for schema in ["_sawmill", "new"] {
@@ -157,7 +157,7 @@ fn records_in_the_tables_of_another_user_can_be_forgotten() {
     let target = case.as_guest("_sawmill");
     assert_eq!(case.load(&target).unwrap().rows, 1500);
     assert_eq!(forgotten(&case.target("_sawmill")), 1);
-    // The last record goes; the tables are not this user's to drop.
+    // The last record is removed; this user may not drop the tables.
     assert_eq!(forgotten(&target), 1);
     assert!(case.has_schema("_sawmill") && case.database.count("_sawmill.loads") == 0);
 }

@@ -1,5 +1,5 @@
-//! Records that go while a load runs: `forget` waits for the load and then refuses, and whoever removes them by other
-//! means gets an error that says so.
+//! Records that are removed while a load runs: `forget` waits for the load and then refuses; if they are removed by
+//! other means, the load fails with an error that says so.
 
 use postgres::Client;
 use sawmill_loader::{LoadOptions, LoadReport, Mode};
@@ -38,7 +38,7 @@ fn forgetting_is_refused_while_a_load_runs_and_no_row_is_loaded_twice() {
         let target = case.database.target("t");
         let error = with_control(|control| forget(&target, false, control)).unwrap_err();
         assert_eq!(error.kind(), Kind::Busy, "{error}");
-        assert!(error.to_string().contains("a load into the table is under way"), "{error}");
+        assert!(error.to_string().contains("a load into the table is running"), "{error}");
         assert!(error.place().contains("public.t"), "{error}");
     });
     assert_eq!(loaded.unwrap().rows_loaded, 2000);
@@ -49,7 +49,7 @@ fn forgetting_is_refused_while_a_load_runs_and_no_row_is_loaded_twice() {
 }
 
 #[test]
-fn a_load_whose_records_are_removed_says_so_and_blames_no_row() {
+fn a_load_whose_records_are_removed_reports_that_and_blames_no_row() {
     let (case, loaded) = during_an_append(|_, watching| {
         watching.batch_execute("DELETE FROM _sawmill.loads").unwrap();
     });

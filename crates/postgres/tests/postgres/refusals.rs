@@ -1,4 +1,4 @@
-//! What a server or its tables do not allow is told with what to do about it, as far as possible before a row is sent.
+//! What a server or its tables do not allow is an error with advice, if possible before a row is sent.
 
 use std::sync::Arc;
 
@@ -44,9 +44,9 @@ impl Case {
 }
 
 #[test]
-fn what_is_no_table_is_neither_filled_nor_replaced() {
+fn only_tables_are_filled_and_replaced() {
     for (statements, what) in [
-        ("CREATE VIEW t AS SELECT 1::bigint AS id, 'x' AS word", "it is a view and no table"),
+        ("CREATE VIEW t AS SELECT 1::bigint AS id, 'x' AS word", "it is a view, not a table"),
         ("CREATE MATERIALIZED VIEW t AS SELECT 1::bigint AS id, 'x' AS word", "it is a materialized view"),
         ("CREATE SEQUENCE t", "it is a sequence"),
         ("CREATE TABLE other (id int); CREATE INDEX t ON other (id)", "it is an index"),
@@ -60,7 +60,7 @@ fn what_is_no_table_is_neither_filled_nor_replaced() {
 }
 
 #[test]
-fn a_column_that_the_table_computes_is_named_as_such() {
+fn a_column_that_the_table_computes_is_reported_as_such() {
     let case = case(&[1], "CREATE TABLE t (id bigint, word text GENERATED ALWAYS AS ('x') STORED)");
     case.refused(&case.target(Mode::Append), "column \"word\" is computed by the table", "--columns");
 }
@@ -74,13 +74,13 @@ fn files_without_columns_are_refused() {
     let database = Database::new();
     let error = run(&ParquetFiles::open(&[path]).unwrap(), &database.target("t"), &small()).unwrap_err();
     assert!(
-        error.what().contains("no columns") && error.advice().contains("load files that have some"),
+        error.what().contains("no columns") && error.advice().contains("load files that have columns"),
         "{error}"
     );
 }
 
 #[test]
-fn time_limits_and_servers_that_write_nothing_are_not_taken_for_faults_of_rows() {
+fn time_limits_and_read_only_servers_are_not_reported_as_errors_of_rows() {
     let slow = "CREATE TABLE t (id bigint CHECK (pg_sleep(0.5)::text = ''), word text)";
     let case = case(&[1, 2], slow);
     let append = case.target(Mode::Append);
@@ -95,7 +95,7 @@ fn time_limits_and_servers_that_write_nothing_are_not_taken_for_faults_of_rows()
 }
 
 #[test]
-fn what_is_checked_when_all_rows_of_a_unit_are_there_is_told_with_these_rows() {
+fn constraints_checked_after_all_rows_of_a_unit_are_reported_with_these_rows() {
     let others = "CREATE TABLE others (id bigint PRIMARY KEY); INSERT INTO others VALUES (1), (2); \
                   CREATE TABLE t (id bigint REFERENCES others, word text)";
     let case = case(&[1, 2, 3], others);
@@ -104,7 +104,7 @@ fn what_is_checked_when_all_rows_of_a_unit_are_there_is_told_with_these_rows() {
 }
 
 #[test]
-fn a_table_that_others_depend_on_is_not_replaced_and_they_are_named_before_a_row_is_sent() {
+fn a_table_with_dependents_is_not_replaced_and_they_are_named_before_a_row_is_sent() {
     for (statements, what) in [
         ("CREATE VIEW \"the view\" AS SELECT id FROM t", "view \"the view\""),
         ("CREATE MATERIALIZED VIEW m AS SELECT id FROM t", "materialized view m"),
@@ -114,7 +114,7 @@ fn a_table_that_others_depend_on_is_not_replaced_and_they_are_named_before_a_row
         case.refused(&case.target(Mode::Replace), what, "mode truncate");
         assert!(!case.database.has("t__sawmill_loading"), "no row was sent");
     }
-    // What belongs to the table itself goes with it.
+    // Objects that belong to the table itself are dropped with it.
     let own = "CREATE TABLE t (id bigserial PRIMARY KEY CHECK (id > 0), up bigint REFERENCES t DEFAULT 1, \
                word text GENERATED ALWAYS AS ('x') STORED); CREATE INDEX ON t (lower(word))";
     let case = case(&[1, 2], own);
@@ -123,7 +123,7 @@ fn a_table_that_others_depend_on_is_not_replaced_and_they_are_named_before_a_row
 }
 
 #[test]
-fn an_upsert_names_the_key_that_comes_twice() {
+fn an_upsert_names_the_duplicate_key() {
     let case = case(&[4, 7, 5, 7, 7], "CREATE TABLE t (id bigint PRIMARY KEY, word text)");
     let upsert = case.target(Mode::Upsert).key(vec!["id".into()]);
     case.refused(&upsert, "the same key (\"id\"): (7) comes 3 times", "sawmill load forget");
@@ -131,7 +131,7 @@ fn an_upsert_names_the_key_that_comes_twice() {
 }
 
 #[test]
-fn a_load_that_ended_before_its_first_unit_does_not_stand_in_the_way_of_another_and_a_later_one_does() {
+fn a_load_that_failed_before_its_first_unit_does_not_block_another_but_a_later_failure_does() {
     let case = case(&[1], "SELECT 1");
     let words = |words: Vec<&str>| {
         let columns: Vec<(&str, ArrayRef)> = vec![("word", Arc::new(StringArray::from(words)))];
@@ -141,17 +141,17 @@ fn a_load_that_ended_before_its_first_unit_does_not_stand_in_the_way_of_another_
     let options = LoadOptions { degree: 1, ..small() };
     let strip = ValueOptions { nul: Nul::Strip, ..ValueOptions::default() };
     let create = case.target(Mode::Create);
-    // The first value cannot be loaded: nothing is in.
+    // The first value cannot be loaded: nothing is committed.
     let (_one, first) = words(vec!["nul\0", "b"]);
     run(&first, &create, &options).unwrap_err();
     assert!(case.database.has("t__sawmill_loading"));
     run(&first, &create.clone().values(strip), &options).unwrap();
     assert_eq!(case.database.count("t"), 2);
-    // The last cannot, of more units than are committed together: what is in is not thrown away.
+    // The last value cannot, after more units than are committed together: committed rows are kept.
     let target = case.database.target("u");
     let (_two, second) = words([vec!["a"; 600], vec!["nul\0"]].concat());
     run(&second, &target, &options).unwrap_err();
     let error = run(&second, &target.clone().values(strip), &options).unwrap_err();
-    assert!(error.what().contains("not finished") && error.advice().contains("forget"), "{error}");
+    assert!(error.what().contains("unfinished") && error.advice().contains("forget"), "{error}");
     assert!((1..600).contains(&case.database.count("u__sawmill_loading")));
 }

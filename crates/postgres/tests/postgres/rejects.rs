@@ -1,4 +1,4 @@
-//! Rows that cannot be loaded are put aside, each once, with the reason; all others arrive.
+//! Rows that cannot be loaded are rejected, each once, with the reason; all others arrive.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,8 +17,8 @@ use sawmill_source::{Kind, ParquetFiles, Result};
 use crate::database::{Database, run, small};
 use crate::fixture::file_of;
 
-/// Row group, row and reason of what was put aside, in the order of the file.
-pub fn put_aside(path: &Path) -> Vec<(i32, i64, String)> {
+/// Row group, row and reason of each rejected row, in the order of the file.
+pub fn read_rejects(path: &Path) -> Vec<(i32, i64, String)> {
     let reader =
         ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap().build().unwrap();
     let mut rows = Vec::new();
@@ -40,7 +40,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Rows of `id bigint, word text` in row groups of 700 rows, to go into a table of this definition.
+    /// Rows of `id bigint, word text` in row groups of 700 rows, for a table with this definition.
     pub fn new(rows: Vec<(i64, String)>, table: &str) -> Self {
         let (ids, words): (Vec<i64>, Vec<String>) = rows.into_iter().unzip();
         let columns: Vec<(&str, ArrayRef)> =
@@ -66,7 +66,7 @@ pub fn words(rows: i64) -> Vec<(i64, String)> {
 }
 
 #[test]
-fn values_that_cannot_be_encoded_and_rows_that_the_server_refuses_are_both_put_aside() {
+fn values_that_cannot_be_encoded_and_rows_that_the_server_refuses_are_both_rejected() {
     let mut rows = words(2000);
     rows[3].1 = "nul\0".into();
     rows[4].1 = "nul\0 again".into();
@@ -81,7 +81,7 @@ fn values_that_cannot_be_encoded_and_rows_that_the_server_refuses_are_both_put_a
     assert_eq!((report.rows, report.rows_rejected), (1994, 6));
     assert!(report.verified.unwrap().matches());
     assert_eq!(case.database.count("t"), 1994);
-    let aside = put_aside(&case.file());
+    let aside = read_rejects(&case.file());
     let places: Vec<(i32, i64)> = aside.iter().map(|(group, row, _)| (*group, *row)).collect();
     assert_eq!(places, [(0, 3), (0, 4), (0, 699), (1, 0), (2, 100), (2, 599)]);
     let reasons = ["0x00", "0x00", "1099511627776", "duplicate key", "t_id_check", "t_word_check"];
@@ -92,14 +92,14 @@ fn values_that_cannot_be_encoded_and_rows_that_the_server_refuses_are_both_put_a
     let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(case.file()).unwrap()).unwrap();
     let batch = reader.build().unwrap().next().unwrap().unwrap();
     assert_eq!(batch.column(0).as_primitive::<Int64Type>().values(), &[3, 4, 1 << 40, 12, -1, 1999]);
-    // The same load again has nothing to do and changes nothing.
+    // The same load again has nothing to do, and changes nothing.
     let again = case.load(None, &small()).unwrap();
     assert_eq!((again.rows_loaded, again.rows_rejected), (0, 6));
-    assert_eq!(put_aside(&case.file()).len(), 6);
+    assert_eq!(read_rejects(&case.file()).len(), 6);
 }
 
 #[test]
-fn the_first_bad_row_ends_a_load_that_puts_none_aside_and_is_named() {
+fn the_first_bad_row_ends_a_load_without_rejects_and_is_located() {
     let mut rows = words(1500);
     rows[1234].1 = "forbidden".into();
     let case = Case::new(rows, "(id integer, word text CHECK (word <> 'forbidden'))");
@@ -111,7 +111,7 @@ fn the_first_bad_row_ends_a_load_that_puts_none_aside_and_is_named() {
 }
 
 #[test]
-fn a_row_that_is_too_large_for_a_page_or_for_an_index_is_put_aside() {
+fn a_row_that_is_too_large_for_a_page_or_for_an_index_is_rejected() {
     let mut rows = words(2000);
     // Without a pattern, so that it does not become short when it is compressed.
     let long: String = (0..20_000u64)
@@ -125,7 +125,7 @@ fn a_row_that_is_too_large_for_a_page_or_for_an_index_is_put_aside() {
     case.database.client().batch_execute("TRUNCATE t; DROP SCHEMA _sawmill CASCADE").unwrap();
     let report = case.load(None, &small()).unwrap();
     assert_eq!((report.rows, report.rows_rejected), (1999, 1));
-    let aside = put_aside(&case.file());
+    let aside = read_rejects(&case.file());
     assert_eq!((aside[0].0, aside[0].1), (1, 534));
     assert!(aside[0].2.contains("54000"), "{}", aside[0].2);
 }
@@ -143,21 +143,21 @@ fn more_rejects_than_allowed_end_the_load() {
     assert!(error.place().contains("row group 0, row 109"), "{error}");
     assert!(!case.file().exists());
     let report = case.load(Some(10), &small()).unwrap();
-    assert_eq!((report.rows, put_aside(&case.file()).len()), (990, 10));
+    assert_eq!((report.rows, read_rejects(&case.file()).len()), (990, 10));
 }
 
 #[test]
-fn every_row_may_be_rejected_and_none() {
+fn all_rows_may_be_rejected_or_none() {
     let all = Case::new(words(1200), "(id integer CHECK (id < 0), word text)");
     assert_eq!(all.load(None, &small()).unwrap().rows_rejected, 1200);
-    assert_eq!(put_aside(&all.file()).len(), 1200);
+    assert_eq!(read_rejects(&all.file()).len(), 1200);
     let none = Case::new(words(1200), "(id integer, word text)");
     assert_eq!(none.load(None, &small()).unwrap().rows, 1200);
-    assert!(put_aside(&none.file()).is_empty());
+    assert!(read_rejects(&none.file()).is_empty());
 }
 
 #[test]
-fn deferred_constraints_and_triggers_tell_their_rows_too() {
+fn rows_refused_by_deferred_constraints_and_triggers_are_located_too() {
     let mut rows = words(800);
     rows[5].0 = 4;
     rows[90].1 = "raise".into();
@@ -172,12 +172,12 @@ fn deferred_constraints_and_triggers_tell_their_rows_too() {
         .unwrap();
     let report = case.load(None, &LoadOptions { degree: 1, ..small() }).unwrap();
     assert_eq!(report.rows_rejected, 2);
-    let aside = put_aside(&case.file());
+    let aside = read_rejects(&case.file());
     assert!(aside[0].2.contains("duplicate key") && aside[0].1 == 5, "{aside:?}");
     assert!(aside[1].2.contains("not this one") && aside[1].1 == 90, "{aside:?}");
 }
 
-/// Texts near those that a type takes: the seeds with a few characters changed.
+/// Texts similar to valid values: the seeds with a few characters changed.
 fn mutations(seeds: &[&str], alphabet: &str, count: usize) -> Vec<String> {
     let mut runner = TestRunner::deterministic();
     let alphabet: Vec<char> = alphabet.chars().collect();
@@ -201,7 +201,7 @@ fn mutations(seeds: &[&str], alphabet: &str, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn whatever_text_is_taken_becomes_what_the_servers_own_cast_makes_of_it() {
+fn accepted_text_becomes_what_the_servers_own_cast_makes_of_it() {
     let digits = "0123456789-+.:eE /TZ";
     let cases: &[(&str, &[&str], &str)] = &[
         (
@@ -284,7 +284,7 @@ fn whatever_text_is_taken_becomes_what_the_servers_own_cast_makes_of_it() {
 
 #[test]
 fn a_row_that_a_later_column_refuses_counts_in_no_column() {
-    // Whole numbers, text, numerics and dictionaries stand before the moment that the server's type cannot hold.
+    // Integers, text, numerics and dictionaries come before the timestamp that the server's type cannot hold.
     let rows = 3000i64;
     let far = |row: &i64| [5, 699, 700, 1500, 1501, 2999].contains(row);
     let ids = Int64Array::from_iter((0..rows).map(|row| (row % 7 != 0).then_some(row)));

@@ -1,4 +1,4 @@
-//! Bad rows of tables that consist of several: partitions on both ways, and private tables.
+//! Bad rows of tables that consist of several: partitions on both routes, and private tables.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use sawmill_source::{Kind, ParquetFiles, Source};
 
 use crate::database::{Database, run, small, with_control};
 use crate::fixture::write;
-use crate::rejects::put_aside;
+use crate::rejects::read_rejects;
 
 const DAY: i64 = 86_400_000_000;
 const ROWS: i64 = 3000;
-/// Rows whose text the server does not take: at both ends of row groups of 500 rows, side by side and alone.
+/// Rows whose text the server refuses: at both ends of row groups of 500 rows, adjacent and alone.
 const BAD: [i64; 7] = [3, 4, 499, 500, 1777, 1778, 2999];
 const BOTH: [Strategy; 2] = [Strategy::Direct, Strategy::Staged];
 
@@ -58,11 +58,11 @@ fn by(target: Postgres, text: &str, source: &dyn Source) -> Postgres {
     with_control(|control| target.partitioned(&text.parse().unwrap(), source, control)).unwrap()
 }
 
-/// Row groups and rows of what was put aside, in their order; each is there once.
+/// The numbers of the rejected rows, in order; each occurs once.
 #[track_caller]
 fn places(path: &Path) -> Vec<i64> {
     let mut rows: Vec<i64> =
-        put_aside(path).iter().map(|(group, row, _)| i64::from(*group) * 500 + row).collect();
+        read_rejects(path).iter().map(|(group, row, _)| i64::from(*group) * 500 + row).collect();
     rows.sort_unstable();
     rows
 }
@@ -78,7 +78,7 @@ fn all_others(database: &Database, table: &str, bad: &[i64]) {
 }
 
 #[test]
-fn bad_rows_of_partitions_have_the_numbers_that_they_have_in_the_file_on_both_ways() {
+fn bad_rows_of_partitions_have_their_numbers_in_the_file_on_both_routes() {
     for (strategy, clustered) in BOTH.into_iter().flat_map(|way| [(way, true), (way, false)]) {
         let database = Database::new();
         let words = words(clustered, &BAD, "\0");
@@ -90,7 +90,7 @@ fn bad_rows_of_partitions_have_the_numbers_that_they_have_in_the_file_on_both_wa
             assert_eq!((report.rows, report.rows_rejected), (2993, 7), "{strategy:?} {scheme}");
             assert!(report.verified.unwrap().matches());
             assert_eq!(places(&words.file()), BAD, "{strategy:?} {scheme}");
-            assert!(put_aside(&words.file()).iter().all(|(.., reason)| reason.contains("0x00")));
+            assert!(read_rejects(&words.file()).iter().all(|(.., reason)| reason.contains("0x00")));
             all_others(&database, table, &BAD);
             let again = run(&words.source, &target, &small()).unwrap();
             assert_eq!((again.standing, again.rows_rejected), (Standing::Complete, 7));
@@ -111,7 +111,7 @@ fn bad_rows_of_partitions_have_the_numbers_that_they_have_in_the_file_on_both_wa
 }
 
 #[test]
-fn bad_rows_among_those_that_are_wanted_have_the_numbers_of_the_file() {
+fn bad_rows_among_selected_rows_have_their_numbers_in_the_file() {
     for strategy in BOTH {
         let database = Database::new();
         let words = words(false, &BAD, "\0");
@@ -126,7 +126,7 @@ fn bad_rows_among_those_that_are_wanted_have_the_numbers_of_the_file() {
 }
 
 #[test]
-fn private_tables_take_all_rows_but_bad_ones() {
+fn private_tables_get_all_rows_but_bad_ones() {
     let database = Database::new();
     let words = words(true, &BAD, "\0");
     let target = database.target("t").strategy(Strategy::Staged).part_rows(700);
@@ -143,7 +143,7 @@ fn private_tables_take_all_rows_but_bad_ones() {
 }
 
 #[test]
-fn more_rejects_than_allowed_end_the_load_on_both_ways_and_the_next_run_counts_them_once() {
+fn more_rejects_than_allowed_end_the_load_on_both_routes_and_the_next_run_counts_them_once() {
     for strategy in BOTH {
         let database = Database::new();
         let words = words(false, &BAD, "\0");
@@ -173,7 +173,7 @@ fn latin() -> (Database, Database) {
 }
 
 #[test]
-fn rows_that_the_server_refuses_are_put_aside_in_tables_of_the_connections_own_too() {
+fn rows_that_the_server_refuses_are_rejected_in_private_tables_too() {
     let (_kept, database) = latin();
     let words = words(true, &BAD, "€");
     for table in ["parts", "months"] {
@@ -183,13 +183,13 @@ fn rows_that_the_server_refuses_are_put_aside_in_tables_of_the_connections_own_t
         assert_eq!((report.rows, report.rows_rejected), (2993, 7), "{table}");
         assert!(report.verified.unwrap().matches());
         assert_eq!(places(&words.file()), BAD, "{table}");
-        assert!(put_aside(&words.file()).iter().all(|(.., reason)| reason.contains("encoding")));
+        assert!(read_rejects(&words.file()).iter().all(|(.., reason)| reason.contains("encoding")));
         all_others(&database, table, &BAD);
     }
 }
 
 #[test]
-fn a_key_over_partitions_puts_rows_aside_where_it_is_there_before_the_rows() {
+fn a_key_over_partitions_rejects_rows_if_it_exists_before_the_rows() {
     let database = Database::new();
     let words = words(true, &[], "");
     let kind = TableKind { primary_key: vec!["at".into()], ..TableKind::default() };
@@ -197,20 +197,20 @@ fn a_key_over_partitions_puts_rows_aside_where_it_is_there_before_the_rows() {
     let target = by(target, "month(at)", &words.source);
     let error = run(&words.source, &target.clone().strategy(Strategy::Staged), &small()).unwrap_err();
     assert!(error.kind() == Kind::Config && error.advice().contains("--key-after"), "{error}");
-    // Where the way is not asked for it is the one on which they can be put aside.
+    // Without a requested strategy it is the one that can reject them.
     let report = run(&words.source, &target, &LoadOptions { degree: 1, ..small() }).unwrap();
     assert_eq!((report.rows, report.rows_rejected), (100, 2900));
     assert!(report.notes.iter().any(|note| note.starts_with("direct")), "{:?}", report.notes);
-    assert!(put_aside(&words.file()).iter().all(|(.., reason)| reason.contains("duplicate key")));
+    assert!(read_rejects(&words.file()).iter().all(|(.., reason)| reason.contains("duplicate key")));
 }
 
 #[test]
-fn partitions_with_bad_rows_stand_in_the_tablespace_that_is_named() {
+fn partitions_with_bad_rows_are_stored_in_the_named_tablespace() {
     let database = Database::new();
     let words = words(false, &BAD, "\0");
     let name = "space_of_words";
     let mut client = database.client();
-    // A place in the server's own directory; servers before version 15 have none.
+    // A location in the server's own directory; servers before version 15 have none.
     if client.batch_execute("SET allow_in_place_tablespaces = on").is_err() {
         return;
     }
@@ -235,7 +235,7 @@ fn partitions_with_bad_rows_stand_in_the_tablespace_that_is_named() {
     }
 }
 
-/// Not a test of its own: what [`a_killed_load_that_puts_rows_aside_counts_each_once`] runs and kills.
+/// Not a test of its own, but what [`a_killed_load_counts_each_rejected_row_once`] runs and kills.
 #[test]
 fn as_a_child_process() {
     let (Ok(url), Ok(path)) = (std::env::var("SAWMILL_TEST_URL"), std::env::var("SAWMILL_TEST_FILE")) else {
@@ -258,7 +258,7 @@ fn the_way(target: Postgres, way: &str, source: &dyn Source) -> Postgres {
 }
 
 #[test]
-fn a_killed_load_that_puts_rows_aside_counts_each_once() {
+fn a_killed_load_counts_each_rejected_row_once() {
     for way in ["direct", "staged", "parts"] {
         let database = Database::new();
         let bad: Vec<i64> = (0..ROWS).filter(|id| id % 10 == 7).collect();
@@ -281,7 +281,7 @@ fn a_killed_load_that_puts_rows_aside_counts_each_once() {
 }
 
 #[test]
-fn connections_that_are_killed_again_and_again_lose_no_bad_row_and_double_none() {
+fn killed_connections_neither_lose_nor_duplicate_a_bad_row() {
     let database = Database::new();
     let bad: Vec<i64> = (0..ROWS).filter(|id| id % 10 == 7).collect();
     let words = words(true, &bad, "\0");

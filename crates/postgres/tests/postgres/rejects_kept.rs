@@ -1,4 +1,4 @@
-//! A file of rejected rows outlives the load that wrote it: what loads put aside stays in it, and comes back.
+//! A file of rejected rows outlives the load that wrote it: rejected rows stay in it, and it is restored.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use sawmill_source::{ParquetFiles, Result};
 
 use crate::database::{Database, run, small, with_control};
 use crate::fixture::file_of;
-use crate::rejects::put_aside;
+use crate::rejects::read_rejects;
 
-/// Files of 1,000 rows that are appended to a table which takes no number that ends in 77.
+/// Files of 1,000 rows that are appended to a table which refuses numbers that end in 77.
 struct Growing {
     database: Database,
     directory: tempfile::TempDir,
@@ -59,11 +59,11 @@ impl Growing {
 }
 
 fn rows(path: &Path) -> usize {
-    put_aside(path).len()
+    read_rejects(path).len()
 }
 
 #[test]
-fn a_directory_that_grows_keeps_the_rejected_rows_of_its_earlier_files() {
+fn a_growing_directory_keeps_the_rejected_rows_of_its_earlier_files() {
     for verified in [false, true] {
         let growing = Growing::new();
         let options = LoadOptions { verify: verified, ..small() };
@@ -90,28 +90,28 @@ fn files_that_cannot_be_compared_are_named_and_not_called_verified() {
     let second = growing.append(&small()).unwrap();
     assert!(second.verified.is_none(), "{second:?}");
     let of_first = second.notes.iter().find(|note| note.contains("0.parquet")).unwrap();
-    assert!(of_first.contains("was not compared with what was loaded of it"), "{of_first}");
+    assert!(of_first.contains("not compared with what was loaded"), "{of_first}");
     assert!(second.notes.iter().any(|note| note.starts_with("what this run has loaded is verified")));
 }
 
 #[test]
-fn a_complete_load_writes_its_file_of_rejected_rows_again_where_it_is_gone() {
+fn a_complete_load_writes_a_missing_file_of_rejected_rows_again() {
     let growing = Growing::new();
     growing.file(0);
     let first = growing.append(&small()).unwrap();
-    assert!(first.notes.iter().any(|note| note.contains("put aside in")), "{:?}", first.notes);
-    let was = put_aside(&growing.aside());
+    assert!(first.notes.iter().any(|note| note.contains("were written to")), "{:?}", first.notes);
+    let was = read_rejects(&growing.aside());
     std::fs::remove_file(growing.aside()).unwrap();
     let unnamed = run(&growing.source(), &growing.database.target("t").mode(Mode::Append), &small()).unwrap();
     assert!(unnamed.notes.iter().any(|note| note.contains("--rejects FILE")), "{:?}", unnamed.notes);
     let again = growing.append(&small()).unwrap();
     assert_eq!((again.rows_loaded, again.rows_rejected), (0, 10));
-    assert_eq!(put_aside(&growing.aside()), was);
+    assert_eq!(read_rejects(&growing.aside()), was);
     assert!(growing.is_whole());
 }
 
 #[test]
-fn a_load_into_another_table_begins_its_file_anew() {
+fn a_load_into_another_table_starts_a_new_file() {
     let growing = Growing::new();
     growing.file(0);
     growing.append(&small()).unwrap();
@@ -123,7 +123,7 @@ fn a_load_into_another_table_begins_its_file_anew() {
 }
 
 #[test]
-fn rejected_rows_of_other_columns_are_not_written_over() {
+fn rejected_rows_with_other_columns_are_not_overwritten() {
     let growing = Growing::new();
     growing.file(0);
     growing.append(&small()).unwrap();
@@ -133,12 +133,12 @@ fn rejected_rows_of_other_columns_are_not_written_over() {
     let (_made, path) = file_of(columns, 10);
     let source = ParquetFiles::open(&[path]).unwrap();
     let error = run(&source, &growing.target("t", Mode::Append), &small()).unwrap_err();
-    assert!(error.what().contains("of other columns"), "{error}");
+    assert!(error.what().contains("with other columns"), "{error}");
     assert_eq!(rows(&growing.aside()), 10);
 }
 
 #[test]
-fn a_table_that_is_emptied_first_begins_its_file_anew() {
+fn a_table_that_is_emptied_first_starts_a_new_file() {
     let growing = Growing::new();
     growing.file(0);
     growing.append(&small()).unwrap();

@@ -1,4 +1,4 @@
-//! Files that are appended once, whatever list they come in, and tables that have lost what was loaded.
+//! Files that are appended once, in whatever list they come, and tables that have lost loaded rows.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -60,7 +60,7 @@ impl Directory {
         run(&self.source(), &self.target(), &LoadOptions { verify: false, ..small() })
     }
 
-    /// Loads until some rows are in, and not all.
+    /// Loads until some rows are committed, but not all.
     fn begin(&self, source: &dyn Source) {
         let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("load"));
         let error = std::thread::scope(|scope| {
@@ -91,7 +91,7 @@ impl Directory {
 }
 
 #[test]
-fn a_directory_that_grows_is_loaded_file_by_file() {
+fn a_growing_directory_is_loaded_file_by_file() {
     let files = Directory::new();
     let report = files.append().unwrap();
     assert_eq!((report.files_loaded, report.files_already, report.rows), (1, 0, ROWS as u64));
@@ -111,7 +111,7 @@ fn a_directory_that_grows_is_loaded_file_by_file() {
     files.holds_files(4);
     let report = files.append().unwrap();
     assert_eq!((report.standing, report.files_already), (Standing::Complete, 4));
-    // A part of them.
+    // Some of them.
     let one = ParquetFiles::open(&[files.path().join("aa.parquet")]).unwrap();
     let report = run(&one, &files.target(), &small()).unwrap();
     assert_eq!((report.standing, report.rows), (Standing::Complete, ROWS as u64));
@@ -130,7 +130,7 @@ fn files_that_made_the_table_are_not_appended_to_it() {
     let report = files.append().unwrap();
     assert_eq!((report.files_loaded, report.files_already, report.rows), (1, 1, 2 * ROWS as u64));
     files.holds_files(2);
-    // The one that made the table is complete still, and can be verified.
+    // The load that created the table is still complete, and can be verified.
     let one = ParquetFiles::open(&[files.path().join("a.parquet")]).unwrap();
     let report = run(&one, &files.database.target("t"), &small()).unwrap();
     assert_eq!(report.standing, Standing::Complete);
@@ -138,7 +138,7 @@ fn files_that_made_the_table_are_not_appended_to_it() {
 }
 
 #[test]
-fn files_are_loaded_once_more_where_that_is_asked_for() {
+fn files_are_loaded_again_on_request() {
     let files = Directory::new();
     files.append().unwrap();
     files.file("b", 1);
@@ -149,7 +149,7 @@ fn files_are_loaded_once_more_where_that_is_asked_for() {
         assert!(report.verified.unwrap().matches());
         assert_eq!(files.database.count("t"), rows * ROWS as i64);
     }
-    // Then they are known, as often as they were loaded.
+    // Then they are remembered, as often as they were loaded.
     assert_eq!(files.append_unverified().unwrap().files_already, 2);
     assert_eq!(files.database.count("t"), 5 * ROWS as i64);
 }
@@ -164,7 +164,7 @@ fn other_columns_other_rows_and_other_tables_are_other_loads() {
     let mapped = |columns: &[&str]| {
         let columns: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
         let source = files.source().select(&columns, &[]).unwrap();
-        // What was appended between two loads of the same columns cannot be told from theirs by a sum.
+        // Rows appended between two loads of the same columns cannot be separated from theirs by a sum.
         let options = LoadOptions { verify: false, ..small() };
         run(&source, &files.database.target("v").mode(Mode::Append), &options).unwrap().files_loaded
     };
@@ -176,14 +176,14 @@ fn other_columns_other_rows_and_other_tables_are_other_loads() {
     files.file("b", 1);
     assert_eq!(mapped(&["id"]), 1);
     assert_eq!(files.database.count("v"), 3 * ROWS as i64);
-    // The first rows of files are known by the list alone.
+    // The first rows of files are remembered only by the list.
     let source = files.source();
     let report = run(&Limited::new(&source, 10), &files.target(), &small()).unwrap();
     assert_eq!(report.rows_loaded, 10);
 }
 
 #[test]
-fn the_same_file_is_known_by_every_way_to_it() {
+fn the_same_file_is_recognized_by_every_path_to_it() {
     let files = Directory::new();
     files.append().unwrap();
     let elsewhere = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn the_same_file_is_known_by_every_way_to_it() {
 }
 
 #[test]
-fn a_load_that_was_broken_off_is_ended_before_the_new_files_are_loaded() {
+fn an_interrupted_load_is_finished_before_new_files_are_loaded() {
     let files = Directory::new();
     files.append().unwrap();
     files.file("b", 1);
@@ -212,7 +212,7 @@ fn a_load_that_was_broken_off_is_ended_before_the_new_files_are_loaded() {
 }
 
 #[test]
-fn a_load_that_was_broken_off_is_not_loaded_around() {
+fn an_interrupted_load_is_not_bypassed() {
     let files = Directory::new();
     files.file("b", 1);
     files.begin(&files.source());
@@ -232,7 +232,7 @@ fn a_touched_file_of_an_earlier_list_is_compared_and_a_changed_one_refused() {
     files.file("b", 1);
     files.file("a", 0);
     assert_eq!(files.append_unverified().unwrap().files_already, 1);
-    // As if the file had held something else when it was loaded.
+    // As if the file had had other content when it was loaded.
     files.execute(
         "UPDATE _sawmill.units SET content_sum = repeat('0', 32) WHERE row_group = 1 \
          AND load_id = (SELECT load_id FROM _sawmill.loads ORDER BY begun LIMIT 1)",
@@ -259,13 +259,13 @@ fn a_table_that_has_lost_rows_is_not_called_complete() {
         let error = files.append().unwrap_err();
         assert_eq!(error.kind(), Kind::Mismatch);
         let rows = files.database.count("t");
-        let found = format!("the table has {rows} rows; 3000 were loaded into it");
+        let found = format!("the table has {rows} rows; according to the records 3000 were loaded into it");
         assert!(error.what().contains(&found), "{loss}: {error}");
         assert!(error.advice().contains("forget") && error.advice().contains("--again"), "{error}");
         let report = run(&files.source(), &files.target(), &LoadOptions { again: true, ..small() }).unwrap();
         assert_eq!((report.standing, report.rows_loaded), (Standing::New, ROWS as u64));
         if rows == 0 {
-            // What was recorded of the rows that are gone is gone, too.
+            // The records of the missing rows are missing, too.
             assert_eq!(files.append().unwrap().standing, Standing::Complete);
             files.holds_files(1);
         }
@@ -280,27 +280,27 @@ fn a_new_table_that_has_lost_rows_is_not_called_complete() {
     files.execute("DELETE FROM people WHERE id < 5");
     let error = run(&files.source(), &people, &small()).unwrap_err();
     assert_eq!(error.kind(), Kind::Mismatch);
-    assert!(error.what().contains("2995 rows; 3000 were loaded"), "{error}");
+    assert!(error.what().contains("2995 rows; according to the records 3000 were loaded"), "{error}");
     assert!(error.advice().contains("drop the table"), "{error}");
-    // Replaced it is whole again.
+    // A replacement makes it complete again.
     let replaced = people.clone().mode(Mode::Replace);
     run(&files.source(), &replaced, &small()).unwrap();
     files.execute("TRUNCATE people");
     let report = run(&files.source(), &replaced, &small()).unwrap();
     assert_eq!((report.standing, files.database.count("people")), (Standing::New, ROWS as i64));
-    // Rows of others do not hide that, and are told of.
+    // Rows of others do not hide that, and are reported.
     files.execute("INSERT INTO people SELECT * FROM people LIMIT 7");
     let report = run(&files.source(), &replaced, &LoadOptions { verify: false, ..small() }).unwrap();
     assert_eq!(report.standing, Standing::Complete);
     assert!(
-        report.notes.iter().any(|note| note.contains("3007 rows; 3000 were loaded")),
+        report.notes.iter().any(|note| note.contains("3007 rows; according to the records 3000 were loaded")),
         "{:?}",
         report.notes
     );
 }
 
 #[test]
-fn a_load_that_was_broken_off_does_not_go_on_over_rows_that_are_gone() {
+fn an_interrupted_load_does_not_resume_when_its_rows_are_missing() {
     for (mode, table) in
         [(Mode::Append, "t"), (Mode::Create, "u__sawmill_loading"), (Mode::Upsert, "k__sawmill_loading")]
     {
@@ -333,7 +333,7 @@ fn a_load_that_was_broken_off_does_not_go_on_over_rows_that_are_gone() {
 }
 
 #[test]
-fn rows_that_were_merged_and_are_gone_are_told() {
+fn missing_merged_rows_are_reported() {
     let files = Directory::new();
     files.execute("CREATE TABLE k (id bigint PRIMARY KEY, name text, amount float8)");
     let target = files.database.target("k").mode(Mode::Upsert).key(vec!["id".into()]);
@@ -346,7 +346,7 @@ fn rows_that_were_merged_and_are_gone_are_told() {
 }
 
 #[test]
-fn a_table_that_was_dropped_and_made_again_is_filled_if_it_is_empty_and_refused_if_not() {
+fn a_table_that_was_dropped_and_created_again_is_filled_only_if_it_is_empty() {
     let files = Directory::new();
     files.append().unwrap();
     files.execute("CREATE TABLE kept AS TABLE t; DROP TABLE t; ALTER TABLE kept RENAME TO t");
@@ -363,7 +363,7 @@ fn a_table_that_was_dropped_and_made_again_is_filled_if_it_is_empty_and_refused_
 }
 
 #[test]
-fn new_files_are_appended_to_a_table_whose_oldest_rows_were_deleted_and_that_is_said() {
+fn new_files_are_appended_to_a_table_whose_oldest_rows_were_deleted_with_a_note() {
     let files = Directory::new();
     files.append().unwrap();
     files.execute("DELETE FROM t WHERE id < 1000");
@@ -371,7 +371,7 @@ fn new_files_are_appended_to_a_table_whose_oldest_rows_were_deleted_and_that_is_
     let report = files.append_unverified().unwrap();
     assert_eq!((report.files_loaded, report.files_already), (1, 1));
     assert!(
-        report.notes.iter().any(|note| note.contains("2000 rows; 3000 were loaded")),
+        report.notes.iter().any(|note| note.contains("2000 rows; according to the records 3000 were loaded")),
         "{:?}",
         report.notes
     );
@@ -379,7 +379,7 @@ fn new_files_are_appended_to_a_table_whose_oldest_rows_were_deleted_and_that_is_
 }
 
 #[test]
-fn what_another_mode_has_removed_is_not_remembered() {
+fn rows_removed_by_another_mode_are_not_remembered() {
     let files = Directory::new();
     files.append().unwrap();
     files.file("b", 1);
@@ -414,7 +414,7 @@ fn records_of_an_earlier_version_are_understood() {
     );
     assert_eq!(files.append().unwrap().standing, Standing::Complete);
     files.holds_files(1);
-    // Also with a file that it did not know.
+    // The same with a new file.
     files.execute("UPDATE _sawmill.loads SET mapping = NULL");
     files.file("b", 1);
     let report = files.append().unwrap();
@@ -423,7 +423,7 @@ fn records_of_an_earlier_version_are_understood() {
 }
 
 #[test]
-fn records_of_an_earlier_version_that_do_not_say_what_was_loaded_of_a_file_are_not_guessed_at() {
+fn records_of_an_earlier_version_without_the_loaded_columns_are_refused_and_not_guessed() {
     let files = Directory::new();
     let some = files.source().select(&["id".to_owned()], &[]).unwrap();
     run(&some, &files.target(), &small()).unwrap();
@@ -434,7 +434,7 @@ fn records_of_an_earlier_version_that_do_not_say_what_was_loaded_of_a_file_are_n
     assert!(error.what().contains("a.parquet, but not which rows and columns"), "{error}");
     assert!(error.advice().contains("--again") && error.advice().contains("forget"), "{error}");
     files.holds_files(1);
-    // The new one alone, and the columns that the earlier version has loaded.
+    // Only the new file, and the columns that the earlier version has loaded.
     let new = ParquetFiles::open(&[files.path().join("b.parquet")]).unwrap();
     assert_eq!(run(&new, &files.target(), &small()).unwrap().files_loaded, 1);
     files.file("c", 2);
@@ -444,7 +444,7 @@ fn records_of_an_earlier_version_that_do_not_say_what_was_loaded_of_a_file_are_n
 }
 
 #[test]
-fn a_file_that_holds_something_else_is_another_one_and_that_is_said() {
+fn a_file_with_other_content_is_a_new_file_and_a_note_says_so() {
     let files = Directory::new();
     files.append().unwrap();
     people(&files.path().join("a.parquet"), 5_000_000, ROWS, 500);
@@ -456,7 +456,7 @@ fn a_file_that_holds_something_else_is_another_one_and_that_is_said() {
 }
 
 #[test]
-fn a_load_over_whose_rows_other_columns_were_loaded_is_complete_but_not_called_verified() {
+fn a_load_followed_by_one_with_other_columns_is_complete_but_not_called_verified() {
     let files = Directory::new();
     files.append().unwrap();
     let some = files.source().select(&["id".to_owned()], &[]).unwrap();
@@ -468,7 +468,7 @@ fn a_load_over_whose_rows_other_columns_were_loaded_is_complete_but_not_called_v
 }
 
 #[test]
-fn a_file_is_appended_to_a_new_table_whose_every_row_is_known() {
+fn a_file_is_appended_to_a_new_table_all_of_whose_rows_are_recorded() {
     let files = Directory::new();
     files.append().unwrap();
     files.execute("DROP TABLE t");
@@ -514,7 +514,7 @@ fn two_loads_that_share_a_file_and_begin_at_once_load_it_once() {
 }
 
 #[test]
-fn a_table_that_is_emptied_or_replaced_while_a_load_runs_is_not_said_to_be_loaded() {
+fn a_table_that_is_emptied_or_replaced_while_a_load_runs_is_not_reported_as_loaded() {
     for (change, said) in [
         ("TRUNCATE t", Some("truncated or rewritten")),
         ("ALTER TABLE t RENAME TO old; CREATE TABLE t (LIKE old)", Some("dropped or renamed while")),
@@ -525,7 +525,7 @@ fn a_table_that_is_emptied_or_replaced_while_a_load_runs_is_not_said_to_be_loade
         ("VACUUM FULL t", None),
     ] {
         let files = Directory::new();
-        // Each transaction takes its time.
+        // Each transaction takes a while.
         files
             .database
             .client()

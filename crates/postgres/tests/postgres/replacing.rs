@@ -1,5 +1,5 @@
-//! A table that is replaced hands on its grants and comments; what else it had is named, and so is whoever keeps it from
-//! being dropped.
+//! A replacement keeps the grants and comments of a table; a note names everything else that it had, and the sessions
+//! that keep it from being dropped.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ fn loaded() -> (Database, tempfile::TempDir, ParquetFiles) {
 }
 
 #[test]
-fn grants_and_comments_are_kept_and_what_is_not_kept_is_named() {
+fn grants_and_comments_are_kept_and_everything_else_that_is_lost_is_named() {
     let (database, _directory, source) = loaded();
     let mut client = database.client();
     let name: String = client.query_one("SELECT current_database()::text", &[]).unwrap().get(0);
@@ -65,7 +65,7 @@ fn grants_and_comments_are_kept_and_what_is_not_kept_is_named() {
         [0, 1, 2, 3, 4, 5, 6].map(|i| row.get::<_, bool>(i)),
         [true, true, false, true, false, true, true]
     );
-    let note = report.notes.iter().find(|note| note.contains("was replaced")).expect("it is said");
+    let note = report.notes.iter().find(|note| note.contains("was replaced")).expect("a note");
     let lost = [
         "index UNIQUE btree (lower(name), id)",
         "constraint CHECK ((id >= 0))",
@@ -83,7 +83,7 @@ fn grants_and_comments_are_kept_and_what_is_not_kept_is_named() {
     for kept in ["btree (amount)", "PRIMARY KEY", "owner"] {
         assert!(!note.contains(kept), "{kept}: {note}");
     }
-    // What is replaced once more has nothing to lose.
+    // A second replacement has nothing to lose.
     let again = run(&source, &target, &sawmill_loader::LoadOptions { again: true, ..small() }).unwrap();
     assert!(again.notes.iter().all(|note| !note.contains("was replaced")), "{:?}", again.notes);
     assert!(client.query_one(&kept, &[]).unwrap().get::<_, bool>(0));
@@ -91,7 +91,7 @@ fn grants_and_comments_are_kept_and_what_is_not_kept_is_named() {
 }
 
 #[test]
-fn whoever_reads_the_table_is_named_while_the_load_waits_and_the_wait_may_have_a_limit() {
+fn sessions_that_read_the_table_are_named_while_the_load_waits_and_the_wait_may_be_limited() {
     for mode in [Mode::Replace, Mode::Truncate] {
         let (database, _directory, source) = loaded();
         let mut reader = database.client();

@@ -1,4 +1,4 @@
-//! The staged strategy: tables of the workers' own that become one table.
+//! The staged strategy: part tables of the workers that become one table.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ fn tables(database: &Database) -> Vec<String> {
 }
 
 #[test]
-fn workers_fill_tables_of_their_own_which_become_the_children_of_one() {
+fn workers_fill_part_tables_which_become_the_children_of_one_table() {
     let database = Database::new();
     let people = many();
     let target = staged(&database, "people")
@@ -71,7 +71,7 @@ fn workers_fill_tables_of_their_own_which_become_the_children_of_one() {
         one(&mut client, "SELECT count(*) FROM pg_indexes WHERE tablename LIKE 'people%'"),
         children as i64 + 1
     );
-    // The same again does nothing; replaced, the old children go with their parent.
+    // The same load again does nothing; a replacement drops the old children with their parent.
     assert_eq!(run(&people.source, &target, &options()).unwrap().standing, Standing::Complete);
     let target = target.mode(Mode::Replace);
     run(&people.source, &target, &options()).unwrap();
@@ -82,7 +82,7 @@ fn workers_fill_tables_of_their_own_which_become_the_children_of_one() {
 }
 
 #[test]
-fn connections_that_are_killed_again_and_again_lose_no_part_and_double_none() {
+fn killed_connections_neither_lose_nor_duplicate_a_part() {
     let database = Database::new();
     let people = many();
     let report = database.killing_connections(Duration::from_millis(40), || {
@@ -94,7 +94,7 @@ fn connections_that_are_killed_again_and_again_lose_no_part_and_double_none() {
     exactly_once(&database, "people");
 }
 
-/// Not a test of its own: what [`a_loader_that_is_killed_is_finished_by_the_next_run`] runs and kills.
+/// Not a test of its own, but what [`the_next_run_finishes_the_load_of_a_killed_one`] runs and kills.
 #[test]
 fn as_a_child_process() {
     let (Ok(url), Ok(path)) = (std::env::var("SAWMILL_TEST_URL"), std::env::var("SAWMILL_TEST_FILE")) else {
@@ -106,7 +106,7 @@ fn as_a_child_process() {
 }
 
 #[test]
-fn a_loader_that_is_killed_is_finished_by_the_next_run() {
+fn the_next_run_finishes_the_load_of_a_killed_one() {
     let database = Database::new();
     let people = many();
     let killed = database.kill_loads("staged::as_a_child_process", &people.path, &[], 6, |round| 1 + round);
@@ -143,7 +143,7 @@ fn a_server_that_crashes_in_the_middle_costs_no_row() {
 }
 
 #[test]
-fn what_the_strategy_cannot_do_is_refused_and_what_is_unfinished_can_be_forgotten() {
+fn unsupported_options_are_refused_and_an_unfinished_load_can_be_forgotten() {
     let database = Database::new();
     let people = many();
     let keyed = TableKind { primary_key: vec!["id".into()], ..TableKind::default() };
@@ -152,7 +152,7 @@ fn what_the_strategy_cannot_do_is_refused_and_what_is_unfinished_can_be_forgotte
     database.client().batch_execute("CREATE TABLE t (id bigint, name text, amount float8)").unwrap();
     let error = run(&people.source, &staged(&database, "t").mode(Mode::Append), &options()).unwrap_err();
     assert!(error.what().contains("new table"), "{error}");
-    // The name of a child is taken: told, and finished when it is free.
+    // The name of a child is taken: an error, and the load can be finished when the name is free.
     database.client().batch_execute("CREATE TABLE u_2 ()").unwrap();
     let error = run(&people.source, &staged(&database, "u"), &options()).unwrap_err();
     assert!(error.place().contains("u_2") && error.kind() == Kind::Exists, "{error}");

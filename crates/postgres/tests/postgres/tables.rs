@@ -92,7 +92,7 @@ fn each_level_of_lists_is_a_table_whose_key_leads_back_to_the_row() {
     assert_eq!(all("people_lines"), "(0,1,2) (0,2,) (0,3,0) (3,1,1)");
     assert_eq!(all("people_lines_item"), "(0,1,1,1) (0,1,2,) (3,1,1,7)");
     assert_eq!(all("people_marks"), "(0,1,a,1) (0,2,b,)");
-    // Again there is nothing to do, and both sides still agree.
+    // The same load again has nothing to do, and both sides still agree.
     let again = load(&source, database.target("people"), false, &small()).unwrap();
     assert!(again.iter().all(|report| report.result.standing == Standing::Complete));
     let tables = PostgresTables::new(&source, database.target("people"), false).unwrap();
@@ -106,7 +106,7 @@ fn each_level_of_lists_is_a_table_whose_key_leads_back_to_the_row() {
 }
 
 #[test]
-fn keys_are_made_when_all_tables_are_complete_and_survive_a_replacement() {
+fn keys_are_created_when_all_tables_are_complete_and_survive_a_replacement() {
     let database = Database::new();
     let (_directory, source) = people();
     let tables = PostgresTables::new(&source, database.target("p"), true).unwrap();
@@ -127,11 +127,11 @@ fn keys_are_made_when_all_tables_are_complete_and_survive_a_replacement() {
         );
         assert_eq!(database.count("p") + database.count("p_lines"), 8);
     }
-    // Another content, for which all has to be loaded once more.
+    // Other content: everything has to be loaded again.
     let replacing = database.target("p").mode(Mode::Replace);
     load(&Limited::new(&source, 1), replacing.clone(), true, &small()).unwrap();
     assert_eq!((database.count("p"), database.count("p_lines")), (1, 3));
-    // What was loaded into the tables that are gone is not remembered.
+    // Loads into the dropped tables are not remembered.
     let gone = "_sawmill.loads WHERE table_oid::oid NOT IN (SELECT oid FROM pg_class)";
     assert_eq!(database.count(gone), 0);
     with_control(|control| forget(&replacing, true, control)).unwrap();
@@ -139,7 +139,7 @@ fn keys_are_made_when_all_tables_are_complete_and_survive_a_replacement() {
 }
 
 #[test]
-fn other_modes_and_names_that_meet_are_refused() {
+fn other_modes_and_clashing_names_are_refused() {
     let database = Database::new();
     let (_directory, source) = people();
     let error = load(&source, database.target("p").mode(Mode::Append), false, &small()).unwrap_err();
@@ -171,7 +171,7 @@ const NUMBERS_ARE_RIGHT: &str = "t FULL JOIN (SELECT _row, count(*) AS items, mi
     AND (n % 7 = 0 OR least = 1 AND most = items AND right_values)";
 
 #[test]
-fn a_load_that_was_broken_off_in_one_table_goes_on_and_shows_none_before_all_are_complete() {
+fn a_load_interrupted_in_one_table_resumes_and_shows_none_before_all_are_complete() {
     let database = Database::new();
     let (_directory, source) = numbers();
     let broken = std::thread::scope(|scope| {
@@ -187,7 +187,7 @@ fn a_load_that_was_broken_off_in_one_table_goes_on_and_shows_none_before_all_are
     });
     let error = broken.unwrap_err();
     assert!(error.what().contains("stop"), "{error}");
-    // The rows themselves are all there, but nobody sees them.
+    // The rows themselves are all loaded, but not visible.
     assert!(!database.has("t") && database.count("t__sawmill_loading") == 20_000);
     let server = database.url.parse().unwrap();
     let loads = with_control(|control| status(&server, Postgres::CHECKPOINT_SCHEMA, None, control)).unwrap();
@@ -203,7 +203,7 @@ fn a_load_that_was_broken_off_in_one_table_goes_on_and_shows_none_before_all_are
 }
 
 #[test]
-fn a_load_that_was_broken_off_is_forgotten_with_all_its_tables() {
+fn an_interrupted_load_is_forgotten_with_all_its_tables() {
     let database = Database::new();
     let (_directory, source) = numbers();
     let cancel = AtomicBool::new(false);
@@ -321,7 +321,7 @@ fn random_nested_batches_are_put_together_again() {
 }
 
 #[test]
-fn tables_of_lists_that_the_files_no_longer_have_go_with_a_replacement() {
+fn a_replacement_drops_tables_of_lists_that_the_files_no_longer_have() {
     for foreign_keys in [false, true] {
         let database = Database::new();
         let (_directory, source) = people();
@@ -337,7 +337,7 @@ fn tables_of_lists_that_the_files_no_longer_have_go_with_a_replacement() {
         let note = reports[0].result.notes.iter().find(|note| note.contains("no longer have")).unwrap();
         assert!(note.contains("public.people_lines") && note.contains("public.people_lines_item"), "{note}");
         assert_eq!(database.count("_sawmill.loads WHERE target LIKE '%people\\_lines%'"), 0);
-        // What is there stays with the next one.
+        // The next replacement keeps what exists.
         let options = LoadOptions { again: true, ..small() };
         let reports = load(&source, target(), foreign_keys, &options).unwrap();
         assert!(reports[0].result.notes.iter().all(|note| !note.contains("no longer have")));

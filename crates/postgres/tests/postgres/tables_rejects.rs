@@ -1,4 +1,4 @@
-//! Nested values as tables of their own, of which records with a bad value are put aside whole.
+//! Nested values as tables of their own: records with a bad value are rejected as a whole.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -22,7 +22,7 @@ use sawmill_source::{Control, Kind, ParquetFiles};
 
 use crate::database::{Database, small, with_control};
 use crate::fixture::{file_of, write};
-use crate::rejects::put_aside;
+use crate::rejects::read_rejects;
 use crate::tables::load;
 
 /// Rows of `id, notes`, of which notes are lists of structs with a text: those of some rows have a 0x00 there, and
@@ -45,7 +45,7 @@ fn with_bad_records(rows: i32, bad: &[i32], bad_name: i32) -> (tempfile::TempDir
     (directory, ParquetFiles::open(&[path]).unwrap())
 }
 
-/// How many records are noted as put aside, for each table.
+/// The number of records noted as rejected, for each table.
 fn noted(database: &Database) -> Vec<i64> {
     let counts = "SELECT count(*) FROM _sawmill.rejects GROUP BY load_id ORDER BY load_id";
     database.client().query(counts, &[]).unwrap().iter().map(|row| row.get(0)).collect()
@@ -57,7 +57,7 @@ fn rows_of(path: &Path) -> Vec<RecordBatch> {
     reader.map(|batch| batch.unwrap()).collect()
 }
 
-/// Rejected rows of which the last is said to be row 200 of its row group.
+/// A file of rejected rows whose last row claims to be row 200 of its row group.
 fn changed_place(rows: &RecordBatch) -> RecordBatch {
     let at = rows.schema().index_of("_sawmill_row").unwrap();
     let mut columns = rows.columns().to_vec();
@@ -67,7 +67,7 @@ fn changed_place(rows: &RecordBatch) -> RecordBatch {
     RecordBatch::try_new(rows.schema(), columns).unwrap()
 }
 
-/// Runs a statement for a table of this name when it is made, out of sight or not; `%s` in it is the table.
+/// Runs a statement for a table of this name, or its staging table, when it is created; `%s` in it is the table.
 fn when_made(database: &Database, table: &str, statement: &str) {
     let sql = format!(
         "CREATE FUNCTION made_{table}() RETURNS event_trigger LANGUAGE plpgsql AS $$
@@ -85,13 +85,13 @@ fn when_made(database: &Database, table: &str, statement: &str) {
     database.client().batch_execute(&sql).unwrap();
 }
 
-/// Makes a table refuse rows that are not so.
+/// Makes a table refuse rows that do not satisfy a condition.
 fn refuse(database: &Database, table: &str, condition: &str) {
     when_made(database, table, &format!("ALTER TABLE %s ADD CONSTRAINT of_{table} CHECK ({condition})"));
 }
 
 #[test]
-fn a_record_with_a_bad_value_anywhere_is_put_aside_whole() {
+fn a_record_with_a_bad_value_anywhere_is_rejected_as_a_whole() {
     let database = Database::new();
     let (directory, source) = with_bad_records(1000, &[3, 4, 399, 801], 500);
     let path = directory.path().join("rejects.parquet");
@@ -103,7 +103,7 @@ fn a_record_with_a_bad_value_anywhere_is_put_aside_whole() {
     let reports = load(&source, target(Some(5)), true, &small()).unwrap();
     assert_eq!((reports[0].result.rows, reports[0].result.rows_rejected), (995, 5));
     assert!(reports.iter().all(|report| report.result.verified.as_ref().unwrap().matches()));
-    let aside = put_aside(&path);
+    let aside = read_rejects(&path);
     let places: Vec<i64> = aside.iter().map(|(group, row, _)| i64::from(*group) * 400 + row).collect();
     assert_eq!(places, [3, 4, 399, 500, 801]);
     assert!(aside[0].2.starts_with("notes_item, column \"value\": the text"), "{}", aside[0].2);
@@ -133,7 +133,7 @@ fn a_record_with_a_bad_value_anywhere_is_put_aside_whole() {
 }
 
 #[test]
-fn records_among_those_that_are_wanted_have_the_numbers_of_the_file() {
+fn selected_records_have_their_numbers_in_the_file() {
     let database = Database::new();
     let (directory, source) = with_bad_records(1000, &[3, 4, 399, 801], 500);
     let path = directory.path().join("rejects.parquet");
@@ -142,7 +142,8 @@ fn records_among_those_that_are_wanted_have_the_numbers_of_the_file() {
     let target = database.target("t").rejects(Some(RejectOptions { path: path.clone(), most: None }));
     let reports = load(&some, target.clone(), false, &small()).unwrap();
     assert_eq!((reports[0].result.rows, reports[0].result.rows_rejected), (991, 4));
-    let places: Vec<(i32, i64)> = put_aside(&path).into_iter().map(|(group, row, _)| (group, row)).collect();
+    let places: Vec<(i32, i64)> =
+        read_rejects(&path).into_iter().map(|(group, row, _)| (group, row)).collect();
     assert_eq!(places, [(0, 4), (0, 399), (1, 100), (2, 1)]);
     let tables = PostgresTables::new(&some, target, false).unwrap();
     let verified = with_control(|control| tables.verify(&small(), control)).unwrap();
@@ -150,12 +151,12 @@ fn records_among_those_that_are_wanted_have_the_numbers_of_the_file() {
 }
 
 #[test]
-fn tables_of_a_load_that_was_broken_off_are_without_the_same_records() {
+fn all_tables_of_an_interrupted_load_lack_the_same_records() {
     let database = Database::new();
     let (directory, source) = with_bad_records(1000, &[3, 4, 399, 801], 500);
     let rejects = RejectOptions { path: directory.path().join("rejects.parquet"), most: None };
     let target = || database.target("t").rejects(Some(rejects.clone()));
-    // It ends when it comes to the last table.
+    // It ends when it reaches the last table.
     let cancel = AtomicBool::new(false);
     let phase = Profile::new().phase("load");
     let tables = PostgresTables::new(&source, target(), false).unwrap();
@@ -168,7 +169,7 @@ fn tables_of_a_load_that_was_broken_off_are_without_the_same_records() {
     assert_eq!(reports[0].result.standing, Standing::Complete);
     assert_eq!((reports[0].result.rows, reports[0].result.rows_rejected), (995, 5));
     assert_eq!((database.count("t"), noted(&database)), (995, vec![5, 5, 5]));
-    assert_eq!(put_aside(&rejects.path).len(), 5);
+    assert_eq!(read_rejects(&rejects.path).len(), 5);
 }
 
 /// What the tables of [`with_bad_records`] hold without some records, by their rows: `t`, `t_notes`, `t_notes_item`.
@@ -191,7 +192,7 @@ fn holds_all_but(database: &Database, rows: i64, aside: &[i64]) {
 }
 
 #[test]
-fn a_record_of_which_the_server_refuses_a_row_in_any_table_is_put_aside_whole() {
+fn a_record_is_rejected_as_a_whole_if_the_server_refuses_a_row_in_any_table() {
     let database = Database::new();
     let (directory, source) = with_bad_records(1000, &[3, 4, 399, 801], 500);
     refuse(&database, "t_notes_item", "_row NOT IN (7, 8, 450) OR _ordinal2 = 1");
@@ -201,13 +202,13 @@ fn a_record_of_which_the_server_refuses_a_row_in_any_table_is_put_aside_whole() 
     let error = load(&source, target(Some(8)), true, &small()).unwrap_err();
     assert!(error.kind() == Kind::Value && error.what().contains("9 rows cannot be loaded"), "{error}");
     assert!(!database.has("t") && !path.exists());
-    // What was loaded until then is not loaded again.
+    // The rows loaded until then are not loaded again.
     let reports = load(&source, target(Some(9)), true, &small()).unwrap();
     assert_eq!(reports[0].result.standing, Standing::Complete);
     assert_eq!((reports[0].result.rows, reports[0].result.rows_rejected), (991, 9));
     assert!(reports.iter().all(|report| report.result.verified.as_ref().unwrap().matches()));
     assert!(reports[1].result.notes.is_empty() && reports[0].result.notes[0].contains("9 rows"));
-    let aside = put_aside(&path);
+    let aside = read_rejects(&path);
     let places: Vec<i64> = aside.iter().map(|(group, row, _)| i64::from(*group) * 400 + row).collect();
     assert_eq!(places, [3, 4, 7, 8, 399, 450, 500, 801, 999]);
     holds_all_but(&database, 1000, &places);
@@ -240,20 +241,20 @@ fn a_record_of_which_the_server_refuses_a_row_in_any_table_is_put_aside_whole() 
     let located = verified[0].result.located.as_ref().unwrap();
     assert_eq!((located.rows_of_none, located.units.len()), (1, 1));
     assert_eq!((located.units[0].row_group, &located.units[0].first_missing[..]), (2, &[1][..]));
-    // Two rows of one record that are missing are one place.
+    // Two missing rows of one record are located once.
     write(&path, &batches[0], 100);
     database.client().batch_execute("DELETE FROM t_notes_item WHERE _row = 903 AND _ordinal2 = 1").unwrap();
     let verified = compare().unwrap();
     let located = verified[2].result.located.as_ref().unwrap();
     let [unit] = &located.units[..] else { panic!("{located:?}") };
     assert_eq!((unit.row_group, unit.missing, &unit.first_missing[..]), (2, 4, &[103][..]));
-    // A record that the source has not.
+    // A record that the source lacks.
     write(&path, &changed_place(&batches[0]), 100);
-    assert!(compare().unwrap_err().what().contains("rows that are not in the files"));
+    assert!(compare().unwrap_err().what().contains("rows that are not in the compared files"));
 }
 
 #[test]
-fn a_connection_that_is_lost_while_records_are_taken_out_is_tried_again() {
+fn a_connection_lost_while_records_are_removed_is_retried() {
     let database = Database::new();
     let (directory, source) = with_bad_records(1000, &[3, 4, 399, 801], 500);
     database
@@ -281,7 +282,7 @@ fn a_connection_that_is_lost_while_records_are_taken_out_is_tried_again() {
 }
 
 #[test]
-fn unlogged_tables_that_a_crash_of_the_server_has_emptied_are_filled_again_before_they_are_seen() {
+fn unlogged_tables_emptied_by_a_crash_are_filled_again_before_they_are_visible() {
     let mut server = LocalPg::start().unwrap();
     let (directory, source) = with_bad_records(1000, &[3, 4, 399, 801], 500);
     let path = directory.path().join("rejects.parquet");
@@ -311,7 +312,7 @@ fn unlogged_tables_that_a_crash_of_the_server_has_emptied_are_filled_again_befor
                       (SELECT count(*) FROM pg_class WHERE relpersistence = 'u' AND relkind = 'r' AND relname ~ '^t')";
         let row = connect().query_one(counts, &[]).unwrap();
         assert_eq!([row.get::<_, i64>(0), row.get(1), row.get(2)], [rows, rows, 3]);
-        // When they are in their places, nobody fills them behind their owner's back.
+        // Tables in their final place are not filled again behind their owner's back.
         drop(row);
         server.restart_immediate().unwrap();
         let error = load(&source, target(rejects), true, &small()).unwrap_err();
@@ -323,19 +324,19 @@ fn unlogged_tables_that_a_crash_of_the_server_has_emptied_are_filled_again_befor
 }
 
 #[test]
-fn without_a_place_for_them_the_first_refused_row_of_a_list_ends_the_load_with_the_records_it_may_be_of() {
+fn without_rejects_the_first_refused_row_of_a_list_ends_the_load_and_names_its_unit() {
     let database = Database::new();
     let (_directory, source) = with_bad_records(1000, &[], -1);
     refuse(&database, "t_notes", "_row <> 450");
     let options = LoadOptions { degree: 1, ..small() };
     let error = load(&source, database.target("t"), false, &options).unwrap_err();
     assert!(error.what().contains("of_t_notes"), "{error}");
-    // A row of this table is none of the file: its unit is named.
+    // A row of this table is not a row of the file: its unit is named.
     assert!(error.place().contains("row group 1, row 0 or one up to row 399"), "{error}");
 }
 
 #[test]
-fn records_are_the_same_ones_however_often_the_load_is_broken_off_and_however_it_is_cut() {
+fn rejected_records_are_the_same_however_often_the_load_is_interrupted_and_however_it_is_cut() {
     let config = Config { cases: 12, failure_persistence: None, ..Config::default() };
     let bad = || proptest::collection::btree_set(0..600i32, 0..12);
     let cut = || (1..4usize, prop_oneof![Just(70u64), Just(150), Just(5000)], 0..4usize);
@@ -354,7 +355,7 @@ fn records_are_the_same_ones_however_often_the_load_is_broken_off_and_however_it
             let target = || database.target("t").rejects(rejects());
             let tables = PostgresTables::new(&source, target(), true).unwrap();
             for (degree, unit_rows, ends) in runs {
-                // It ends when it comes to one of the tables, or to the file, whose place is taken.
+                // It ends when it reaches one of the tables, or the file, whose name is taken.
                 let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("load"));
                 let options = LoadOptions { degree, unit_rows, ..small() };
                 let mut at = 0;
@@ -372,7 +373,7 @@ fn records_are_the_same_ones_however_often_the_load_is_broken_off_and_however_it
             let all = encoder.iter().chain(&records).chain(&lists).chain(&items);
             let all: BTreeSet<i64> = all.map(|row| i64::from(*row)).collect();
             let all: Vec<i64> = all.into_iter().collect();
-            let aside = put_aside(&path);
+            let aside = read_rejects(&path);
             let places: Vec<i64> =
                 aside.iter().map(|(group, row, _)| i64::from(*group) * 400 + row).collect();
             prop_assert_eq!(&places, &all);

@@ -13,7 +13,7 @@ use sawmill_source::ParquetFiles;
 
 use crate::database::{Database, run};
 
-/// A row in PostgreSQL's wire format, written here a second time and in the plainest way.
+/// A row in PostgreSQL's wire format, encoded here independently and in the simplest way.
 fn wire(batch: &RecordBatch, row: usize) -> Vec<Option<Vec<u8>>> {
     let value = |array: &dyn Array| match array.data_type() {
         DataType::Int32 => array.as_primitive::<Int32Type>().value(row).to_be_bytes().to_vec(),

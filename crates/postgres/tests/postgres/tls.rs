@@ -23,7 +23,7 @@ fn file(directory: &Path) -> ParquetFiles {
     ParquetFiles::open(&[path]).unwrap()
 }
 
-/// Loads into a new table and verifies; the error where it fails.
+/// Loads into a new table and verifies; the error if it fails.
 fn load(url: &str, table: &str, source: &ParquetFiles) -> Result<u64, String> {
     let options = LoadOptions { verify: true, retries: 0, ..LoadOptions::default() };
     let target = Postgres::new(
@@ -40,7 +40,7 @@ struct Encrypted {
 }
 
 impl Encrypted {
-    /// `None` where PostgreSQL was built without OpenSSL.
+    /// `None` if PostgreSQL was built without OpenSSL.
     fn start(name: &str, rules: &str) -> Option<Self> {
         let server = LocalPg::start().unwrap();
         let files = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ impl Encrypted {
         make(&data, "server", name, vec![name.to_owned()]);
         fs::write(data.join("ca.crt"), authority.pem()).unwrap();
         make(files.path(), "client", "sawmill", Vec::new());
-        // As the server's account may read them, and nobody else the key.
+        // Readable by the server's account, the key by no other.
         let owner = fs::metadata(&data).unwrap();
         for file in ["server.crt", "server.key", "ca.crt"] {
             chown(data.join(file), Some(owner.uid()), Some(owner.gid())).unwrap();
@@ -101,11 +101,11 @@ impl Encrypted {
     }
 }
 
-/// Only encrypted connections are let in.
+/// The server accepts only encrypted connections.
 const ENCRYPTED_ONLY: &str = "hostssl all all 127.0.0.1/32 scram-sha-256";
 
 #[test]
-fn a_server_that_lets_only_encrypted_connections_in_is_loaded_unless_encryption_is_off() {
+fn a_server_that_accepts_only_encrypted_connections_is_loaded_unless_encryption_is_off() {
     let Some(encrypted) = Encrypted::start("localhost", ENCRYPTED_ONLY) else { return };
     let source = file(encrypted.files.path());
     for (parameters, table) in
@@ -118,7 +118,7 @@ fn a_server_that_lets_only_encrypted_connections_in_is_loaded_unless_encryption_
 }
 
 #[test]
-fn certificates_are_held_against_authority_and_name() {
+fn certificates_are_checked_against_authority_and_name() {
     let Some(encrypted) = Encrypted::start("localhost", ENCRYPTED_ONLY) else { return };
     let source = file(encrypted.files.path());
     let ca = format!("sslrootcert={}", encrypted.file("ca.crt").display());
@@ -128,7 +128,7 @@ fn certificates_are_held_against_authority_and_name() {
     assert_eq!(load("127.0.0.1", &format!("sslmode=verify-ca&{ca}"), "b"), Ok(ROWS));
     let error = load("127.0.0.1", &format!("sslmode=verify-full&{ca}"), "c").unwrap_err();
     assert!(error.contains("not valid for name \"127.0.0.1\""), "{error}");
-    // Neither the system's authorities nor another one have signed it.
+    // Neither the system's authorities nor another one has signed it.
     let other = Encrypted::start("localhost", ENCRYPTED_ONLY).unwrap();
     let other = format!("sslrootcert={}", other.file("ca.crt").display());
     for parameters in [
@@ -143,7 +143,7 @@ fn certificates_are_held_against_authority_and_name() {
 }
 
 #[test]
-fn a_client_says_who_it_is_by_its_certificate() {
+fn a_client_authenticates_with_its_certificate() {
     let Some(encrypted) = Encrypted::start("localhost", "hostssl all all 127.0.0.1/32 cert") else { return };
     let source = file(encrypted.files.path());
     load(&encrypted.url("127.0.0.1", "sslmode=require"), "a", &source).unwrap_err();

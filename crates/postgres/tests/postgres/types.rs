@@ -21,7 +21,7 @@ fn as_text(array: ArrayRef) -> (String, Vec<Option<String>>) {
     let (_directory, path) = file_of(vec![("n", n), ("c", array)], 1000);
     run(&ParquetFiles::open(&[path]).unwrap(), &database.target("t"), &small()).unwrap();
     let mut client = database.client();
-    // Digits enough to tell all doubles apart come by default from version 12 on.
+    // The server prints enough digits to distinguish all doubles by default from version 12 on.
     let rows = client.query("SELECT c::text, pg_typeof(c)::text FROM t ORDER BY n", &[]).unwrap();
     let kind = client.query_one(
         "SELECT format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 't'::regclass AND attname = 'c'",
@@ -189,7 +189,7 @@ fn durations_become_intervals() {
 }
 
 #[test]
-fn intervals_of_arrow_have_the_parts_that_the_files_schema_says_and_signs() {
+fn arrow_intervals_have_the_parts_of_the_files_schema_and_signs() {
     use arrow_buffer::IntervalDayTime;
     check(
         IntervalYearMonthArray::from(vec![Some(14), Some(-1)]),
@@ -316,7 +316,7 @@ fn values_that_postgresql_cannot_hold_are_refused_with_file_row_group_row_and_co
 }
 
 #[test]
-fn what_stands_under_a_null_is_never_refused() {
+fn values_hidden_by_null_are_never_refused() {
     let values = arrow_buffer::ScalarBuffer::from(vec![i64::MIN, 0]);
     let nulls = arrow_buffer::NullBuffer::from(vec![false, true]);
     let array = TimestampMicrosecondArray::new(values, Some(nulls));
@@ -324,7 +324,7 @@ fn what_stands_under_a_null_is_never_refused() {
 }
 
 #[test]
-fn a_row_larger_than_a_block_passes_alone() {
+fn a_row_larger_than_a_block_is_sent_alone() {
     let mut texts = vec!["x".to_owned(); 300];
     texts[7] = "y".repeat(200_000);
     texts[8] = "z".repeat(100_000);

@@ -1,4 +1,4 @@
-//! A table that somebody changed is told from one that nobody did.
+//! Verification finds the changes in a table, and none in an unchanged one.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn verification(database: &Database, source: &ParquetFiles) -> Verification {
 }
 
 #[test]
-fn a_changed_a_deleted_and_a_doubled_row_are_found_and_the_column_is_named() {
+fn changed_deleted_and_duplicated_rows_are_found_and_the_column_is_named() {
     let (database, _directory, source) = loaded(3000);
     let mut client = database.client();
     assert!(verification(&database, &source).matches());
@@ -52,7 +52,7 @@ fn a_changed_a_deleted_and_a_doubled_row_are_found_and_the_column_is_named() {
 
     client.batch_execute("UPDATE people SET name = NULL WHERE id = 7").unwrap();
     let emptied = verification(&database, &source);
-    // The name that is gone now, and that of row 5.
+    // The name that is missing now, and that of row 5.
     assert_eq!(emptied.source.non_null[1] - emptied.target.non_null[1], 2);
 }
 
@@ -68,7 +68,7 @@ fn values_swapped_between_rows_are_found() {
 }
 
 #[test]
-fn missing_rows_are_located_in_their_units_and_strange_ones_are_counted() {
+fn missing_rows_are_located_in_their_units_and_unknown_ones_are_counted() {
     let (database, _directory, source) = loaded(3000);
     let change = "DELETE FROM people WHERE id IN (3, 1499, 1500); UPDATE people SET amount = 0 WHERE id = 2100; \
                   INSERT INTO people SELECT * FROM people WHERE id = 6";
@@ -91,12 +91,12 @@ fn missing_rows_are_located_in_their_units_and_strange_ones_are_counted() {
         (1, 500..=999, 1, &[600]),
     ];
     assert_eq!(units, expected);
-    // The changed row, and the one that is there twice.
+    // The changed row, and the duplicated one.
     assert_eq!(located.rows_of_none, 2);
 }
 
 #[test]
-fn a_trigger_that_changes_rows_fails_the_load_before_the_table_is_shown() {
+fn a_trigger_that_changes_rows_fails_the_load_before_the_table_is_visible() {
     let database = Database::new();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
@@ -122,7 +122,7 @@ fn a_trigger_that_changes_rows_fails_the_load_before_the_table_is_shown() {
 }
 
 #[test]
-fn equal_numerics_are_the_same_whatever_number_of_digits_they_are_shown_with() {
+fn equal_numerics_are_the_same_with_any_display_scale() {
     let database = Database::new();
     let prices = Decimal128Array::from_iter((0..900).map(|row| (row % 7 != 0).then_some(row * 10)));
     let columns: Vec<(&str, ArrayRef)> = vec![
@@ -132,7 +132,7 @@ fn equal_numerics_are_the_same_whatever_number_of_digits_they_are_shown_with() {
     let (_directory, path) = file_of(columns, 300);
     let source = ParquetFiles::open(&[path]).unwrap();
     let mut client = database.client();
-    // As another loader would have left them: 1.5 and 1.500000 where the file has 1.50.
+    // As another loader would have stored them: 1.5 and 1.500000 where the file has 1.50.
     client
         .batch_execute(
             "CREATE TABLE people (id bigint, price numeric); \
@@ -187,7 +187,7 @@ fn equal_numerics_in_arrays_and_composite_values_are_the_same() {
     let source = ParquetFiles::open(&[path]).unwrap();
     let database = Database::new();
     let mut client = database.client();
-    // As another loader would have left them: 1.5 and 1.500000 where the file has 1.50.
+    // As another loader would have stored them: 1.5 and 1.500000 where the file has 1.50.
     client
         .batch_execute(
             "CREATE TYPE item AS (price numeric, n bigint); \

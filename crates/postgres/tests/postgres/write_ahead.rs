@@ -1,4 +1,4 @@
-//! Whether a load has the server write its log ahead: by the messages to nobody in the log's files.
+//! Whether a load makes the server write its log ahead: by the messages in the log's files.
 
 use sawmill_localpg::LocalPg;
 use sawmill_postgres::{Postgres, TableKind};
@@ -27,7 +27,7 @@ fn load_into(server: &LocalPg, table: &str, unlogged: bool) {
 }
 
 #[test]
-fn the_log_is_written_ahead_where_there_is_one() {
+fn the_log_is_written_ahead_for_logged_tables() {
     let server = LocalPg::start().unwrap();
     load_into(&server, "unlogged", true);
     assert_eq!(messages(&server), 0);
@@ -36,7 +36,7 @@ fn the_log_is_written_ahead_where_there_is_one() {
 }
 
 #[test]
-fn who_decodes_the_log_is_shown_nothing_but_rows() {
+fn a_logical_decoder_sees_only_rows() {
     let server = LocalPg::builder().setting("wal_level", "logical").start().unwrap();
     load_into(&server, "logged", false);
     assert_eq!(messages(&server), 0);

@@ -1,4 +1,4 @@
-//! Flat tables in their places: the names they will be seen by, and their keys.
+//! Puts flat tables in place: their final names, and their keys.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use sawmill_source::{Control, Result};
 use super::PostgresTables;
 use crate::nested::flat_tables::FlatTable;
 use crate::table::blockers;
-use crate::table::catalogue::{Found, find, name_of};
+use crate::table::catalogue::{FoundTable, find, name_of, value};
 use crate::table::replaced;
 use crate::table::replaced::Replaced;
 use crate::target::Postgres;
@@ -22,22 +22,22 @@ impl PostgresTables<'_> {
         self.tables.iter().enumerate().filter_map(|(child, table)| Some((child, table.parent?)))
     }
 
-    /// Puts tables that are complete in their places, all in one transaction. What is to be said of each.
+    /// Puts complete tables in place, all in one transaction. Returns the notes on each.
     pub(super) fn place(
         &self,
         server: &KnownServer,
-        parts: &[Postgres],
+        targets: &[Postgres],
         reports: &[LoadReport],
         options: &LoadOptions,
         control: &Control<'_>,
     ) -> Result<Vec<Vec<String>>> {
-        let names: Vec<&TableName> = parts.iter().map(|part| &part.table).collect();
+        let names: Vec<&TableName> = targets.iter().map(|target| &target.table).collect();
         let checkpoints = self.checkpoints()?;
         retry_lost(options.retries, control, || {
             let connection = server.connect(control)?;
             connection.batch(control, "BEGIN")?;
-            for (part, report) in parts.iter().zip(reports) {
-                checkpoints.refuse_lost(&connection, part.load_id(), &report.content, control)?;
+            for (target, report) in targets.iter().zip(reports) {
+                checkpoints.refuse_lost(&connection, target.load_id(), &report.content, control)?;
             }
             let mut staged: HashMap<usize, TableName> = HashMap::new();
             for (i, name) in names.iter().enumerate() {
@@ -49,7 +49,7 @@ impl PostgresTables<'_> {
             let mut renamed_keys = Vec::new();
             if self.foreign_keys {
                 for (i, table) in self.tables.iter().enumerate() {
-                    // The name of an index may be that of the table that is replaced: it is given afterwards.
+                    // The index of the replaced table may have that name: the key is renamed afterwards.
                     let key = key_name(now(i));
                     if !has_constraint(&connection, now(i), "contype = 'p'", control)? {
                         connection.batch(control, &self.primary_key(table, now(i), &key))?;
@@ -70,9 +70,9 @@ impl PostgresTables<'_> {
             let dropped = self.drop_stale(&connection, &stale, control)?;
             notes.iter_mut().take(1).for_each(|notes| notes.extend(dropped.clone()));
             let mut replaced = Vec::new();
-            // Lists before what they refer to.
+            // Tables of lists come before those that they refer to.
             for (i, name) in names.iter().enumerate().rev().filter(|(i, _)| staged.contains_key(i)) {
-                if let (Mode::Replace, Some(Found { oid, .. })) =
+                if let (Mode::Replace, Some(FoundTable { oid, .. })) =
                     (self.postgres.mode, find(&connection, name, control)?)
                 {
                     let server = &self.postgres.server;
@@ -80,7 +80,7 @@ impl PostgresTables<'_> {
                         Replaced::locked(&connection, name, oid, control)
                     })?;
                     replaced.push((i, old));
-                    checkpoints.delete_of_table(&connection, oid, parts[i].load_id(), control)?;
+                    checkpoints.delete_of_table(&connection, oid, targets[i].load_id(), control)?;
                     made_types::drop_table(&connection, name, oid, control)?;
                 }
                 let rename = format!("ALTER TABLE {} RENAME TO {}", now(i).quoted(), quote(name.name()));
@@ -101,7 +101,7 @@ impl PostgresTables<'_> {
         })
     }
 
-    /// The tables of lists that an earlier load of the table has made and the source no longer has.
+    /// The tables of lists that an earlier load has created and that the source no longer has.
     pub(super) fn stale(
         &self,
         connection: &Connection,
@@ -116,7 +116,7 @@ impl PostgresTables<'_> {
             return Ok(stale);
         }
         let prefix = format!("{}_", rows.name());
-        for oid in checkpoints.parts(connection, &rows.to_string(), control)? {
+        for oid in checkpoints.tables_of_lists(connection, &rows.to_string(), control)? {
             let Some(name) = name_of(connection, oid, control)? else { continue };
             let below = name.schema() == rows.schema() && name.name().starts_with(&prefix);
             let known = stale.iter().any(|(known, _)| *known == oid);
@@ -127,7 +127,7 @@ impl PostgresTables<'_> {
         Ok(stale)
     }
 
-    /// Drops such tables, with their records. What is to be said of that.
+    /// Drops such tables, with their records. Returns a note.
     fn drop_stale(
         &self,
         connection: &Connection,
@@ -147,7 +147,7 @@ impl PostgresTables<'_> {
             connection.execute(control, &forget, &[&i64::from(*oid)])?;
         }
         let names: Vec<String> = stale.iter().map(|(_, name)| name.to_string()).collect();
-        Ok(Some(format!("dropped, since the files no longer have these lists: {}", names.join(", "))))
+        Ok(Some(format!("dropped, because the files no longer have these lists: {}", names.join(", "))))
     }
 
     pub(super) fn primary_key(&self, table: &FlatTable, name: &TableName, constraint: &str) -> String {
@@ -166,8 +166,7 @@ fn has_constraint(
     let sql = format!(
         "SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE conrelid = to_regclass($1) AND {which})"
     );
-    let rows = connection.query(control, &sql, &[&table.quoted()])?;
-    rows.first().map_or(Ok(false), |row| connection.get(row, 0))
+    value(connection, control, &sql, &[&table.quoted()])
 }
 
 pub(super) fn key_name(table: &TableName) -> String {
@@ -178,7 +177,7 @@ pub(super) fn reference_name(table: &TableName) -> String {
     fitted(table.name(), "_fkey")
 }
 
-/// The key of lists begins with the key of the table that they are in.
+/// The foreign key of a table of lists: its key begins with that of the table that contains the lists.
 pub(super) fn foreign_key(
     parent: &FlatTable,
     child_name: &TableName,

@@ -1,8 +1,8 @@
-//! The numbers of a nested source's records, which the keys of its flat tables begin with.
+//! The numbers of a nested source's records, with which the keys of its flat tables begin.
 
 use sawmill_source::{Source, Unit, UnitKey};
 
-/// Which number each record has: from 0 on, in the order of files, of the row groups in them, and of the rows in those.
+/// The number of each record, from 0, in the order of files, of their row groups, and of the rows in these.
 #[derive(Debug)]
 pub(crate) struct RecordNumbers {
     /// The number of the first record of each row group, with file and row group.
@@ -26,7 +26,7 @@ impl RecordNumbers {
         Self { groups }
     }
 
-    /// The number of the first record of a row group; 0 of one that the source has not.
+    /// The number of the first record of a row group; 0 if the source lacks it.
     pub(crate) fn of_group(&self, file: u32, row_group: u32) -> u64 {
         let at = self.groups.binary_search_by_key(&(file, row_group), |(_, group)| *group);
         at.ok().and_then(|at| self.groups.get(at)).map_or(0, |(first, _)| *first)
@@ -37,8 +37,8 @@ impl RecordNumbers {
         self.of_group(unit.file, unit.row_group) + unit.first_row
     }
 
-    /// File, row group, and row in that, of the record with this number, as units count rows; none where the source has
-    /// no records.
+    /// The file, row group and row of the record with this number, as units count rows; none if the source
+    /// has no records.
     pub(crate) fn place(&self, number: u64) -> Option<UnitKey> {
         let after = self.groups.partition_point(|(first, _)| *first <= number);
         let (first, (file, row_group)) = *self.groups.get(after.checked_sub(1)?)?;

@@ -18,49 +18,49 @@ use sawmill_source::{Error, Kind, Result, Source, SourceFile, Unit, UnitKey, Uni
 use super::{FlatColumn, FlatTable, RecordNumbers};
 use crate::rejected::bad_records::BadRecords;
 
-/// The rows of a flat table. Its units are those of the source, by the source's rows: how many rows of the table
-/// a unit comes to shows when it is read.
+/// The rows of a flat table. Its units are those of the source, by the source's rows; how many rows of the
+/// table a unit has is known when it has been read.
 pub(crate) struct FlatRows<'a> {
     source: &'a dyn Source,
     table: &'a FlatTable,
     numbers: Numbers<'a>,
-    /// Records of which no row is wanted.
+    /// Records whose rows are left out.
     without: Option<&'a BadRecords>,
 }
 
-/// Tells the numbers of records from the columns that say them.
-pub(crate) trait TellNumbers: Sync {
-    /// The columns, by their positions in the source's schema.
+/// Reads the numbers of records from columns.
+pub(crate) trait NumbersFromColumns: Sync {
+    /// The positions of these columns in the source's schema.
     fn columns(&self) -> Range<usize>;
 
-    /// The numbers of a batch's records, given these columns.
+    /// The numbers of a batch's records, read from these columns.
     fn numbers(&self, columns: &[ArrayRef]) -> Result<Vec<u64>>;
 }
 
 /// How records are numbered.
 enum Numbers<'a> {
-    /// In the order of the source.
+    /// By the order of the source.
     Counted(Arc<RecordNumbers>),
-    /// As they were in another source that they are from.
-    Told(&'a dyn TellNumbers),
+    /// As in the source that they come from.
+    FromColumns(&'a dyn NumbersFromColumns),
 }
 
 impl<'a> FlatRows<'a> {
-    /// Rows of `source`, whose records have these numbers.
+    /// The rows of `source`, whose records have these numbers.
     pub(crate) fn new(source: &'a dyn Source, table: &'a FlatTable, numbers: &Arc<RecordNumbers>) -> Self {
         Self { source, table, numbers: Numbers::Counted(Arc::clone(numbers)), without: None }
     }
 
-    /// Rows of `source`, which says the numbers of its records itself, in columns of which the table has none.
+    /// The rows of `source`, which has the numbers of its records in columns of its own.
     pub(crate) fn numbered(
         source: &'a dyn Source,
         table: &'a FlatTable,
-        numbers: &'a dyn TellNumbers,
+        numbers: &'a dyn NumbersFromColumns,
     ) -> Self {
-        Self { source, table, numbers: Numbers::Told(numbers), without: None }
+        Self { source, table, numbers: Numbers::FromColumns(numbers), without: None }
     }
 
-    /// Without the rows of these records of the source.
+    /// Leaves out the rows of these records.
     pub(crate) fn leaving_out(self, records: Option<&'a BadRecords>) -> Self {
         Self { without: records.filter(|records| records.count() > 0), ..self }
     }
@@ -109,7 +109,7 @@ impl Source for FlatRows<'_> {
 
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
         let mut reads = self.table.reads.clone();
-        if let Numbers::Told(numbers) = &self.numbers {
+        if let Numbers::FromColumns(numbers) = &self.numbers {
             reads.extend(numbers.columns());
         }
         let inner = self.source.reader_of(&reads, batch_rows);
@@ -121,7 +121,7 @@ impl Source for FlatRows<'_> {
             unit,
             next_row: 0,
             without: Arc::default(),
-            walk: None,
+            cursor: None,
         })
     }
 }
@@ -131,11 +131,11 @@ struct FlatReader<'a> {
     batch_rows: usize,
     inner: Box<dyn UnitReader + 'a>,
     unit: UnitKey,
-    /// Number of the row that the next batch of the source begins with, in its row group.
+    /// The number, in its row group, of the row with which the source's next batch begins.
     next_row: u64,
-    /// Rows of the unit, numbered in their row group, that are passed over.
+    /// Rows of the unit to leave out, numbered in their row group.
     without: Arc<BTreeSet<u64>>,
-    walk: Option<Walk<'a>>,
+    cursor: Option<ItemCursor<'a>>,
 }
 
 impl UnitReader for FlatReader<'_> {
@@ -143,7 +143,7 @@ impl UnitReader for FlatReader<'_> {
         self.inner.start(unit)?;
         self.unit = unit.key;
         self.next_row = unit.key.first_row;
-        self.walk = None;
+        self.cursor = None;
         if let Some(records) = self.rows.without {
             self.without = Arc::new(records.rows_of(unit)?);
         }
@@ -152,8 +152,8 @@ impl UnitReader for FlatReader<'_> {
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(walk) = &mut self.walk
-                && let Some(batch) = walk.next(self.batch_rows).map_err(|error| self.placed(error))?
+            if let Some(cursor) = &mut self.cursor
+                && let Some(batch) = cursor.next(self.batch_rows).map_err(|error| self.placed(error))?
             {
                 return Ok(Some(batch));
             }
@@ -164,21 +164,21 @@ impl UnitReader for FlatReader<'_> {
                     let first = records.of_group(self.unit.file, self.unit.row_group) + self.next_row;
                     RowNumbers::From(first)
                 }
-                Numbers::Told(numbers) => {
+                Numbers::FromColumns(numbers) => {
                     let columns = batch.columns().get(self.rows.table.reads.len()..).unwrap_or_default();
                     RowNumbers::Each(numbers.numbers(columns)?)
                 }
             };
-            let walk = Walk::new(self.rows.table, batch, numbers, self.next_row);
-            let mut walk = walk.map_err(|error| self.placed(error))?;
-            walk.without = Arc::clone(&self.without);
-            self.walk = Some(walk);
+            let cursor = ItemCursor::new(self.rows.table, batch, numbers, self.next_row);
+            let mut cursor = cursor.map_err(|error| self.placed(error))?;
+            cursor.without = Arc::clone(&self.without);
+            self.cursor = Some(cursor);
             self.next_row += rows;
         }
     }
 
     fn row_in_group(&self, in_batch: usize) -> Option<u64> {
-        self.walk.as_ref()?.batch_rows.get(in_batch).copied()
+        self.cursor.as_ref()?.batch_rows.get(in_batch).copied()
     }
 }
 
@@ -189,25 +189,26 @@ impl FlatReader<'_> {
     }
 }
 
-/// The way through one batch of the source, item by item.
-struct Walk<'a> {
+/// Goes through one batch of the source, item by item.
+struct ItemCursor<'a> {
     table: &'a FlatTable,
     levels: Vec<Level>,
-    /// What the table's columns are made of, for all items.
-    columns: Vec<Part>,
-    /// Rows of the batch that are left.
+    /// The arrays of the table's columns, for all items.
+    columns: Vec<InnerArray>,
+    /// Rows of the batch that are still to come.
     rows: Range<usize>,
     numbers: RowNumbers,
-    /// Number of the batch's first row in its row group.
+    /// The number of the batch's first row in its row group.
     first_in_group: u64,
-    /// The row at hand, in the batch.
+    /// The current row in the batch.
     row: usize,
-    /// For each level the items that are left of the list at hand, and the place of the last one.
+    /// For each level, the items of the current list that are still to come, and the position of the last
+    /// one.
     left: Vec<Range<usize>>,
     ordinals: Vec<i32>,
-    /// Rows in their row group that the last batch came of.
+    /// The rows in their row group that the last batch came from.
     batch_rows: Vec<u64>,
-    /// Rows in their row group that are passed over.
+    /// Rows to leave out, numbered in their row group.
     without: Arc<BTreeSet<u64>>,
 }
 
@@ -229,19 +230,19 @@ impl RowNumbers {
 /// Lists of one level.
 struct Level {
     lists: ArrayRef,
-    /// Those that are there.
+    /// Which of them are not NULL.
     valid: Option<NullBuffer>,
 }
 
-/// An array below structs.
+/// An array inside structs.
 #[derive(Clone)]
-struct Part {
+struct InnerArray {
     array: ArrayRef,
-    /// Where all structs around it are there.
+    /// Where all structs around it are not NULL.
     within: Option<NullBuffer>,
 }
 
-impl Part {
+impl InnerArray {
     /// The field at a place below this.
     fn below(&self, place: &[usize]) -> Result<Self> {
         let mut part = self.clone();
@@ -254,19 +255,19 @@ impl Part {
         Ok(part)
     }
 
-    /// Where the values themselves are there.
+    /// Where the values are not NULL.
     fn valid(&self) -> Option<NullBuffer> {
         NullBuffer::union(self.within.as_ref(), self.array.nulls()).filter(|nulls| nulls.null_count() > 0)
     }
 }
 
 fn other_layout(array: &ArrayRef) -> Error {
-    Error::new(Kind::Source, format!("an array of {} came unexpectedly", array.data_type()))
+    Error::new(Kind::Source, format!("the reader returned an unexpected array of {}", array.data_type()))
 }
 
-impl<'a> Walk<'a> {
-    /// The way through `batch`, whose rows have these numbers and of which the first is row `first_in_group` of its row
-    /// group.
+impl<'a> ItemCursor<'a> {
+    /// Goes through `batch`, whose rows have these numbers and whose first row is row `first_in_group` of its
+    /// row group.
     fn new(
         table: &'a FlatTable,
         batch: RecordBatch,
@@ -274,10 +275,10 @@ impl<'a> Walk<'a> {
         first_in_group: u64,
     ) -> Result<Self> {
         let rows = 0..batch.num_rows();
-        let mut at = Part { array: Arc::new(StructArray::from(batch)), within: None };
+        let mut at = InnerArray { array: Arc::new(StructArray::from(batch)), within: None };
         let mut levels = Vec::with_capacity(table.levels.len());
         for (level, place) in table.levels.iter().enumerate() {
-            // Of a table of lists only their column was read.
+            // For a table of lists only their column was read.
             let place: Vec<usize> = match level {
                 0 => [0].iter().chain(place.get(1..).unwrap_or_default()).copied().collect(),
                 _ => place.clone(),
@@ -290,7 +291,7 @@ impl<'a> Walk<'a> {
                 None => return Err(other_layout(&lists.array)),
             };
             levels.push(Level { lists: lists.array, valid });
-            at = Part { array: items, within: None };
+            at = InnerArray { array: items, within: None };
         }
         let columns = table.columns.iter().map(|column| match column {
             FlatColumn::Value(place) | FlatColumn::Count(place) | FlatColumn::Present(place) => {
@@ -312,7 +313,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// The next item of the lists of the first `depth` levels, of the rows themselves where that is 0.
+    /// The next item of the lists of the first `depth` levels, or of the rows themselves if that is 0.
     fn step(&mut self, depth: usize) -> Result<Option<usize>> {
         let Some(level) = depth.checked_sub(1) else {
             let first = self.first_in_group;
@@ -332,7 +333,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The next rows of the table, `most` of them at most; `None` at the end.
+    /// The next rows of the table, at most `most`; `None` at the end.
     fn next(&mut self, most: usize) -> Result<Option<RecordBatch>> {
         let depth = self.levels.len();
         let mut items = Vec::new();
@@ -372,7 +373,7 @@ fn too_long() -> Error {
 }
 
 impl Level {
-    /// The items of a list; none of one that is not there.
+    /// The items of a list; empty if it is NULL.
     fn range(&self, list: usize) -> Result<Range<usize>> {
         if self.valid.as_ref().is_some_and(|valid| valid.is_null(list)) {
             return Ok(0..0);
@@ -382,10 +383,10 @@ impl Level {
     }
 }
 
-/// The items that rows are made of.
+/// The items that become rows.
 struct Chosen {
     items: Vec<usize>,
-    /// Whether they follow one another, as they do but for lists that are hidden by NULL.
+    /// Whether they are consecutive, as they are unless NULL hides lists.
     together: bool,
 }
 
@@ -395,8 +396,8 @@ impl Chosen {
         Self { items, together }
     }
 
-    /// The values, NULL where a struct around them is.
-    fn values(&self, part: &Part) -> Result<ArrayRef> {
+    /// The values, NULL if a struct around them is.
+    fn values(&self, part: &InnerArray) -> Result<ArrayRef> {
         let failed = |error: arrow_schema::ArrowError| Error::new(Kind::Source, error.to_string());
         let values = match (self.together, self.items.first()) {
             (true, Some(first)) => part.array.slice(*first, self.items.len()),
@@ -415,8 +416,8 @@ impl Chosen {
         }
     }
 
-    /// The lengths of lists, NULL where they are.
-    fn counts(&self, part: &Part) -> Result<ArrayRef> {
+    /// The lengths of lists, NULL for NULL lists.
+    fn counts(&self, part: &InnerArray) -> Result<ArrayRef> {
         let valid = part.valid();
         let lists = Lists::bind(&part.array).ok_or_else(|| other_layout(&part.array))?;
         let counts =
@@ -427,8 +428,8 @@ impl Chosen {
         Ok(Arc::new(counts.collect::<Result<Int32Array>>()?))
     }
 
-    /// Whether structs are there.
-    fn present(&self, part: &Part) -> ArrayRef {
+    /// Whether structs are not NULL.
+    fn present(&self, part: &InnerArray) -> ArrayRef {
         let valid = part.valid();
         let there = self.items.iter().map(|item| valid.as_ref().is_none_or(|valid| valid.is_valid(*item)));
         Arc::new(BooleanArray::new(there.collect::<BooleanBuffer>(), None))

@@ -1,4 +1,4 @@
-//! The rows that a session's load has put aside: read from their records, and written to their file.
+//! The rows that a session's load has rejected: read from their records, and written to their file.
 
 use std::collections::HashMap;
 
@@ -11,14 +11,14 @@ use crate::rejected::bad_records::{BadRecords, Places};
 use crate::rejected::file::RejectsFile;
 
 impl PostgresSession<'_> {
-    /// Rows that were put aside, as the source counts them.
+    /// The rejected rows, as the source counts them.
     pub(super) fn refused(
         &self,
         connection: &Connection,
         control: &Control<'_>,
     ) -> Result<Option<BadRecords>> {
-        // Where there are several tables, the source comes without the records that were put aside.
-        if self.rejected() == 0 || self.postgres.part_of.is_some() {
+        // If there are several tables, the source comes without the rejected records.
+        if self.rejected() == 0 || self.postgres.several.is_some() {
             return Ok(None);
         }
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
@@ -37,11 +37,11 @@ impl PostgresSession<'_> {
         places.into_records()
     }
 
-    /// Writes the file of a load that is complete already, where it is not there: an earlier run could not write it or did
-    /// not name it, or it was removed since.
+    /// Writes the file of a complete load if it does not exist: an earlier run could not write it or did not
+    /// name it, or it has been removed since.
     pub(super) fn write_missing_rejects(&self, control: &Control<'_>) -> Result<()> {
         let file = self.postgres.rejects.as_ref().filter(|rejects| !rejects.path.exists());
-        let complete = self.standing == Standing::Complete && self.postgres.part_of.is_none();
+        let complete = self.standing == Standing::Complete && self.postgres.several.is_none();
         match file {
             Some(_) if complete && self.rejected() > 0 => {
                 self.with_connection(control, |connection| self.write_rejects(connection, control))
@@ -50,8 +50,8 @@ impl PostgresSession<'_> {
         }
     }
 
-    /// Writes the file of rejected rows, before the load counts as complete: a run that is killed in between
-    /// writes it again.
+    /// Writes the file of rejected rows before the load counts as complete. If a run is killed in between,
+    /// the next one writes the file again.
     pub(super) fn write_rejects(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         let Some(options) = &self.postgres.rejects else { return Ok(()) };
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);

@@ -1,4 +1,4 @@
-//! Rows that were put aside: in unlogged tables, with conditions, after a run that was killed, in verifications.
+//! Rejected rows: in unlogged tables, with conditions, after a killed run, in verifications.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use sawmill_source::{Kind, ParquetFiles, Source};
 
 use crate::database::{Database, run, small, with_control};
 use crate::fixture::{file_of, people};
-use crate::rejects::{Case, put_aside, words};
+use crate::rejects::{Case, read_rejects, words};
 
 /// One connection, for which the order of rows is known.
 fn in_order() -> LoadOptions {
@@ -19,7 +19,7 @@ fn in_order() -> LoadOptions {
 }
 
 #[test]
-fn rows_have_the_numbers_that_they_have_in_the_file_also_where_not_all_are_wanted() {
+fn rejected_rows_have_their_numbers_in_the_file_even_if_only_some_rows_are_selected() {
     let mut rows = words(2000);
     for bad in [2, 3, 699, 703, 1999] {
         rows[bad].1 = "forbidden".into();
@@ -34,11 +34,11 @@ fn rows_have_the_numbers_that_they_have_in_the_file_also_where_not_all_are_wante
         let target = case.database.target("t").mode(Mode::Append).rejects(Some(rejects));
         let report = run(&some, &target, &in_order()).unwrap();
         assert!(report.verified.unwrap().matches());
-        let aside = put_aside(&path);
+        let aside = read_rejects(&path);
         assert_eq!(report.rows_rejected, aside.len() as u64);
         aside.into_iter().map(|(group, row, _)| (group, row)).collect::<Vec<_>>()
     };
-    // Of every row group some rows pass, with others before and between them; of the second and third all.
+    // Some rows of every row group are selected, with others before and between them; of the second and third all.
     assert_eq!(
         load("id between 3 and 3 or id > 600 and id <> 1000", "a"),
         [(0, 3), (0, 699), (1, 3), (1, 303), (2, 599)]
@@ -51,7 +51,7 @@ fn rows_have_the_numbers_that_they_have_in_the_file_also_where_not_all_are_wante
 }
 
 #[test]
-fn what_was_put_aside_counts_once_when_a_killed_run_commits_while_the_next_one_begins() {
+fn rejected_rows_count_once_when_a_killed_run_commits_while_the_next_one_begins() {
     let mut rows = words(2000);
     for row in &mut rows[720..730] {
         row.1 = "nul\0".into();
@@ -70,7 +70,7 @@ fn what_was_put_aside_counts_once_when_a_killed_run_commits_while_the_next_one_b
              DELETE FROM t WHERE id BETWEEN 700 AND 1199; UPDATE _sawmill.loads SET completed = NULL"
         ))
         .unwrap();
-    // The next run has read which units are there, and waits for what was put aside.
+    // The next run has read which units are committed, and waits for the rejected rows.
     client.batch_execute("BEGIN; LOCK TABLE _sawmill.rejects").unwrap();
     let report = std::thread::scope(|scope| {
         let next = scope.spawn(|| case.load(Some(10), &LoadOptions { verify: false, ..in_order() }));
@@ -90,11 +90,11 @@ fn what_was_put_aside_counts_once_when_a_killed_run_commits_while_the_next_one_b
         next.join().unwrap().unwrap()
     });
     assert_eq!((report.standing, report.rows, report.rows_rejected), (Standing::Resumed, 1990, 10));
-    assert_eq!((case.database.count("t"), put_aside(&case.file()).len()), (1990, 10));
+    assert_eq!((case.database.count("t"), read_rejects(&case.file()).len()), (1990, 10));
 }
 
 #[test]
-fn a_crash_that_empties_an_unlogged_table_empties_the_record_of_what_was_put_aside_as_well() {
+fn a_crash_that_empties_an_unlogged_table_empties_the_record_of_its_rejected_rows_too() {
     let mut server = LocalPg::start().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
@@ -117,7 +117,7 @@ fn a_crash_that_empties_an_unlogged_table_empties_the_record_of_what_was_put_asi
     server.restart_immediate().unwrap();
     let again = run(&source, &append, &small()).unwrap();
     assert_eq!((again.standing, again.rows_loaded, again.rows_rejected), (Standing::Resumed, 1485, 15));
-    assert_eq!(put_aside(&aside).len(), 15);
+    assert_eq!(read_rejects(&aside).len(), 15);
     let kind = TableKind { unlogged: true, ..TableKind::default() };
     let report = run(&source, &target("made").kind(kind), &small()).unwrap();
     assert_eq!((report.rows, report.rows_rejected), (1500, 0));
@@ -147,7 +147,7 @@ fn with_six_bad_rows() -> Case {
 }
 
 #[test]
-fn the_table_and_the_rows_put_aside_are_proved_to_be_the_source() {
+fn the_table_and_the_rejected_rows_together_are_verified_against_the_source() {
     let case = with_six_bad_rows();
     case.load(None, &small()).unwrap();
     let plain = case.database.target("t");
@@ -160,7 +160,7 @@ fn the_table_and_the_rows_put_aside_are_proved_to_be_the_source() {
     let same = compared(&case, &small()).unwrap();
     assert!(same.matches());
     assert_eq!((same.source.rows, same.target.rows, same.put_aside), (1994, 1994, 6));
-    // A row that is neither here nor there is found, in few passes and in many.
+    // A row that is in neither is found, in few passes and in many.
     case.database.client().batch_execute("DELETE FROM t WHERE id = 801").unwrap();
     for locate_rows in [4 << 20, 100] {
         let options = LoadOptions { locate: true, locate_rows, ..small() };
@@ -175,7 +175,7 @@ fn the_table_and_the_rows_put_aside_are_proved_to_be_the_source() {
     }
     case.database.client().batch_execute("INSERT INTO t VALUES (802, 'word 801')").unwrap();
     assert_eq!(compared(&case, &small()).unwrap().differing, ["id"]);
-    // Rows that another load has put aside, and files that no load has written.
+    // Rows that another load has rejected, and files that no load has written.
     case.database.client().batch_execute("DELETE FROM t WHERE id = 802 AND word = 'word 801'").unwrap();
     let other = Case::new(words(10), "(id integer CHECK (id < 0), word text)");
     other.load(None, &small()).unwrap();
@@ -188,7 +188,7 @@ fn the_table_and_the_rows_put_aside_are_proved_to_be_the_source() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_or_is_somebody_elses_is_refused_before_a_row_is_sent() {
+fn a_file_that_cannot_be_written_or_was_not_written_by_a_load_is_refused_before_a_row_is_sent() {
     let case = Case::new(words(10), "(id integer, word text)");
     let refused = |path: std::path::PathBuf, what: &str| {
         let target = case.database.target("t").mode(Mode::Append);
@@ -203,17 +203,17 @@ fn a_file_that_cannot_be_written_or_is_somebody_elses_is_refused_before_a_row_is
         assert_eq!(case.database.count("t"), 0);
     };
     refused(case.directory.path().join("nowhere/rejects.parquet"), "cannot be written");
-    refused(case.directory.path().join("data.parquet"), "there already");
+    refused(case.directory.path().join("data.parquet"), "already exists");
     std::fs::write(case.directory.path().join("notes.txt"), "mine").unwrap();
-    refused(case.directory.path().join("notes.txt"), "there already");
-    // What a load has written is written again.
+    refused(case.directory.path().join("notes.txt"), "already exists");
+    // A file that a load has written is replaced.
     case.load(None, &small()).unwrap();
     case.database.client().batch_execute("DELETE FROM _sawmill.loads").unwrap();
     case.load(None, &small()).unwrap();
 }
 
 #[test]
-fn nested_values_are_put_aside_as_they_were() {
+fn nested_values_are_rejected_unchanged() {
     let id = Field::new("id", DataType::FixedSizeBinary(16), true)
         .with_metadata([("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())].into());
     let ids = FixedSizeBinaryArray::try_from_iter((0..4u8).map(|row| [row; 16])).unwrap();
@@ -237,7 +237,7 @@ fn nested_values_are_put_aside_as_they_were() {
 }
 
 #[test]
-fn a_load_that_goes_wrong_does_not_miss_the_rows_that_it_has_put_aside() {
+fn a_failed_verification_does_not_report_rejected_rows_as_missing() {
     let case = with_six_bad_rows();
     let spoil = "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$
                  BEGIN IF NEW.id = 801 THEN NEW.word := 'spoiled'; END IF; RETURN NEW; END $$;
@@ -255,7 +255,7 @@ fn a_load_that_goes_wrong_does_not_miss_the_rows_that_it_has_put_aside() {
     assert_eq!(located[1], "1 rows of the table are not in the files");
     let differing: Vec<&str> = what.split("; ").filter(|part| part.contains("differ")).collect();
     assert_eq!(differing, ["values differ in word"], "{error}");
-    // Also where not all rows are wanted: those are named as they are counted then.
+    // The same with a condition: rows are then named as the selected ones are counted.
     let some = with_control(|control| case.source.filtered("id <> 702".parse().unwrap(), control)).unwrap();
     case.database.client().batch_execute("TRUNCATE t").unwrap();
     let rejects = RejectOptions { path: case.directory.path().join("some"), most: None };
