@@ -110,10 +110,11 @@ pub(crate) fn decode<K: Kernel, T: Row>(
         None => None,
     };
     let few = !wanted.carries && in_file.saturating_mul(wanted.columns) < WORTH_SHAPES;
-    let engine = match engine {
+    let mut engine = match engine {
         Some(engine) => engine,
         None => Box::new(Engine::new(start, wanted.columns, wanted.learning, few)?),
     };
+    engine.tally.listed += in_file.saturating_mul(wanted.columns) as u64;
     let mut walk = ListWalk {
         kernel,
         bytes: cursor.bytes,

@@ -33,23 +33,43 @@ const DICTIONARY_PAGE: u8 = 4;
 #[inline(always)]
 pub(crate) fn column_chunk(bytes: &[u8], at: usize) -> Option<Usual> {
     let mut reader = Reader { bytes, at, kind: 0 };
-    // A footer's length has 32 bits, as `Footer::decode` has checked.
-    let mut chunk = Chunk { at: at as u32, statistics: STATISTICS_NONE, ..Chunk::default() };
-    reader.expect(0x26)?;
-    let file_offset = reader.integer()?;
-    reader.mix((file_offset == 0).into());
-    reader.expect(0x1c)?;
-    reader.column_meta_data(&mut chunk)?;
-    // Locations of page indexes.
+    let chunk = reader.column_chunk()?;
     let mut id = 3;
     loop {
         match reader.field(&mut id)? {
-            STOP => break,
+            STOP => return Some(Usual { chunk, end: reader.at, kind: reader.kind }),
             I32 | I64 if id < 8 => reader.skip_varint()?,
             _ => return None,
         }
     }
-    Some(Usual { chunk, end: reader.at, kind: reader.kind })
+}
+
+/// Where the page indexes of a chunk are: offset and length of the offset index, then of the column index.
+pub(crate) struct UsualIndexes {
+    pub values: [i64; 4],
+    /// Which of them the chunk states, as bits.
+    pub stated: u8,
+    /// See [`Usual::kind`].
+    pub kind: u64,
+}
+
+/// Like [`column_chunk`] for the locations of the chunk's page indexes.
+#[inline(always)]
+pub(crate) fn page_indexes(bytes: &[u8], at: usize) -> Option<UsualIndexes> {
+    let mut reader = Reader { bytes, at, kind: 0 };
+    reader.column_chunk()?;
+    let (mut values, mut stated, mut id) = ([0; 4], 0, 3);
+    loop {
+        match (reader.field(&mut id)?, id) {
+            (STOP, _) => return Some(UsualIndexes { values, stated, kind: reader.kind }),
+            (I64, 4 | 6) | (I32, 5 | 7) => {
+                let place = usize::from(id - 4);
+                values[place] = reader.integer()?;
+                stated |= 1 << place;
+            }
+            _ => return None,
+        }
+    }
 }
 
 struct Reader<'a> {
@@ -140,6 +160,19 @@ impl Reader<'_> {
         let header = self.common()?;
         // Fifteen stands for a longer list, whose length follows.
         (header & 0x0f == wire && header >> 4 != 15).then_some(header >> 4)
+    }
+
+    /// Walks the chunk up to the end of its metadata; the locations of its page indexes follow.
+    #[inline(always)]
+    fn column_chunk(&mut self) -> Option<Chunk> {
+        // A footer's length has 32 bits, as `Footer::decode` has checked.
+        let mut chunk = Chunk { at: self.at as u32, statistics: STATISTICS_NONE, ..Chunk::default() };
+        self.expect(0x26)?;
+        let file_offset = self.integer()?;
+        self.mix((file_offset == 0).into());
+        self.expect(0x1c)?;
+        self.column_meta_data(&mut chunk)?;
+        Some(chunk)
     }
 
     #[inline(always)]

@@ -28,9 +28,10 @@ const ENOUGH: u64 = 8000;
 /// How many columns in a row may differ from their neighbours before neighbours are compared no longer.
 const INHERITS_AT_FIRST: u32 = 8;
 
-/// How many chunks must have been decoded for each shape learned. Learning one takes as long as walking some
-/// twenty chunks, so that whatever the chunks are, learning takes at most a third of the time.
-const CHUNKS_PER_SHAPE: u64 = 64;
+/// How many chunks must have been decoded for each shape learned, and how many in the whole list are enough
+/// for one more. Learning takes as long as walking some twenty chunks.
+const CHUNKS_PER_SHAPE: u64 = 32;
+const LISTED_PER_SHAPE: u64 = 64;
 
 /// No known shape.
 pub(crate) const UNKNOWN: u16 = u16::MAX;
@@ -40,8 +41,8 @@ pub(crate) const UNKNOWN: u16 = u16::MAX;
 pub(crate) struct Seen {
     pub last: u16,
     pub other: u16,
-    /// The kind of the chunk that was last walked for want of a shape.
-    pub kind: u64,
+    /// Half of the kind of the chunk that was last walked for want of a shape.
+    kind: u32,
 }
 
 impl Seen {
@@ -69,8 +70,8 @@ pub(crate) struct Engine {
     pub traits: TraitTable,
     /// Chunks too wide for a row, with their rows.
     pub wide: Vec<(u32, Chunk)>,
-    /// The kind of the chunk last walked for want of a shape.
-    pub last_kind: u64,
+    /// Half of the kind of the chunk last walked for want of a shape.
+    last_kind: u32,
     /// Whether to try shapes at all.
     matching: bool,
     learning: Learning,
@@ -90,6 +91,8 @@ pub(crate) struct Tally {
     pub walked: u64,
     /// Shapes learned, successfully or not.
     learned: u64,
+    /// Chunks in the lists of row groups.
+    pub listed: u64,
 }
 
 /// Where a row group's chunks are read from and stored.
@@ -160,8 +163,8 @@ impl Engine {
         slots: Option<&[u32]>,
         lanes: &mut [Lane<'_, T>; LANES],
     ) -> Step<()> {
+        self.tally.chunks += (columns * LANES) as u64;
         if !self.matching {
-            self.tally.chunks += (columns * LANES) as u64;
             return self.walk(bytes, columns, slots, lanes);
         }
         let outcome = if lanes[0].rows.is_empty() {
@@ -233,8 +236,9 @@ impl Engine {
     /// that it was met in this column.
     #[inline(always)]
     pub fn comes_again(&mut self, column: usize, kind: u64) -> bool {
-        let again = kind == self.last_kind || kind == self.seen[column].kind;
-        (self.last_kind, self.seen[column].kind) = (kind, kind);
+        let half = (kind >> 32) as u32;
+        let again = half == self.last_kind || half == self.seen[column].kind;
+        (self.last_kind, self.seen[column].kind) = (half, half);
         again || self.learning == Learning::Always
     }
 
@@ -279,7 +283,6 @@ impl<T: Row, const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, 
         // Expect of a new column what its neighbour had, as long as that helps.
         let (mut expected, mut inherits) = (UNKNOWN, INHERITS_AT_FIRST);
         for column in 0..columns {
-            engine.tally.chunks += LANES as u64;
             let seen = engine.seen[column].last;
             if seen != UNKNOWN {
                 expected = seen;
@@ -364,7 +367,8 @@ impl Engine {
     /// returns its index.
     #[inline(always)]
     fn learn<K: Kernel>(&mut self, kernel: K, bytes: &[u8], chunk: &Chunk, end: usize) -> Option<u16> {
-        let enough = self.tally.learned < self.tally.chunks / CHUNKS_PER_SHAPE;
+        let allowed = self.tally.chunks / CHUNKS_PER_SHAPE + self.tally.listed / LISTED_PER_SHAPE;
+        let enough = self.tally.learned < allowed;
         if self.shape_bytes >= MAX_BYTES || !(enough || self.learning == Learning::Always) {
             return None;
         }

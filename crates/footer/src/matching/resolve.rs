@@ -6,7 +6,7 @@
 //! the other shape.
 
 use crate::chunk::row::Row;
-use crate::matching::engine::{Engine, Lane, Seen, UNKNOWN};
+use crate::matching::engine::{Engine, Lane, UNKNOWN};
 use crate::matching::kernel::{Kernel, Task, Values};
 use crate::thrift::cursor::{Cursor, Step};
 
@@ -99,7 +99,7 @@ impl<T: Row, const LANES: usize> Task for Missed<'_, '_, T, LANES> {
         let seen = &mut self.engine.seen[self.column];
         // Change the expected shape only when most chunks differ from it: a single odd chunk proves nothing.
         if missed * 2 > LANES {
-            *seen = Seen { last: found, other: self.expected, ..*seen };
+            (seen.last, seen.other) = (found, self.expected);
             return Ok(found);
         }
         seen.other = found;

@@ -1,15 +1,21 @@
 //! Finds the page indexes of all decoded chunks through the footer: a second walk over chunks with known
 //! offsets, which matches four at once so that none waits for another.
 
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::rows::Chunk;
 use crate::decode::scan;
+use crate::decode::usual::{self, UsualIndexes};
 use crate::error::Error;
 use crate::footer::Footer;
+use crate::matching::engine::Learning;
 use crate::matching::kernel::{Choose, Kernel, Method, Task, Values};
 use crate::matching::shape::{
     COLUMN_INDEX_LENGTH, COLUMN_INDEX_OFFSET, Lanes, OFFSET_INDEX_LENGTH, OFFSET_INDEX_OFFSET, Shape,
 };
+use crate::memory::word_hasher::WordHasher;
 use crate::thrift::cursor::Cursor;
 
 /// Chunks matched at once.
@@ -17,6 +23,12 @@ const LANES: usize = 4;
 
 /// The most shapes learned.
 const MAX_SHAPES: usize = 96;
+
+/// No shape.
+const NONE: usize = usize::MAX;
+
+/// The number of chunks that did not match from which shapes are tried only if most chunks match.
+const ENOUGH: u64 = 256;
 
 /// Where a chunk's page indexes are in the file: offset and length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,7 +47,16 @@ pub(crate) fn each(
     wanted: impl Fn(usize, usize) -> bool,
     found: impl FnMut(usize, Location) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let walk = LocateIndexes { footer, wanted, found, shapes: Vec::new(), method: footer.method() };
+    let walk = LocateIndexes {
+        footer,
+        wanted,
+        found,
+        shapes: Vec::new(),
+        kinds: HashMap::default(),
+        last_kind: 0,
+        missed: 0,
+        method: footer.method(),
+    };
     footer.method().choose(walk)
 }
 
@@ -44,6 +65,12 @@ struct LocateIndexes<'a, W, F> {
     wanted: W,
     found: F,
     shapes: Vec<Shape>,
+    /// The shape of each kind of chunk ([`UsualIndexes::kind`]) that has one.
+    kinds: HashMap<u64, usize, BuildHasherDefault<WordHasher>>,
+    /// The kind of the last chunk that did not match.
+    last_kind: u64,
+    /// How many chunks did not match.
+    missed: u64,
     method: Method,
 }
 
@@ -68,7 +95,7 @@ impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>
         let bytes = footer.bytes.as_slice();
         let columns = footer.num_columns();
         let mut batch = [(0, 0); LANES];
-        let mut expected = 0;
+        let (mut expected, mut seen) = (NONE, 0);
         for group in 0..footer.num_row_groups() {
             let mut column = 0;
             while column < columns {
@@ -87,7 +114,10 @@ impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>
                 // changes what to expect of later chunks, but must not change how the rest of this batch is
                 // read.
                 let mut lanes_of_match = 0;
-                if let Some(shape) = self.shapes.get(expected) {
+                seen += count as u64;
+                // Where neighbours differ, the quick walk alone takes less time.
+                let differ = self.missed > ENOUGH && self.missed > seen / 2 && self.method == Method::Fastest;
+                if !differ && let Some(shape) = self.shapes.get(expected) {
                     lanes_of_match = shape.lanes;
                     // Nothing starts at the end of the bytes, so lanes without a chunk match nothing.
                     let starts =
@@ -96,8 +126,11 @@ impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>
                 }
                 for lane in 0..count {
                     let (row, at) = batch[lane];
-                    let matched =
-                        if ends[lane] != 0 { location(&values[lane], lanes_of_match) } else { None };
+                    let matched = if ends[lane] != 0 {
+                        location(first_four(&values[lane]), lanes_of_match)
+                    } else {
+                        None
+                    };
                     let location = match matched {
                         Some(location) => location,
                         None => self.other(kernel, row, at, &mut expected)?,
@@ -121,27 +154,37 @@ impl<W, F> LocateIndexes<'_, W, F> {
         expected: &mut usize,
     ) -> Result<Location, Error> {
         let bytes = self.footer.bytes.as_slice();
-        for (place, shape) in self.shapes.iter().enumerate() {
-            let mut values = [Values::default()];
-            let [end] = kernel.step::<true, 1>(bytes, [at], shape, &mut values);
-            if end != 0
-                && let Some(location) = location(&values[0], shape.lanes)
-            {
-                *expected = place;
-                return Ok(location);
-            }
-        }
         let columns = self.footer.num_columns().max(1);
-        // Every row belongs to a decoded chunk.
-        let Some(chunk) = self.footer.column_chunk(row / columns, row % columns) else {
-            return Ok(Location::default());
+        self.missed += 1;
+        let quick = match self.method {
+            Method::Scalar => None,
+            _ => usual::page_indexes(bytes, at),
         };
-        let location = walked(&chunk)?;
-        if self.method != Method::Scalar && self.shapes.len() < MAX_SHAPES {
-            self.learn(kernel, &chunk.chunk(), location);
-            *expected = self.shapes.len().saturating_sub(1);
+        if let Some(UsualIndexes { values: [a, b, c, d], stated, kind }) = quick
+            && let Some(location) = location([a, b, c, d], stated)
+        {
+            let again = std::mem::replace(&mut self.last_kind, kind) == kind;
+            *expected = match self.kinds.get(&kind) {
+                Some(&place) => place,
+                None if (again || self.method.learning() == Learning::Always)
+                    && self.shapes.len() < MAX_SHAPES =>
+                {
+                    if let Some(chunk) = self.footer.column_chunk(row / columns, row % columns) {
+                        self.learn(kernel, &chunk.chunk(), location);
+                    }
+                    let place = self.shapes.len().saturating_sub(1);
+                    self.kinds.insert(kind, place);
+                    place
+                }
+                None => NONE,
+            };
+            return Ok(location);
         }
-        Ok(location)
+        // Every row belongs to a decoded chunk.
+        match self.footer.column_chunk(row / columns, row % columns) {
+            Some(chunk) => walked(&chunk),
+            None => Ok(Location::default()),
+        }
     }
 
     /// Learns the shape of a chunk, if it has one.
@@ -155,22 +198,28 @@ impl<W, F> LocateIndexes<'_, W, F> {
         let mut values = [Values::default()];
         let [end] = kernel.step::<true, 1>(bytes, [chunk.at as usize], &shape, &mut values);
         // A shape that does not reproduce its own chunk is useless or wrong.
-        if end == cursor.at && location(&values[0], shape.lanes) == Some(known) {
+        if end == cursor.at && location(first_four(&values[0]), shape.lanes) == Some(known) {
             self.shapes.push(shape);
         }
     }
 }
 
+#[inline(always)]
+fn first_four(values: &Values) -> [i64; 4] {
+    let [a, b, c, d, ..] = values.lanes;
+    [a, b, c, d]
+}
+
 /// The location found by a match with a shape of these lanes; `None` if only a walk can judge a value.
 #[inline(always)]
-fn location(values: &Values, lanes: u8) -> Option<Location> {
+fn location(values: [i64; 4], lanes: u8) -> Option<Location> {
     let index = |offset: u8, length: u8| -> Option<Option<(u64, u32)>> {
         let both = 1 << offset | 1 << length;
         if lanes & both != both {
             return Some(None);
         }
-        let offset = u64::try_from(values.lanes[usize::from(offset)]).ok()?;
-        let length = i32::try_from(values.lanes[usize::from(length)]).ok()?;
+        let offset = u64::try_from(values[usize::from(offset)]).ok()?;
+        let length = i32::try_from(values[usize::from(length)]).ok()?;
         Some(Some((offset, u32::try_from(length).ok()?)))
     };
     Some(Location {
