@@ -1,7 +1,7 @@
 //! PostgreSQL as a target: binary COPY over several connections, exactly once.
 //!
 //! ```text
-//! units ─ encode ─▶ blocks ─ COPY ─▶ table or part tables ─┬─ COMMIT ─ ... ─ all units in ─ verify ─▶ table in its place
+//! units ─ encode ─▶ blocks ─ COPY ─▶ table or part tables ─┬─ COMMIT ─ … ─ verify ─▶ table in its place
 //!                                    record of the unit ───┘
 //! ```
 //!

@@ -104,7 +104,7 @@ impl FromStr for PartitionBy {
         let inner = text.trim().strip_suffix(')').and_then(|inner| inner.split_once('('));
         let Some((word, inner)) = inner else { return Err(refused("it does not say how to partition")) };
         let Some((column, rest)) = name_of(inner.trim()).filter(|(column, _)| !column.is_empty()) else {
-            return Err(refused("there is no column between the parentheses"));
+            return Err(refused("no column is between the parentheses"));
         };
         let number = rest.strip_prefix(',').map(str::trim);
         let scheme = match (word.trim().to_ascii_lowercase().as_str(), number) {

@@ -505,7 +505,8 @@ pub(crate) fn signed(counts: &[u64]) -> Vec<i64> {
     counts.iter().map(|count| *count as i64).collect()
 }
 
-/// Tries to take the advisory lock of a load by the statement `lock` until `end`. Returns whether it was granted.
+/// Tries to take the advisory lock of a load by the statement `lock` until `end`. Returns whether it was
+/// granted.
 fn wait_for_lock(
     connection: &Connection,
     lock: &str,

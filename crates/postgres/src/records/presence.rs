@@ -17,8 +17,8 @@ pub(crate) struct Presence {
     pub recorded: u64,
     /// Rows that the table had before the first of these loads; none if they were not counted.
     pub before: Option<u64>,
-    /// The table's rows are in another file than when the last of these loads began: the table was truncated, or
-    /// rewritten by `VACUUM FULL`, `CLUSTER` or `ALTER TABLE`.
+    /// The table's rows are in another file than when the last of these loads began: the table was truncated,
+    /// or rewritten by `VACUUM FULL`, `CLUSTER` or `ALTER TABLE`.
     pub rewritten: bool,
 }
 

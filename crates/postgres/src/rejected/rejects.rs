@@ -81,8 +81,8 @@ pub(crate) struct Reject {
 }
 
 impl Checkpoints {
-    /// The table that the load's rejected rows are recorded in. A crash of the server empties it together with the
-    /// records of the units, where those are of an unlogged table.
+    /// The table that the load's rejected rows are recorded in. A crash of the server empties it together
+    /// with the records of the units, where those are of an unlogged table.
     pub(crate) fn rejects_table(&self) -> String {
         self.table(if self.of_unlogged_table() { REJECTS_UNLOGGED } else { REJECTS })
     }

@@ -1,4 +1,5 @@
-//! How a load begins: columns are matched, the table is found or created, and the records say which units are in.
+//! How a load begins: columns are matched, the table is found or created, and the records say which units are
+//! in.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -40,11 +41,7 @@ impl<'a> PostgresSession<'a> {
         let opening = Opening { postgres, source, connection: &connection, control };
         let (table, found) = opening.find_table()?;
         let Matched { columns, not_filled } = opening.match_columns(new_table, found.as_ref(), &table)?;
-        let unlogged = match (postgres.mode.makes_the_table(), &found) {
-            (false, Some(found)) if !postgres.mode.gathers() => found.unlogged,
-            _ => postgres.kind.unlogged,
-        };
-        let checkpoints = checkpoints.of_unlogged(unlogged);
+        let checkpoints = checkpoints.of_unlogged(opening.is_unlogged(found.as_ref()));
         let id_of = |staged: bool| postgres.id_of(source, &table, staged);
         checkpoints.create(&connection, control)?;
         route.keep_to_earlier(postgres, &connection, &checkpoints, &id_of, control)?;
@@ -65,12 +62,7 @@ impl<'a> PostgresSession<'a> {
             staged,
             notes: Vec::new(),
         };
-        let oid = found.as_ref().map_or(0, |found| found.oid);
-        let (record, standing) = match postgres.mode {
-            Mode::Create | Mode::Replace => preparing.create()?,
-            Mode::Append | Mode::Truncate => preparing.append(oid)?,
-            Mode::Upsert => preparing.upsert(oid)?,
-        };
+        let (record, standing) = preparing.decide(found.as_ref().map_or(0, |found| found.oid))?;
         let found_notes = preparing.notes;
         let earlier = opening.earlier(&checkpoints, &record, standing, &table)?;
         if postgres.rejects.is_some() {
@@ -87,10 +79,7 @@ impl<'a> PostgresSession<'a> {
             postgres,
             source,
             options,
-            by_partition: match staged {
-                true => postgres.partitions.as_ref().and_then(|known| PartitionedRows::new(source, known)),
-                false => None,
-            },
+            by_partition: opening.rows_by_partition(staged),
             route,
             parts,
             rejects: opening.reject_counter(earlier.rejected),
@@ -175,7 +164,7 @@ struct Earlier {
     overlaid: bool,
 }
 
-impl Opening<'_, '_> {
+impl<'a> Opening<'_, 'a> {
     /// The table with its schema, and what the server has of it.
     fn find_table(&self) -> Result<(TableName, Option<FoundTable>)> {
         let Self { postgres, connection, control, .. } = self;
@@ -194,6 +183,20 @@ impl Opening<'_, '_> {
             found.check_table(&table, connection.place())?;
         }
         Ok((table, found))
+    }
+
+    /// Whether the table that rows are written to is unlogged.
+    fn is_unlogged(&self, found: Option<&FoundTable>) -> bool {
+        match (self.postgres.mode.makes_the_table(), found) {
+            (false, Some(found)) if !self.postgres.mode.gathers() => found.unlogged,
+            _ => self.postgres.kind.unlogged,
+        }
+    }
+
+    /// The source in the order of the table's partitions, if workers fill these.
+    fn rows_by_partition(&self, staged: bool) -> Option<PartitionedRows<'a>> {
+        let partitions = self.postgres.partitions.as_ref().filter(|_| staged)?;
+        PartitionedRows::new(self.source, partitions)
     }
 
     /// Matches the columns of the source with those of the table.
@@ -252,7 +255,8 @@ impl Opening<'_, '_> {
                 .at(format!("table {table}, {}", connection.place()))
                 .advise("forget the load, drop the table if the load made it, and load again"));
         }
-        // A killed run may still commit a unit after `done` was read. Its rejected rows are counted when this run meets it.
+        // A killed run may still commit a unit after `done` was read. Its rejected rows are counted when this
+        // run meets it.
         let rejects = checkpoints.count_rejects(connection, &record.id, control)?;
         let rejected = rejects.iter().filter(|(unit, _)| done.contains_key(unit)).map(|(_, rows)| rows).sum();
         Ok(Earlier { done, rejected, overlaid })
@@ -314,7 +318,8 @@ impl Opening<'_, '_> {
         }
     }
 
-    /// How part tables of `table` are created. Those that a crash of the server has emptied are dropped first.
+    /// How part tables of `table` are created. Those that a crash of the server has emptied are dropped
+    /// first.
     fn part_plan(
         &self,
         plan: &WriterPlan,

@@ -39,7 +39,16 @@ pub(crate) struct Preparing<'p, 'a> {
 }
 
 impl Preparing<'_, '_> {
-    pub(crate) fn create(&mut self) -> Result<(LoadRecord, Standing)> {
+    /// Decides how to begin. `oid` is that of the existing table, in modes that need one.
+    pub(crate) fn decide(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
+        match self.postgres.mode {
+            Mode::Create | Mode::Replace => self.create(),
+            Mode::Append | Mode::Truncate => self.append(oid),
+            Mode::Upsert => self.upsert(oid),
+        }
+    }
+
+    fn create(&mut self) -> Result<(LoadRecord, Standing)> {
         let staging = self.table.staging();
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
         self.found = find(self.connection, self.table, self.control)?;
@@ -182,7 +191,7 @@ impl Preparing<'_, '_> {
     }
 
     /// A load into a staging table, which is merged into the existing table in the end.
-    pub(crate) fn upsert(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
+    fn upsert(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
         let staging = self.table.staging();
         let gathered = find(self.connection, &staging, self.control)?;
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
@@ -267,7 +276,7 @@ impl Preparing<'_, '_> {
 
     /// A load into the existing table. Mode truncate empties it in the transaction that records the load, so
     /// that this happens once.
-    pub(crate) fn append(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
+    fn append(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
         let truncate = self.postgres.mode == Mode::Truncate;
         self.refuse_of_another_table(record.as_ref(), oid)?;

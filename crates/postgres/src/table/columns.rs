@@ -252,8 +252,8 @@ pub(crate) fn differences(wanted: &[Column], existing: &[TableColumn]) -> Vec<St
     lines
 }
 
-/// `CREATE TABLE`, after `CREATE TYPE` for each type that is new. A field that cannot be NULL in the source is
-/// NOT NULL.
+/// `CREATE TABLE`, after `CREATE TYPE` for each type that is new. A field that cannot be NULL in the source
+/// is NOT NULL.
 pub(crate) fn create_table(table: &TableName, new: &NewTable, schema: &Schema) -> String {
     let lines = new.columns.iter().map(|column| {
         let required = schema.fields().get(column.source).is_some_and(|field| !field_is_nullable(field));

@@ -1,4 +1,5 @@
-//! Tables: names, the catalogue, how columns of source and table fit together, how tables are made and replaced.
+//! Tables: names, the catalogue, how columns of source and table fit together, how tables are made and
+//! replaced.
 
 pub(crate) mod blockers;
 pub(crate) mod catalogue;

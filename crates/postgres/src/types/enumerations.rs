@@ -20,7 +20,8 @@ use crate::verify::read_back::join_all;
 /// The most labels of an enumeration; the server looks up each value among them.
 const MOST_LABELS: usize = 1000;
 
-/// Finds the labels of the enumerations of a new table, if it has any, over as many threads as there are connections.
+/// Finds the labels of the enumerations of a new table, if it has any, over as many threads as there are
+/// connections.
 ///
 /// # Errors
 /// More than 1,000 distinct values, or one longer than a label may be; a source that cannot be read; a raised

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use sawmill_loader::{LoadOptions, Verification};
+use sawmill_loader::{LoadOptions, Located, TableName, Verification};
+use sawmill_pgcopy::Column;
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
 use sawmill_source::{Control, Error, Kind, Result, Source};
 
@@ -13,7 +14,7 @@ use crate::table::catalogue::find;
 use crate::table::columns;
 use crate::target::Postgres;
 use crate::verify::locate::Locating;
-use crate::verify::read_back::ReadBack;
+use crate::verify::read_back::{ReadBack, Sums};
 use crate::verify::source_sums::SourceSums;
 
 /// Compares the table with the source: number of rows, non-null values of each column, and the content sum.
@@ -54,7 +55,7 @@ pub(crate) fn compare(
     options: &LoadOptions,
     control: &Control<'_>,
 ) -> Result<Verification> {
-    let Compared { source, put_aside: rejects, records } = *compared;
+    let Compared { source, put_aside, records } = *compared;
     let connection = Connection::open(&postgres.server, control)?;
     refuse_pooler(&connection, &postgres.server, control)?;
     let server = &KnownServer::of(&postgres.server, &connection, control)?;
@@ -63,44 +64,18 @@ pub(crate) fn compare(
             .at(format!("table {}, {}", postgres.table, connection.place()))
             .advise("load it first"));
     };
-    let table = postgres.table.within(&found.schema);
+    let table = &postgres.table.within(&found.schema);
     let existing = columns::read(&connection, found.oid, control)?;
-    let matched =
-        |source: &dyn Source| columns::matched(source.schema(), &existing, &table, &postgres.values);
-    let planned = matched(source)?;
-    let rejects = match rejects {
-        None => None,
-        Some(rejects) => Some((rejects, matched(rejects)?)),
-    };
     drop(connection);
-    let read = |each_column, by_value| {
-        let degree = options.degree;
-        ReadBack { server, table: &table, columns: &planned, degree, each_column, by_value }.run(control)
-    };
-    let encode = |each_column, by_value| {
-        let (unit_rows, leave_out) = (options.unit_rows, rejects.is_some());
-        let columns = &planned;
-        let refused = None;
-        let all =
-            SourceSums { source, columns, options, unit_rows, each_column, by_value, leave_out, refused };
-        let (sums, left_out) = all.run(control).map_err(with_a_way_out)?;
-        let Some((source, columns)) = &rejects else { return Ok(sums) };
-        let (aside, left_out_aside) = SourceSums { source: *source, columns, ..all }.run(control)?;
-        match left_out == left_out_aside {
-            true => Ok(sums.minus(&aside)),
-            false => Err(Error::new(
-                Kind::Mismatch,
-                format!("{left_out} rows of the files cannot be stored in the table, but {left_out_aside} of the rejected ones"),
-            )
-            .at(format!("table {table}"))
-            .advise("name the file of rejected rows that the load of these files wrote")),
-        }
-    };
+    let matched = |source: &dyn Source| columns::matched(source.schema(), &existing, table, &postgres.values);
+    let columns = matched(source)?;
+    let rejects = put_aside.map(|rejects| Ok::<_, Error>((rejects, matched(rejects)?))).transpose()?;
+    let sides = Sides { source, rejects, server, table, columns: &columns, options, records };
     let mut verification = Verification {
-        columns: planned.iter().map(|column| column.name.clone()).collect(),
-        source: encode(false, false)?.whole,
-        target: read(false, false)?.whole,
-        put_aside: rejects.as_ref().map_or(0, |(rejects, _)| rejects.rows()),
+        columns: columns.iter().map(|column| column.name.clone()).collect(),
+        source: sides.source_sums(false, false, control)?.whole,
+        target: sides.table_sums(false, false, control)?.whole,
+        put_aside: put_aside.map_or(0, Source::rows),
         not_compared: columns::lacking(source.schema(), &existing)
             .map(|column| column.name.clone())
             .collect(),
@@ -108,33 +83,68 @@ pub(crate) fn compare(
         located: None,
     };
     // Rows usually have the same bytes, which is faster to compare.
-    let by_value = !verification.matches() && CanonicalRow::numerics_in(&planned);
+    let by_value = !verification.matches() && CanonicalRow::numerics_in(&columns);
     if by_value {
-        verification.source = encode(false, true)?.whole;
-        verification.target = read(false, true)?.whole;
-    }
-    if !verification.matches() && options.locate {
-        let rows = verification.target.rows;
-        let (table, columns) = (&table, &planned);
-        let put_aside = rejects.as_ref().map(|(source, columns)| (*source, columns));
-        let unit_rows = options.unit_rows;
-        let locating = Locating {
-            source,
-            server,
-            table,
-            columns,
-            options,
-            unit_rows,
-            put_aside,
-            refused: None,
-            records,
-        };
-        verification.located = Some(locating.run(rows, control)?);
+        verification.source = sides.source_sums(false, true, control)?.whole;
+        verification.target = sides.table_sums(false, true, control)?.whole;
     }
     if !verification.matches() {
-        verification.differing = encode(true, by_value)?.differing(&read(true, by_value)?, &planned);
+        if options.locate {
+            verification.located = Some(sides.locate(verification.target.rows, control)?);
+        }
+        let source = sides.source_sums(true, by_value, control)?;
+        verification.differing = source.differing(&sides.table_sums(true, by_value, control)?, &columns);
     }
     Ok(verification)
+}
+
+/// The two sides of a comparison: source and table.
+struct Sides<'a> {
+    source: &'a dyn Source,
+    /// Rejected rows, with their columns.
+    rejects: Option<(&'a dyn Source, Arc<Vec<Column>>)>,
+    server: &'a KnownServer,
+    table: &'a TableName,
+    columns: &'a Arc<Vec<Column>>,
+    options: &'a LoadOptions,
+    records: Option<&'a Arc<RecordNumbers>>,
+}
+
+impl Sides<'_> {
+    fn table_sums(&self, each_column: bool, by_value: bool, control: &Control<'_>) -> Result<Sums> {
+        let Self { server, table, columns, options, .. } = *self;
+        ReadBack { server, table, columns, degree: options.degree, each_column, by_value }.run(control)
+    }
+
+    /// The sums of the source's rows, without the rejected ones.
+    fn source_sums(&self, each_column: bool, by_value: bool, control: &Control<'_>) -> Result<Sums> {
+        let Self { source, columns, options, .. } = *self;
+        let (unit_rows, leave_out, refused) = (options.unit_rows, self.rejects.is_some(), None);
+        let all =
+            SourceSums { source, columns, options, unit_rows, each_column, by_value, leave_out, refused };
+        let (sums, left_out) = all.run(control).map_err(with_a_way_out)?;
+        let Some((source, columns)) = &self.rejects else { return Ok(sums) };
+        let (rejected, left_out_rejected) = SourceSums { source: *source, columns, ..all }.run(control)?;
+        if left_out == left_out_rejected {
+            return Ok(sums.minus(&rejected));
+        }
+        let what = format!(
+            "{left_out} rows of the files cannot be stored in the table, but {left_out_rejected} of the rejected ones"
+        );
+        Err(Error::new(Kind::Mismatch, what)
+            .at(format!("table {}", self.table))
+            .advise("name the file of rejected rows that the load of these files wrote"))
+    }
+
+    /// Locates missing rows; the table has `rows` rows.
+    fn locate(&self, rows: u64, control: &Control<'_>) -> Result<Located> {
+        let Self { source, server, table, columns, options, records, .. } = *self;
+        let put_aside = self.rejects.as_ref().map(|(source, columns)| (*source, columns));
+        let (unit_rows, refused) = (options.unit_rows, None);
+        let locating =
+            Locating { source, server, table, columns, options, unit_rows, put_aside, refused, records };
+        locating.run(rows, control)
+    }
 }
 
 /// A row that the table cannot hold may have been rejected.

@@ -1,10 +1,10 @@
 //! Where a connection's rows go: into the table that all connections share, or into part tables of its own.
 //!
-//! A part table is created in the transaction that fills it, so no other session sees it before the commit. Connections
-//! therefore do not compete for locks of the relation nor, with `wal_level = minimal`, for the write-ahead log, and
-//! `COPY ... FREEZE` writes rows as vacuum would leave them (<https://www.postgresql.org/docs/current/sql-copy.html>).
-//! `FREEZE` requires that the table was created in the subtransaction that copies, so rows behind savepoints go in
-//! without it.
+//! A part table is created in the transaction that fills it, so no other session sees it before the commit.
+//! Connections therefore do not compete for locks of the relation nor, with `wal_level = minimal`, for the
+//! write-ahead log, and `COPY ... FREEZE` writes rows as vacuum would leave them
+//! (<https://www.postgresql.org/docs/current/sql-copy.html>). `FREEZE` requires that the table was created in
+//! the subtransaction that copies, so rows behind savepoints go in without it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -69,8 +69,8 @@ impl Destination {
         Some(share.partition)
     }
 
-    /// Begins a transaction that copies rows, those of `partition` if parts become partitions. With `savepoints` the
-    /// rows go in behind savepoints.
+    /// Begins a transaction that copies rows, those of `partition` if parts become partitions. With
+    /// `savepoints` the rows go in behind savepoints.
     pub(crate) fn begin(
         &self,
         partition: Option<u32>,

@@ -1,4 +1,5 @@
-//! Units into tables: COPY and the unit's record in one transaction, into the table itself or into part tables.
+//! Units into tables: COPY and the unit's record in one transaction, into the table itself or into part
+//! tables.
 
 pub(crate) mod binary_copy;
 pub(crate) mod destination;

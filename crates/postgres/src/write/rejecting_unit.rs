@@ -1,9 +1,9 @@
 //! A unit some of whose rows the server may refuse.
 //!
-//! Several blocks of rows form one COPY behind a savepoint, and are kept until the server has accepted them. When it
-//! refuses a row, the transaction returns to the savepoint and each block is sent again: split around the row that the
-//! server names, or in halves, down to the single rows that it refuses. These are recorded with the server's reason in
-//! the same transaction.
+//! Several blocks of rows form one COPY behind a savepoint, and are kept until the server has accepted them.
+//! When it refuses a row, the transaction returns to the savepoint and each block is sent again: split around
+//! the row that the server names, or in halves, down to the single rows that it refuses. These are recorded
+//! with the server's reason in the same transaction.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -45,12 +45,13 @@ impl Rejecter {
     }
 }
 
-/// Bytes of blocks that are sent together, and kept meanwhile, while the server refuses no row. Measured with three
-/// million taxi rows, all accepted (medians of five, taken in turns): 2.14 s, against 2.18 s without --rejects and
-/// 3.72 s with each block sent by itself. With 12 MiB the load takes 3 % less time than with 4.
+/// Bytes of blocks that are sent together, and kept meanwhile, while the server refuses no row. Measured with
+/// three million taxi rows, all accepted (medians of five, taken in turns): 2.14 s, against 2.18 s without
+/// --rejects and 3.72 s with each block sent by itself. With 12 MiB the load takes 3 % less time than with 4.
 const TOGETHER: usize = 4 << 20;
 
-/// After a refused row the next block is sent alone. Each COPY that the server then accepts allows so many bytes more.
+/// After a refused row the next block is sent alone. Each COPY that the server then accepts allows so many
+/// bytes more.
 const MORE_TOGETHER: usize = 256 << 10;
 
 /// A COPY that has not ended, behind a savepoint.
@@ -63,7 +64,8 @@ struct OpenCopy {
     failure: Option<WireError>,
 }
 
-/// Whether the server refuses a row for its values, and not because another run of the load has filled the partition.
+/// Whether the server refuses a row for its values, and not because another run of the load has filled the
+/// partition.
 fn is_about_one(error: &tokio_postgres::Error) -> bool {
     is_about_rows(error) && !is_of_partition(error)
 }
@@ -83,8 +85,8 @@ pub(crate) struct RejectingUnit<'a> {
     open: Option<OpenCopy>,
     /// Bytes of blocks that are sent together.
     together: usize,
-    /// Refused rows may be rejected: another run's rows cannot be the reason, since the table is the connection's own, or
-    /// since the unit was not on record when the server refused the first row.
+    /// Refused rows may be rejected: another run's rows cannot be the reason, since the table is the
+    /// connection's own, or since the unit was not on record when the server refused the first row.
     may_reject: bool,
     /// Bytes of rows that were sent.
     pub bytes: u64,
@@ -122,8 +124,8 @@ impl<'a> RejectingUnit<'a> {
         self.rejected.len() as u64
     }
 
-    /// Sends the unit's rows in the open transaction. Returns the tally of those that were not rejected, or none if the
-    /// channel closed before the unit's end.
+    /// Sends the unit's rows in the open transaction. Returns the tally of those that were not rejected, or
+    /// none if the channel closed before the unit's end.
     pub(crate) async fn rows(&mut self, parcels: &mut Parcels) -> Result<Option<Tally>, WireError> {
         let tally = loop {
             match next(parcels).await? {
@@ -178,8 +180,8 @@ impl<'a> RejectingUnit<'a> {
         }
     }
 
-    /// Ends the COPY of the blocks that were sent. If the server refuses one of their rows, each block is sent again by
-    /// itself.
+    /// Ends the COPY of the blocks that were sent. If the server refuses one of their rows, each block is
+    /// sent again by itself.
     async fn end_copy(&mut self) -> Result<(), WireError> {
         let Some(OpenCopy { mut copy, blocks, failure, .. }) = self.open.take() else { return Ok(()) };
         let rows = blocks.iter().map(|block| block.rows).sum::<u64>();
@@ -234,8 +236,8 @@ impl<'a> RejectingUnit<'a> {
         Ok(rejecter.recorder.record(&connection.client, &plan.load_id, unit, &rejects).await?)
     }
 
-    /// Sends a block by itself, in ever smaller pieces as long as the server refuses one. With `refused` the server has
-    /// already refused the whole block.
+    /// Sends a block by itself, in ever smaller pieces as long as the server refuses one. With `refused` the
+    /// server has already refused the whole block.
     async fn block(
         &mut self,
         block: &Block,
@@ -276,8 +278,8 @@ impl<'a> RejectingUnit<'a> {
         self.record(rejects).await
     }
 
-    /// Fails if the unit is on record. A killed predecessor may have committed it meanwhile; if the table has a unique key,
-    /// the server then refuses the unit's rows because they are in.
+    /// Fails if the unit is on record. A killed predecessor may have committed it meanwhile; if the table has
+    /// a unique key, the server then refuses the unit's rows because they are in.
     async fn refuse_if_recorded(&mut self) -> Result<(), WireError> {
         if self.may_reject {
             return Ok(());
@@ -307,7 +309,8 @@ impl<'a> RejectingUnit<'a> {
         Ok(Some(Reject { row, reason }))
     }
 
-    /// Copies rows behind a savepoint. The inner error says why the server refuses one of them; then none of them is in.
+    /// Copies rows behind a savepoint. The inner error says why the server refuses one of them; then none of
+    /// them is in.
     async fn copy(&self, bytes: Bytes, rows: usize) -> Result<Result<(), tokio_postgres::Error>, WireError> {
         let connection = self.connection;
         let sending = wait(WaitKind::Network);

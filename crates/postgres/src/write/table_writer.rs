@@ -1,7 +1,8 @@
 //! Copies units and commits them together with their records.
 //!
-//! Loads differ in two things: where rows go ([`Destination`]), and what a row that the server refuses does: it ends the
-//! load, or it is rejected and recorded ([`RejectingUnit`]). In each case a transaction takes units until it is full.
+//! Loads differ in two things: where rows go ([`Destination`]), and what a row that the server refuses does:
+//! it ends the load, or it is rejected and recorded ([`RejectingUnit`]). In each case a transaction takes
+//! units until it is full.
 
 use std::sync::Arc;
 
@@ -46,8 +47,8 @@ enum Rows {
     Rejecting(Arc<Rejecter>),
 }
 
-/// Units of a transaction at most where rows may be rejected. Each unit has a savepoint or more, and the server keeps
-/// 64 of a transaction in memory.
+/// Units of a transaction at most where rows may be rejected. Each unit has a savepoint or more, and the
+/// server keeps 64 of a transaction in memory.
 const MOST_REJECTING_UNITS: usize = 50;
 
 /// What was sent of a unit.
@@ -155,9 +156,9 @@ impl TableWriter {
         }
     }
 
-    /// After the server refused something: a killed predecessor may have committed units after this run read the
-    /// records. Rolls back, and returns what is on record of the open units and of the one `under_way`; the error if
-    /// nothing is.
+    /// After the server refused something: a killed predecessor may have committed units after this run read
+    /// the records. Rolls back, and returns what is on record of the open units and of the one `under_way`;
+    /// the error if nothing is.
     fn recorded_elsewhere(
         &mut self,
         under_way: Option<&Unit>,
@@ -191,7 +192,8 @@ impl TableWriter {
         Ok(known)
     }
 
-    /// The units of a transaction that was not committed are written again, and their rejected rows counted then.
+    /// The units of a transaction that was not committed are written again, and their rejected rows counted
+    /// then.
     fn forget_rejected(&mut self) {
         if let (Some(rejecter), Some(open)) = (&self.rejecter, &mut self.open) {
             rejecter.counter.forget(std::mem::take(&mut open.rejected));
@@ -224,8 +226,8 @@ async fn copy_rows(
     }
 }
 
-/// A killed predecessor has committed some of the units that this run holds, or others of their partition. The error
-/// makes the worker look them up again, as after a lost connection.
+/// A killed predecessor has committed some of the units that this run holds, or others of their partition.
+/// The error makes the worker look them up again, as after a lost connection.
 fn committed_elsewhere(connection: &Connection) -> Error {
     Error::new(Kind::Connection, "another run has committed some of these units").at(connection.place())
 }

@@ -1,10 +1,11 @@
-//! Small units that are committed together: a commit waits for the disk, which takes longer than sending a small file.
+//! Small units that are committed together: a commit waits for the disk, which takes longer than sending a
+//! small file.
 
 use sawmill_loader::Arrived;
 use sawmill_source::Unit;
 
-/// Limits of a transaction with several units; its last unit may exceed them. After a lost connection or a value that
-/// cannot be loaded, the units of the open transaction are sent again, so they are kept few.
+/// Limits of a transaction with several units; its last unit may exceed them. After a lost connection or a
+/// value that cannot be loaded, the units of the open transaction are sent again, so they are kept few.
 const MOST_ROWS: u64 = 64 << 10;
 const MOST_BYTES: u64 = 8 << 20;
 const MOST_UNITS: usize = 512;
@@ -52,8 +53,8 @@ impl UnitGroup {
         self.units.iter().map(|arrived| arrived.unit.rows).sum()
     }
 
-    /// Finds the unit of the n-th row that was sent, counted from 0, and the row's number in it. Rows after those of
-    /// the group belong to the unit `under_way`.
+    /// Finds the unit of the n-th row that was sent, counted from 0, and the row's number in it. Rows after
+    /// those of the group belong to the unit `under_way`.
     pub(crate) fn unit_of<'u>(&'u self, row: u64, under_way: Option<&'u Unit>) -> Option<(&'u Unit, u64)> {
         let mut row = row;
         for Arrived { unit, tally } in &self.units {

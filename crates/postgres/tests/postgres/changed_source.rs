@@ -20,7 +20,8 @@ const ROWS: i64 = 20_000;
 /// Rows of a row group.
 const GROUP: usize = 5000;
 
-/// `id bigint, word text`, without anything in the footer that depends on the values; `word` depends on the row.
+/// `id bigint, word text`, without anything in the footer that depends on the values; `word` depends on the
+/// row.
 fn write(path: &Path, word: impl Fn(i64) -> String) {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("id", Arc::new(Int64Array::from_iter_values(0..ROWS))),

@@ -1,5 +1,5 @@
-//! The columns of an existing table decide how values are converted: each conversion there and back through a real server,
-//! verified by the bytes that the server sends.
+//! The columns of an existing table decide how values are converted: each conversion there and back through a
+//! real server, verified by the bytes that the server sends.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use sawmill_source::{Error, Kind, ParquetFiles};
 use crate::database::{Database, run, small};
 use crate::fixture::file_of;
 
-/// Appends a column to `t (n integer, c KIND)`, compares what arrived, and returns it as text in the order of `n`.
+/// Appends a column to `t (n integer, c KIND)`, compares what arrived, and returns it as text in the order of
+/// `n`.
 fn append(array: ArrayRef, kind: &str, values: ValueOptions) -> Result<Vec<Option<String>>, Error> {
     let database = Database::new();
     let n: ArrayRef = Arc::new(Int32Array::from_iter_values(0..array.len() as i32));

@@ -61,8 +61,8 @@ impl Database {
         self.client().query_one(&format!("SELECT count(*) FROM {table}"), &[]).unwrap().get(0)
     }
 
-    /// Runs a test that loads `path` into this database, in a process of its own, and kills it when `units` more
-    /// units are committed than before; again in each round. How many processes had not ended before.
+    /// Runs a test that loads `path` into this database, in a process of its own, and kills it when `units`
+    /// more units are committed than before; again in each round. How many processes had not ended before.
     pub fn kill_loads(
         &self,
         test: &str,
@@ -92,7 +92,8 @@ impl Database {
         killed
     }
 
-    /// Runs a load while the connections that copy into this database are killed five times, after a pause each.
+    /// Runs a load while the connections that copy into this database are killed five times, after a pause
+    /// each.
     pub fn killing_connections(
         &self,
         pause: Duration,

@@ -1,4 +1,5 @@
-//! Addresses that lead to another server during a load: a replica that became the primary, or an unrelated one.
+//! Addresses that lead to another server during a load: a replica that became the primary, or an unrelated
+//! one.
 
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};

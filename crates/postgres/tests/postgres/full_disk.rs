@@ -1,4 +1,5 @@
-//! A tablespace that fills up during a load: the error says so, and with more space the same command finishes.
+//! A tablespace that fills up during a load: the error says so, and with more space the same command
+//! finishes.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

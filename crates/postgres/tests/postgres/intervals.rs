@@ -36,8 +36,8 @@ fn intervals(values: &[Option<[u32; 3]>]) -> ArrayRef {
     Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, 12).unwrap())
 }
 
-/// A file without an Arrow schema: each pause also alone in a struct, beside 12 bytes that are no interval, and in a
-/// list of two.
+/// A file without an Arrow schema: each pause also alone in a struct, beside 12 bytes that are no interval,
+/// and in a list of two.
 fn file(directory: &Path, pauses: &[Option<[u32; 3]>]) -> PathBuf {
     let bytes_of = |name: &str| Field::new(name, DataType::FixedSizeBinary(12), true);
     let rows = pauses.len();
@@ -175,8 +175,8 @@ fn intervals_of_duckdb_arrive_part_by_part() {
     let database = Database::new();
     let target = database.target("t").nested(Nested::Native);
     assert!(run(&source, &target, &small()).unwrap().verified.unwrap().matches());
-    // What `scripts/fixtures.py` has made them of; DuckDB counts whole days as such. As texts, since 30 days are equal
-    // to a month.
+    // What `scripts/fixtures.py` has made them of; DuckDB counts whole days as such. As texts, since 30 days
+    // are equal to a month.
     let days = "(id % 40 + id * 61001 / 86400000)::int";
     let seconds = "id * 61001 % 86400000 / 1000.0";
     let made = format!("make_interval(months => (id % 30)::int, days => {days}, secs => {seconds})");

@@ -1,5 +1,5 @@
-//! Records that are removed while a load runs: `forget` waits for the load and then refuses; if they are removed by
-//! other means, the load fails with an error that says so.
+//! Records that are removed while a load runs: `forget` waits for the load and then refuses; if they are
+//! removed by other means, the load fails with an error that says so.
 
 use postgres::Client;
 use sawmill_loader::{LoadOptions, LoadReport, Mode};

@@ -38,7 +38,8 @@ fn rejected_rows_have_their_numbers_in_the_file_even_if_only_some_rows_are_selec
         assert_eq!(report.rows_rejected, aside.len() as u64);
         aside.into_iter().map(|(group, row, _)| (group, row)).collect::<Vec<_>>()
     };
-    // Some rows of every row group are selected, with others before and between them; of the second and third all.
+    // Some rows of every row group are selected, with others before and between them; of the second and third
+    // all.
     assert_eq!(
         load("id between 3 and 3 or id > 600 and id <> 1000", "a"),
         [(0, 3), (0, 699), (1, 3), (1, 303), (2, 599)]

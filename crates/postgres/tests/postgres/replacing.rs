@@ -1,5 +1,5 @@
-//! A replacement keeps the grants and comments of a table; a note names everything else that it had, and the sessions
-//! that keep it from being dropped.
+//! A replacement keeps the grants and comments of a table; a note names everything else that it had, and the
+//! sessions that keep it from being dropped.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -25,8 +25,8 @@ use crate::fixture::{file_of, write};
 use crate::rejects::read_rejects;
 use crate::tables::load;
 
-/// Rows of `id, notes`, of which notes are lists of structs with a text: those of some rows have a 0x00 there, and
-/// one has it beside the list.
+/// Rows of `id, notes`, of which notes are lists of structs with a text: those of some rows have a 0x00
+/// there, and one has it beside the list.
 fn with_bad_records(rows: i32, bad: &[i32], bad_name: i32) -> (tempfile::TempDir, ParquetFiles) {
     let mut notes = ListBuilder::new(ListBuilder::new(StringBuilder::new()));
     let mut names = StringBuilder::new();
@@ -67,7 +67,8 @@ fn changed_place(rows: &RecordBatch) -> RecordBatch {
     RecordBatch::try_new(rows.schema(), columns).unwrap()
 }
 
-/// Runs a statement for a table of this name, or its staging table, when it is created; `%s` in it is the table.
+/// Runs a statement for a table of this name, or its staging table, when it is created; `%s` in it is the
+/// table.
 fn when_made(database: &Database, table: &str, statement: &str) {
     let sql = format!(
         "CREATE FUNCTION made_{table}() RETURNS event_trigger LANGUAGE plpgsql AS $$
@@ -172,7 +173,8 @@ fn all_tables_of_an_interrupted_load_lack_the_same_records() {
     assert_eq!(read_rejects(&rejects.path).len(), 5);
 }
 
-/// What the tables of [`with_bad_records`] hold without some records, by their rows: `t`, `t_notes`, `t_notes_item`.
+/// What the tables of [`with_bad_records`] hold without some records, by their rows: `t`, `t_notes`,
+/// `t_notes_item`.
 fn holds_all_but(database: &Database, rows: i64, aside: &[i64]) {
     let left: Vec<i64> = (0..rows).filter(|id| !aside.contains(id)).collect();
     let found = |query: &str| -> Vec<i64> {
@@ -227,7 +229,8 @@ fn a_record_is_rejected_as_a_whole_if_the_server_refuses_a_row_in_any_table() {
     let compare = || with_control(|control| tables.verify(&LoadOptions { locate: true, ..small() }, control));
     let verified = compare().unwrap();
     assert!(verified.iter().all(|verified| verified.result.matches()));
-    // The file holds the records as they were: another value in it is missed where it should have been loaded.
+    // The file holds the records as they were: another value in it is missed where it should have been
+    // loaded.
     let batches: Vec<RecordBatch> = rows_of(&path);
     let mut columns = batches[0].columns().to_vec();
     columns[0] = Arc::new(Int32Array::from_iter_values(

@@ -7,8 +7,8 @@ use sawmill_source::ParquetFiles;
 use crate::database::{run, small};
 use crate::fixture::people;
 
-/// Messages called "sawmill" without content in the files of the server's log: length of the name with its end,
-/// length of the content, the name (`xl_logical_message` in PostgreSQL's message.h).
+/// Messages called "sawmill" without content in the files of the server's log: length of the name with its
+/// end, length of the content, the name (`xl_logical_message` in PostgreSQL's message.h).
 fn messages(server: &LocalPg) -> usize {
     let wanted = [&8u64.to_le_bytes()[..], &0u64.to_le_bytes(), b"sawmill\0"].concat();
     let files = std::fs::read_dir(server.data_dir().join("pg_wal")).unwrap();

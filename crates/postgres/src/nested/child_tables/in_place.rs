@@ -46,25 +46,10 @@ impl PostgresTables<'_> {
                 }
             }
             let now = |i: usize| staged.get(&i).unwrap_or(names[i]);
-            let mut renamed_keys = Vec::new();
-            if self.foreign_keys {
-                for (i, table) in self.tables.iter().enumerate() {
-                    // The index of the replaced table may have that name: the key is renamed afterwards.
-                    let key = key_name(now(i));
-                    if !has_constraint(&connection, now(i), "contype = 'p'", control)? {
-                        connection.batch(control, &self.primary_key(table, now(i), &key))?;
-                        renamed_keys.extend(staged.contains_key(&i).then_some((i, key)));
-                    }
-                }
-                for (child, parent) in self.references() {
-                    let name = reference_name(names[child]);
-                    let there = format!("contype = 'f' AND conname = '{}'", name.replace('\'', "''"));
-                    if !has_constraint(&connection, now(child), &there, control)? {
-                        let key = foreign_key(&self.tables[parent], now(child), now(parent), &name);
-                        connection.batch(control, &key)?;
-                    }
-                }
-            }
+            let created_keys = match self.foreign_keys {
+                true => self.add_keys(&connection, &names, &now, control)?,
+                false => Vec::new(),
+            };
             let mut notes: Vec<Vec<String>> = vec![Vec::new(); names.len()];
             let stale = self.stale(&connection, &names, control)?;
             let dropped = self.drop_stale(&connection, &stale, control)?;
@@ -86,7 +71,7 @@ impl PostgresTables<'_> {
                 let rename = format!("ALTER TABLE {} RENAME TO {}", now(i).quoted(), quote(name.name()));
                 connection.batch(control, &rename)?;
             }
-            for (i, key) in renamed_keys {
+            for (i, key) in created_keys.into_iter().filter(|(i, _)| staged.contains_key(i)) {
                 let (table, name) = (names[i].quoted(), key_name(names[i]));
                 let rename =
                     format!("ALTER TABLE {table} RENAME CONSTRAINT {} TO {}", quote(&key), quote(&name));
@@ -99,6 +84,35 @@ impl PostgresTables<'_> {
             durable::commit(&connection, control)?;
             Ok(notes)
         })
+    }
+
+    /// Adds the missing keys to the tables, which are called `now`. Returns the primary keys that it created,
+    /// by table.
+    fn add_keys<'n>(
+        &self,
+        connection: &Connection,
+        names: &[&TableName],
+        now: &dyn Fn(usize) -> &'n TableName,
+        control: &Control<'_>,
+    ) -> Result<Vec<(usize, String)>> {
+        let mut created = Vec::new();
+        for (i, table) in self.tables.iter().enumerate() {
+            // The index of the replaced table may have the final name: the key is renamed afterwards.
+            let key = key_name(now(i));
+            if !has_constraint(connection, now(i), "contype = 'p'", control)? {
+                connection.batch(control, &self.primary_key(table, now(i), &key))?;
+                created.push((i, key));
+            }
+        }
+        for (child, parent) in self.references() {
+            let name = reference_name(names[child]);
+            let there = format!("contype = 'f' AND conname = '{}'", name.replace('\'', "''"));
+            if !has_constraint(connection, now(child), &there, control)? {
+                let key = foreign_key(&self.tables[parent], now(child), now(parent), &name);
+                connection.batch(control, &key)?;
+            }
+        }
+        Ok(created)
     }
 
     /// The tables of lists that an earlier load has created and that the source no longer has.
