@@ -1,5 +1,5 @@
-//! Arrow arrays as rows of PostgreSQL's binary COPY format; lists, structs and maps as jsonb or as arrays and composite
-//! values. No sockets, and no server: bytes come out.
+//! Arrow arrays as rows of PostgreSQL's binary COPY format; lists, structs and maps as jsonb or as arrays and
+//! composite values. It opens no sockets and needs no server: its output is bytes.
 //!
 //! ```text
 //! RecordBatch ─ columns ─▶ converted ─ lay out: lengths of rows ─ write: column after column ─▶ buffer ─▶ emit(bytes, rows)
@@ -30,18 +30,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Types map by the table of [`PgType`]. A value that its column cannot hold is refused with its row and column
-//! ([`Refused`]); the rows before it are encoded. Nothing is allocated for a row.
+//! Types map by the table of [`PgType`]. The encoder rejects a value that its column cannot hold, with row
+//! and column ([`Refused`]), after it has encoded the rows before it. It allocates nothing per row.
 //!
 //! | room | what it does |
 //! |---|---|
-//! | `arrays` | Arrow arrays by what they hold, whatever their layout: bytes, keys, lists, marks of fields |
-//! | `types` | types of PostgreSQL, which fields they take, and what becomes of values that they cannot hold |
-//! | `conversion` | values of another type than the column's, where every single value fits |
-//! | `from_text` | text as values of other types: numbers, dates, addresses, JSON |
-//! | `values` | values on the wire: numbers, moments, intervals, arrays and composite values |
-//! | `jsonb` | lists, structs and maps as jsonb, byte for byte as PostgreSQL prints it |
-//! | `rows` | the columns of a batch laid out and written side by side, into buffers that are used again |
+//! | `arrays` | views of Arrow arrays for every layout: bytes, dictionary keys, lists, marks of fields |
+//! | `types` | PostgreSQL types, the fields that each accepts, and options for values that they cannot hold |
+//! | `conversion` | converts values to the type of the column and checks that each fits exactly |
+//! | `from_text` | parses text into values of other types: numbers, dates, addresses, JSON |
+//! | `values` | encodes values for the wire: numbers, timestamps, intervals, arrays, composite values |
+//! | `jsonb` | writes lists, structs and maps as jsonb, byte for byte as PostgreSQL prints it |
+//! | `rows` | lays out the rows of a batch and writes its columns side by side into reusable buffers |
 
 mod arrays;
 mod conversion;

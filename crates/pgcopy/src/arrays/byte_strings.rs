@@ -1,4 +1,4 @@
-//! Text and binary columns: values that are copied as they are.
+//! Text and binary columns, whose values are copied unchanged.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryViewType, StringViewType};
@@ -14,26 +14,26 @@ use crate::rows::fields::{write_values, write_views};
 use crate::rows::valid::Valid;
 use crate::values::element::refuse_nul;
 
-/// The values of one array, by its layout.
+/// The values of one text or binary array, one variant per layout.
 pub enum ByteStrings<'a> {
-    /// Text with offsets of 32 bits.
+    /// Text with 32-bit offsets.
     Utf8(&'a StringArray),
-    /// Text with offsets of 64 bits.
+    /// Text with 64-bit offsets.
     LargeUtf8(&'a LargeStringArray),
-    /// Text as views.
+    /// Text views.
     Utf8View(&'a GenericByteViewArray<StringViewType>),
-    /// Bytes with offsets of 32 bits.
+    /// Bytes with 32-bit offsets.
     Binary(&'a BinaryArray),
-    /// Bytes with offsets of 64 bits.
+    /// Bytes with 64-bit offsets.
     LargeBinary(&'a LargeBinaryArray),
-    /// Bytes as views.
+    /// Binary views.
     BinaryView(&'a GenericByteViewArray<BinaryViewType>),
-    /// Bytes of one length.
+    /// Bytes of a fixed length.
     Fixed(&'a FixedSizeBinaryArray),
 }
 
 impl<'a> ByteStrings<'a> {
-    /// Whether arrays of this type are copied as they are.
+    /// Whether values of this type are copied unchanged.
     pub(crate) fn holds(arrow: &DataType) -> bool {
         matches!(
             arrow,
@@ -47,7 +47,7 @@ impl<'a> ByteStrings<'a> {
         )
     }
 
-    /// Binds an array; `None` when it is of another type.
+    /// Returns the values of `array`, or `None` if it has another type.
     pub fn bind(array: &'a ArrayRef) -> Option<Self> {
         Some(match array.data_type() {
             DataType::Utf8 => Self::Utf8(array.as_string_opt()?),
@@ -61,12 +61,12 @@ impl<'a> ByteStrings<'a> {
         })
     }
 
-    /// Whether the values are text, in which PostgreSQL takes no 0x00.
+    /// Whether the values are text, in which PostgreSQL does not allow 0x00.
     pub(crate) fn is_text(&self) -> bool {
         matches!(self, Self::Utf8(_) | Self::LargeUtf8(_) | Self::Utf8View(_))
     }
 
-    /// Adds the length of each value that is not NULL to its row's, and refuses text with a 0x00.
+    /// Adds the length of each non-NULL value to the length of its row. Rejects text that contains 0x00.
     #[inline(never)]
     pub(crate) fn lengths(&self, first: usize, valid: &Valid, lengths: &mut [u32]) -> Result<(), Fault> {
         let rows = first..first + lengths.len();
@@ -74,7 +74,7 @@ impl<'a> ByteStrings<'a> {
             ($array:expr, $text:expr) => {{
                 let offsets = &$array.value_offsets()[first..=rows.end];
                 for (row, (length, ends)) in lengths.iter_mut().zip(offsets.windows(2)).enumerate() {
-                    // A NULL may stand over bytes.
+                    // The slot of a NULL may contain bytes.
                     let bytes = if valid.is_valid(row) { ends[1] - ends[0] } else { 0 };
                     *length = length.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
                 }
@@ -122,7 +122,7 @@ impl<'a> ByteStrings<'a> {
         Ok(())
     }
 
-    /// Writes the values of as many rows as there are positions.
+    /// Writes one value for each of `positions`.
     #[inline(never)]
     pub(crate) fn write(&self, first: usize, valid: &Valid, out: &mut [u8], positions: &mut [u32]) {
         macro_rules! views {
@@ -147,7 +147,7 @@ impl<'a> ByteStrings<'a> {
         }
     }
 
-    /// A value's bytes; anything for a NULL.
+    /// Returns the bytes of a value; arbitrary bytes for a NULL.
     #[inline]
     pub fn value(&self, row: usize) -> &'a [u8] {
         match self {
@@ -162,23 +162,23 @@ impl<'a> ByteStrings<'a> {
     }
 }
 
-/// Whether there is a 0x00 in the first bytes of an inline value, found without a loop (the subtraction
-/// borrows from the high bit of a byte that is zero; a byte above it may follow suit, which does no harm).
+/// Whether an inline value contains 0x00, found without a loop: the subtraction borrows from the high bit of
+/// a byte that is zero. The byte above it may then borrow as well, which does not change the answer.
 #[inline(always)]
 fn inline_has_zero(view: u128, bytes: u32) -> bool {
     const LOW: u128 = u128::MAX / 255;
     const HIGH: u128 = LOW << 7;
-    // Beyond the value and in its length, where zeros are no text, stand ones.
+    // Sets the bits of the length and those after the value, whose zeros are not text.
     let value = (view | u128::from(u32::MAX)) | BEYOND[bytes as usize];
     value.wrapping_sub(LOW) & !value & HIGH != 0
 }
 
-/// Whether there is a 0x00 in a longer value: in one of up to 64 bytes without a call, by looks at its two ends, which
-/// may overlap.
+/// Whether a longer value contains 0x00. Up to 64 bytes it makes no call: it tests both ends of the value,
+/// which may overlap.
 #[inline(always)]
 fn has_zero(value: &[u8]) -> bool {
     fn among<const N: usize>(bytes: &[u8; N]) -> bool {
-        // Without a way out before the end, all of them are compared at once.
+        // Without an early exit, the compiler compares all bytes at once.
         bytes.iter().fold(false, |found, byte| found | (*byte == 0))
     }
     macro_rules! ends {
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_zero_is_found_wherever_it_stands() {
+    fn a_zero_is_found_at_every_position() {
         for length in 0..80 {
             assert!(!has_zero(&vec![1; length]));
             for at in 0..length {

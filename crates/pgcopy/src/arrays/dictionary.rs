@@ -7,26 +7,26 @@ use arrow_schema::DataType;
 
 /// The keys of a dictionary array.
 pub enum Keys<'a> {
-    /// Of 8 bits.
+    /// Signed, 8 bits.
     Int8(&'a [i8]),
-    /// Of 16 bits.
+    /// Signed, 16 bits.
     Int16(&'a [i16]),
-    /// Of 32 bits.
+    /// Signed, 32 bits.
     Int32(&'a [i32]),
-    /// Of 64 bits.
+    /// Signed, 64 bits.
     Int64(&'a [i64]),
-    /// Of 8 bits without a sign.
+    /// Unsigned, 8 bits.
     UInt8(&'a [u8]),
-    /// Of 16 bits without a sign.
+    /// Unsigned, 16 bits.
     UInt16(&'a [u16]),
-    /// Of 32 bits without a sign.
+    /// Unsigned, 32 bits.
     UInt32(&'a [u32]),
-    /// Of 64 bits without a sign.
+    /// Unsigned, 64 bits.
     UInt64(&'a [u64]),
 }
 
 impl<'a> Keys<'a> {
-    /// Keys and values of a dictionary array, `None` when it is another array.
+    /// Returns keys and values of a dictionary array, or `None` if `array` has another type.
     pub fn bind(array: &'a ArrayRef) -> Option<(Self, &'a ArrayRef)> {
         macro_rules! keys {
             ($t:ty, $variant:ident) => {{
@@ -48,7 +48,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The key of a row that is not NULL.
+    /// Returns the key of a row that is not NULL.
     #[inline]
     pub fn key(&self, row: usize) -> usize {
         match self {

@@ -1,4 +1,4 @@
-//! Arrays of lists: where each list's items are.
+//! List arrays and the ranges of their items.
 
 use std::ops::Range;
 
@@ -7,19 +7,19 @@ use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 
-/// Where the items of each list are among all items.
+/// The range of each list's items among all items.
 #[derive(Clone)]
 pub enum Offsets<'a> {
-    /// Offsets of 32 bits.
+    /// 32-bit offsets.
     Small(&'a [i32]),
-    /// Offsets of 64 bits.
+    /// 64-bit offsets.
     Large(&'a [i64]),
-    /// Lists of one length.
+    /// Lists of a fixed length.
     Fixed(usize),
 }
 
 impl Offsets<'_> {
-    /// The items of the list in a row. A row that the array has not panics.
+    /// Returns the range of the items of the list in `row`. Panics if the array does not have that row.
     #[inline]
     pub fn range(&self, row: usize) -> Range<usize> {
         match self {
@@ -41,16 +41,16 @@ pub enum Items<'a> {
 
 /// An array of lists.
 pub struct Lists<'a> {
-    /// Where the items of each list are.
+    /// The range of each list's items.
     pub offsets: Offsets<'a>,
-    /// Which lists are NULL; none where no list is.
+    /// Which lists are NULL; `None` if no list is.
     pub nulls: Option<&'a NullBuffer>,
     /// The items of all lists.
     pub items: Items<'a>,
 }
 
 impl<'a> Lists<'a> {
-    /// Binds an array of lists or maps; `None` when it is another.
+    /// Returns the lists of an array of lists or maps, or `None` if `array` has another type.
     pub fn bind(array: &'a ArrayRef) -> Option<Self> {
         let (offsets, items) = match array.data_type() {
             DataType::List(_) => {

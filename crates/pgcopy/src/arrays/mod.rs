@@ -1,4 +1,5 @@
-//! Arrow arrays by what they hold, whatever their layout: bytes, keys, lists; and the value that cannot be encoded.
+//! Views of Arrow arrays for every layout: bytes, dictionary keys, lists; and the error for a value that
+//! cannot be encoded.
 
 pub(crate) mod byte_strings;
 pub(crate) mod dictionary;

@@ -1,5 +1,5 @@
-//! Parquet's INTERVAL: 12 bytes of months, days and milliseconds, each a little-endian number of 32 bits without a
-//! sign (<https://github.com/apache/parquet-format/blob/master/LogicalTypes.md#interval>).
+//! Parquet's INTERVAL: 12 bytes of months, days and milliseconds, each an unsigned little-endian 32-bit
+//! number (<https://github.com/apache/parquet-format/blob/master/LogicalTypes.md#interval>).
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct ParquetInterval {
 }
 
 impl ParquetInterval {
-    /// The interval in a row of an array of [`INTERVAL_BYTES`](super::marks::INTERVAL_BYTES).
+    /// Returns the interval in a row of an array of [`INTERVAL_BYTES`](super::marks::INTERVAL_BYTES).
     pub fn read(array: &ArrayRef, row: usize) -> Option<Self> {
         let (parts, _) = array.as_fixed_size_binary_opt()?.value(row).as_chunks::<4>();
         let [months, days, millis] = *parts.first_chunk::<3>()?;
@@ -26,7 +26,7 @@ impl ParquetInterval {
         Some(Self { months: part(months), days: part(days), millis: part(millis) })
     }
 
-    /// Months and days with a sign, as databases keep them; none where they are too many.
+    /// Returns months and days as the signed numbers that databases store, or `None` if they do not fit.
     pub(crate) fn signed(self) -> Option<(i32, i32)> {
         Some((self.months.try_into().ok()?, self.days.try_into().ok()?))
     }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_little_endian_and_have_no_sign() {
+    fn parts_are_little_endian_and_unsigned() {
         let bytes = [[14, 0, 0, 0, 3, 0, 0, 0, 0x10, 0x27, 0, 0], [255; 12]];
         let array: ArrayRef = Arc::new(FixedSizeBinaryArray::try_from_iter(bytes.iter()).unwrap());
         let first = ParquetInterval::read(&array, 0).unwrap();

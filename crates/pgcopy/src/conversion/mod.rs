@@ -1,14 +1,14 @@
-//! Columns whose values the target's type does not take as they stand: their arrays are converted first,
-//! batch by batch, with a check of each value, and the encoder then sees arrays that fit.
+//! Conversion of columns whose type the target does not accept unchanged. It converts their arrays batch by
+//! batch and checks each value, so that the encoder receives arrays that fit.
 //!
 //! ```text
-//! array ─ 0x00 stripped (where asked for) ─ converted ─▶ array that the encoder sends
+//! array ─ 0x00 stripped (on request) ─ converted ─▶ array that the encoder sends
 //!           [text]        Arrow to Arrow: [numbers], [moments]
 //!                         Arrow to the bytes of the wire: [from_text](super::from_text)
 //! ```
 //!
-//! A conversion loses nothing unless an option says so: a value that does not arrive exactly is a fault. Of a
-//! dictionary the entries are converted, and only entries that a row refers to can be at fault.
+//! A conversion loses nothing unless an option allows it: a value that cannot be stored exactly is a fault.
+//! Of a dictionary it converts the entries, and reports a faulty entry only if a row refers to it.
 
 mod moments;
 mod numbers;
@@ -25,27 +25,27 @@ use crate::types::column_type::ColumnType;
 use crate::types::pg_type::PgType;
 use crate::types::value_options::{Nanoseconds, Nul, ValueOptions};
 
-/// What is done to a column's arrays before they are encoded; worked out once.
+/// The steps that prepare a column's arrays for the encoder, planned once per column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Conversion {
-    /// 0x00 is left out of text.
+pub(crate) struct ColumnConversion {
+    /// Whether to remove 0x00 from text.
     strip_nul: bool,
-    how: Option<How>,
+    conversion: Option<Conversion>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum How {
-    /// Nanoseconds are cut to microseconds.
+enum Conversion {
+    /// Truncates nanoseconds to microseconds.
     CutNanoseconds,
-    /// Numbers to a narrower or another kind of number, where it holds the value.
+    /// Numbers to a narrower or another type of number, if it represents the value exactly.
     Number(numbers::Width),
-    /// Numbers to numeric by their decimal digits: precision and scale.
+    /// Numbers to numeric by their decimal digits, with precision and scale.
     Decimal(Option<(u16, u16)>),
-    /// Dates to the timestamp at their beginning.
+    /// Dates to the timestamp at their start.
     Midnight,
-    /// Text of at most so many characters.
+    /// Text of at most this many characters.
     Longest(u32),
-    /// Text to the bytes of another type.
+    /// Text to the wire format of another type.
     Parsed(TextForm),
 }
 
@@ -54,9 +54,9 @@ fn is_text(arrow: &DataType) -> bool {
     matches!(arrow, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-impl Conversion {
-    /// Works out how a field gets into a column of this type, beyond what [`PgType::takes`] says: `None` where it
-    /// needs no conversion, and an error where there is none.
+impl ColumnConversion {
+    /// Plans the conversion of a field to a column of this type: `None` if it needs none, an error if there
+    /// is none. The message is empty if there is nothing to add to "the types do not fit".
     pub(crate) fn plan(
         field: &Field,
         target: &ColumnType,
@@ -66,30 +66,30 @@ impl Conversion {
             return Self::plan(&field.clone().with_data_type(value.as_ref().clone()), target, options);
         }
         let arrow = field.data_type();
-        let how = match target.plain() {
-            Some(pg_type) => How::of(field, pg_type, options)?,
+        let conversion = match target.plain() {
+            Some(pg_type) => Conversion::of(field, pg_type, options)?,
             None if target.takes(field) => None,
             None => return Err(String::new()),
         };
         let strip_nul = options.nul == Nul::Strip && texts::may_hold_nul(arrow);
-        Ok((strip_nul || how.is_some()).then_some(Self { strip_nul, how }))
+        Ok((strip_nul || conversion.is_some()).then_some(Self { strip_nul, conversion }))
     }
 
-    /// The type of the arrays that [`apply`](Self::apply) makes of arrays of this type.
+    /// Returns the type of the arrays that [`apply`](Self::apply) returns for arrays of this type.
     pub(crate) fn output(&self, arrow: &DataType) -> DataType {
         if let DataType::Dictionary(_, value) = arrow {
             return self.output(value);
         }
-        match &self.how {
-            None | Some(How::Longest(_)) => arrow.clone(),
-            Some(How::CutNanoseconds) => moments::cut_type(arrow),
-            Some(How::Number(width)) => width.arrow(),
-            Some(How::Midnight) => DataType::Timestamp(TimeUnit::Second, None),
-            Some(How::Decimal(_) | How::Parsed(_)) => DataType::LargeBinary,
+        match &self.conversion {
+            None | Some(Conversion::Longest(_)) => arrow.clone(),
+            Some(Conversion::CutNanoseconds) => moments::cut_type(arrow),
+            Some(Conversion::Number(width)) => width.arrow(),
+            Some(Conversion::Midnight) => DataType::Timestamp(TimeUnit::Second, None),
+            Some(Conversion::Decimal(_) | Conversion::Parsed(_)) => DataType::LargeBinary,
         }
     }
 
-    /// Converts an array. The fault is that of the first row whose value does not fit.
+    /// Converts an array. Returns the fault of the first row whose value does not fit.
     pub(crate) fn apply(&self, array: &ArrayRef) -> Result<ArrayRef, Fault> {
         let mut faults = Vec::new();
         let Some(dictionary) = array.as_any_dictionary_opt() else {
@@ -111,26 +111,27 @@ impl Conversion {
         Ok(dictionary.with_values(converted))
     }
 
-    /// Converts an array that is no dictionary. Values that do not fit become NULL and are told.
+    /// Converts an array that is not a dictionary. Values that do not fit become NULL and are added to
+    /// `faults`.
     fn values(&self, array: &ArrayRef, faults: &mut Vec<Fault>) -> Result<ArrayRef, Fault> {
         let stripped = if self.strip_nul { texts::stripped(array) } else { None };
         let array = stripped.as_ref().unwrap_or(array);
-        let wrong = || Fault::new(0, format!("an array of {} came unexpectedly", array.data_type()));
-        match &self.how {
+        let wrong = || Fault::new(0, format!("unexpected array of type {}", array.data_type()));
+        match &self.conversion {
             None => Some(std::sync::Arc::clone(array)),
-            Some(How::CutNanoseconds) => moments::cut(array),
-            Some(How::Midnight) => moments::midnight(array),
-            Some(How::Number(width)) => numbers::convert(array, *width, faults),
-            Some(How::Decimal(bounds)) => numbers::to_numeric(array, *bounds, faults),
-            Some(How::Longest(most)) => texts::longest(array, *most, faults),
-            Some(How::Parsed(form)) => texts::parsed(array, *form, faults),
+            Some(Conversion::CutNanoseconds) => moments::cut(array),
+            Some(Conversion::Midnight) => moments::midnight(array),
+            Some(Conversion::Number(width)) => numbers::convert(array, *width, faults),
+            Some(Conversion::Decimal(bounds)) => numbers::to_numeric(array, *bounds, faults),
+            Some(Conversion::Longest(most)) => texts::longest(array, *most, faults),
+            Some(Conversion::Parsed(form)) => texts::parsed(array, *form, faults),
         }
         .ok_or_else(wrong)
     }
 }
 
-impl How {
-    /// How a field that is no dictionary gets into a column of this type.
+impl Conversion {
+    /// Returns the conversion of a field that is not a dictionary to a column of this type.
     fn of(field: &Field, target: PgType, options: &ValueOptions) -> Result<Option<Self>, String> {
         use DataType::{Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256};
         let arrow = field.data_type();
@@ -141,7 +142,7 @@ impl How {
         if target.takes(field) {
             return Ok((truncate && moments::has_nanoseconds(arrow)).then_some(Self::CutNanoseconds));
         }
-        let no_zone = "which of the two zones is meant nobody says: load into a new table, or a column of the same kind";
+        let no_zone = "the time zone is unknown: load into a new table, or into a column of the same kind";
         let decimal = matches!(arrow, Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..));
         let number = arrow.is_integer() || arrow.is_floating() || decimal;
         Ok(Some(match (arrow, target) {
@@ -167,7 +168,7 @@ impl How {
         Ok(match target {
             PgType::Text | PgType::Varchar(None) => None,
             PgType::Varchar(Some(most)) => Some(Self::Longest(most)),
-            // What the server would keep as it came is checked by the server.
+            // The server stores this text unchanged, and checks it.
             PgType::Json if is_json(field) => None,
             _ => match TextForm::of(target, strip, cut) {
                 Some(form) => Some(Self::Parsed(form)),

@@ -1,4 +1,4 @@
-//! Moments: nanoseconds cut to microseconds, dates as the timestamp at their beginning.
+//! Timestamps: truncates nanoseconds to microseconds, converts dates to the timestamp at their start.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
-/// Whether values of this type may be finer than a microsecond.
+/// Whether values of this type may have digits beyond the microsecond.
 pub(super) fn has_nanoseconds(arrow: &DataType) -> bool {
     matches!(
         arrow,
@@ -18,7 +18,7 @@ pub(super) fn has_nanoseconds(arrow: &DataType) -> bool {
     )
 }
 
-/// The type that [`cut`] makes of this one.
+/// Returns the type that [`cut`] returns for arrays of this type.
 pub(super) fn cut_type(arrow: &DataType) -> DataType {
     match arrow {
         DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
@@ -28,7 +28,7 @@ pub(super) fn cut_type(arrow: &DataType) -> DataType {
     }
 }
 
-/// The array in whole microseconds; what is finer is cut towards the past.
+/// Returns the array in whole microseconds, truncated towards the past.
 pub(super) fn cut(array: &ArrayRef) -> Option<ArrayRef> {
     macro_rules! cut {
         ($from:ty, $to:ty) => {{
@@ -53,7 +53,7 @@ pub(super) fn cut(array: &ArrayRef) -> Option<ArrayRef> {
     })
 }
 
-/// Dates as timestamps without zone, in seconds. The encoder checks the range.
+/// Returns dates as timestamps without time zone, in seconds. The encoder checks the range.
 pub(super) fn midnight(array: &ArrayRef) -> Option<ArrayRef> {
     let seconds: PrimitiveArray<TimestampSecondType> = match array.data_type() {
         DataType::Date32 => array.as_primitive_opt::<Date32Type>()?.unary(|days| i64::from(days) * 86_400),

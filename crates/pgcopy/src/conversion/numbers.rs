@@ -1,4 +1,4 @@
-//! Numbers into columns of another kind of number, exactly or not at all.
+//! Conversion of numbers to columns of another type of number, exactly or not at all.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::from_text::numeric;
 use crate::types::pg_type::PgType;
 use crate::values::numeric::write_text;
 
-/// A number's type on the wire.
+/// The type of a number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
     Int2,
@@ -57,7 +57,7 @@ impl Width {
     }
 }
 
-/// The numbers as another type; those that it does not hold exactly are told.
+/// Returns the numbers as another type. Adds to `faults` those that it cannot represent exactly.
 pub(super) fn convert(array: &ArrayRef, width: Width, faults: &mut Vec<Fault>) -> Option<ArrayRef> {
     macro_rules! to_int {
         ($values:expr, $t:ty, $whole:expr) => {{
@@ -160,7 +160,7 @@ where
             let converted = exact(values.value(row));
             if converted.is_none() {
                 let value = shown_number(values, row);
-                let what = format!("the value {value} is no {} exactly", width.name());
+                let what = format!("the value {value} cannot be stored exactly as {}", width.name());
                 faults.push(Fault::new(row, what));
             }
             converted
@@ -183,18 +183,18 @@ fn shown_number<T: ArrowPrimitiveType>(values: &PrimitiveArray<T>, row: usize) -
     }
 }
 
-/// A float as an integer, where it is one. Beyond 2^127 no type of PostgreSQL's holds it.
+/// Returns a float as an integer, if it is one. No integer type of PostgreSQL reaches beyond 2^127.
 fn whole(value: f64) -> Option<i128> {
     (value.fract() == 0.0 && value.abs() < 1e38).then_some(value as i128)
 }
 
-/// A decimal as an integer, where it is one.
+/// Returns a decimal as an integer, if it is one.
 fn unscaled(value: i128, scale: i8) -> Option<i128> {
     let unit = 10i128.checked_pow(u32::from(scale.unsigned_abs()));
     match (unit, scale < 0) {
         (Some(unit), false) => (value % unit == 0).then_some(value / unit),
         (Some(unit), true) => value.checked_mul(unit),
-        // A unit beyond 128 bits leaves nothing of any value but zero.
+        // With a unit of more than 128 bits only zero is an integer.
         (None, _) => (value == 0).then_some(0),
     }
 }
@@ -209,8 +209,8 @@ fn scale_of(arrow: &DataType) -> u16 {
     }
 }
 
-/// Numbers as numerics of these bounds, by their decimal digits: floats by the shortest that read back the
-/// same. Those that the bounds would round or cannot hold are told.
+/// Returns numbers as numerics of these bounds, by their decimal digits: floats by the shortest digits that
+/// parse to the same value. Adds to `faults` numbers that the bounds would round or exclude.
 pub(super) fn to_numeric(
     array: &ArrayRef,
     bounds: Option<(u16, u16)>,
@@ -239,14 +239,14 @@ pub(super) fn to_numeric(
     Some(Arc::new(wire.finish()))
 }
 
-/// What writes a value's decimal digits.
+/// Returns the function that writes the decimal digits of a value.
 type WriteDigits<'a> = Box<dyn Fn(usize, &mut Vec<u8>) + 'a>;
 
 fn decimal_digits(array: &ArrayRef) -> Option<WriteDigits<'_>> {
     macro_rules! plain {
         ($t:ty) => {{
             let values = array.as_primitive_opt::<$t>()?.values();
-            // Writing to a `Vec` cannot fail. Floats are spelt out: `Display` never uses an exponent.
+            // Writing to a `Vec` cannot fail. Floats are written in full: `Display` never uses an exponent.
             Box::new(move |row: usize, out: &mut Vec<u8>| drop(write!(out, "{}", values[row])))
         }};
     }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn only_numbers_that_arrive_exactly_pass() {
+    fn only_exactly_representable_numbers_are_converted() {
         use arrow_array::*;
         let ends = Int64Array::from(vec![i64::from(i32::MIN), i64::from(i32::MAX) + 1, 7]);
         assert_eq!(refused(ends, Width::Int4), [1]);

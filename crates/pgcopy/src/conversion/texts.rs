@@ -1,4 +1,4 @@
-//! Text: 0x00 left out, lengths checked, and values parsed into another type's bytes.
+//! Text: removes 0x00, checks lengths, and parses values into the wire format of other types.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::fault::{Fault, shown};
 use crate::from_text::TextForm;
 
-/// Whether values of this type, or parts of them, are text.
+/// Whether values of this type are text or contain text.
 pub(super) fn may_hold_nul(arrow: &DataType) -> bool {
     use DataType::*;
     match arrow {
@@ -28,7 +28,7 @@ pub(super) fn may_hold_nul(arrow: &DataType) -> bool {
     }
 }
 
-/// The array without 0x00 in its text, or `None` where there is none.
+/// Returns the array without the 0x00 in its text, or `None` if its text contains none.
 pub(super) fn stripped(array: &ArrayRef) -> Option<ArrayRef> {
     if let Some(dictionary) = array.as_any_dictionary_opt() {
         return stripped(dictionary.values()).map(|values| dictionary.with_values(values));
@@ -82,7 +82,8 @@ fn stripped_text(array: &ArrayRef) -> Option<ArrayRef> {
     })
 }
 
-/// The array itself; text of more than `most` characters is told. PostgreSQL would cut blanks silently.
+/// Returns the array unchanged, and adds to `faults` text of more than `most` characters. PostgreSQL would
+/// truncate trailing blanks silently.
 pub(super) fn longest(array: &ArrayRef, most: u32, faults: &mut Vec<Fault>) -> Option<ArrayRef> {
     let values = ByteStrings::bind(array)?;
     let most = most as usize;
@@ -92,7 +93,10 @@ pub(super) fn longest(array: &ArrayRef, most: u32, faults: &mut Vec<Fault>) -> O
             let text = String::from_utf8_lossy(value);
             let characters = text.chars().count();
             if characters > most {
-                let what = format!("the text {} has {characters} characters of {most} allowed", shown(&text));
+                let what = format!(
+                    "the text {} has {characters} characters; the column allows {most}",
+                    shown(&text)
+                );
                 faults.push(Fault::new(row, what));
             }
         }
@@ -100,7 +104,7 @@ pub(super) fn longest(array: &ArrayRef, most: u32, faults: &mut Vec<Fault>) -> O
     Some(Arc::clone(array))
 }
 
-/// The bytes on the wire of what the text says; what cannot be read so is told.
+/// Parses text into the wire format of another type. Adds to `faults` text that cannot be parsed.
 pub(super) fn parsed(array: &ArrayRef, form: TextForm, faults: &mut Vec<Fault>) -> Option<ArrayRef> {
     let values = ByteStrings::bind(array)?;
     let mut wire = LargeBinaryBuilder::with_capacity(array.len(), 16 * array.len());
@@ -115,7 +119,10 @@ pub(super) fn parsed(array: &ArrayRef, form: TextForm, faults: &mut Vec<Fault>) 
             Ok(()) => wire.append_value(&bytes),
             Err(why) => {
                 let text = String::from_utf8_lossy(values.value(row));
-                faults.push(Fault::new(row, format!("the text {} is no {form}: {why}", shown(&text))));
+                faults.push(Fault::new(
+                    row,
+                    format!("the text {} cannot be read as {form}: {why}", shown(&text)),
+                ));
                 wire.append_null();
             }
         }
@@ -129,7 +136,7 @@ mod tests {
     use arrow_array::builder::{ListBuilder, StringBuilder};
 
     #[test]
-    fn nul_is_left_out_at_any_depth_and_arrays_without_it_stay_the_same() {
+    fn nul_is_removed_at_any_depth_and_arrays_without_it_stay_the_same() {
         let mut lists = ListBuilder::new(StringBuilder::new());
         lists.append_value([Some("a\0b"), None, Some("\0")]);
         lists.append_null();

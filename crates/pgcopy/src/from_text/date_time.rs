@@ -1,4 +1,4 @@
-//! Dates, times and timestamps in ISO 8601, which all settings of `DateStyle` read alike.
+//! Dates, times and timestamps in ISO 8601, which PostgreSQL reads alike under all settings of `DateStyle`.
 //!
 //! ```text
 //! date       YYYY-MM-DD [BC]         time      HH:MM[:SS[.ffffff]]
@@ -8,15 +8,15 @@
 use crate::values::fixed_width::{DATES, EPOCH_DAYS};
 
 const DAY: i64 = 86_400_000_000;
-/// First moment and the one after the last, in microseconds since 2000 (`MIN_TIMESTAMP`, `END_TIMESTAMP` in
-/// src/include/datatype/timestamp.h).
+/// First timestamp, and the first one out of range, in microseconds since 2000 (`MIN_TIMESTAMP`,
+/// `END_TIMESTAMP` in src/include/datatype/timestamp.h).
 const STAMPS: std::ops::Range<i128> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
 
-/// Takes pieces off the front of a text.
+/// The rest of a text; its methods consume pieces from the front.
 struct Pieces<'a>(&'a [u8]);
 
 impl Pieces<'_> {
-    /// A number of so many digits, `None` where there are fewer or more.
+    /// Consumes a number of `digits` digits; `None` if there are fewer or more.
     fn number(&mut self, digits: std::ops::RangeInclusive<usize>) -> Option<i64> {
         let count = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if !digits.contains(&count) {
@@ -32,7 +32,7 @@ impl Pieces<'_> {
         Some(())
     }
 
-    /// ` BC` or `BC` at the end.
+    /// Consumes ` BC` or `BC` at the end; returns whether it was there.
     fn before_christ(&mut self) -> bool {
         let era = self.0.strip_prefix(b" ").unwrap_or(self.0);
         let bc = era.eq_ignore_ascii_case(b"BC");
@@ -43,7 +43,8 @@ impl Pieces<'_> {
     }
 }
 
-/// Infinities, which PostgreSQL writes as the ends of the integer.
+/// Returns the integer for an infinity: PostgreSQL encodes the infinities as the smallest and the largest
+/// integer.
 fn infinity<T>(text: &[u8], ends: (T, T)) -> Option<T> {
     let (negative, word) = match text.strip_prefix(b"-") {
         Some(word) => (true, word),
@@ -52,8 +53,8 @@ fn infinity<T>(text: &[u8], ends: (T, T)) -> Option<T> {
     word.eq_ignore_ascii_case(b"infinity").then_some(if negative { ends.0 } else { ends.1 })
 }
 
-/// Days since 1970 of a day in the proleptic Gregorian calendar, whose year 0 is 1 BC (H. Hinnant,
-/// "chrono-compatible low-level date algorithms", days_from_civil).
+/// Returns the days since 1970 of a day in the proleptic Gregorian calendar, whose year 0 is 1 BC (H.
+/// Hinnant, "chrono-compatible low-level date algorithms", days_from_civil).
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -61,7 +62,7 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Year, month and day as they stand.
+/// Year, month and day as written, not yet checked.
 struct Day {
     year: i64,
     month: i64,
@@ -77,7 +78,7 @@ impl Day {
         Some(Self { year, month, day: pieces.number(2..=2)? })
     }
 
-    /// Days since 1970.
+    /// Returns the days since 1970.
     fn days(&self, before_christ: bool) -> Result<i64, String> {
         let year = if before_christ { 1 - self.year } else { self.year };
         let leap = year.rem_euclid(4) == 0 && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0);
@@ -89,13 +90,13 @@ impl Day {
             _ => 0,
         };
         if self.year == 0 || !(1..=length).contains(&self.day) {
-            return Err("there is no such day".to_owned());
+            return Err("this day does not exist".to_owned());
         }
         Ok(days_from_civil(year, self.month, self.day))
     }
 }
 
-/// Days since 2000.
+/// Parses a date; returns days since 2000.
 pub(super) fn date(text: &[u8]) -> Result<i32, String> {
     let text = super::trimmed(text);
     if let Some(end) = infinity(text, (i32::MIN, i32::MAX)) {
@@ -105,15 +106,15 @@ pub(super) fn date(text: &[u8]) -> Result<i32, String> {
     let day = Day::read(&mut pieces);
     let before_christ = pieces.before_christ();
     let Some(day) = day.filter(|_| pieces.0.is_empty()) else {
-        return Err("YYYY-MM-DD is taken".to_owned());
+        return Err("expected YYYY-MM-DD".to_owned());
     };
     let days = i32::try_from(day.days(before_christ)?).ok().filter(|days| DATES.contains(days));
     days.map(|days| days - EPOCH_DAYS).ok_or_else(|| "it is out of range".to_owned())
 }
 
-/// Microseconds of `HH:MM[:SS[.f]]`, up to 24:00.
+/// Consumes `HH:MM[:SS[.f]]`, up to 24:00; returns microseconds.
 fn clock(pieces: &mut Pieces<'_>, cut: bool) -> Result<i64, String> {
-    let form = || "HH:MM[:SS[.ffffff]] is taken".to_owned();
+    let form = || "expected HH:MM[:SS[.ffffff]]".to_owned();
     let hours = pieces.number(2..=2).ok_or_else(form)?;
     pieces.take(b':').ok_or_else(form)?;
     let minutes = pieces.number(2..=2).ok_or_else(form)?;
@@ -129,7 +130,7 @@ fn clock(pieces: &mut Pieces<'_>, cut: bool) -> Result<i64, String> {
             }
             if !cut && digits.iter().skip(6).any(|digit| *digit != b'0') {
                 return Err(
-                    "PostgreSQL keeps whole microseconds: the digits after them would be lost (--timestamps truncate cuts them)".to_owned()
+                    "PostgreSQL stores whole microseconds: further digits would be lost (--timestamps truncate drops them)".to_owned()
                 );
             }
             let places = digits.iter().copied().chain(std::iter::repeat(b'0')).take(6);
@@ -139,21 +140,21 @@ fn clock(pieces: &mut Pieces<'_>, cut: bool) -> Result<i64, String> {
     let total = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros;
     match minutes < 60 && seconds < 60 && total <= DAY {
         true => Ok(total),
-        false => Err("there is no such time of day".to_owned()),
+        false => Err("the time is beyond 24:00, or its minutes or seconds are beyond 59".to_owned()),
     }
 }
 
-/// Microseconds since midnight.
+/// Parses a time of day; returns microseconds since midnight.
 pub(super) fn time(text: &[u8], cut: bool) -> Result<i64, String> {
     let mut pieces = Pieces(super::trimmed(text));
     let micros = clock(&mut pieces, cut)?;
     match pieces.0.is_empty() {
         true => Ok(micros),
-        false => Err("HH:MM[:SS[.ffffff]] without a zone is taken".to_owned()),
+        false => Err("expected HH:MM[:SS[.ffffff]] without a time zone".to_owned()),
     }
 }
 
-/// Seconds east of Greenwich.
+/// Consumes a time zone; returns seconds east of Greenwich.
 fn zone(pieces: &mut Pieces<'_>) -> Option<i64> {
     if pieces.0.first() == Some(&b' ') {
         pieces.take(b' ')?;
@@ -185,9 +186,10 @@ fn zone(pieces: &mut Pieces<'_>) -> Option<i64> {
     there_is.then_some(east * ((hours * 60 + minutes) * 60 + seconds))
 }
 
-/// A moment and the zone that is named with it.
-fn moment(text: &[u8], cut: bool) -> Result<(i128, Option<i64>), String> {
-    let form = || "YYYY-MM-DD HH:MM[:SS[.ffffff]] is taken".to_owned();
+/// Parses a timestamp; returns its local time in microseconds since 2000, and the offset of its time zone, if it
+/// has one.
+fn local_time(text: &[u8], cut: bool) -> Result<(i128, Option<i64>), String> {
+    let form = || "expected YYYY-MM-DD HH:MM[:SS[.ffffff]]".to_owned();
     let mut pieces = Pieces(text);
     let day = Day::read(&mut pieces).ok_or_else(form)?;
     let (mut micros, mut offset) = (0, None);
@@ -210,30 +212,30 @@ fn moment(text: &[u8], cut: bool) -> Result<(i128, Option<i64>), String> {
 }
 
 fn in_range(micros: i128) -> Result<i64, String> {
-    let kept = i64::try_from(micros).ok().filter(|_| STAMPS.contains(&micros));
-    kept.ok_or_else(|| "it is out of range".to_owned())
+    let stored = i64::try_from(micros).ok().filter(|_| STAMPS.contains(&micros));
+    stored.ok_or_else(|| "it is out of range".to_owned())
 }
 
-/// Microseconds since 2000 of a timestamp that names no zone.
+/// Parses a timestamp without a time zone; returns microseconds since 2000.
 pub(super) fn timestamp(text: &[u8], cut: bool) -> Result<i64, String> {
     let text = super::trimmed(text);
     if let Some(end) = infinity(text, (i64::MIN, i64::MAX)) {
         return Ok(end);
     }
-    match moment(text, cut)? {
+    match local_time(text, cut)? {
         (micros, None) => in_range(micros),
-        (_, Some(_)) => Err("it names a zone, which this column would drop".to_owned()),
+        (_, Some(_)) => Err("it has a time zone, which this column would drop".to_owned()),
     }
 }
 
-/// Microseconds since 2000 in UTC of a timestamp that names its zone.
+/// Parses a timestamp with a time zone; returns microseconds since 2000 in UTC.
 pub(super) fn timestamp_with_zone(text: &[u8], cut: bool) -> Result<i64, String> {
     let text = super::trimmed(text);
     if let Some(end) = infinity(text, (i64::MIN, i64::MAX)) {
         return Ok(end);
     }
-    match moment(text, cut)? {
+    match local_time(text, cut)? {
         (micros, Some(offset)) => in_range(micros - i128::from(offset) * 1_000_000),
-        (_, None) => Err("it names no zone: Z or +HH:MM is wanted".to_owned()),
+        (_, None) => Err("it has no time zone: expected Z or +HH:MM".to_owned()),
     }
 }

@@ -1,22 +1,22 @@
-//! JSON in any form into the very text that PostgreSQL prints of it as jsonb.
+//! Rewrites any valid JSON as the exact text that PostgreSQL prints for it as jsonb.
 //!
-//! The rules of the form stand in [`jsonb`](crate::jsonb); here they are kept for text that somebody else
-//! wrote: members sorted by the length and the bytes of their keys, of equal keys the last, one blank after commas and
-//! colons, strings with the escapes of `escape_json`, numbers as `numeric_out` prints them. What PostgreSQL refuses is
-//! refused: `\u0000`, lone surrogates, numbers beyond `numeric`.
+//! [`jsonb`](crate::jsonb) states the rules; this module applies them to text from other writers: members
+//! sorted by the length and the bytes of their keys, the last of equal keys, one blank after commas and
+//! colons, strings with the escapes of `escape_json`, numbers as `numeric_out` prints them. It rejects what
+//! PostgreSQL rejects: `\u0000`, lone surrogates, numbers out of the range of `numeric`.
 
 use super::numeric::Decimal;
 use crate::jsonb::text::write_string;
 
-/// Arrays and objects within each other; far less than the server's stack allows, and safe on ours.
+/// Most nested arrays and objects: far fewer than the server's stack allows, and safe on ours.
 const DEEPEST: usize = 500;
 
-/// Appends the canonical text of `text`, or says what is wrong and at which byte.
+/// Appends the canonical form of `text`. The error says what is wrong, and at which byte.
 pub(super) fn write_canonical(text: &[u8], strip_nul: bool, out: &mut Vec<u8>) -> Result<(), String> {
     let mut reader = Reader { text, at: 0, strip_nul };
     let read = reader.value(out, DEEPEST).and_then(|()| {
         reader.blanks();
-        if reader.at == text.len() { Ok(()) } else { Err("the value has ended") }
+        if reader.at == text.len() { Ok(()) } else { Err("expected the end of the value") }
     });
     read.map_err(|what| format!("{what} at byte {}", reader.at))
 }
@@ -29,8 +29,8 @@ struct Reader<'a> {
 
 type Read<T = ()> = Result<T, &'static str>;
 
-/// A member of an object: its key, and where it stands in the output.
-struct Member {
+/// A member of an object: its key, and its place in the output.
+struct ParsedMember {
     key: Vec<u8>,
     place: std::ops::Range<usize>,
 }
@@ -55,8 +55,8 @@ impl Reader<'_> {
     fn value(&mut self, out: &mut Vec<u8>, deeper: usize) -> Read {
         self.blanks();
         match self.peek() {
-            None => Err("a value is missing"),
-            Some(b'{' | b'[') if deeper == 0 => Err("more than 500 arrays and objects within each other"),
+            None => Err("expected a value"),
+            Some(b'{' | b'[') if deeper == 0 => Err("more than 500 nested arrays and objects"),
             Some(b'{') => self.object(out, deeper - 1),
             Some(b'[') => self.array(out, deeper - 1),
             Some(b'"') => {
@@ -72,7 +72,7 @@ impl Reader<'_> {
                         return Ok(());
                     }
                 }
-                Err("no JSON value begins so")
+                Err("invalid JSON value")
             }
         }
     }
@@ -89,7 +89,7 @@ impl Reader<'_> {
                     break;
                 }
                 if !self.take(b',') {
-                    return Err("a comma or the end of the array is missing");
+                    return Err("expected a comma or the end of the array");
                 }
                 out.extend_from_slice(b", ");
             }
@@ -102,7 +102,7 @@ impl Reader<'_> {
         self.at += 1;
         out.push(b'{');
         let start = out.len();
-        let mut members: Vec<Member> = Vec::new();
+        let mut members: Vec<ParsedMember> = Vec::new();
         self.blanks();
         if !self.take(b'}') {
             loop {
@@ -112,23 +112,23 @@ impl Reader<'_> {
                 self.blanks();
                 let from = out.len();
                 if self.peek() != Some(b'"') {
-                    return Err("a key is missing");
+                    return Err("expected a key");
                 }
                 let key = self.string()?;
                 write_string(&key, out).map_err(|_| "\\u0000, which PostgreSQL cannot store")?;
                 self.blanks();
                 if !self.take(b':') {
-                    return Err("a colon is missing");
+                    return Err("expected a colon");
                 }
                 out.extend_from_slice(b": ");
                 self.value(out, deeper)?;
-                members.push(Member { key, place: from..out.len() });
+                members.push(ParsedMember { key, place: from..out.len() });
                 self.blanks();
                 if self.take(b'}') {
                     break;
                 }
                 if !self.take(b',') {
-                    return Err("a comma or the end of the object is missing");
+                    return Err("expected a comma or the end of the object");
                 }
             }
         }
@@ -137,7 +137,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A string with its escapes resolved.
+    /// Consumes a string; returns it with its escapes resolved.
     fn string(&mut self) -> Read<Vec<u8>> {
         self.at += 1;
         let mut text = Vec::new();
@@ -154,8 +154,8 @@ impl Reader<'_> {
                 }
                 Some(b'\\') => self.escape(&mut text)?,
                 Some(0) if self.strip_nul => self.at += 1,
-                Some(_) => return Err("a control character in a string"),
-                None => return Err("a string without an end"),
+                Some(_) => return Err("control character in a string"),
+                None => return Err("unterminated string"),
             }
         }
     }
@@ -176,31 +176,33 @@ impl Reader<'_> {
                 }
                 return Ok(());
             }
-            _ => return Err("no escape begins so"),
+            _ => return Err("invalid escape"),
         });
         self.at += 2;
         Ok(())
     }
 
-    /// `\uXXXX`, or two of them that are a surrogate pair.
+    /// Consumes `\uXXXX`, or two of them that form a surrogate pair.
     fn code_points(&mut self) -> Read<char> {
         let first = self.code_unit()?;
         let code = match first {
             0xd800..=0xdbff => {
                 let second = if self.text[self.at..].starts_with(b"\\u") { self.code_unit()? } else { 0 };
                 if !(0xdc00..=0xdfff).contains(&second) {
-                    return Err("half of a surrogate pair");
+                    return Err("lone surrogate");
                 }
                 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00)
             }
             other => other,
         };
-        char::from_u32(code).ok_or("half of a surrogate pair")
+        char::from_u32(code).ok_or("lone surrogate")
     }
 
     fn code_unit(&mut self) -> Read<u32> {
-        let digits = self.text.get(self.at + 2..self.at + 6).ok_or("four digits are missing after \\u")?;
-        let digit = |digit: &u8| char::from(*digit).to_digit(16).ok_or("four digits are missing after \\u");
+        let digits =
+            self.text.get(self.at + 2..self.at + 6).ok_or("expected four hexadecimal digits after \\u")?;
+        let digit =
+            |digit: &u8| char::from(*digit).to_digit(16).ok_or("expected four hexadecimal digits after \\u");
         let unit = digits.iter().try_fold(0, |sum, next| Ok::<u32, &'static str>(sum * 16 + digit(next)?))?;
         self.at += 6;
         Ok(unit)
@@ -219,24 +221,25 @@ impl Reader<'_> {
         let leading_zero = self.peek() == Some(b'0');
         let before = digits(self);
         if before == 0 || (leading_zero && before > 1) {
-            return Err("no JSON number is written so");
+            return Err("invalid JSON number");
         }
         if self.take(b'.') && digits(self) == 0 {
-            return Err("digits are missing after the point");
+            return Err("expected digits after the decimal point");
         }
         if self.take(b'e') || self.take(b'E') {
             let _ = self.take(b'-') || self.take(b'+');
             if digits(self) == 0 {
-                return Err("digits are missing in the exponent");
+                return Err("expected digits in the exponent");
             }
         }
         let decimal = Decimal::read(&self.text[start..self.at]).filter(Decimal::fits);
-        write_number(&decimal.ok_or("a number beyond PostgreSQL's numeric")?, out);
+        write_number(&decimal.ok_or("the number is out of the range of PostgreSQL's numeric")?, out);
         Ok(())
     }
 }
 
-/// As `numeric_out` prints it: every digit behind the point, no exponent, no sign of zero.
+/// Writes a number as `numeric_out` prints it: all digits after the decimal point, no exponent, zero without
+/// a sign.
 fn write_number(decimal: &Decimal, out: &mut Vec<u8>) {
     if decimal.negative {
         out.push(b'-');
@@ -255,16 +258,18 @@ fn write_number(decimal: &Decimal, out: &mut Vec<u8>) {
     }
 }
 
-/// Sorts what an object holds by the length and the bytes of the keys; of equal keys the last stays.
-fn put_in_order(members: &mut Vec<Member>, start: usize, out: &mut Vec<u8>) {
-    let order = |a: &Member, b: &Member| a.key.len().cmp(&b.key.len()).then_with(|| a.key.cmp(&b.key));
+/// Sorts the members of an object by the length and the bytes of their keys, and removes all but the last of
+/// equal keys.
+fn put_in_order(members: &mut Vec<ParsedMember>, start: usize, out: &mut Vec<u8>) {
+    let order =
+        |a: &ParsedMember, b: &ParsedMember| a.key.len().cmp(&b.key.len()).then_with(|| a.key.cmp(&b.key));
     if members.windows(2).all(|pair| order(&pair[0], &pair[1]).is_lt()) {
         return;
     }
-    // Later members first among equals, of which the first is kept.
+    // Among equal keys later members come first, and `dedup_by` retains the first.
     members.reverse();
     members.sort_by(order);
-    members.dedup_by(|later, kept| later.key == kept.key);
+    members.dedup_by(|next, retained| next.key == retained.key);
     let written = out.split_off(start);
     for (i, member) in members.iter().enumerate() {
         if i > 0 {
@@ -285,24 +290,24 @@ mod tests {
     }
 
     #[test]
-    fn members_are_sorted_and_of_equal_keys_the_last_stays() {
+    fn members_are_sorted_and_the_last_of_equal_keys_wins() {
         let sorted = canonical(" {\"bb\":1,\"c\":[ ],\"a\":{ },\"bb\":2,\"\\u0061\":3} ");
         assert_eq!(sorted.unwrap(), "{\"a\": 3, \"c\": [], \"bb\": 2}");
     }
 
     #[test]
-    fn numbers_are_spelt_out_with_their_scale() {
+    fn numbers_are_written_in_full_with_their_scale() {
         let numbers = "[1.10,-0,-0.0,1e2,1.50e1,12e-3,0e-2,1E+3]";
         assert_eq!(canonical(numbers).unwrap(), "[1.10, 0, 0.0, 100, 15.0, 0.012, 0.00, 1000]");
     }
 
     #[test]
-    fn what_is_no_json_is_refused_with_the_byte() {
+    fn invalid_json_is_rejected_and_the_byte_is_named() {
         for bad in ["", "{", "[1,]", "01", "1.", "\"a", "{\"a\" 1}", "tru", "1 2", "\"\u{1}\"", "{1:2}", "-"]
         {
             assert!(canonical(bad).is_err(), "{bad}");
         }
-        assert_eq!(canonical("[1, x]").unwrap_err(), "no JSON value begins so at byte 4");
+        assert_eq!(canonical("[1, x]").unwrap_err(), "invalid JSON value at byte 4");
         assert!(canonical("\"\\u0000\"").unwrap_err().contains("cannot store"));
         assert!(canonical("\"\\ud800x\"").unwrap_err().contains("surrogate"));
         assert_eq!(canonical("\"\\ud83d\\ude00\"").unwrap(), "\"😀\"");

@@ -1,9 +1,8 @@
-//! Text into the bytes that other types have on the wire.
+//! Parses text into the wire format of other types.
 //!
-//! A value is read here and not by the server so that the same bytes are sent, summed up and compared, and
-//! so that what is wrong with it is known before a row is sent. Only forms that mean the same under all settings of
-//! a server are taken (ISO 8601 and no `05/06/07`), and what they come to is what the server's own input makes of
-//! them.
+//! The client parses a value, and not the server, so that the same bytes are sent, summed and compared, and
+//! so that errors are found before a row is sent. It accepts only forms that mean the same under all server
+//! settings (ISO 8601, but not `05/06/07`), and reads them as the server's own input functions do.
 
 mod date_time;
 mod json;
@@ -15,16 +14,16 @@ use std::fmt;
 
 use crate::types::pg_type::PgType;
 
-/// A type whose values are read from text.
+/// A type whose values are parsed from text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextForm {
     Date,
-    /// The last word of the moments says whether digits beyond the microsecond are cut.
+    /// For times and timestamps: whether to drop digits beyond the microsecond.
     Time(bool),
     Timestamp(bool),
     TimestampTz(bool),
     Uuid,
-    /// Whether `\u0000` is left out.
+    /// Whether to remove `\u0000`.
     Jsonb(bool),
     Json,
     Inet,
@@ -36,17 +35,17 @@ pub(crate) enum TextForm {
     Numeric(Option<(u16, u16)>),
     Bool,
     Bytea,
-    /// Text of a fixed number of characters, filled up with blanks.
+    /// Text of a fixed number of characters, padded with blanks.
     Char(u32),
     /// An identifier of at most 63 bytes.
     Name,
-    /// A label of an enumeration; which there are, the server knows.
+    /// A label of an enumeration; the server checks that it exists.
     Label,
 }
 
 impl TextForm {
-    /// For a column of this type, `None` where text does not become it. `strip_nul` and `cut`: what options say
-    /// of 0x00 and of digits beyond the microsecond.
+    /// Returns the form for a column of this type, or `None` if text cannot be loaded into it. `strip_nul`
+    /// and `cut` are the options for 0x00 and for digits beyond the microsecond.
     pub(crate) fn of(target: PgType, strip_nul: bool, cut: bool) -> Option<Self> {
         Some(match target {
             PgType::Date => Self::Date,
@@ -73,7 +72,7 @@ impl TextForm {
         })
     }
 
-    /// Appends the bytes of the value that `text` says, or tells what is wrong.
+    /// Appends the wire format of the value in `text`. The error says what is wrong.
     pub(crate) fn write(self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         match self {
             Self::Date => out.extend_from_slice(&date_time::date(text)?.to_be_bytes()),
@@ -84,12 +83,12 @@ impl TextForm {
             }
             Self::Uuid => plain::uuid(text, out)?,
             Self::Jsonb(strip_nul) => {
-                // The one version there is (jsonb_send in src/backend/utils/adt/jsonb.c).
+                // The only version (jsonb_send in src/backend/utils/adt/jsonb.c).
                 out.push(1);
                 json::write_canonical(text, strip_nul, out)?;
             }
             Self::Json => {
-                // The server keeps it as it came; a reading of it tells early what is no JSON.
+                // The server stores the text unchanged; parsing it here finds invalid JSON early.
                 let start = out.len();
                 json::write_canonical(text, true, out)?;
                 out.truncate(start);
@@ -116,12 +115,12 @@ impl TextForm {
 impl fmt::Display for TextForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Char(length) => return write!(f, "text for character({length})"),
+            Self::Char(length) => return write!(f, "character({length})"),
             Self::Numeric(Some((precision, scale))) => return write!(f, "numeric({precision},{scale})"),
             Self::Date => "date",
             Self::Time(_) => "time of day",
             Self::Timestamp(_) => "timestamp",
-            Self::TimestampTz(_) => "timestamp with a zone",
+            Self::TimestampTz(_) => "timestamp with time zone",
             Self::Uuid => "UUID",
             Self::Jsonb(_) | Self::Json => "JSON",
             Self::Inet => "network address",
@@ -140,7 +139,7 @@ impl fmt::Display for TextForm {
     }
 }
 
-/// Without the blanks at both ends that the server's inputs pass over (`isspace`).
+/// Returns `text` without the blanks at both ends that the server's input functions skip (`isspace`).
 fn trimmed(text: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let start = text.iter().position(|byte| !blank(byte)).unwrap_or(text.len());

@@ -1,5 +1,5 @@
-//! Addresses and networks: family, length of the mask, whether it is a network, length, address (`network_send` in
-//! src/backend/utils/adt/network.c).
+//! Addresses and networks. Wire format: family, length of the mask, whether it is a network, length, address
+//! (`network_send` in src/backend/utils/adt/network.c).
 
 use std::net::IpAddr;
 
@@ -7,10 +7,10 @@ use std::net::IpAddr;
 const VERSION_4: u8 = 2;
 const VERSION_6: u8 = 3;
 
-/// Appends an address, with or without `/` and the length of its mask; of a network (`cidr`) no bit right of the
-/// mask may be set.
+/// Appends an address, with or without `/` and the length of its mask. A network (`cidr`) must not have bits
+/// set to the right of the mask.
 pub(super) fn write(text: &[u8], network: bool, out: &mut Vec<u8>) -> Result<(), String> {
-    let refused = || "an IPv4 or IPv6 address is taken, with /BITS or without".to_owned();
+    let refused = || "expected an IPv4 or IPv6 address, with or without /BITS".to_owned();
     let text = std::str::from_utf8(text).map_err(|_| refused())?;
     let (address, mask) = match text.split_once('/') {
         Some((address, mask)) => (address, Some(mask)),
@@ -27,18 +27,18 @@ pub(super) fn write(text: &[u8], network: bool, out: &mut Vec<u8>) -> Result<(),
             .parse()
             .ok()
             .filter(|bits| *bits <= most)
-            .ok_or_else(|| format!("the mask has at most {most} bits"))?,
+            .ok_or_else(|| format!("the mask must have at most {most} bits"))?,
         Some(_) => return Err(refused()),
     };
     if network && bytes.iter().enumerate().any(|(i, byte)| byte & !ones(mask, i) != 0) {
-        return Err("bits right of the mask are set".to_owned());
+        return Err("bits to the right of the mask are set".to_owned());
     }
     out.extend_from_slice(&[family, mask, u8::from(network), bytes.len() as u8]);
     out.extend_from_slice(&bytes);
     Ok(())
 }
 
-/// The part of a mask of `bits` bits that covers byte `i`.
+/// Returns byte `i` of a mask of `bits` bits.
 fn ones(bits: u8, i: usize) -> u8 {
     let here = usize::from(bits).saturating_sub(8 * i).min(8);
     (0xff00u16 >> here) as u8

@@ -1,28 +1,28 @@
-//! Decimal numbers in text as PostgreSQL's `numeric`.
+//! Parses decimal numbers into PostgreSQL's `numeric`.
 
 use super::trimmed;
 use crate::values::numeric::{NAN, NEGATIVE};
 
-/// Most base-10000 digits that the server takes on the wire: `NUMERIC_MAX_PRECISION + NUMERIC_MAX_RESULT_SCALE`
-/// (`numeric_recv` in src/backend/utils/adt/numeric.c).
+/// Most base-10000 digits that the server accepts on the wire: `NUMERIC_MAX_PRECISION +
+/// NUMERIC_MAX_RESULT_SCALE` (`numeric_recv` in src/backend/utils/adt/numeric.c).
 const MOST_GROUPS: usize = 3000;
-/// Most digits before and behind the point (`NUMERIC_WEIGHT_MAX`, `NUMERIC_DSCALE_MAX`).
+/// Most digits before and after the decimal point (`NUMERIC_WEIGHT_MAX`, `NUMERIC_DSCALE_MAX`).
 const MOST_BEFORE: i64 = 131_072;
 const MOST_BEHIND: i64 = 16_383;
 
-/// A decimal number taken apart.
+/// The parts of a decimal number.
 pub(super) struct Decimal {
     pub negative: bool,
     /// Digits 0 to 9, the first of which is not 0; empty for zero.
     pub digits: Vec<u8>,
-    /// How many of the digits stand before the point; negative where zeros follow it first.
+    /// Number of digits before the decimal point; negative if zeros follow the point first.
     pub before: i64,
-    /// Digits behind the point, trailing zeros included.
+    /// Number of digits after the decimal point, including trailing zeros.
     pub scale: i64,
 }
 
 impl Decimal {
-    /// Reads `[sign]digits[.digits][e[sign]digits]`, with digits on one side of the point at least, as
+    /// Parses `[sign]digits[.digits][e[sign]digits]`, with digits on at least one side of the point, as
     /// `numeric_in` does.
     pub(super) fn read(text: &[u8]) -> Option<Self> {
         let (negative, rest) = match text.split_first()? {
@@ -49,13 +49,13 @@ impl Decimal {
         })
     }
 
-    /// Whether `numeric` holds it at all.
+    /// Whether `numeric` can represent it.
     pub(super) fn fits(&self) -> bool {
         self.scale <= MOST_BEHIND && (self.digits.is_empty() || self.before <= MOST_BEFORE)
     }
 }
 
-/// An exponent; one beyond reason stays beyond it.
+/// Parses an exponent. One that is far out of range becomes a number that is still out of range.
 fn read_exponent(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -66,22 +66,23 @@ fn read_exponent(text: &[u8]) -> Option<i64> {
     Some(text.parse::<i64>().unwrap_or(beyond).clamp(-1_000_000_000, 1_000_000_000))
 }
 
-/// Appends a numeric of the bounds `(precision, scale)`. What the scale would round is refused.
+/// Parses `text` and appends it as a numeric of the bounds `(precision, scale)`. Rejects what the scale would
+/// round.
 pub(crate) fn write(text: &[u8], bounds: Option<(u16, u16)>, out: &mut Vec<u8>) -> Result<(), String> {
     let text = trimmed(text);
     if let Some(special) = special(text) {
-        // A numeric with bounds has a NaN, but no infinities. Their display scale is what the short header's bits read
-        // as (`NUMERIC_DSCALE`).
+        // A numeric with bounds can be NaN but not infinite. The display scale of infinities is what
+        // `NUMERIC_DSCALE` reads from the bits of the short header.
         let infinite = special != NAN;
         if infinite && bounds.is_some() {
-            return Err("a numeric with a precision holds no infinity".to_owned());
+            return Err("a numeric with a precision cannot store infinity".to_owned());
         }
         for word in [0, 0, special, if infinite { 32 } else { 0 }] {
             out.extend_from_slice(&u16::to_be_bytes(word));
         }
         return Ok(());
     }
-    let mut decimal = Decimal::read(text).ok_or("a decimal number is taken")?;
+    let mut decimal = Decimal::read(text).ok_or("expected a decimal number")?;
     if !decimal.fits() {
         return Err("it is out of range".to_owned());
     }
@@ -89,17 +90,20 @@ pub(crate) fn write(text: &[u8], bounds: Option<(u16, u16)>, out: &mut Vec<u8>) 
         let zeros = decimal.digits.iter().rev().take_while(|digit| **digit == 0).count();
         let needed = decimal.digits.len() as i64 - zeros as i64 - decimal.before;
         if !decimal.digits.is_empty() && needed > i64::from(scale) {
-            return Err(format!("it has {needed} digits behind the point, the column keeps {scale}"));
+            return Err(format!("it has {needed} digits after the decimal point; the column stores {scale}"));
         }
         if !decimal.digits.is_empty() && decimal.before > i64::from(precision) - i64::from(scale) {
-            return Err(format!("it has {} digits before the point", decimal.before));
+            return Err(format!(
+                "it has {} digits before the decimal point, more than the column stores",
+                decimal.before
+            ));
         }
         decimal.scale = i64::from(scale);
     }
     write_decimal(&decimal, out)
 }
 
-/// Sign word of `NaN` and the infinities.
+/// Returns the sign word of `NaN` and of the infinities.
 fn special(text: &[u8]) -> Option<u16> {
     let (sign, word) = match text.split_first()? {
         (b'-', rest) => (Some(b'-'), rest),
@@ -113,16 +117,16 @@ fn special(text: &[u8]) -> Option<u16> {
     infinite.then_some(if sign == Some(b'-') { 0xf000 } else { 0xd000 })
 }
 
-/// Digits in groups of four, aligned to the point.
+/// Appends the digits in groups of four, aligned to the decimal point.
 fn write_decimal(decimal: &Decimal, out: &mut Vec<u8>) -> Result<(), String> {
     let end = decimal.digits.iter().rposition(|digit| *digit != 0).map_or(0, |last| last + 1);
     let digits = &decimal.digits[..end];
-    // The first digit stands for 10^(before - 1); its group begins at a multiple of four.
+    // The first digit counts 10^(before - 1); its group begins at a multiple of four.
     let first = decimal.before - 1;
     let (weight, pad) = (first.div_euclid(4), 3 - first.rem_euclid(4) as usize);
     let groups = if digits.is_empty() { 0 } else { (pad + digits.len()).div_ceil(4) };
     if groups > MOST_GROUPS {
-        return Err(format!("it takes {groups} groups of four digits, the server takes {MOST_GROUPS}"));
+        return Err(format!("it takes {groups} groups of four digits; the server accepts {MOST_GROUPS}"));
     }
     let (weight, sign) = match groups {
         0 => (0, 0),

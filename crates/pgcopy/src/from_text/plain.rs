@@ -1,27 +1,26 @@
-//! Integers, floats, booleans, UUIDs, bytes and text of a limited length.
+//! Parses integers, floats, booleans, UUIDs, bytes and text of a limited length.
 
 use std::num::IntErrorKind;
 use std::str::FromStr;
 
 use super::trimmed;
 
-/// Bytes of a `name` (`NAMEDATALEN` - 1 in src/include/pg_config_manual.h).
+/// Most bytes of a `name` (`NAMEDATALEN` - 1 in src/include/pg_config_manual.h).
 const LONGEST_NAME: usize = 63;
 
 fn utf8(text: &[u8]) -> Result<&str, String> {
-    std::str::from_utf8(text).map_err(|_| "it is no UTF-8".to_owned())
+    std::str::from_utf8(text).map_err(|_| "it is not valid UTF-8".to_owned())
 }
 
-/// An integer in decimal digits.
+/// Parses an integer in decimal digits.
 pub(super) fn number<T: FromStr<Err = std::num::ParseIntError>>(text: &[u8]) -> Result<T, String> {
     utf8(trimmed(text))?.parse::<T>().map_err(|error| match error.kind() {
         IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "it is out of range".to_owned(),
-        _ => "digits with or without a sign are taken".to_owned(),
+        _ => "expected digits, with or without a sign".to_owned(),
     })
 }
 
-/// Whether text that a float was read from names a zero or an infinity, which other text only becomes when it is out
-/// of range.
+/// Whether the digits of a float are all zero. Other text parses to zero only if it is out of range.
 fn says_zero(text: &str) -> bool {
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
     !mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
@@ -29,13 +28,13 @@ fn says_zero(text: &str) -> bool {
 
 macro_rules! float {
     ($name:ident, $t:ty) => {
-        /// A decimal number, `NaN` or `Infinity`; the nearest float is taken, and none beyond the range.
+        /// Parses a decimal number, `NaN` or `Infinity` into the nearest float. Rejects numbers out of range.
         pub(super) fn $name(text: &[u8]) -> Result<$t, String> {
             let text = utf8(trimmed(text))?;
-            let value: $t = text.parse().map_err(|_| "a decimal number is taken".to_owned())?;
+            let value: $t = text.parse().map_err(|_| "expected a decimal number".to_owned())?;
             let spelt = text.bytes().any(|byte| matches!(byte, b'i' | b'I'));
             match value {
-                value if value.is_nan() && text.len() != 3 => Err("NaN has no sign".to_owned()),
+                value if value.is_nan() && text.len() != 3 => Err("NaN cannot have a sign".to_owned()),
                 value if (value.is_infinite() && !spelt) || (value == 0.0 && !says_zero(text)) => {
                     Err("it is out of range".to_owned())
                 }
@@ -47,7 +46,7 @@ macro_rules! float {
 float!(real, f32);
 float!(double, f64);
 
-/// `true`, `yes`, `on`, `1` and their opposites, or the beginning of one that leaves no doubt (`parse_bool` in
+/// Parses `true`, `yes`, `on`, `1`, their opposites, or an unambiguous prefix of one (`parse_bool` in
 /// src/backend/utils/adt/bool.c).
 pub(super) fn boolean(text: &[u8]) -> Result<bool, String> {
     let word = trimmed(text).to_ascii_lowercase();
@@ -58,17 +57,17 @@ pub(super) fn boolean(text: &[u8]) -> Result<bool, String> {
     if begins(b"false", 1) || begins(b"no", 1) || begins(b"off", 2) || word == b"0" {
         return Ok(false);
     }
-    Err("true, false, yes, no, on, off, 1 and 0 are taken".to_owned())
+    Err("expected true, false, yes, no, on, off, 1 or 0".to_owned())
 }
 
 fn digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
-/// 32 hexadecimal digits, with a hyphen after any group of four, in braces or not (`string_to_uuid` in
-/// src/backend/utils/adt/uuid.c).
+/// Parses 32 hexadecimal digits, with optional hyphens after groups of four and optional braces
+/// (`string_to_uuid` in src/backend/utils/adt/uuid.c).
 pub(super) fn uuid(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
-    let refused = || "32 hexadecimal digits are taken, as in 01234567-89ab-cdef-0123-456789abcdef".to_owned();
+    let refused = || "expected 32 hexadecimal digits, as in 01234567-89ab-cdef-0123-456789abcdef".to_owned();
     let inner = text.strip_prefix(b"{").map_or(Some(text), |rest| rest.strip_suffix(b"}"));
     let mut rest = inner.ok_or_else(refused)?;
     for i in 0..16 {
@@ -85,9 +84,9 @@ pub(super) fn uuid(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     if rest.is_empty() { Ok(()) } else { Err(refused()) }
 }
 
-/// `\x` and pairs of hexadecimal digits.
+/// Parses `\x` and pairs of hexadecimal digits.
 pub(super) fn bytea(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
-    let refused = || "\\x and pairs of hexadecimal digits are taken".to_owned();
+    let refused = || "expected \\x and pairs of hexadecimal digits".to_owned();
     let digits = text.strip_prefix(b"\\x").ok_or_else(refused)?;
     if digits.len() % 2 == 1 {
         return Err(refused());
@@ -99,15 +98,15 @@ pub(super) fn bytea(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
-/// Text without 0x00, as it is.
+/// Returns `text` unchanged. Rejects text that contains 0x00.
 pub(super) fn without_nul(text: &[u8]) -> Result<&[u8], String> {
     match memchr::memchr(0, text) {
         None => Ok(text),
-        Some(at) => Err(format!("it has a 0x00 at byte {at}, which PostgreSQL cannot store")),
+        Some(at) => Err(format!("it contains 0x00 at byte {at}, which PostgreSQL cannot store")),
     }
 }
 
-/// Text filled up with blanks; blanks beyond the length, which mean nothing in this type, are cut.
+/// Appends text padded with blanks. Drops blanks beyond the length, which are not significant in this type.
 pub(super) fn char(text: &[u8], length: u32, out: &mut Vec<u8>) -> Result<(), String> {
     let text = utf8(without_nul(text)?)?;
     let characters = text.chars().count();
@@ -125,7 +124,7 @@ pub(super) fn char(text: &[u8], length: u32, out: &mut Vec<u8>) -> Result<(), St
     Ok(())
 }
 
-/// An identifier.
+/// Appends an identifier.
 pub(super) fn name(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let text = without_nul(text)?;
     if text.len() > LONGEST_NAME {

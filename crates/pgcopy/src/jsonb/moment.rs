@@ -1,5 +1,5 @@
-//! Dates, times and intervals as strings of jsonb, in the form of `to_jsonb`
-//! (`JsonEncodeDateTime` in src/backend/utils/adt/json.c).
+//! Writes dates, times and intervals as jsonb strings, in the form of `to_jsonb` (`JsonEncodeDateTime` in
+//! src/backend/utils/adt/json.c).
 
 use std::io::Write;
 
@@ -7,17 +7,17 @@ use arrow_schema::TimeUnit;
 
 use crate::values::interval::Interval;
 
-/// Writing to a `Vec` cannot fail; this says so in one place.
+/// Writes to a `Vec`, which cannot fail.
 macro_rules! put {
     ($out:expr, $($format:tt)*) => {{
         let written = write!($out, $($format)*);
-        debug_assert!(written.is_ok(), "a Vec takes everything");
+        debug_assert!(written.is_ok(), "writing to a Vec cannot fail");
     }};
 }
 pub(super) use put;
 
-/// Year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian calendar
-/// (H. Hinnant, "chrono-compatible low-level date algorithms", civil_from_days).
+/// Returns year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian calendar (H.
+/// Hinnant, "chrono-compatible low-level date algorithms", civil_from_days).
 fn civil(days: i64) -> (i64, u32, u32) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -31,7 +31,8 @@ fn civil(days: i64) -> (i64, u32, u32) {
     (year, month as u32, day as u32)
 }
 
-/// Appends a date; years before 1 count as BC and are named so after the time.
+/// Appends a date. Returns whether its year is before 1, in which case the caller appends `BC` after the
+/// time.
 fn write_day(days: i64, out: &mut Vec<u8>) -> bool {
     let (year, month, day) = civil(days);
     let (shown, before) = if year > 0 { (year, false) } else { (1 - year, true) };
@@ -39,7 +40,7 @@ fn write_day(days: i64, out: &mut Vec<u8>) -> bool {
     before
 }
 
-/// Appends a date of days since 1970.
+/// Appends a date, given in days since 1970.
 pub(super) fn write_date(days: i64, out: &mut Vec<u8>) {
     out.push(b'"');
     if write_day(days, out) {
@@ -81,7 +82,7 @@ pub(super) fn write_time(value: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends a timestamp, in UTC where it has a zone. Nanoseconds are kept: it is text.
+/// Appends a timestamp, in UTC if it has a time zone. Nanoseconds remain, since the result is text.
 pub(super) fn write_timestamp(value: i64, unit: TimeUnit, zone: bool, out: &mut Vec<u8>) {
     let scale = per_second(unit);
     let (seconds, fraction) = (value.div_euclid(scale), value.rem_euclid(scale));

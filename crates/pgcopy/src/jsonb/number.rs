@@ -1,23 +1,23 @@
-//! Floats as numbers of jsonb.
+//! Writes floats as jsonb numbers.
 
 use std::io::Write;
 
 use super::moment::put;
 
-/// Shortest digits that read back the same, spelt out: Rust's `Display` for floats never uses an
+/// Appends the shortest digits that parse to the same value. Rust's `Display` for floats never uses an
 /// exponent.
 pub(super) fn write_float<F: Float>(value: F, out: &mut Vec<u8>) {
     match value.class() {
         Class::NaN => out.extend_from_slice(b"\"NaN\""),
         Class::Infinity => out.extend_from_slice(b"\"Infinity\""),
         Class::NegativeInfinity => out.extend_from_slice(b"\"-Infinity\""),
-        // numeric has no negative zero.
+        // PostgreSQL's numeric does not have a negative zero.
         Class::Zero => out.push(b'0'),
         Class::Other => put!(out, "{value}"),
     }
 }
 
-/// What a float is, as far as jsonb cares.
+/// The classes of floats that jsonb writes differently.
 pub(super) enum Class {
     NaN,
     Infinity,
@@ -26,7 +26,7 @@ pub(super) enum Class {
     Other,
 }
 
-/// The little that both float types have in common here.
+/// The operations that `write_float` needs of both float types.
 pub(super) trait Float: std::fmt::Display {
     fn class(&self) -> Class;
 }

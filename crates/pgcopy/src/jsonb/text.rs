@@ -1,10 +1,10 @@
-//! Strings of jsonb.
+//! Writes jsonb strings.
 
 use crate::arrays::fault::{Fault, shown};
 
 /// Appends a string in quotation marks, escaped as by `escape_json` (src/backend/utils/adt/json.c):
-/// two-character escapes for `"` `\` and \b \f \n \r \t, four hexadecimal digits in lower case for
-/// the other bytes below 0x20, everything else as it is. 0x00 is refused: jsonb cannot hold it.
+/// two-character escapes for `"` `\` and \b \f \n \r \t, four hexadecimal digits in lower case for the other
+/// bytes below 0x20, everything else unchanged. Rejects 0x00, which jsonb cannot represent.
 pub(crate) fn write_string(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     out.push(b'"');
     let mut rest = text;
@@ -37,7 +37,7 @@ pub(crate) fn write_string(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Appends two hexadecimal digits a byte, in lower case.
+/// Appends two lower-case hexadecimal digits per byte.
 pub(crate) fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {

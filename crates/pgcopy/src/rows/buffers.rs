@@ -1,35 +1,36 @@
-//! Byte buffers of one size that go round between encoder and connection.
+//! Byte buffers of one size that the encoder and the connection reuse.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// The buffers that are free.
+/// A pool of free buffers.
 #[derive(Debug)]
 pub struct Buffers {
     size: usize,
     free: Mutex<Vec<Vec<u8>>>,
 }
 
-/// Bytes at a buffer's end that are never handed out, so that a value can be stored at its greatest width
-/// wherever there is room for it at all.
+/// Bytes at the end of a buffer that are never emitted, so that a value can always be stored at its greatest
+/// width.
 pub(crate) const SLACK: usize = 16;
 
-/// A buffer being filled. Used again, it needs no zeroing.
+/// A buffer being filled. A reused one does not have to be zeroed.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    /// Its room, and [`SLACK`].
+    /// The room for rows, and [`SLACK`].
     pub bytes: Vec<u8>,
     pub filled: usize,
 }
 
 impl Buffers {
-    /// Buffers of `size` bytes, at least 4,096. They are made when they are taken.
+    /// Returns a pool of buffers of `size` bytes, at least 4,096. It allocates a buffer when one is taken and
+    /// none is free.
     pub fn new(size: usize) -> Arc<Self> {
         Arc::new(Self { size: size.max(4096), free: Mutex::default() })
     }
 
-    /// An empty buffer.
+    /// Takes an empty buffer.
     pub(crate) fn take(&self) -> Buffer {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         Buffer { bytes: free.unwrap_or_else(|| vec![0; self.size + SLACK]), filled: 0 }
@@ -37,19 +38,20 @@ impl Buffers {
 }
 
 impl Buffer {
-    /// How many bytes it takes, full or empty.
+    /// Returns the capacity in bytes, without [`SLACK`].
     pub(crate) fn room(&self) -> usize {
         self.bytes.len() - SLACK
     }
 
-    /// Room for at least `bytes` more. Grows only for a row that is larger than a buffer.
+    /// Makes room for at least `bytes` more bytes. The buffer grows only for a row that is larger than a
+    /// buffer.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         if self.filled + bytes > self.room() {
             self.bytes.resize(self.filled + bytes + SLACK, 0);
         }
     }
 
-    /// The filled part; its memory comes back to `buffers` when the last reader is done.
+    /// Returns the filled part. Its memory returns to `buffers` when the last reader drops it.
     pub(crate) fn into_bytes(self, buffers: &Arc<Buffers>) -> Bytes {
         Bytes::from_owner(Lent { buffer: self, home: Arc::clone(buffers) })
     }
@@ -68,7 +70,7 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // One that had to grow is let go, so that memory stays what was configured.
+        // A buffer that had to grow is freed, so that memory stays within the configured limit.
         if self.buffer.room() == self.home.size {
             let bytes = std::mem::take(&mut self.buffer.bytes);
             self.home.free.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);

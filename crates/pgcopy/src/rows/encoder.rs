@@ -1,12 +1,12 @@
-//! Arrow batches to rows of PostgreSQL's binary COPY format.
+//! Encodes Arrow batches as rows of PostgreSQL's binary COPY format.
 //!
-//! The format is row-major (<https://www.postgresql.org/docs/current/sql-copy.html>): a 16-bit field
-//! count, then each field as a 32-bit length and its bytes. Arrow is column-major. A block of
-//! [`BLOCK`] rows is turned in three steps: the columns say how long each row becomes
-//! ([`layout`](super::layout)), the row lengths are summed into positions, and the columns write one after the
-//! other, each moving the positions on ([`write`](super::write)). Neighbouring fixed-width columns of one width without
-//! NULLs in the block are written together ([`fields`](super::fields)). Buffers are of the configured size, are used
-//! again, and nothing is allocated for a row.
+//! The format is row-major (<https://www.postgresql.org/docs/current/sql-copy.html>): a 16-bit field count,
+//! then each field as a 32-bit length and its bytes. Arrow is column-major. A block of [`BLOCK`] rows is
+//! transposed in three steps: the columns add up the length of each row ([`layout`](super::layout)), the row
+//! lengths are summed into positions, and the columns write their fields one after the other, each advancing
+//! the positions ([`write`](super::write)). Neighbouring fixed-width columns of one width without NULLs in
+//! the block are written together ([`fields`](super::fields)). Buffers have the configured size and are
+//! reused, and nothing is allocated per row.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use crate::arrays::fault::Fault;
 use crate::arrays::marks::is_json;
-use crate::conversion::Conversion;
+use crate::conversion::ColumnConversion;
 use crate::rows::buffers::{Buffer, Buffers};
 use crate::rows::layout::{BoundColumn, ColumnLayout};
 use crate::rows::observer::RowObserver;
@@ -28,14 +28,14 @@ use crate::types::pg_type::PgType;
 use crate::types::value_options::ValueOptions;
 use crate::values::element::Element;
 use crate::values::fixed_width::BLOCK;
-use crate::values::native::Node;
+use crate::values::native::NativeLayout;
 
-/// What stands before the first row of a binary COPY: signature, flags, length of the extension.
+/// The header of a binary COPY, before the first row: signature, flags, length of the extension.
 pub const HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// What stands after the last row: a field count of -1.
+/// The trailer of a binary COPY, after the last row: a field count of -1.
 pub const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 
-/// A column as it is encoded.
+/// A column and its planned encoding.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// Its name in the target.
@@ -44,21 +44,21 @@ pub struct Column {
     pub source: usize,
     /// Its type in the target.
     pub column_type: ColumnType,
-    /// What is done to its arrays before they are encoded.
-    conversion: Option<Conversion>,
+    /// The conversion of its arrays before they are encoded.
+    conversion: Option<ColumnConversion>,
     element: Element,
 }
 
 impl Column {
-    /// Plans the encoding of a field into a column, or says why there is none; an empty text where there is
-    /// nothing to say but that the types do not fit.
+    /// Plans the encoding of a field into a column. The error says why there is none; it is empty if there is
+    /// nothing to add to "the types do not fit".
     pub fn new(
         field: &Field,
         source: usize,
         column_type: ColumnType,
         options: &ValueOptions,
     ) -> Result<Self, String> {
-        let conversion = Conversion::plan(field, &column_type, options)?;
+        let conversion = ColumnConversion::plan(field, &column_type, options)?;
         let sent = match &conversion {
             None => Cow::Borrowed(field),
             Some(conversion) => {
@@ -67,17 +67,17 @@ impl Column {
         };
         let element = match column_type.plain() {
             Some(pg_type) => Element::choose(&sent, pg_type)?,
-            None => Element::Native(Node::choose(&sent, &column_type)?),
+            None => Element::Native(NativeLayout::choose(&sent, &column_type)?),
         };
         Ok(Self { name: field.name().clone(), source, column_type, conversion, element })
     }
 }
 
-/// The columns of a new table for this schema: of the types that [`PgType::natural`] names, and `jsonb` for text that is
-/// marked as JSON.
+/// Returns the columns of a new table for this schema: of the types that [`PgType::natural`] returns, and
+/// `jsonb` for text that is marked as JSON.
 ///
 /// # Errors
-/// The first column that has no type, and why.
+/// The first column without a PostgreSQL type, and why it has none.
 pub fn natural_columns(schema: &Schema, options: &ValueOptions) -> Result<Arc<Vec<Column>>, String> {
     let column = |(source, field): (usize, &FieldRef)| {
         let pg_type = if is_json(field) { Ok(PgType::Jsonb) } else { PgType::natural(field) };
@@ -88,14 +88,14 @@ pub fn natural_columns(schema: &Schema, options: &ValueOptions) -> Result<Arc<Ve
     schema.fields().iter().enumerate().map(column).collect::<Result<Vec<_>, _>>().map(Arc::new)
 }
 
-/// Where a refused value is, and why it was refused.
+/// A rejected value: its place, and the reason.
 #[derive(Debug)]
 pub struct Refused {
-    /// Row in the batch.
+    /// Row in the batch, counted from 0.
     pub row: usize,
     /// Name of the column.
     pub column: String,
-    /// The value and what is wrong with it.
+    /// The value, and what is wrong with it.
     pub what: String,
 }
 
@@ -106,22 +106,22 @@ pub struct CopyEncoder {
     buffers: Arc<Buffers>,
     pub(super) buffer: Buffer,
     pub(super) buffer_rows: u64,
-    /// Lengths and then positions of the rows of a block.
+    /// The lengths, then the positions, of the rows of a block.
     pub(super) positions: [u32; BLOCK],
     pub(super) starts: [u32; BLOCK],
-    /// Converted values of a few columns.
+    /// The converted values of a few columns.
     pub(super) words: [[u64; BLOCK]; write::MOST_TOGETHER],
 }
 
-/// Takes full buffers; an `Err` ends the encoding.
+/// The function that receives full buffers and the number of rows in each; an `Err` ends the encoding.
 pub type Emit<'a, E> = &'a mut dyn FnMut(Bytes, u64) -> Result<(), E>;
 
-/// Why a batch was not encoded to its end.
+/// The reason why a batch was not encoded completely.
 #[derive(Debug)]
 pub enum Stop<E> {
-    /// A value cannot be encoded. The rows before it are.
+    /// A value cannot be encoded. The rows before it are encoded.
     Refused(Refused),
-    /// The taker of buffers has failed.
+    /// The function that receives buffers failed.
     Emit(E),
 }
 
@@ -137,7 +137,7 @@ impl<E: fmt::Display> fmt::Display for Stop<E> {
 impl<E: std::error::Error> std::error::Error for Stop<E> {}
 
 impl CopyEncoder {
-    /// An encoder of batches into these columns.
+    /// Returns an encoder of batches into these columns.
     pub fn new(columns: Arc<Vec<Column>>, buffers: Arc<Buffers>) -> Self {
         Self {
             layouts: columns.iter().map(|_| ColumnLayout::default()).collect(),
@@ -151,7 +151,7 @@ impl CopyEncoder {
         }
     }
 
-    /// Encodes a batch; full buffers are handed out with the number of rows in them.
+    /// Encodes a batch; passes full buffers to `emit`, with the number of rows in each.
     ///
     /// # Errors
     /// A value that cannot be encoded, or what `emit` returns.
@@ -159,7 +159,7 @@ impl CopyEncoder {
         self.observed_batch(batch, &mut (), emit)
     }
 
-    /// Encodes a batch, each of whose rows `observer` sees once.
+    /// Encodes a batch, and shows each encoded row to `observer` once.
     ///
     /// # Errors
     /// As [`batch`](Self::batch).
@@ -174,7 +174,7 @@ impl CopyEncoder {
         for column in columns.iter() {
             let refused = |row, what| Stop::Refused(Refused { row, column: column.name.clone(), what });
             let Some(array): Option<&ArrayRef> = batch.columns().get(column.source) else {
-                return Err(refused(0, "the batch lacks the column".to_owned()));
+                return Err(refused(0, "the batch does not have this column".to_owned()));
             };
             arrays.push(match &column.conversion {
                 None => Cow::Borrowed(array),
@@ -209,7 +209,7 @@ impl CopyEncoder {
         Ok(())
     }
 
-    /// Hands out what is in the buffer.
+    /// Passes the rows in the buffer to `emit`.
     pub fn flush<E>(&mut self, emit: Emit<'_, E>) -> Result<(), Stop<E>> {
         if self.buffer.filled == 0 {
             return Ok(());

@@ -1,22 +1,22 @@
-//! The fields of one column, written into the rows of a block.
+//! Writes the fields of one column into the rows of a block.
 //!
-//! `positions` holds where the next field of each row goes, and is moved on. A row's fields are written
-//! from the left to the right, the rows' first fields before their second ones; what is beyond a field
-//! must stay as it is, as the row that follows stands there. Loops have no branches that depend on values:
-//! a NULL stores the bytes that were there already in place of a value, for which there is always room in
-//! the slack at the end of a buffer.
+//! `positions` contains the place of the next field of each row; each function advances it. Fields are
+//! written from left to right, the first fields of all rows before their second ones. The bytes after a field
+//! must stay unchanged: they belong to the next row. Loops do not branch on values: for a NULL they store the
+//! bytes that were already there in place of a value. The slack at the end of a buffer always has room for
+//! it.
 //!
-//! Each loop stays a function of its own: inlined into one with all others, its variables no longer fit into
+//! Each loop is a separate function: if all were inlined into one, their variables would no longer fit into
 //! registers.
 
 use super::valid::Valid;
 use crate::arrays::inline_view::BEYOND;
 use crate::values::short_numeric::ShortNumeric;
 
-/// The length of a NULL.
+/// The length field of a NULL.
 const NULL: u32 = (-1i32).cast_unsigned();
 
-/// No column: the number of fields that each row begins with.
+/// Writes the number of fields, with which each row begins.
 #[inline(never)]
 pub(crate) fn write_field_counts(out: &mut [u8], positions: &mut [u32], fields: u16) {
     for position in positions {
@@ -25,7 +25,7 @@ pub(crate) fn write_field_counts(out: &mut [u8], positions: &mut [u32], fields: 
     }
 }
 
-/// A column of NULLs.
+/// Writes a column of NULLs.
 #[inline(never)]
 pub(crate) fn write_nulls(out: &mut [u8], positions: &mut [u32]) {
     for position in positions {
@@ -34,8 +34,8 @@ pub(crate) fn write_nulls(out: &mut [u8], positions: &mut [u32]) {
     }
 }
 
-/// `N` neighbouring columns without NULLs whose values are the low `W` bytes of a word. A row's position is
-/// looked up and moved on once for all of them.
+/// Writes `N` adjacent columns without NULLs, whose values are the low `W` bytes of a word. The position of a
+/// row is read and advanced once for all of them.
 #[inline(never)]
 pub(crate) fn write_words<const W: usize, const N: usize>(
     out: &mut [u8],
@@ -54,7 +54,7 @@ pub(crate) fn write_words<const W: usize, const N: usize>(
     }
 }
 
-/// A column of such values among which there are NULLs.
+/// Writes a column of such values, with NULLs.
 #[inline(never)]
 pub(crate) fn write_nullable_words<const W: usize>(
     out: &mut [u8],
@@ -82,7 +82,7 @@ pub(crate) fn write_nullable_words<const W: usize>(
     }
 }
 
-/// Values of any length; `value` gives a row's that is not NULL.
+/// Writes values of any length; `value` returns the value of a row that is not NULL.
 #[inline(always)]
 pub(crate) fn write_values<'a>(
     out: &mut [u8],
@@ -101,7 +101,7 @@ pub(crate) fn write_values<'a>(
     }
 }
 
-/// Numerics.
+/// Writes short numerics.
 #[inline(never)]
 pub(crate) fn write_numerics(
     out: &mut [u8],
@@ -120,9 +120,10 @@ pub(crate) fn write_numerics(
     }
 }
 
-/// Values of views (<https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-view-layout>):
-/// a 32-bit length, and up to 12 bytes in the view itself, which are zero beyond the value. Such a view
-/// is a field but for the byte order of its length. `value` gives a row's that is longer.
+/// Writes the values of views
+/// (<https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-view-layout>): a 32-bit length,
+/// and up to 12 bytes in the view itself, padded with zeros. Except for the byte order of its length, such a
+/// view is a field already. `value` returns the longer value of a row.
 #[inline(always)]
 pub(crate) fn write_views<'a>(
     out: &mut [u8],
@@ -156,7 +157,7 @@ pub(crate) fn put<const N: usize>(out: &mut [u8], at: u32, bytes: [u8; N]) {
     out[at..at + N].copy_from_slice(&bytes);
 }
 
-/// Writes length and bytes of a value; returns where the next field goes.
+/// Writes length and bytes of a value; returns the place of the next field.
 #[inline(always)]
 pub(crate) fn put_value(out: &mut [u8], at: u32, value: &[u8]) -> u32 {
     let length = value.len() as u32;
@@ -166,7 +167,7 @@ pub(crate) fn put_value(out: &mut [u8], at: u32, value: &[u8]) -> u32 {
     at + 4 + length
 }
 
-/// Copies short values without a call: as two pieces that may overlap.
+/// Copies short values without a call, as two pieces that may overlap.
 #[inline(always)]
 fn copy(to: &mut [u8], from: &[u8]) {
     macro_rules! pieces {
@@ -182,7 +183,7 @@ fn copy(to: &mut [u8], from: &[u8]) {
     match from.len() {
         0 => {}
         1..=3 => {
-            // Its ends and its middle.
+            // Both ends and the middle.
             let (middle, end) = (from.len() / 2, from.len() - 1);
             (to[0], to[middle], to[end]) = (from[0], from[middle], from[end]);
         }

@@ -1,7 +1,7 @@
-//! First step of a block: how many bytes each row takes.
+//! First step of a block: computes the bytes of each row.
 //!
-//! Fixed-width columns add a constant, byte strings the length of their value, and everything else
-//! is encoded here already, into a buffer of the column, since its length shows only then.
+//! Fixed-width columns add a constant, and byte strings the length of their value. All others are encoded
+//! now, into a buffer of the column, because their length is not known before.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
@@ -15,15 +15,15 @@ use crate::values::element::{BoundElement, Element};
 use crate::values::fixed_width::Words;
 use crate::values::short_numeric::ShortNumeric;
 
-/// What a column keeps from layout to writing, and from block to block.
+/// The state of a column between layout and writing, and between blocks.
 #[derive(Default)]
 pub(crate) struct ColumnLayout {
     pub valid: Valid,
-    /// Encoded values of the block, or the entries of the dictionary.
+    /// The encoded values of the block, or the entries of the dictionary.
     pub encoded: Encoded,
-    /// Numerics of the block, if all of them are short.
+    /// The numerics of the block, if all of them are short.
     pub numerics: Vec<ShortNumeric>,
-    /// Dictionary whose entries are in `encoded`.
+    /// The dictionary whose entries are in `encoded`.
     entries_of: Option<ArrayRef>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct ColumnLayout {
 #[derive(Default)]
 pub(crate) struct Encoded {
     pub bytes: Vec<u8>,
-    /// End of each value; a value starts where the one before ended.
+    /// The end of each value; a value starts at the end of the one before.
     ends: Vec<usize>,
     /// Entries that are NULL, or that cannot be encoded.
     missing: Vec<bool>,
@@ -56,7 +56,7 @@ impl Encoded {
     }
 }
 
-/// A column with the array of the batch at hand.
+/// A column with the array of the current batch.
 pub(crate) enum BoundColumn<'a> {
     Null,
     Fixed { words: Words<'a>, width: u32, array: &'a ArrayRef },
@@ -74,7 +74,7 @@ impl<'a> BoundColumn<'a> {
         let unexpected = |what: String| Fault::new(0, what);
         if let DataType::Dictionary(..) = array.data_type() {
             let (keys, entries) = Keys::bind(array)
-                .ok_or_else(|| unexpected(format!("{} is no dictionary", array.data_type())))?;
+                .ok_or_else(|| unexpected(format!("{} is not a dictionary", array.data_type())))?;
             layout.encode_entries(element, entries, &keys, array)?;
             return Ok(Self::Dictionary { keys, array });
         }
@@ -88,7 +88,7 @@ impl<'a> BoundColumn<'a> {
 }
 
 impl ColumnLayout {
-    /// Encodes the entries of a dictionary once, however many rows refer to them; batches of one
+    /// Encodes the entries of a dictionary once, for all rows that refer to them. The batches of one
     /// dictionary page share the same entries.
     fn encode_entries(
         &mut self,
@@ -110,7 +110,7 @@ impl ColumnLayout {
                 || match bound.write(entry, &mut self.encoded.bytes) {
                     Ok(written) => !written,
                     Err(fault) => {
-                        // Only a value that a row has is at fault.
+                        // An entry is a fault only if a row refers to it.
                         all_fit = false;
                         self.encoded.bytes.truncate(start);
                         let row =
@@ -124,7 +124,7 @@ impl ColumnLayout {
         match refused {
             Some(fault) => Err(fault),
             None => {
-                // A later batch may have the value that does not fit.
+                // A later batch may refer to the entry that does not fit.
                 self.entries_of = all_fit.then(|| std::sync::Arc::clone(entries));
                 Ok(())
             }
@@ -132,12 +132,12 @@ impl ColumnLayout {
     }
 }
 
-/// A row's length with so many bytes more; more than fit in 32 bits stay too many.
+/// Adds bytes to the length of a row. The sum saturates at 32 bits, which is still too long.
 fn longer(length: u32, bytes: usize) -> u32 {
     length.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX))
 }
 
-/// How many bytes the value of a column takes in a row of the block that is laid out.
+/// Returns the bytes of a column's value in a row of the block being laid out.
 fn value_bytes(column: &BoundColumn<'_>, layout: &ColumnLayout, first: usize, row: usize) -> usize {
     if !layout.valid.is_valid(row) {
         return 0;
@@ -155,8 +155,8 @@ fn value_bytes(column: &BoundColumn<'_>, layout: &ColumnLayout, first: usize, ro
 }
 
 impl CopyEncoder {
-    /// Fills `positions` with the lengths of up to `rows` rows from `first` on. Returns how many
-    /// rows were laid out, fewer where their encoded values fill a buffer already, and their bytes.
+    /// Fills `positions` with the lengths of up to `rows` rows, starting at `first`. Returns how many rows
+    /// were laid out (fewer if their encoded values already fill a buffer), and their bytes.
     pub(crate) fn lay_out(
         &mut self,
         bound: &[BoundColumn<'_>],
@@ -167,7 +167,7 @@ impl CopyEncoder {
         let columns: &[Column] = columns;
         let budget = self.buffer.room();
         let mut rows = rows;
-        // Field count, and a length for each column.
+        // The field count, and a length for each column.
         let mut constant = 2 + 4 * columns.len();
         for (column, layout) in bound.iter().zip(layouts.iter_mut()) {
             match column {
@@ -242,14 +242,14 @@ impl CopyEncoder {
         }
         let mut bytes = 0;
         for (row, length) in lengths[..rows].iter().enumerate() {
-            // A field's length is 32 bits and a message of the protocol 31.
+            // The length of a field has 32 bits, that of a protocol message 31.
             if *length >= 1 << 30 {
                 let of_column = |(column, layout)| value_bytes(column, layout, first, row);
                 let widths = bound.iter().zip(layouts.iter()).map(of_column);
                 let (column, width) = widths.enumerate().max_by_key(|(_, width)| *width).unwrap_or_default();
                 let what = format!(
-                    "the row takes {length} bytes or more, beyond PostgreSQL's 1 GiB; the column's value, its longest, \
-                     takes {width} of them"
+                    "the row takes at least {length} bytes; PostgreSQL's limit is 1 GiB. Its longest value, in this column, \
+                     takes {width} bytes"
                 );
                 return Err((column, Fault::new(row, what)));
             }
@@ -258,8 +258,8 @@ impl CopyEncoder {
         Ok((rows, bytes))
     }
 
-    /// How many of the rows that were laid out go into the buffer now: all of them, or as many as
-    /// there is room for, or one that is larger than the buffer.
+    /// Returns how many of the rows that were laid out go into the buffer now: all of them, or as many as
+    /// fit, or one row that is larger than the buffer.
     pub(crate) fn fitting(&self, rows: usize, bytes: usize) -> (usize, usize) {
         let room = self.buffer.room().saturating_sub(self.buffer.filled);
         if bytes <= room {

@@ -1,4 +1,4 @@
-//! Rows: the columns of a batch laid out and written side by side, into buffers that are used again.
+//! Lays out the rows of a batch and writes its columns side by side, into reusable buffers.
 
 pub(crate) mod buffers;
 pub(crate) mod encoder;

@@ -1,10 +1,10 @@
-//! What sees rows when they are encoded.
+//! Observers of encoded rows.
 
 use super::layout::{BoundColumn, ColumnLayout};
 
-/// Sees each row that is encoded once, for example to sum rows up. `()` looks at none.
+/// Receives each encoded row once, for example to compute a sum. `()` ignores them.
 pub trait RowObserver {
-    /// Rows that follow those of the last call.
+    /// Receives the rows that follow those of the last call.
     fn rows(&mut self, rows: &EncodedRows<'_>);
 }
 
@@ -12,10 +12,10 @@ impl RowObserver for () {
     fn rows(&mut self, _rows: &EncodedRows<'_>) {}
 }
 
-/// Some rows of a batch, as they were encoded.
+/// Consecutive encoded rows of a batch.
 pub struct EncodedRows<'a> {
     pub(super) bytes: &'a [u8],
-    /// Where each row begins and ends in `bytes`.
+    /// The start and the end of each row in `bytes`.
     pub(super) starts: &'a [u32],
     pub(super) ends: &'a [u32],
     pub(super) bound: &'a [BoundColumn<'a>],
@@ -23,18 +23,18 @@ pub struct EncodedRows<'a> {
 }
 
 impl EncodedRows<'_> {
-    /// The bytes of each row: its number of fields, and of each field the length and the value.
+    /// Returns the bytes of each row: its number of fields, and for each field the length and the value.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.starts.iter().zip(self.ends).map(|(start, end)| &self.bytes[*start as usize..*end as usize])
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn row_count(&self) -> usize {
         self.starts.len()
     }
 
-    /// Of each column the number of values that are not NULL.
+    /// Returns the number of non-NULL values of each column.
     pub fn non_null(&self) -> impl Iterator<Item = usize> {
         self.bound.iter().zip(self.layouts).map(|(column, layout)| match column {
             BoundColumn::Null => 0,

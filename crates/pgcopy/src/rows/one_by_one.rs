@@ -1,4 +1,5 @@
-//! The encoder beside the plainest one there can be: one value after the other into one vector.
+//! Compares the encoder with the simplest one possible, which appends one value after the other to one
+//! vector.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::types::column_type::ColumnType;
 use crate::types::pg_type::PgType;
 use crate::types::value_options::ValueOptions;
 
-/// A value's bytes on the wire.
+/// Returns the bytes of a value on the wire.
 fn value(array: &ArrayRef, row: usize) -> Vec<u8> {
     match array.data_type() {
         DataType::Boolean => vec![u8::from(array.as_boolean().value(row))],
@@ -64,7 +65,7 @@ fn one_by_one(batch: &RecordBatch) -> Vec<Vec<u8>> {
     (0..batch.num_rows()).map(row).collect()
 }
 
-/// Keeps what it sees.
+/// An observer that records what it receives.
 struct Seen {
     rows: Vec<Vec<u8>>,
     non_null: Vec<usize>,
@@ -79,7 +80,7 @@ impl RowObserver for Seen {
     }
 }
 
-/// Draws columns; `nulls` of a hundred values are NULL.
+/// Generates random columns; `nulls` percent of the values are NULL.
 struct Draw {
     state: u64,
     rows: usize,
@@ -122,7 +123,7 @@ impl Draw {
             }
             9 => {
                 let mut views = BinaryViewBuilder::new();
-                // Zeros are bytes like others.
+                // Binary values may contain zeros.
                 let bytes = |draw: &mut Self| vec![0; draw.below(30) as usize];
                 self.column(bytes).iter().for_each(|bytes| views.append_option(bytes.as_deref()));
                 Arc::new(views.finish())
@@ -147,7 +148,7 @@ impl Draw {
 }
 
 #[test]
-fn rows_are_what_one_value_after_the_other_gives() {
+fn rows_equal_those_of_the_simplest_encoder() {
     for seed in 0..150u64 {
         let mut draw = Draw { state: seed, rows: 1, nulls: [0, 5, 50, 100][seed as usize % 4] };
         draw.rows = 1 + draw.below(700) as usize;
@@ -174,7 +175,7 @@ fn rows_are_what_one_value_after_the_other_gives() {
             })
             .collect();
         let whole = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
-        // A batch need not begin where its arrays do.
+        // A batch may start in the middle of its arrays.
         let skipped = draw.below(whole.num_rows() as u64) as usize;
         let batch = whole.slice(skipped, whole.num_rows() - skipped);
 
@@ -199,7 +200,7 @@ fn rows_are_what_one_value_after_the_other_gives() {
 }
 
 #[test]
-fn an_entry_that_cannot_be_sent_is_refused_in_whichever_batch_a_row_has_it() {
+fn an_unencodable_dictionary_entry_is_rejected_in_the_batch_whose_row_refers_to_it() {
     let entries: ArrayRef = Arc::new(StringArray::from(vec!["fits", "does\0not"]));
     let batch = |keys: Vec<u32>| {
         let array = DictionaryArray::<UInt32Type>::new(keys.into(), Arc::clone(&entries));
@@ -214,13 +215,13 @@ fn an_entry_that_cannot_be_sent_is_refused_in_whichever_batch_a_row_has_it() {
     assert!(encoder.batch(&first, &mut emit).is_ok());
     match encoder.batch(&batch(vec![0, 0, 1]), &mut emit) {
         Err(Stop::Refused(refused)) => assert_eq!((refused.row, refused.column.as_str()), (2, "words")),
-        _ => panic!("the second batch has a row with a 0x00"),
+        _ => panic!("the second batch has a row with 0x00"),
     }
 }
 
 #[test]
-fn a_row_beyond_the_protocols_limit_names_the_column_of_its_longest_value() {
-    // The memory is zeros that nobody touches.
+fn the_error_for_a_row_beyond_the_limit_names_the_column_of_its_longest_value() {
+    // Zeroed memory that is never read takes no physical memory.
     let gigabyte = arrow_buffer::Buffer::from(vec![0u8; 1 << 30]);
     let view: u128 = 1 << 30;
     let long = BinaryViewArray::try_new(vec![view].into(), vec![gigabyte], None).unwrap();

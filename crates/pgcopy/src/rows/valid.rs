@@ -1,4 +1,4 @@
-//! Which values of a block are not NULL.
+//! The validity of the values of a block.
 
 use arrow_buffer::NullBuffer;
 use arrow_buffer::bit_chunk_iterator::BitChunks;
@@ -12,7 +12,7 @@ pub(crate) struct Valid {
 }
 
 impl Valid {
-    /// All valid.
+    /// Returns bits that mark all rows as valid.
     pub(crate) fn all() -> Self {
         Self { bits: [u64::MAX; BLOCK / 64], nulls: 0 }
     }
@@ -32,17 +32,17 @@ impl Valid {
         valid
     }
 
-    /// NULLs among the block's rows.
+    /// Returns the number of NULLs in the block.
     pub(crate) fn nulls(&self) -> usize {
         self.nulls
     }
 
-    /// A bit for each row, the first of 64 rows in the lowest bit.
+    /// Returns a bit for each row, the first of 64 rows in the lowest bit.
     pub(crate) fn bits(&self) -> &[u64] {
         &self.bits
     }
 
-    /// Calls back with each NULL among the first `rows` rows.
+    /// Calls `null` with the row of each NULL among the first `rows` rows.
     #[inline]
     pub(crate) fn each_null(&self, rows: usize, mut null: impl FnMut(usize)) {
         for (word, bits) in
@@ -73,7 +73,7 @@ impl Valid {
         }
     }
 
-    /// NULLs among the first `rows` rows.
+    /// Returns the number of NULLs among the first `rows` rows.
     pub(crate) fn nulls_among(&self, rows: usize) -> usize {
         match self.nulls {
             0 => 0,
@@ -100,16 +100,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nulls_are_counted_among_the_rows_asked_for() {
+    fn nulls_are_counted_among_the_first_rows() {
         let nulls: NullBuffer = (0..300).map(|row| row % 3 != 0).collect();
         let valid = Valid::read(Some(&nulls), 30, 120);
         assert_eq!(valid.nulls(), 40);
         for rows in [0, 1, 63, 64, 65, 119, 120] {
             let those: Vec<usize> = (0..rows).filter(|row| !valid.is_valid(*row)).collect();
             assert_eq!(valid.nulls_among(rows), those.len());
-            let mut told = Vec::new();
-            valid.each_null(rows, |row| told.push(row));
-            assert_eq!(told, those);
+            let mut visited = Vec::new();
+            valid.each_null(rows, |row| visited.push(row));
+            assert_eq!(visited, those);
         }
         let mut cleared = Valid::all();
         cleared.clear(5);

@@ -75,8 +75,8 @@ impl CopyEncoder {
             index += 1;
         }
 
-        // Each column has moved each position to where the next field goes: now to the row's end. No column can refuse a
-        // value any more: rows that were refused are not seen.
+        // Each column has advanced the positions to the next field, and the last one to the end of the row.
+        // No column rejects a value after this point, so the observer never receives rejected rows.
         observer.rows(&EncodedRows { bytes: out, starts: &starts[..rows], ends: positions, bound, layouts });
         self.buffer_rows += rows as u64;
         self.buffer.filled += bytes;
@@ -84,8 +84,8 @@ impl CopyEncoder {
     }
 }
 
-/// How many columns from the first on go into the rows together: fixed-width ones of the same width without
-/// NULLs; none if the first one is not.
+/// Returns how many of the next columns can be written together: fixed-width columns of the same width
+/// without NULLs. Zero if the first one is not such a column.
 fn run_of_words(bound: &[BoundColumn<'_>], layouts: &[ColumnLayout], rows: usize) -> usize {
     let Some(BoundColumn::Fixed { width: first, .. }) = bound.first() else { return 0 };
     let alike = |(column, layout): &(&BoundColumn<'_>, &ColumnLayout)| {
@@ -98,7 +98,7 @@ fn run_of_words(bound: &[BoundColumn<'_>], layouts: &[ColumnLayout], rows: usize
     }
 }
 
-/// Writes one, two or four such columns. An error names the column.
+/// Writes one, two or four such columns. The error names the column.
 fn write_run(
     run: &[BoundColumn<'_>],
     first: usize,

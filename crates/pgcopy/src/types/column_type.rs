@@ -1,7 +1,7 @@
-//! The type of a column: one of the server's own, or an array or a composite of such types.
+//! The type of a column: a built-in type, an enumeration, an array or a composite type.
 //!
-//! Names of types are text, as SQL writes them: whoever makes types or reads them from the catalogue names them. Only the
-//! catalogue knows the numbers of types that the binary format carries.
+//! Type names are SQL text; the caller that creates types or reads them from the catalogue supplies them. The
+//! type OIDs that the binary format contains are known only to the catalogue.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,29 +17,29 @@ pub const MOST_DIMENSIONS: usize = 6;
 /// A column's type.
 #[derive(Clone, Debug)]
 pub enum ColumnType {
-    /// One of the server's own types.
+    /// A built-in type.
     Plain(PgType),
-    /// A type that consists of labels, by its name as SQL writes it; which labels, the server knows.
+    /// An enumeration, by its name in SQL; the server knows its labels.
     Enumeration(String),
-    /// An array of any number of dimensions; the server does not record how many.
+    /// An array of any number of dimensions, which the server does not record.
     Array(Arc<Part>),
-    /// A type of named attributes.
+    /// A composite type.
     Composite(Arc<Composite>),
 }
 
-/// A type within another.
+/// The type of an element or an attribute.
 #[derive(Debug)]
 pub struct Part {
     /// The type.
     pub column_type: ColumnType,
-    /// `pg_type.oid`; 0 as long as the type has not been made.
+    /// `pg_type.oid`; 0 until the type has been created.
     pub oid: u32,
 }
 
 /// A composite type.
 #[derive(Debug)]
 pub struct Composite {
-    /// Its name, as SQL writes it.
+    /// Its name in SQL.
     pub name: String,
     /// Its attributes, in order.
     pub attributes: Vec<Attribute>,
@@ -55,7 +55,7 @@ pub struct Attribute {
 }
 
 impl ColumnType {
-    /// The type, where it is not built of others.
+    /// Returns the type, unless it is an array or a composite type.
     pub(crate) fn plain(&self) -> Option<PgType> {
         match self {
             Self::Plain(pg_type) => Some(*pg_type),
@@ -64,8 +64,7 @@ impl ColumnType {
         }
     }
 
-    /// Whether every value of the field fits into this type without change, but for lists that turn out not
-    /// to be rectangular.
+    /// Whether every value of the field fits into this type unchanged, except lists that are not rectangular.
     pub fn takes(&self, field: &Field) -> bool {
         match self {
             Self::Plain(pg_type) => pg_type.takes(field),
@@ -79,7 +78,7 @@ impl ColumnType {
         }
     }
 
-    /// Whether two types are built of the same types, whatever their names are.
+    /// Whether two types have the same structure, regardless of their names.
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Plain(a), Self::Plain(b)) => a == b,
@@ -97,7 +96,7 @@ impl ColumnType {
 }
 
 impl Composite {
-    /// Whether the fields are those of the attributes, in whatever order.
+    /// Whether the fields match the attributes, in any order.
     fn takes(&self, fields: &Fields) -> bool {
         fields.len() == self.attributes.len()
             && self.attributes.iter().all(|attribute| {
@@ -118,7 +117,8 @@ impl fmt::Display for ColumnType {
     }
 }
 
-/// The field of a list's items. A map is a list of structs of `key` and `value`, whatever its writer called them.
+/// Returns the field of a list's items. A map is a list of structs of `key` and `value`, whatever names its
+/// writer used.
 pub fn item_of(field: &Field) -> Option<Cow<'_, Field>> {
     match field.data_type() {
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
@@ -135,8 +135,8 @@ pub fn item_of(field: &Field) -> Option<Cow<'_, Field>> {
     }
 }
 
-/// The field of an array's elements and the number of dimensions, where the array takes the field: as many
-/// levels of lists become dimensions as are needed until the element type takes what is left.
+/// Returns the field of an array's elements and the number of dimensions, if the array accepts the field:
+/// levels of lists become dimensions until the element type accepts the rest.
 pub(crate) fn elements_of<'f>(field: &'f Field, part: &Part) -> Option<(Cow<'f, Field>, usize)> {
     let mut item = item_of(field)?;
     for dimensions in 1..=MOST_DIMENSIONS {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_takes_as_many_dimensions_as_its_elements_leave() {
+    fn levels_of_lists_become_dimensions_until_the_element_type_fits() {
         let array =
             |pg_type| ColumnType::Array(Arc::new(Part { column_type: ColumnType::Plain(pg_type), oid: 0 }));
         let field = Field::new("c", list(list(DataType::Int32)), true);

@@ -1,4 +1,4 @@
-//! Types of PostgreSQL, which Arrow fields they take, and what becomes of values that they cannot hold.
+//! PostgreSQL types, the Arrow fields that each accepts, and options for values that they cannot hold.
 
 pub(crate) mod column_type;
 pub(crate) mod pg_type;

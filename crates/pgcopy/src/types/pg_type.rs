@@ -1,4 +1,4 @@
-//! Which PostgreSQL type a column gets, and which types of an existing table can take it exactly.
+//! The PostgreSQL type of a new column, and the existing columns that can store a field exactly.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ use crate::arrays::marks::{is_interval, is_uuid};
 /// | null | text | any |
 /// | dictionary | as its values | as its values |
 ///
-/// What fits where every single value does is decided in `conversion`.
+/// `conversion` handles columns that fit only if each single value does.
 ///
 /// Sources: <https://www.postgresql.org/docs/current/datatype.html>,
 /// <https://github.com/apache/parquet-format/blob/master/LogicalTypes.md>.
@@ -48,17 +48,17 @@ pub enum PgType {
     Float4,
     /// `double precision`.
     Float8,
-    /// Precision and scale, `None` for numeric without bounds.
+    /// `numeric` with precision and scale; `None` for one without bounds.
     Numeric(Option<(u16, u16)>),
     /// `text`.
     Text,
-    /// `varchar`, and its most characters where they are limited.
+    /// `varchar`, with its limit of characters if it has one.
     Varchar(Option<u32>),
     /// `character` of a fixed number of characters.
     Char(u32),
     /// `name`.
     Name,
-    /// An enumeration, of which the server knows the labels.
+    /// An enumeration, whose labels the server knows.
     Enum,
     /// `bytea`.
     Bytea,
@@ -117,7 +117,7 @@ impl fmt::Display for PgType {
 }
 
 impl PgType {
-    /// The type of a new column for this field, or why there is none.
+    /// Returns the type of a new column for this field. The error says why there is none.
     pub fn natural(field: &Field) -> Result<Self, String> {
         Ok(match field.data_type() {
             DataType::Boolean => Self::Bool,
@@ -132,7 +132,11 @@ impl PgType {
             | DataType::Decimal128(precision, scale)
             | DataType::Decimal256(precision, scale) => match u16::try_from(*scale) {
                 Ok(scale) => Self::Numeric(Some((u16::from(*precision), scale))),
-                Err(_) => return Err(format!("a decimal of negative scale {scale} has no exact type")),
+                Err(_) => {
+                    return Err(format!(
+                        "PostgreSQL does not have an exact type for decimals of negative scale {scale}"
+                    ));
+                }
             },
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => Self::Text,
             DataType::FixedSizeBinary(16) if is_uuid(field) => Self::Uuid,
@@ -158,11 +162,11 @@ impl PgType {
         })
     }
 
-    /// The type behind a catalogue entry: `pg_attribute.atttypid` and `atttypmod`, or `None` where
-    /// no value of it can be encoded.
+    /// Returns the type of a catalogue entry (`pg_attribute.atttypid` and `atttypmod`), or `None` if its
+    /// values cannot be encoded.
     pub fn of_catalogue(oid: u32, modifier: i32) -> Option<Self> {
-        // Object ids of built-in types are fixed (src/include/catalog/pg_type.dat). A modifier of
-        // time types is their number of digits; fewer than six would round.
+        // OIDs of built-in types are fixed (src/include/catalog/pg_type.dat). The modifier of time types is
+        // their number of digits; fewer than six would round.
         let unrounded = modifier < 0 || modifier == 6;
         Some(match oid {
             16 => Self::Bool,
@@ -199,7 +203,7 @@ impl PgType {
         })
     }
 
-    /// Whether every value of the field fits into this type without change.
+    /// Whether every value of the field fits into this type unchanged.
     pub(crate) fn takes(self, field: &Field) -> bool {
         if *field.data_type() == DataType::Null {
             return true;

@@ -1,55 +1,55 @@
-//! What becomes of values that PostgreSQL cannot hold as they are, and which types a new table gets for them.
+//! Options for values that PostgreSQL cannot store unchanged, and for the types of a new table.
 
 use serde::Serialize;
 
-/// What is finer than PostgreSQL's microsecond.
+/// How to load values with digits beyond PostgreSQL's microsecond.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Nanoseconds {
-    /// A value that is no whole microsecond is refused.
+    /// Reject a value that is not a whole number of microseconds.
     #[default]
     Error,
-    /// It is cut, towards the past.
+    /// Truncate it, towards the past.
     Truncate,
 }
 
-/// 0x00 in text, which PostgreSQL's text types cannot hold.
+/// How to load text that contains 0x00, which PostgreSQL's text types cannot store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Nul {
-    /// The value is refused.
+    /// Reject the value.
     #[default]
     Error,
-    /// The 0x00 is left out.
+    /// Remove the 0x00.
     Strip,
 }
 
-/// What columns of a few values that come again and again become in a new table: those that Parquet annotates as
-/// ENUM, and Arrow dictionaries of text.
+/// The type in a new table of columns with few distinct values: those that Parquet annotates as ENUM, and
+/// Arrow dictionaries of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enums {
     /// `text`.
     #[default]
     Text,
-    /// An enumeration `TABLE_COLUMN` that is made with the table. Its labels are the values of the column, which is
-    /// read for that before the load.
+    /// An enumeration `TABLE_COLUMN`, created with the table. Its labels are the values of the column, which
+    /// the loader reads before the load.
     Enum,
 }
 
-/// How values are taken; by default nothing is lost.
+/// Options for values. By default nothing is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ValueOptions {
-    /// What timestamps, times, durations and intervals finer than a microsecond become.
+    /// How to load timestamps, times, durations and intervals with digits beyond the microsecond.
     pub nanoseconds: Nanoseconds,
-    /// What text with 0x00 becomes.
+    /// How to load text that contains 0x00.
     pub nul: Nul,
-    /// What columns of a few values become in a new table.
+    /// The type of columns with few distinct values in a new table.
     pub enums: Enums,
 }
 
 impl ValueOptions {
-    /// As a part of a load's identity: units of one load are all made the same way.
+    /// Returns the options as text, a part of a load's identity: all units of a load are encoded alike.
     pub fn mapping(&self) -> String {
         match *self == Self::default() {
             true => String::new(),

@@ -1,5 +1,5 @@
-//! Values that have to be computed before their length is known: numerics, intervals, jsonb, arrays and
-//! composites, and the entries of dictionaries.
+//! Values whose length is known only after they are encoded: numerics, intervals, jsonb, arrays, composite
+//! values, and the entries of dictionaries.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -14,24 +14,24 @@ use super::numeric;
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::fault::{Fault, shown};
 use crate::jsonb;
-use crate::jsonb::BoundNode;
+use crate::jsonb::JsonColumn;
 use crate::rows::valid::Valid;
 use crate::types::pg_type::PgType;
 
-/// How single values of a column are encoded; chosen once from Arrow type and target type.
+/// The encoding of a column's values, chosen once from Arrow type and target type.
 #[derive(Clone, Debug)]
 pub(crate) enum Element {
     Null,
     Fixed(FixedWidth),
     Bytes,
-    /// Scale of the values (0 for integers), and the display scale of the target.
+    /// The scale of the values (0 for integers), and the display scale of the target.
     Numeric {
         scale: u16,
         display: u16,
     },
     Interval,
-    Jsonb(jsonb::Node),
-    Native(native::Node),
+    Jsonb(jsonb::JsonLayout),
+    Native(native::NativeLayout),
 }
 
 impl Element {
@@ -43,7 +43,7 @@ impl Element {
         if *arrow == DataType::Null {
             return Ok(Self::Null);
         }
-        // bytea, or the very bytes of the wire that a conversion has made.
+        // bytea, or the wire format that a conversion produced.
         if *arrow == DataType::LargeBinary {
             return Ok(Self::Bytes);
         }
@@ -62,20 +62,23 @@ impl Element {
                 Self::Numeric { scale, display: bounds.map_or(scale, |(_, scale)| scale) }
             }
             PgType::Interval => Self::Interval,
-            PgType::Jsonb => Self::Jsonb(jsonb::Node::new(field)?),
+            PgType::Jsonb => Self::Jsonb(jsonb::JsonLayout::new(field)?),
             _ if ByteStrings::holds(arrow) => Self::Bytes,
             _ => return Err(format!("{arrow} cannot be sent as {target}")),
         })
     }
 
-    /// Binds an array of the planned type; an error names the type that came instead.
+    /// Combines the encoding with an array of the planned type. The error names the type of an unexpected
+    /// array.
     pub(crate) fn bind<'a>(&'a self, array: &'a ArrayRef) -> Result<BoundElement<'a>, String> {
-        let wrong = || format!("an array of {} came unexpectedly", array.data_type());
+        let wrong = || format!("unexpected array of type {}", array.data_type());
         Ok(match self {
             Self::Null => BoundElement::Null,
-            Self::Fixed(how) => {
-                BoundElement::Fixed(Words::bind(array, *how).ok_or_else(wrong)?, how.width, array.data_type())
-            }
+            Self::Fixed(planned) => BoundElement::Fixed(
+                Words::bind(array, *planned).ok_or_else(wrong)?,
+                planned.width,
+                array.data_type(),
+            ),
             Self::Bytes => BoundElement::Bytes(ByteStrings::bind(array).ok_or_else(wrong)?),
             Self::Numeric { scale, display } => BoundElement::Numeric {
                 values: Integers::bind(array).ok_or_else(wrong)?,
@@ -83,8 +86,8 @@ impl Element {
                 display: *display,
             },
             Self::Interval => BoundElement::Interval(array),
-            Self::Jsonb(node) => BoundElement::Jsonb(node.bind(array)?),
-            Self::Native(node) => BoundElement::Native(Box::new(node.bind(array)?)),
+            Self::Jsonb(layout) => BoundElement::Jsonb(layout.bind(array)?),
+            Self::Native(layout) => BoundElement::Native(Box::new(layout.bind(array)?)),
         })
     }
 }
@@ -96,12 +99,12 @@ pub(crate) enum BoundElement<'a> {
     Bytes(ByteStrings<'a>),
     Numeric { values: Integers<'a>, scale: u16, display: u16 },
     Interval(&'a ArrayRef),
-    Jsonb(BoundNode<'a>),
-    Native(Box<native::BoundNode<'a>>),
+    Jsonb(JsonColumn<'a>),
+    Native(Box<native::NativeColumn<'a>>),
 }
 
 impl BoundElement<'_> {
-    /// Appends one value, which must not be NULL. Returns false for types that have no values.
+    /// Appends one value, which must not be NULL. Returns false for the type whose values are all NULL.
     pub(crate) fn write(&self, row: usize, out: &mut Vec<u8>) -> Result<bool, Fault> {
         match self {
             Self::Null => return Ok(false),
@@ -121,24 +124,25 @@ impl BoundElement<'_> {
             }
             Self::Numeric { values, scale, display } => values.write(row, *scale, *display, out),
             Self::Interval(array) => out.extend_from_slice(&Interval::read(array, row)?.to_wire()),
-            Self::Jsonb(node) => {
-                // The one version there is (jsonb_send in src/backend/utils/adt/jsonb.c).
+            Self::Jsonb(column) => {
+                // The only version (jsonb_send in src/backend/utils/adt/jsonb.c).
                 out.push(1);
-                node.write(row, out).map_err(|fault| Fault { row, ..fault })?;
+                column.write(row, out).map_err(|fault| Fault { row, ..fault })?;
             }
-            Self::Native(node) => return node.write(row, out).map_err(|fault| Fault { row, ..fault }),
+            Self::Native(column) => return column.write(row, out).map_err(|fault| Fault { row, ..fault }),
         }
         Ok(true)
     }
 }
 
-/// Adds to a fixed-width fault why there are limits.
+/// Adds to the fault of a fixed-width value the limits of its type.
 pub(crate) fn refused(mut fault: Fault, arrow: &DataType) -> Fault {
     fault.what = format!("{} ({arrow}): {}", fault.what, super::fixed_width::limits(arrow));
     fault
 }
 
-/// PostgreSQL's text types take no 0x00 (<https://www.postgresql.org/docs/current/datatype-character.html>).
+/// Rejects text that contains 0x00, which PostgreSQL's text types do not allow
+/// (<https://www.postgresql.org/docs/current/datatype-character.html>).
 #[inline]
 pub(crate) fn refuse_nul(value: &[u8], row: usize) -> Result<(), Fault> {
     match memchr::memchr(0, value) {
@@ -148,7 +152,7 @@ pub(crate) fn refuse_nul(value: &[u8], row: usize) -> Result<(), Fault> {
             Err(Fault::new(
                 row,
                 format!(
-                    "the text {text} has a 0x00 at byte {at}, which PostgreSQL cannot store (--nul strip leaves it out)"
+                    "the text {text} contains 0x00 at byte {at}, which PostgreSQL cannot store (--nul strip removes it)"
                 ),
             ))
         }

@@ -1,9 +1,9 @@
 //! Columns whose values all take the same number of bytes on the wire.
 //!
-//! A block of values is converted in one loop without branches into 64-bit words, which the
-//! compiler vectorises; the row writer then stores the low bytes of each word in network order.
-//! Checks are folded into one flag per block, and only a block that fails is looked at value by
-//! value, because slots under NULLs may hold anything.
+//! One loop without branches, which the compiler vectorises, converts a block of values into 64-bit words;
+//! the row writer then stores the low bytes of each word in network order. Checks are folded into one flag
+//! per block. Only a block that fails is checked value by value, because slots under NULLs may contain
+//! anything.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -16,7 +16,7 @@ use crate::arrays::fault::Fault;
 use crate::rows::valid::Valid;
 use crate::types::pg_type::PgType;
 
-/// Rows that are laid out and written together: all of them, their positions and a few columns' words stay in
+/// Rows that are laid out and written together. They, their positions and the words of a few columns fit into
 /// the first-level cache.
 pub(crate) const BLOCK: usize = 128;
 
@@ -24,23 +24,23 @@ pub(crate) const BLOCK: usize = 128;
 pub(crate) const EPOCH_DAYS: i32 = 10_957;
 /// The same in seconds.
 const EPOCH_SECONDS: i64 = EPOCH_DAYS as i64 * 86_400;
-/// First day of PostgreSQL, 4714-11-24 BC, and the day after its last, in days since 1970
+/// First day of PostgreSQL, 4714-11-24 BC, and the day after its last one, in days since 1970
 /// (`MIN_TIMESTAMP`, `DATE_END_JULIAN` and the like in src/include/datatype/timestamp.h).
 pub(crate) const DATES: std::ops::Range<i32> = -2_440_588..2_145_042_906;
 /// The same for timestamps, whose last year is 294276, in seconds since 1970.
 const STAMPS: std::ops::Range<i64> = -210_866_803_200..9_224_318_016_000;
 
-/// How a fixed-width column is converted; chosen once from Arrow type and target type.
+/// The encoding of a fixed-width column, chosen once from Arrow type and target type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FixedWidth {
     /// Bytes on the wire: 1, 2, 4 or 8.
     pub width: u32,
-    /// Single precision is sent as double.
+    /// Whether to send single precision as double.
     widen_float: bool,
 }
 
 impl FixedWidth {
-    /// For types that are of fixed width on the wire, `None` for all others.
+    /// Returns the encoding for types of fixed width on the wire, and `None` for all others.
     pub(crate) fn choose(arrow: &DataType, target: PgType) -> Option<Self> {
         use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
         if matches!(arrow, Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..)) {
@@ -64,7 +64,7 @@ pub(crate) enum Words<'a> {
     Int8(&'a [i8]),
     Int16(&'a [i16]),
     Int32(&'a [i32]),
-    /// 64-bit integers, and the bits of doubles: words as they are.
+    /// 64-bit integers, and the bits of doubles, which are used unchanged.
     Bits64(&'a [u64]),
     UInt8(&'a [u8]),
     UInt16(&'a [u16]),
@@ -81,8 +81,8 @@ pub(crate) enum Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Binds an array; `None` when it is not of the type that was planned.
-    pub(crate) fn bind(array: &'a ArrayRef, how: FixedWidth) -> Option<Self> {
+    /// Returns the values of `array`, or `None` if it does not have the planned type.
+    pub(crate) fn bind(array: &'a ArrayRef, planned: FixedWidth) -> Option<Self> {
         macro_rules! values {
             ($t:ty) => {
                 array.as_primitive_opt::<$t>()?.values()
@@ -97,9 +97,9 @@ impl<'a> Words<'a> {
             DataType::UInt8 => Self::UInt8(values!(UInt8Type)),
             DataType::UInt16 => Self::UInt16(values!(UInt16Type)),
             DataType::UInt32 => Self::UInt32(values!(UInt32Type)),
-            DataType::Float16 if how.widen_float => Self::Float16As64(values!(Float16Type)),
+            DataType::Float16 if planned.widen_float => Self::Float16As64(values!(Float16Type)),
             DataType::Float16 => Self::Float16(values!(Float16Type)),
-            DataType::Float32 if how.widen_float => Self::Float32As64(values!(Float32Type)),
+            DataType::Float32 if planned.widen_float => Self::Float32As64(values!(Float32Type)),
             DataType::Float32 => Self::Float32(values!(Float32Type)),
             DataType::Float64 => Self::Bits64(values!(Float64Type).inner().typed_data()),
             DataType::Date32 => Self::Date32(values!(Date32Type)),
@@ -123,7 +123,7 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// The words of rows `first..first + room.len()`: where they are, or converted into `room`. Those under
+    /// Returns the words of rows `first..first + room.len()`: in place, or converted into `room`. Those under
     /// NULLs may be anything.
     pub(crate) fn of_rows<'r>(
         &'r self,
@@ -137,7 +137,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Converts rows `first..first + out.len()`. Words under NULLs hold anything afterwards.
+    /// Converts rows `first..first + out.len()`. Words under NULLs may be anything afterwards.
     pub(crate) fn fill(&self, first: usize, valid: &Valid, out: &mut [u64]) -> Result<(), Fault> {
         let rows = first..first + out.len();
         macro_rules! each {
@@ -187,7 +187,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// A word, and whether the value can be held at all.
+/// A word, and whether PostgreSQL can store the value.
 type Checked = (u64, bool);
 
 fn checked<T: Copy + std::fmt::Display>(
@@ -229,12 +229,11 @@ fn time(value: i64, unit: TimeUnit) -> Checked {
     (micros as u64, whole && (0..=86_400_000_000).contains(&micros))
 }
 
-/// Shifts to PostgreSQL's epoch before scaling: its last years in microseconds since 1970 are
-/// beyond 64 bits.
+/// Shifts to PostgreSQL's epoch before scaling: its last years, in microseconds since 1970, exceed 64 bits.
 #[inline]
 fn stamp(value: i64, unit: TimeUnit) -> Checked {
     let within = |per_second: i64| {
-        // The range's end in microseconds is beyond 64 bits, and then all values lie before it.
+        // If the end of the range exceeds 64 bits in this unit, all values are before it.
         let end = STAMPS.end.checked_mul(per_second).unwrap_or(i64::MAX);
         (STAMPS.start * per_second..=end - 1).contains(&value) || (end == i64::MAX && value == end)
     };
@@ -252,7 +251,7 @@ fn stamp(value: i64, unit: TimeUnit) -> Checked {
     }
 }
 
-/// Microseconds, and whether the conversion is exact.
+/// Returns microseconds, and whether the conversion is exact.
 #[inline]
 pub(crate) fn micros(value: i64, unit: TimeUnit) -> (i64, bool) {
     let scaled = |factor: i64| {
@@ -267,16 +266,16 @@ pub(crate) fn micros(value: i64, unit: TimeUnit) -> (i64, bool) {
     }
 }
 
-/// Why a value of this type can be refused, for the error's text.
+/// Returns the limits of this type for the error message.
 pub(crate) fn limits(arrow: &DataType) -> &'static str {
     match arrow {
         DataType::Timestamp(TimeUnit::Nanosecond, _) | DataType::Time64(TimeUnit::Nanosecond) => {
-            "PostgreSQL keeps whole microseconds: these nanoseconds would be lost (--timestamps truncate cuts them)"
+            "PostgreSQL stores whole microseconds: these nanoseconds would be lost (--timestamps truncate drops them)"
         }
-        DataType::Timestamp(..) => "PostgreSQL's timestamps reach from 4714-11-24 BC to 294276-12-31",
+        DataType::Timestamp(..) => "PostgreSQL's timestamps range from 4714-11-24 BC to 294276-12-31",
         DataType::Date64 => "PostgreSQL's dates are whole days from 4714-11-24 BC to 5874897-12-31",
-        DataType::Date32 => "PostgreSQL's dates reach from 4714-11-24 BC to 5874897-12-31",
-        _ => "PostgreSQL's time of day reaches from 00:00:00 to 24:00:00",
+        DataType::Date32 => "PostgreSQL's dates range from 4714-11-24 BC to 5874897-12-31",
+        _ => "PostgreSQL's time of day ranges from 00:00:00 to 24:00:00",
     }
 }
 
@@ -285,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_and_the_last_moment_of_postgresql_fit_and_their_neighbours_do_not() {
+    fn the_first_and_last_timestamps_of_postgresql_fit_and_their_neighbours_do_not() {
         assert!(date(-2_440_588).1 && !date(-2_440_589).1);
         assert!(date(2_145_042_905).1 && !date(2_145_042_906).1);
         let micros = STAMPS.start * 1_000_000;
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_microseconds_pass() {
+    fn only_whole_microseconds_are_exact() {
         assert_eq!(micros(-1000, TimeUnit::Nanosecond), (-1, true));
         assert!(!micros(-1001, TimeUnit::Nanosecond).1);
         assert!(time(86_400_000_000, TimeUnit::Microsecond).1);

@@ -1,4 +1,4 @@
-//! Intervals and durations: microseconds, days and months, 16 bytes on the wire (`interval_send`).
+//! Intervals and durations: microseconds, days and months, in 16 bytes on the wire (`interval_send`).
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -19,10 +19,10 @@ pub(crate) struct Interval {
 }
 
 impl Interval {
-    /// The interval in a row of an interval or duration array, or of the bytes of Parquet's INTERVAL.
+    /// Returns the interval in a row of an interval or duration array, or of the bytes of Parquet's INTERVAL.
     pub(crate) fn read(array: &ArrayRef, row: usize) -> Result<Self, Fault> {
         let refused = |value: String, why: &str| Err(Fault::new(row, format!("the interval {value}: {why}")));
-        let wrong_type = || Fault::new(row, format!("{} is no interval", array.data_type()));
+        let wrong_type = || Fault::new(row, format!("{} is not an interval", array.data_type()));
         macro_rules! value {
             ($t:ty) => {
                 array.as_primitive_opt::<$t>().ok_or_else(wrong_type)?.value(row)
@@ -40,7 +40,7 @@ impl Interval {
                 let value = value!(IntervalMonthDayNanoType);
                 match micros(value.nanoseconds, TimeUnit::Nanosecond) {
                     (micros, true) => Ok(Self { micros, days: value.days, months: value.months }),
-                    _ => refused(format!("{value:?}"), "PostgreSQL keeps whole microseconds"),
+                    _ => refused(format!("{value:?}"), "PostgreSQL stores whole microseconds"),
                 }
             }
             DataType::Duration(unit) => {
@@ -52,16 +52,19 @@ impl Interval {
                 };
                 match micros(value, *unit) {
                     (micros, true) => Ok(Self { micros, days: 0, months: 0 }),
-                    _ => {
-                        refused(format!("{value} {unit:?}"), "PostgreSQL keeps 64 bits of whole microseconds")
-                    }
+                    _ => refused(
+                        format!("{value} {unit:?}"),
+                        "PostgreSQL stores whole microseconds in 64 bits",
+                    ),
                 }
             }
             bytes if *bytes == INTERVAL_BYTES => {
                 let value = ParquetInterval::read(array, row).ok_or_else(wrong_type)?;
                 match value.signed() {
                     Some((months, days)) => Ok(Self { micros: i64::from(value.millis) * 1000, days, months }),
-                    None => refused(value.to_string(), "PostgreSQL keeps at most 2147483647 months and days"),
+                    None => {
+                        refused(value.to_string(), "PostgreSQL stores at most 2147483647 months and days")
+                    }
                 }
             }
             _ => Err(wrong_type()),

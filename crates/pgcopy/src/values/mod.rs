@@ -1,4 +1,4 @@
-//! Values on the wire: numbers, moments, intervals, arrays and composite values.
+//! Encodes values for the wire: numbers, timestamps, intervals, arrays and composite values.
 
 pub(crate) mod element;
 pub(crate) mod fixed_width;

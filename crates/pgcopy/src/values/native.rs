@@ -1,15 +1,15 @@
-//! Lists, structs and maps as PostgreSQL's own arrays and composite values.
+//! Encodes lists, structs and maps as PostgreSQL arrays and composite values.
 //!
-//! The forms are those of `array_send` and `record_send` (src/backend/utils/adt/arrayfuncs.c, rowtypes.c):
+//! The formats are those of `array_send` and `record_send` (src/backend/utils/adt/arrayfuncs.c, rowtypes.c):
 //!
-//! - array: number of dimensions, 1 if an element is NULL or else 0, the elements' type, for each dimension its
-//!   length and its lower bound (always 1), then each element as a length (-1 for NULL) and its bytes. An
+//! - array: number of dimensions, 1 if an element is NULL or else 0, the elements' type, for each dimension
+//!   its length and its lower bound (always 1), then each element as a length (-1 for NULL) and its bytes. An
 //!   array without elements has no dimensions;
-//! - composite: number of attributes, then for each its type, length and bytes.
+//! - composite: number of attributes, then the type, length and bytes of each.
 //!
-//! All numbers have 32 bits. The server refuses other types than its own, so they come from its catalogue.
-//! Several levels of lists become one array of several dimensions, which is rectangular: lists within a list
-//! that are NULL or of different lengths have no such form and are refused.
+//! All numbers have 32 bits. The server rejects type OIDs other than its own, so they come from its
+//! catalogue. Several levels of lists become one array of several dimensions, which is rectangular. Lists
+//! within a list that are NULL or of different lengths cannot be encoded and are rejected.
 
 use std::ops::Range;
 
@@ -24,30 +24,30 @@ use crate::arrays::fault::Fault;
 use crate::arrays::lists::{Items, Lists, Offsets};
 use crate::types::column_type::{ColumnType, Composite, elements_of};
 
-/// What a refused list can be loaded as.
-const WAY_OUT: &str = "an array of PostgreSQL is rectangular; load the column as jsonb (--nested jsonb)";
+/// The advice for a list that cannot be encoded.
+const ADVICE: &str = "PostgreSQL arrays are rectangular; load the column as jsonb (--nested jsonb)";
 const NULL: [u8; 4] = (-1i32).to_be_bytes();
 
-/// How values of a type are encoded, worked out once.
+/// The encoding of a type's values, planned once per column.
 #[derive(Clone, Debug)]
-pub(crate) enum Node {
+pub(crate) enum NativeLayout {
     Leaf(Box<Element>),
-    Array { dimensions: usize, element: Box<Node>, oid: u32 },
-    Composite(Vec<Member>),
+    Array { dimensions: usize, element: Box<NativeLayout>, oid: u32 },
+    Composite(Vec<AttributeLayout>),
 }
 
 /// An attribute of a composite value.
 #[derive(Clone, Debug)]
-pub(crate) struct Member {
+pub(crate) struct AttributeLayout {
     name: String,
     /// Position among the struct's fields.
     field: usize,
     oid: u32,
-    node: Node,
+    layout: NativeLayout,
 }
 
-impl Node {
-    /// Plans the encoding of a field into a type that takes it.
+impl NativeLayout {
+    /// Plans the encoding of a field into a type that accepts it.
     pub(crate) fn choose(field: &Field, target: &ColumnType) -> Result<Self, String> {
         let refused = || format!("{} cannot be sent as {target}", field.data_type());
         match target {
@@ -73,19 +73,25 @@ impl Node {
     ) -> Result<Self, String> {
         let members = composite.attributes.iter().map(|attribute| {
             let (place, field) = fields.find(&attribute.name).ok_or_else(&refused)?;
-            let node = Self::choose(field, &attribute.part.column_type)?;
-            Ok(Member { name: attribute.name.clone(), field: place, oid: attribute.part.oid, node })
+            let layout = Self::choose(field, &attribute.part.column_type)?;
+            Ok(AttributeLayout {
+                name: attribute.name.clone(),
+                field: place,
+                oid: attribute.part.oid,
+                layout,
+            })
         });
         Ok(Self::Composite(members.collect::<Result<_, String>>()?))
     }
 
-    /// Binds an array of the planned type; an error names the type that came instead.
-    pub(crate) fn bind<'a>(&'a self, array: &'a ArrayRef) -> Result<BoundNode<'a>, String> {
-        let wrong = || format!("an array of {} came unexpectedly", array.data_type());
+    /// Combines the encoding with an array of the planned type. The error names the type of an unexpected
+    /// array.
+    pub(crate) fn bind<'a>(&'a self, array: &'a ArrayRef) -> Result<NativeColumn<'a>, String> {
+        let wrong = || format!("unexpected array of type {}", array.data_type());
         let values = match self {
             Self::Leaf(element) => match Keys::bind(array) {
-                Some((keys, entries)) => Values::Dictionary(keys, entries, element.bind(entries)?),
-                None => Values::Leaf(element.bind(array)?),
+                Some((keys, entries)) => NativeValues::Dictionary(keys, entries, element.bind(entries)?),
+                None => NativeValues::Leaf(element.bind(array)?),
             },
             Self::Array { dimensions, element, oid } => {
                 let mut lists = Lists::bind(array).ok_or_else(wrong)?;
@@ -99,67 +105,69 @@ impl Node {
                     Items::Values(items) => element.bind(items)?,
                     Items::Entries(entries) => element.bind_struct(entries)?,
                 };
-                Values::Array { levels, element: Box::new(element), oid: *oid }
+                NativeValues::Array { levels, element: Box::new(element), oid: *oid }
             }
             Self::Composite(_) => return self.bind_struct(array.as_struct_opt().ok_or_else(wrong)?),
         };
-        Ok(BoundNode { nulls: array.nulls().filter(|nulls| nulls.null_count() > 0), values })
+        Ok(NativeColumn { nulls: array.nulls().filter(|nulls| nulls.null_count() > 0), values })
     }
 
-    fn bind_struct<'a>(&'a self, array: &'a StructArray) -> Result<BoundNode<'a>, String> {
-        let wrong = || format!("an array of {} came unexpectedly", array.data_type());
+    fn bind_struct<'a>(&'a self, array: &'a StructArray) -> Result<NativeColumn<'a>, String> {
+        let wrong = || format!("unexpected array of type {}", array.data_type());
         let Self::Composite(members) = self else { return Err(wrong()) };
         let bound = members.iter().map(|member| {
             let column = array.columns().get(member.field).ok_or_else(wrong)?;
-            Ok((member, member.node.bind(column)?))
+            Ok((member, member.layout.bind(column)?))
         });
-        let values = Values::Composite(bound.collect::<Result<_, String>>()?);
-        Ok(BoundNode { nulls: array.nulls().filter(|nulls| nulls.null_count() > 0), values })
+        let values = NativeValues::Composite(bound.collect::<Result<_, String>>()?);
+        Ok(NativeColumn { nulls: array.nulls().filter(|nulls| nulls.null_count() > 0), values })
     }
 }
 
-/// A [`Node`] and the array whose values it encodes.
-pub(crate) struct BoundNode<'a> {
+/// The array of one batch with the encoding of its values.
+pub(crate) struct NativeColumn<'a> {
     nulls: Option<&'a NullBuffer>,
-    values: Values<'a>,
+    values: NativeValues<'a>,
 }
 
-enum Values<'a> {
+enum NativeValues<'a> {
     Leaf(BoundElement<'a>),
     Dictionary(Keys<'a>, &'a ArrayRef, BoundElement<'a>),
-    Array { levels: Vec<Level<'a>>, element: Box<BoundNode<'a>>, oid: u32 },
-    Composite(Vec<(&'a Member, BoundNode<'a>)>),
+    Array { levels: Vec<Level<'a>>, element: Box<NativeColumn<'a>>, oid: u32 },
+    Composite(Vec<(&'a AttributeLayout, NativeColumn<'a>)>),
 }
 
-/// One level of lists, a dimension of the array.
+/// One level of lists: a dimension of the array.
 struct Level<'a> {
     offsets: Offsets<'a>,
-    /// Lists within a list that are NULL; whether the outermost is, was asked before.
+    /// Which lists within a list are NULL. The caller has checked the outermost list.
     nulls: Option<&'a NullBuffer>,
 }
 
-impl BoundNode<'_> {
-    /// Appends one value, which must not be NULL. Returns false for types that have no values.
+impl NativeColumn<'_> {
+    /// Appends one value, which must not be NULL. Returns false for the type whose values are all NULL.
     pub(crate) fn write(&self, row: usize, out: &mut Vec<u8>) -> Result<bool, Fault> {
         match &self.values {
-            Values::Leaf(element) => return element.write(row, out),
-            Values::Dictionary(keys, entries, element) => {
+            NativeValues::Leaf(element) => return element.write(row, out),
+            NativeValues::Dictionary(keys, entries, element) => {
                 let entry = keys.key(row);
                 return Ok(entries.is_valid(entry) && element.write(entry, out)?);
             }
-            Values::Array { levels, element, oid } => write_array(row, levels, element, *oid, out)?,
-            Values::Composite(members) => {
+            NativeValues::Array { levels, element, oid } => write_array(row, levels, element, *oid, out)?,
+            NativeValues::Composite(members) => {
                 put(out, members.len())?;
-                for (member, node) in members {
+                for (member, column) in members {
                     out.extend_from_slice(&member.oid.to_be_bytes());
-                    node.write_field(row, out).map_err(|fault| fault.below(&format!(".{}", member.name)))?;
+                    column
+                        .write_field(row, out)
+                        .map_err(|fault| fault.below(&format!(".{}", member.name)))?;
                 }
             }
         }
         Ok(true)
     }
 
-    /// Appends a value's length and bytes; returns whether it is NULL.
+    /// Appends length and bytes of a value; returns whether it is NULL.
     fn write_field(&self, row: usize, out: &mut Vec<u8>) -> Result<bool, Fault> {
         let start = out.len();
         out.extend_from_slice(&NULL);
@@ -175,7 +183,7 @@ impl BoundNode<'_> {
 fn write_array(
     row: usize,
     levels: &[Level<'_>],
-    element: &BoundNode<'_>,
+    element: &NativeColumn<'_>,
     oid: u32,
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
@@ -211,19 +219,19 @@ fn write_array(
 }
 
 impl Level<'_> {
-    /// The one length of all these lists and the range of their items.
+    /// Returns the common length of these lists, and the range of their items.
     fn rectangle(&self, lists: Range<usize>) -> Result<(usize, Range<usize>), Fault> {
         let first = self.offsets.range(lists.start);
         let mut end = first.start;
         for list in lists.clone() {
             let place = list - lists.start;
             if self.nulls.is_some_and(|nulls| nulls.is_null(list)) {
-                return Err(Fault::new(0, format!("the list at [{place}] within a list is NULL: {WAY_OUT}")));
+                return Err(Fault::new(0, format!("the list at [{place}] within a list is NULL: {ADVICE}")));
             }
             let range = self.offsets.range(list);
             if range.len() != first.len() {
                 let what = format!(
-                    "lists within a list have {} and, at [{place}], {} elements: {WAY_OUT}",
+                    "lists within a list have {} and, at [{place}], {} elements: {ADVICE}",
                     first.len(),
                     range.len()
                 );
@@ -235,7 +243,7 @@ impl Level<'_> {
             0 => Err(Fault::new(
                 0,
                 format!(
-                    "{} lists within a list are empty, which no array tells from an empty list: {WAY_OUT}",
+                    "{} lists within a list are empty, which an array cannot distinguish from an empty list: {ADVICE}",
                     lists.len()
                 ),
             )),
@@ -246,7 +254,7 @@ impl Level<'_> {
 
 fn number(value: usize) -> Result<[u8; 4], Fault> {
     let fits = i32::try_from(value).map(i32::to_be_bytes);
-    fits.map_err(|_| Fault::new(0, format!("{value} bytes or elements are more than PostgreSQL takes")))
+    fits.map_err(|_| Fault::new(0, format!("{value} bytes or elements are more than PostgreSQL accepts")))
 }
 
 fn put(out: &mut Vec<u8>, value: usize) -> Result<(), Fault> {

@@ -1,9 +1,9 @@
-//! PostgreSQL's `numeric` on the wire, and as text inside jsonb.
+//! Writes PostgreSQL's `numeric` for the wire, and as text within jsonb.
 //!
-//! On the wire (`numeric_send` in src/backend/utils/adt/numeric.c): the number of base-10000
-//! digits, the weight of the first, the sign, the display scale, then the digits, each 16 bits. The
-//! server strips zero digits at both ends and gives zero a weight and a sign of 0, and so does this
-//! encoder, since content sums compare bytes.
+//! On the wire (`numeric_send` in src/backend/utils/adt/numeric.c): the number of base-10000 digits, the
+//! weight of the first, the sign, the display scale, then the digits, each 16 bits. The server strips zero
+//! digits at both ends and writes zero with a weight and a sign of 0. This encoder does the same, because
+//! content sums compare bytes.
 
 use arrow_buffer::i256;
 
@@ -18,9 +18,9 @@ pub fn write_u128(negative: bool, magnitude: u128, scale: u16, display: u16, out
     let mut digits = [0u16; MOST_DIGITS];
     let (fraction, pad) = aligned(scale);
     let factor = [1u64, 10, 100, 1000][pad];
-    // The digit groups stand aligned to the decimal point. u128 division is slow: most values fit
-    // into u64 after alignment. The last group of a wider value is split off before it is
-    // multiplied, so that nothing overflows.
+    // The digit groups are aligned to the decimal point. u128 division is slow, and most values fit into u64
+    // after alignment. The last group of a wider value is split off before the multiplication, so that
+    // nothing overflows.
     let mut count = 0;
     let mut push = |digit: u64| {
         digits[count] = digit as u16;
@@ -57,7 +57,8 @@ pub fn write_u128(negative: bool, magnitude: u128, scale: u16, display: u16, out
     finish(negative, &digits[..count], fraction, display, out);
 }
 
-/// Appends an `i256` times 10^-`scale`. Values beyond 128 bits go through their decimal text.
+/// Appends an `i256` times 10^-`scale`. Values of more than 128 bits are converted through their decimal
+/// text.
 pub fn write_i256(value: i256, scale: u16, display: u16, out: &mut Vec<u8>) {
     if let Some(small) = value.to_i128() {
         return write_u128(small < 0, small.unsigned_abs(), scale, display, out);
@@ -80,32 +81,32 @@ pub fn write_i256(value: i256, scale: u16, display: u16, out: &mut Vec<u8>) {
     finish(text.starts_with('-'), &digits[..count], fraction, display, out);
 }
 
-/// Digit groups that the fraction takes, and zeros that pad the last of them.
+/// Returns the digit groups of the fraction, and the zeros that pad the last of them.
 pub(crate) fn aligned(scale: u16) -> (usize, usize) {
     let fraction = usize::from(scale).div_ceil(4);
     (fraction, fraction * 4 - usize::from(scale))
 }
 
-/// `digits` from the least significant on, `fraction` of them behind the point.
+/// Appends the numeric of `digits`, the least significant first, `fraction` of them after the decimal point.
 fn finish(negative: bool, digits: &[u16], fraction: usize, display: u16, out: &mut Vec<u8>) {
     let top = digits.iter().rposition(|digit| *digit != 0).map_or(0, |last| last + 1);
     let low = digits[..top].iter().position(|digit| *digit != 0).unwrap_or(0);
-    let kept = &digits[low..top];
-    let (weight, sign) = match kept.is_empty() {
+    let stored = &digits[low..top];
+    let (weight, sign) = match stored.is_empty() {
         true => (0, 0),
         false => (top as i16 - 1 - fraction as i16, if negative { NEGATIVE } else { 0 }),
     };
-    out.extend_from_slice(&(kept.len() as u16).to_be_bytes());
+    out.extend_from_slice(&(stored.len() as u16).to_be_bytes());
     out.extend_from_slice(&weight.to_be_bytes());
     out.extend_from_slice(&sign.to_be_bytes());
     out.extend_from_slice(&display.to_be_bytes());
-    for digit in kept.iter().rev() {
+    for digit in stored.iter().rev() {
         out.extend_from_slice(&digit.to_be_bytes());
     }
 }
 
-/// Appends the decimal text of `digits` (an integer's text) with the point moved `scale` places,
-/// as `numeric_out` prints it: always `scale` places, no sign for zero.
+/// Appends the decimal text of `digits` (an integer's text) with the decimal point moved `scale` places, as
+/// `numeric_out` prints it: always `scale` places, zero without a sign.
 pub(crate) fn write_text(integer: &str, scale: u16, out: &mut Vec<u8>) {
     let (negative, digits) = match integer.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn text_keeps_the_scale_and_gives_zero_no_sign() {
+    fn text_has_the_full_scale_and_zero_has_no_sign() {
         let text = |integer: &str, scale| {
             let mut out = Vec::new();
             write_text(integer, scale, &mut out);
@@ -163,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn wide_and_narrow_values_take_the_same_form(value in any::<i128>(), scale in 0u16..38) {
+        fn wide_and_narrow_values_are_written_alike(value in any::<i128>(), scale in 0u16..38) {
             let mut narrow = Vec::new();
             write_u128(value < 0, value.unsigned_abs(), scale, scale, &mut narrow);
             let word = |i: usize| i16::from_be_bytes([narrow[2 * i], narrow[2 * i + 1]]);

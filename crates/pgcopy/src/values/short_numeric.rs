@@ -1,34 +1,35 @@
-//! Numerics of up to four base-10000 digits, as most are: two words each, found for all rows of a block without a
-//! branch that depends on a value.
+//! Numerics of up to four base-10000 digits, as most are: two words each, computed for all rows of a block
+//! without a branch that depends on a value.
 //!
 //! ```text
 //! 12345678, scale 3 ─▶ 123456780 ─▶ digits 0000 0001 2345 6780 ─▶ header: 3 digits, weight 1, sign, scale
 //!                                                                 digits: 0001 2345 6780 ----
 //! ```
 //!
-//! The form is that of [`numeric`](super::numeric), which writes all others.
+//! The format is that of [`numeric`](super::numeric), which writes all others.
 
 use super::element::Integers;
 use super::numeric::{NEGATIVE, aligned};
 use crate::rows::valid::Valid;
 
-/// What stands behind the length of a field.
+/// The bytes of a numeric after the length of its field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShortNumeric {
-    /// Number of digits, weight, sign, display scale, 16 bits each.
+    /// Number of digits, weight, sign and display scale, 16 bits each.
     header: u64,
-    /// 16 bits each from the highest on, and zeros.
+    /// The digits, 16 bits each, the highest first, padded with zeros.
     digits: u64,
 }
 
 impl ShortNumeric {
-    /// `magnitude` is below 10^16, and `fraction` of its four digits are behind the point.
+    /// Returns the numeric of `magnitude`, which is below 10^16; `fraction` of its four digits follow the
+    /// decimal point.
     #[inline(always)]
     fn new(negative: bool, magnitude: u64, fraction: u64, display: u16) -> Self {
         let (high, low) = ((magnitude / 100_000_000) as u32, (magnitude % 100_000_000) as u32);
         let digits = [high / 10_000, high % 10_000, low / 10_000, low % 10_000];
         let digits = digits.iter().fold(0, |word, digit| word << 16 | u64::from(*digit));
-        // Of zero all four are both.
+        // For zero, both counts cover all four digits.
         let leading = u64::from(digits.leading_zeros() / 16);
         let trailing = u64::from(digits.trailing_zeros() / 16);
         let some = digits != 0;
@@ -43,16 +44,16 @@ impl ShortNumeric {
         (self.header >> 48) as u32 * 2
     }
 
-    /// Bytes behind the length.
+    /// Returns the number of bytes after the length.
     pub(crate) fn length(self) -> u32 {
         8 + self.digits_bytes()
     }
 
-    /// Bytes of the longest field.
+    /// The bytes of the longest field.
     pub(crate) const MOST_BYTES: usize = 20;
 
-    /// Writes length and value at the start of so many bytes; returns how many of them these are. Those beyond stay as
-    /// they are.
+    /// Writes length and value at the start of `field`; returns their number of bytes. The bytes after them
+    /// stay unchanged.
     #[inline(always)]
     pub(crate) fn write(self, field: &mut [u8]) -> u32 {
         let length = self.length();
@@ -68,8 +69,8 @@ impl ShortNumeric {
 }
 
 impl Integers<'_> {
-    /// Fills `short` with the rows from `first` on, anything for a NULL; false where a value is too long, or of
-    /// a type that few columns have.
+    /// Fills `short` with the rows from `first` on, arbitrary for a NULL. Returns false if a value is too
+    /// long, or has a rare type.
     #[inline(never)]
     pub(crate) fn short_numerics(
         &self,
@@ -122,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn short_ones_have_the_bytes_of_all_others_and_leave_what_is_beyond(
+        fn short_numerics_equal_the_general_encoding_and_leave_the_bytes_after_them(
             values in proptest::collection::vec(
                 prop_oneof![any::<i64>(), -20_000..20_000i64, (-9999..9999i64).prop_map(|n| n * 10_000)],
                 1..20,

@@ -83,7 +83,7 @@ fn floats_go_into_columns_that_hold_them_exactly() {
     fits(Float64Array::from(vec![0.5, f64::NEG_INFINITY]), "real", &[Some("0.5"), Some("-Infinity")]);
     fits(Float64Array::from(vec![Some(7.0), None]), "integer", &[Some("7"), None]);
     refuses(Float64Array::from(vec![0.5, 0.1]), "real", "0.1");
-    refuses(Float64Array::from(vec![0.5, 0.125]), "numeric(5,2)", "3 digits behind the point");
+    refuses(Float64Array::from(vec![0.5, 0.125]), "numeric(5,2)", "3 digits after the decimal point");
     refuses(Float64Array::from(vec![0.5, f64::INFINITY]), "numeric(5,2)", "infinity");
     refuses(Float64Array::from(vec![1.0, 1.5]), "bigint", "1.5");
 }
@@ -169,17 +169,17 @@ fn text_that_is_not_a_value_of_the_type_is_refused_with_its_row_and_the_reason()
     let bad = |value: &str, good: &str, kind: &str, what: &str| {
         refuses(StringArray::from(vec![good, value]), kind, what);
     };
-    bad("2023-02-29", "2024-02-29", "date", "no such day");
+    bad("2023-02-29", "2024-02-29", "date", "day does not exist");
     bad("01/02/2024", "2024-02-29", "date", "YYYY-MM-DD");
     bad("10:00:00.0000001", "10:00", "time", "microseconds");
     bad("2024-01-01 10:00:00+01", "2024-01-01", "timestamp", "zone");
-    bad("2024-01-01 10:00:00", "2024-01-01 10:00Z", "timestamptz", "names no zone");
+    bad("2024-01-01 10:00:00", "2024-01-01 10:00Z", "timestamptz", "no time zone");
     bad("not-a-uuid", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "uuid", "hexadecimal");
     bad("{\"a\": tru}", "{}", "jsonb", "byte 6");
-    bad("{a: 1}", "{}", "json", "a key is missing");
+    bad("{a: 1}", "{}", "json", "expected a key");
     bad("10.0.0.1/8", "10.0.0.0/8", "cidr", "right of the mask");
     bad("32768", "1", "smallint", "out of range");
-    bad("1.234", "1", "numeric(4,2)", "3 digits behind the point");
+    bad("1.234", "1", "numeric(4,2)", "3 digits after the decimal point");
     bad("maybe", "on", "boolean", "true, false");
     bad("abcd", "abc", "varchar(3)", "4 characters");
     bad("abcd", "abc", "char(3)", "4 characters");

@@ -1,4 +1,4 @@
-//! A jsonb layout bound to the arrays of one batch, and the writing of values.
+//! Writes the values of one Arrow array as jsonb: a layout, and the arrays of one batch.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ use half::f16;
 use super::moment::{self, put};
 use super::number::write_float;
 use super::text::{write_hex, write_string};
-use super::{Member, Node};
+use super::{JsonLayout, ObjectMember};
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::dictionary::Keys;
 use crate::arrays::fault::{Fault, shown};
@@ -21,13 +21,13 @@ use crate::values::interval::Interval;
 use crate::values::numeric;
 use std::io::Write;
 
-/// A node and the array whose values it writes.
-pub(crate) struct BoundNode<'a> {
+/// The array of one batch with the layout of its values.
+pub(crate) struct JsonColumn<'a> {
     nulls: Option<&'a NullBuffer>,
-    values: Values<'a>,
+    values: JsonValues<'a>,
 }
 
-enum Values<'a> {
+enum JsonValues<'a> {
     Null,
     Bool(&'a BooleanBuffer),
     Int8(&'a [i8]),
@@ -54,23 +54,23 @@ enum Values<'a> {
     Time64(&'a [i64], TimeUnit),
     Stamp(&'a [i64], TimeUnit, bool),
     Interval(&'a ArrayRef),
-    Dictionary(Keys<'a>, Box<BoundNode<'a>>),
-    List(Offsets<'a>, Box<BoundNode<'a>>),
-    Struct(Vec<(&'a Member, BoundNode<'a>)>),
+    Dictionary(Keys<'a>, Box<JsonColumn<'a>>),
+    List(Offsets<'a>, Box<JsonColumn<'a>>),
+    Struct(Vec<(&'a ObjectMember, JsonColumn<'a>)>),
     Object {
         offsets: &'a [i32],
         keys: ByteStrings<'a>,
-        values: Box<BoundNode<'a>>,
+        values: Box<JsonColumn<'a>>,
         order: RefCell<Vec<usize>>,
     },
     Pairs {
         offsets: &'a [i32],
-        keys: Box<BoundNode<'a>>,
-        values: Box<BoundNode<'a>>,
+        keys: Box<JsonColumn<'a>>,
+        values: Box<JsonColumn<'a>>,
     },
 }
 
-/// Types without parts that have a form in jsonb.
+/// Whether values of a type are written as a single jsonb number, string, boolean or null.
 pub(super) fn is_leaf(arrow: &DataType) -> bool {
     use DataType::*;
     arrow.is_integer()
@@ -80,15 +80,16 @@ pub(super) fn is_leaf(arrow: &DataType) -> bool {
         || matches!(arrow, Interval(_) | Duration(_))
 }
 
-impl Node {
-    /// Binds an array of the planned type; an error names the type that came instead.
-    pub(crate) fn bind<'a>(&'a self, array: &'a ArrayRef) -> Result<BoundNode<'a>, String> {
+impl JsonLayout {
+    /// Combines the layout with an array of the planned type. The error names the type of an unexpected
+    /// array.
+    pub(crate) fn bind<'a>(&'a self, array: &'a ArrayRef) -> Result<JsonColumn<'a>, String> {
         let values = self.values(array)?;
-        let values = values.ok_or_else(|| format!("an array of {} came unexpectedly", array.data_type()))?;
-        Ok(BoundNode { nulls: array.nulls().filter(|nulls| nulls.null_count() > 0), values })
+        let values = values.ok_or_else(|| format!("unexpected array of type {}", array.data_type()))?;
+        Ok(JsonColumn { nulls: array.nulls().filter(|nulls| nulls.null_count() > 0), values })
     }
 
-    fn values<'a>(&'a self, array: &'a ArrayRef) -> Result<Option<Values<'a>>, String> {
+    fn values<'a>(&'a self, array: &'a ArrayRef) -> Result<Option<JsonValues<'a>>, String> {
         macro_rules! some {
             ($value:expr) => {
                 match $value {
@@ -104,21 +105,21 @@ impl Node {
         }
         Ok(Some(match self {
             Self::Leaf => some!(leaf(array)),
-            Self::Uuid => Values::Uuid(some!(ByteStrings::bind(array))),
-            Self::Interval => Values::Interval(array),
+            Self::Uuid => JsonValues::Uuid(some!(ByteStrings::bind(array))),
+            Self::Interval => JsonValues::Interval(array),
             Self::Decimal(scale) => match array.data_type() {
-                DataType::Decimal32(..) => Values::Decimal32(primitive!(Decimal32Type), *scale),
-                DataType::Decimal64(..) => Values::Decimal64(primitive!(Decimal64Type), *scale),
-                DataType::Decimal128(..) => Values::Decimal128(primitive!(Decimal128Type), *scale),
-                _ => Values::Decimal256(primitive!(Decimal256Type), *scale),
+                DataType::Decimal32(..) => JsonValues::Decimal32(primitive!(Decimal32Type), *scale),
+                DataType::Decimal64(..) => JsonValues::Decimal64(primitive!(Decimal64Type), *scale),
+                DataType::Decimal128(..) => JsonValues::Decimal128(primitive!(Decimal128Type), *scale),
+                _ => JsonValues::Decimal256(primitive!(Decimal256Type), *scale),
             },
-            Self::Dictionary(node) => {
+            Self::Dictionary(layout) => {
                 let (keys, entries) = some!(Keys::bind(array));
-                Values::Dictionary(keys, Box::new(node.bind(entries)?))
+                JsonValues::Dictionary(keys, Box::new(layout.bind(entries)?))
             }
-            Self::List(node) => match some!(Lists::bind(array)) {
+            Self::List(layout) => match some!(Lists::bind(array)) {
                 Lists { offsets, items: Items::Values(items), .. } => {
-                    Values::List(offsets, Box::new(node.bind(items)?))
+                    JsonValues::List(offsets, Box::new(layout.bind(items)?))
                 }
                 _ => return Ok(None),
             },
@@ -126,20 +127,20 @@ impl Node {
                 let parts = some!(array.as_struct_opt()).columns();
                 let mut bound = Vec::with_capacity(members.len());
                 for member in members {
-                    bound.push((member, member.node.bind(some!(parts.get(member.field)))?));
+                    bound.push((member, member.layout.bind(some!(parts.get(member.field)))?));
                 }
-                Values::Struct(bound)
+                JsonValues::Struct(bound)
             }
-            Self::Object(node) => {
+            Self::Object(layout) => {
                 let map = some!(array.as_map_opt());
                 let keys = some!(ByteStrings::bind(map.keys()));
-                let values = Box::new(node.bind(map.values())?);
-                Values::Object { offsets: map.value_offsets(), keys, values, order: RefCell::default() }
+                let values = Box::new(layout.bind(map.values())?);
+                JsonValues::Object { offsets: map.value_offsets(), keys, values, order: RefCell::default() }
             }
             Self::Pairs(key, value) => {
                 let map = some!(array.as_map_opt());
                 let keys = Box::new(key.bind(map.keys())?);
-                Values::Pairs {
+                JsonValues::Pairs {
                     offsets: map.value_offsets(),
                     keys,
                     values: Box::new(value.bind(map.values())?),
@@ -149,34 +150,34 @@ impl Node {
     }
 }
 
-fn leaf(array: &ArrayRef) -> Option<Values<'_>> {
+fn leaf(array: &ArrayRef) -> Option<JsonValues<'_>> {
     macro_rules! values {
         ($t:ty) => {
             array.as_primitive_opt::<$t>()?.values()
         };
     }
     Some(match array.data_type() {
-        DataType::Null => Values::Null,
-        DataType::Boolean => Values::Bool(array.as_boolean_opt()?.values()),
-        DataType::Int8 => Values::Int8(values!(Int8Type)),
-        DataType::Int16 => Values::Int16(values!(Int16Type)),
-        DataType::Int32 => Values::Int32(values!(Int32Type)),
-        DataType::Int64 => Values::Int64(values!(Int64Type)),
-        DataType::UInt8 => Values::UInt8(values!(UInt8Type)),
-        DataType::UInt16 => Values::UInt16(values!(UInt16Type)),
-        DataType::UInt32 => Values::UInt32(values!(UInt32Type)),
-        DataType::UInt64 => Values::UInt64(values!(UInt64Type)),
-        DataType::Float16 => Values::Float16(values!(Float16Type)),
-        DataType::Float32 => Values::Float32(values!(Float32Type)),
-        DataType::Float64 => Values::Float64(values!(Float64Type)),
-        DataType::Date32 => Values::Date32(values!(Date32Type)),
-        DataType::Date64 => Values::Date64(values!(Date64Type)),
-        DataType::Time32(TimeUnit::Second) => Values::Time32(values!(Time32SecondType), TimeUnit::Second),
-        DataType::Time32(unit) => Values::Time32(values!(Time32MillisecondType), *unit),
+        DataType::Null => JsonValues::Null,
+        DataType::Boolean => JsonValues::Bool(array.as_boolean_opt()?.values()),
+        DataType::Int8 => JsonValues::Int8(values!(Int8Type)),
+        DataType::Int16 => JsonValues::Int16(values!(Int16Type)),
+        DataType::Int32 => JsonValues::Int32(values!(Int32Type)),
+        DataType::Int64 => JsonValues::Int64(values!(Int64Type)),
+        DataType::UInt8 => JsonValues::UInt8(values!(UInt8Type)),
+        DataType::UInt16 => JsonValues::UInt16(values!(UInt16Type)),
+        DataType::UInt32 => JsonValues::UInt32(values!(UInt32Type)),
+        DataType::UInt64 => JsonValues::UInt64(values!(UInt64Type)),
+        DataType::Float16 => JsonValues::Float16(values!(Float16Type)),
+        DataType::Float32 => JsonValues::Float32(values!(Float32Type)),
+        DataType::Float64 => JsonValues::Float64(values!(Float64Type)),
+        DataType::Date32 => JsonValues::Date32(values!(Date32Type)),
+        DataType::Date64 => JsonValues::Date64(values!(Date64Type)),
+        DataType::Time32(TimeUnit::Second) => JsonValues::Time32(values!(Time32SecondType), TimeUnit::Second),
+        DataType::Time32(unit) => JsonValues::Time32(values!(Time32MillisecondType), *unit),
         DataType::Time64(TimeUnit::Microsecond) => {
-            Values::Time64(values!(Time64MicrosecondType), TimeUnit::Microsecond)
+            JsonValues::Time64(values!(Time64MicrosecondType), TimeUnit::Microsecond)
         }
-        DataType::Time64(unit) => Values::Time64(values!(Time64NanosecondType), *unit),
+        DataType::Time64(unit) => JsonValues::Time64(values!(Time64NanosecondType), *unit),
         DataType::Timestamp(unit, zone) => {
             let values = match unit {
                 TimeUnit::Second => values!(TimestampSecondType),
@@ -184,49 +185,59 @@ fn leaf(array: &ArrayRef) -> Option<Values<'_>> {
                 TimeUnit::Microsecond => values!(TimestampMicrosecondType),
                 TimeUnit::Nanosecond => values!(TimestampNanosecondType),
             };
-            Values::Stamp(values, *unit, zone.is_some())
+            JsonValues::Stamp(values, *unit, zone.is_some())
         }
-        DataType::Interval(_) | DataType::Duration(_) => Values::Interval(array),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Values::Text(ByteStrings::bind(array)?),
-        _ => Values::Bytes(ByteStrings::bind(array)?),
+        DataType::Interval(_) | DataType::Duration(_) => JsonValues::Interval(array),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            JsonValues::Text(ByteStrings::bind(array)?)
+        }
+        _ => JsonValues::Bytes(ByteStrings::bind(array)?),
     })
 }
 
-impl BoundNode<'_> {
-    /// Appends a value's text, `null` where it is NULL.
+impl JsonColumn<'_> {
+    /// Appends the text of a value, `null` if it is NULL.
     pub(crate) fn write(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
         if self.nulls.is_some_and(|nulls| nulls.is_null(row)) {
             out.extend_from_slice(b"null");
             return Ok(());
         }
         match &self.values {
-            Values::Null => out.extend_from_slice(b"null"),
-            Values::Bool(values) => {
+            JsonValues::Null => out.extend_from_slice(b"null"),
+            JsonValues::Bool(values) => {
                 let text: &[u8] = if values.value(row) { b"true" } else { b"false" };
                 out.extend_from_slice(text);
             }
-            Values::Int8(values) => put!(out, "{}", values[row]),
-            Values::Int16(values) => put!(out, "{}", values[row]),
-            Values::Int32(values) => put!(out, "{}", values[row]),
-            Values::Int64(values) => put!(out, "{}", values[row]),
-            Values::UInt8(values) => put!(out, "{}", values[row]),
-            Values::UInt16(values) => put!(out, "{}", values[row]),
-            Values::UInt32(values) => put!(out, "{}", values[row]),
-            Values::UInt64(values) => put!(out, "{}", values[row]),
-            Values::Float16(values) => write_float(values[row].to_f32(), out),
-            Values::Float32(values) => write_float(values[row], out),
-            Values::Float64(values) => write_float(values[row], out),
-            Values::Decimal32(values, scale) => numeric::write_text(&values[row].to_string(), *scale, out),
-            Values::Decimal64(values, scale) => numeric::write_text(&values[row].to_string(), *scale, out),
-            Values::Decimal128(values, scale) => numeric::write_text(&values[row].to_string(), *scale, out),
-            Values::Decimal256(values, scale) => numeric::write_text(&values[row].to_string(), *scale, out),
-            Values::Text(values) => write_string(values.value(row), out)?,
-            Values::Bytes(values) => {
+            JsonValues::Int8(values) => put!(out, "{}", values[row]),
+            JsonValues::Int16(values) => put!(out, "{}", values[row]),
+            JsonValues::Int32(values) => put!(out, "{}", values[row]),
+            JsonValues::Int64(values) => put!(out, "{}", values[row]),
+            JsonValues::UInt8(values) => put!(out, "{}", values[row]),
+            JsonValues::UInt16(values) => put!(out, "{}", values[row]),
+            JsonValues::UInt32(values) => put!(out, "{}", values[row]),
+            JsonValues::UInt64(values) => put!(out, "{}", values[row]),
+            JsonValues::Float16(values) => write_float(values[row].to_f32(), out),
+            JsonValues::Float32(values) => write_float(values[row], out),
+            JsonValues::Float64(values) => write_float(values[row], out),
+            JsonValues::Decimal32(values, scale) => {
+                numeric::write_text(&values[row].to_string(), *scale, out)
+            }
+            JsonValues::Decimal64(values, scale) => {
+                numeric::write_text(&values[row].to_string(), *scale, out)
+            }
+            JsonValues::Decimal128(values, scale) => {
+                numeric::write_text(&values[row].to_string(), *scale, out)
+            }
+            JsonValues::Decimal256(values, scale) => {
+                numeric::write_text(&values[row].to_string(), *scale, out)
+            }
+            JsonValues::Text(values) => write_string(values.value(row), out)?,
+            JsonValues::Bytes(values) => {
                 out.extend_from_slice(b"\"\\\\x");
                 write_hex(values.value(row), out);
                 out.push(b'"');
             }
-            Values::Uuid(values) => {
+            JsonValues::Uuid(values) => {
                 out.push(b'"');
                 for (i, part) in values.value(row).chunks(2).enumerate() {
                     if (2..=5).contains(&i) {
@@ -236,36 +247,36 @@ impl BoundNode<'_> {
                 }
                 out.push(b'"');
             }
-            Values::Date32(values) => moment::write_date(i64::from(values[row]), out),
-            Values::Date64(values) => {
+            JsonValues::Date32(values) => moment::write_date(i64::from(values[row]), out),
+            JsonValues::Date64(values) => {
                 let value = values[row];
                 if value.rem_euclid(86_400_000) != 0 {
                     return Err(Fault::new(0, format!("the date {value} (Date64) is not a whole day")));
                 }
                 moment::write_date(value.div_euclid(86_400_000), out);
             }
-            Values::Time32(values, unit) => moment::write_time(i64::from(values[row]), *unit, out),
-            Values::Time64(values, unit) => moment::write_time(values[row], *unit, out),
-            Values::Stamp(values, unit, zone) => moment::write_timestamp(values[row], *unit, *zone, out),
-            Values::Interval(array) => moment::write_interval(Interval::read(array, row)?, out),
-            Values::Dictionary(keys, entries) => entries.write(keys.key(row), out)?,
-            Values::List(offsets, items) => {
+            JsonValues::Time32(values, unit) => moment::write_time(i64::from(values[row]), *unit, out),
+            JsonValues::Time64(values, unit) => moment::write_time(values[row], *unit, out),
+            JsonValues::Stamp(values, unit, zone) => moment::write_timestamp(values[row], *unit, *zone, out),
+            JsonValues::Interval(array) => moment::write_interval(Interval::read(array, row)?, out),
+            JsonValues::Dictionary(keys, entries) => entries.write(keys.key(row), out)?,
+            JsonValues::List(offsets, items) => {
                 write_array(offsets.range(row), out, |item, out| items.write(item, out))?
             }
-            Values::Struct(members) => {
+            JsonValues::Struct(members) => {
                 out.push(b'{');
-                for (member, node) in members {
+                for (member, column) in members {
                     out.extend_from_slice(&member.lead);
-                    node.write(row, out).map_err(|fault| fault.below(&format!(".{}", member.name)))?;
+                    column.write(row, out).map_err(|fault| fault.below(&format!(".{}", member.name)))?;
                 }
                 out.push(b'}');
             }
-            Values::Object { offsets, keys, values, order } => {
+            JsonValues::Object { offsets, keys, values, order } => {
                 let entries = offsets[row] as usize..offsets[row + 1] as usize;
                 let mut order = order.borrow_mut();
                 write_object(entries, keys, values, &mut order, out)?;
             }
-            Values::Pairs { offsets, keys, values } => {
+            JsonValues::Pairs { offsets, keys, values } => {
                 let entries = offsets[row] as usize..offsets[row + 1] as usize;
                 write_array(entries, out, |entry, out| {
                     out.extend_from_slice(b"{\"key\": ");
@@ -301,7 +312,7 @@ fn write_array(
 fn write_object(
     entries: std::ops::Range<usize>,
     keys: &ByteStrings<'_>,
-    values: &BoundNode<'_>,
+    values: &JsonColumn<'_>,
     order: &mut Vec<usize>,
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
@@ -319,7 +330,7 @@ fn write_object(
             if key == keys.value(order[i - 1]) {
                 return Err(Fault::new(
                     0,
-                    format!("the map has the key {} twice, a jsonb object cannot", name()),
+                    format!("the map contains the key {} twice; a jsonb object cannot", name()),
                 ));
             }
             out.extend_from_slice(b", ");
