@@ -53,6 +53,9 @@ impl Footer {
         let whole = leaves.len() == self.schema().num_leaves();
         let root = schema::pruned(self.schema(), &leaves).map_err(|error| self.name_error(error))?;
         let schema = Arc::new(SchemaDescriptor::new(root));
+        if whole && let Some(metadata) = self.decoded_by_the_crate(&schema) {
+            return Ok(metadata);
+        }
         let mut pairs: Vec<KeyValue> = Vec::new();
         for (key, value) in self.key_value_metadata() {
             let value = match value {
@@ -104,6 +107,19 @@ impl Footer {
         let start =
             end.checked_sub(len).ok_or_else(|| Error::new("expected whole metadata, found a part"))?;
         Self::decode(&bytes[start..end], options)
+    }
+
+    /// What the crate's own decoder makes of the footer, at a half to a quarter of the time of conversion; `None` if
+    /// that has less than what was decoded, or more.
+    fn decoded_by_the_crate(&self, schema: &SchemaDescPtr) -> Option<ParquetMetaData> {
+        let all = self.num_row_groups() == self.num_row_groups_in_file()
+            && self.decoded.with_statistics.is_none()
+            && self.trailing_bytes().is_empty()
+            && self.readable_leaves().len() == self.schema().num_leaves();
+        let options =
+            ParquetMetaDataOptions::new().with_schema(Arc::clone(schema)).with_encoding_stats_as_mask(false);
+        // A footer that the crate rejects may still convert, or be rejected with a better error.
+        all.then(|| ParquetMetaDataReader::decode_metadata_with_options(self.bytes(), Some(&options)).ok())?
     }
 
     fn wanted_leaves(&self, leaves: Option<&[usize]>) -> Result<Vec<usize>, Error> {
