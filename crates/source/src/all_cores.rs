@@ -1,4 +1,4 @@
-//! Items that are worked on by as many threads as there are cores, up to [`MOST`].
+//! Work on items by one thread per core, up to [`MOST`].
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -6,14 +6,14 @@ use std::sync::{Mutex, PoisonError};
 use crate::control::Control;
 use crate::error::Result;
 
-/// Threads at most, the calling one included.
+/// Most threads, including the calling one.
 const MOST: usize = 8;
 
-/// Hands each item to `each` once, with a state that every thread makes for itself. The threads are called
-/// `NAME-1` and so on; the calling thread is one of them, and where there are no more it does all by itself.
+/// Calls `each` once for every item, with a state that each thread creates. The calling thread takes part;
+/// the others are named `NAME-1` and so on. If none can be started, the calling thread does all the work.
 ///
 /// # Errors
-/// The first that `each` gives, which stops the others.
+/// The first error that `each` returns; it stops the other threads.
 pub fn on_all_cores<T: Sync, S>(
     name: &str,
     items: &[T],
@@ -38,17 +38,18 @@ pub fn on_all_cores<T: Sync, S>(
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-/// What `each` makes of the items, in their order, with as many threads. An error ends it.
+/// Returns what `each` returns for every item, in the order of the items, computed by as many threads. An
+/// error stops the work.
 ///
 /// # Errors
-/// That of the first item, in their order, for which `each` gives one.
-pub(crate) fn made_on_all_cores<T: Sync, R: Send>(
+/// The error of the first item, in their order, for which `each` returns one.
+pub(crate) fn map_on_all_cores<T: Sync, R: Send>(
     name: &str,
     items: &[T],
     each: impl Fn(&T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let made = Mutex::new(Vec::with_capacity(items.len()));
+    let results = Mutex::new(Vec::with_capacity(items.len()));
     let work = || {
         while !stop.load(Relaxed) {
             let place = next.fetch_add(1, Relaxed);
@@ -57,17 +58,17 @@ pub(crate) fn made_on_all_cores<T: Sync, R: Send>(
             if one.is_err() {
                 stop.store(true, Relaxed);
             }
-            made.lock().unwrap_or_else(PoisonError::into_inner).push((place, one));
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((place, one));
         }
     };
     on_threads(name, items.len(), &work);
-    let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // Whatever stands before an item that failed was begun before it, and is there.
-    made.sort_unstable_by_key(|(place, _)| *place);
-    made.into_iter().map(|(_, one)| one).collect()
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // All items before a failed one were started before it, so their results are present.
+    results.sort_unstable_by_key(|(place, _)| *place);
+    results.into_iter().map(|(_, one)| one).collect()
 }
 
-/// Does the same work on several threads, the calling one among them.
+/// Runs `work` on several threads, including the calling one.
 fn on_threads(name: &str, items: usize, work: &(impl Fn() + Sync)) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST).min(items);
     std::thread::scope(|scope| {
@@ -87,17 +88,17 @@ mod tests {
     use crate::error::{Error, Kind};
 
     #[test]
-    fn what_is_made_stands_in_the_order_of_the_items_and_the_first_error_is_the_one() {
+    fn results_are_in_the_order_of_the_items_and_the_first_error_is_returned() {
         let items: Vec<u32> = (0..1000).collect();
-        let twice = made_on_all_cores("test", &items, |item| Ok(item * 2)).unwrap();
+        let twice = map_on_all_cores("test", &items, |item| Ok(item * 2)).unwrap();
         assert_eq!(twice, items.iter().map(|item| item * 2).collect::<Vec<_>>());
         for first in [0, 1, 500, 999] {
             let failing = |item: &u32| match *item >= first {
                 true => Err(Error::new(Kind::Source, item.to_string())),
                 false => Ok(()),
             };
-            assert_eq!(made_on_all_cores("test", &items, failing).unwrap_err().what(), first.to_string());
+            assert_eq!(map_on_all_cores("test", &items, failing).unwrap_err().what(), first.to_string());
         }
-        assert_eq!(made_on_all_cores("test", &[] as &[u32], |_| Ok(())).unwrap(), []);
+        assert_eq!(map_on_all_cores("test", &[] as &[u32], |_| Ok(())).unwrap(), []);
     }
 }

@@ -1,4 +1,4 @@
-//! The two threads that lead out of a running load: a cancel flag in, counters out.
+//! The control of a running load: a cancel flag in, counters and notices out.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use sawmill_profile::{Phase, WaitKind, wait};
 
 use crate::error::{Error, Result};
 
-/// How long anything may block before it looks at the cancel flag again.
+/// Longest time between two checks of the cancel flag.
 pub const LOOK: Duration = Duration::from_millis(100);
 
-/// Takes what is to be said while a load runs.
+/// The function that receives notices while a load runs.
 #[derive(Clone, Copy)]
 struct Notices<'a>(&'a (dyn Fn(&str) + Sync));
 
@@ -20,7 +20,7 @@ impl std::fmt::Debug for Notices<'_> {
     }
 }
 
-/// What a caller holds on to while a load runs.
+/// Controls a running load: the caller cancels it, and reads its counters and notices.
 #[derive(Clone, Copy, Debug)]
 pub struct Control<'a> {
     cancel: &'a AtomicBool,
@@ -30,36 +30,38 @@ pub struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    /// Raising `cancel` ends the load within about 100 ms. Rows are counted on `phase` when they
-    /// are committed, bytes when they are sent.
+    /// Returns a control. Raising `cancel` ends the load within about 100 ms. `phase` counts rows when they
+    /// are committed, and bytes when they are sent.
     pub fn new(cancel: &'a AtomicBool, phase: &'a Phase) -> Self {
         Self { cancel, stop: None, phase, notices: None }
     }
 
-    /// Whom to tell what a person should know at once, such as for whom the load waits; a line each.
+    /// Sets the function that receives notices of one line that a person should see at once, such as what the
+    /// load waits for.
     #[must_use]
     pub fn saying(self, say: &'a (dyn Fn(&str) + Sync)) -> Self {
         Self { notices: Some(Notices(say)), ..self }
     }
 
-    /// Whether [`say`](Self::say) reaches anyone.
+    /// Whether a function receives the notices of [`say`](Self::say).
     pub fn is_heard(&self) -> bool {
         self.notices.is_some()
     }
 
-    /// Reports a line to [`saying`](Self::saying).
+    /// Passes a notice to the function that [`saying`](Self::saying) has set.
     pub fn say(&self, line: &str) {
         if let Some(Notices(say)) = self.notices {
             say(line);
         }
     }
 
-    /// The same, ended by a second flag as well: one worker's failure stops the others.
+    /// Returns the same control, which a second flag cancels as well: the failure of one worker stops the
+    /// others.
     pub fn with_stop<'b>(&'b self, stop: &'b AtomicBool) -> Control<'b> {
         Control { cancel: self.cancel, stop: Some(stop), phase: self.phase, notices: self.notices }
     }
 
-    /// The phase that rows and bytes are counted on.
+    /// Returns the phase that counts rows and bytes.
     pub fn phase(&self) -> &'a Phase {
         self.phase
     }
@@ -69,7 +71,7 @@ impl<'a> Control<'a> {
         self.cancel.load(Relaxed) || self.stop.is_some_and(|stop| stop.load(Relaxed))
     }
 
-    /// Goes on unless a flag is raised.
+    /// Returns an error if a flag is raised.
     ///
     /// # Errors
     /// [`Kind::Cancelled`](crate::Kind::Cancelled).
@@ -77,7 +79,7 @@ impl<'a> Control<'a> {
         if self.cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
-    /// Sleeps before a server is asked again, but not through a cancel.
+    /// Sleeps before the next request to a server. A raised flag ends the sleep.
     pub fn sleep(&self, time: Duration) -> Result<()> {
         let _pausing = wait(WaitKind::Network);
         let end = Instant::now() + time;

@@ -1,11 +1,11 @@
 //! The crate's error: what was wrong, where, and what to do about it.
 //!
-//! Every failure of a load ends here. The kind decides what a load does next (a lost connection
-//! is tried again, everything else is not) and which exit code a command may choose.
+//! Every failure of a load is of this type. Its kind decides what a load does next (it retries only after a
+//! lost connection) and which exit code a command chooses.
 
 use std::fmt;
 
-/// What sort of failure an [`Error`] is.
+/// The kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -15,7 +15,7 @@ pub enum Kind {
     Config,
     /// A source that cannot be read: missing, truncated, corrupt, not Parquet.
     Source,
-    /// A source file that is not the one the load began with.
+    /// A source file that is not the one with which the load began.
     Changed,
     /// Columns that do not fit together, among the files or between files and table.
     Schema,
@@ -23,19 +23,19 @@ pub enum Kind {
     Value,
     /// A server that cannot be reached, or a connection that was lost.
     Connection,
-    /// The server said no.
+    /// The server rejected a request.
     Server,
-    /// The target exists already, or something of another load is in the way.
+    /// The target already exists, or an object of another load blocks the load.
     Exists,
     /// The same load is under way elsewhere.
     Busy,
     /// The target does not hold what the source holds.
     Mismatch,
-    /// A file of ours that cannot be written, such as that of rejected rows.
+    /// An output file that cannot be written, such as that of rejected rows.
     Output,
 }
 
-/// A failure in three parts; `Display` joins those that are not empty with `" - "`.
+/// An error in three parts; `Display` joins those that are not empty with `" - "`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: Kind,
@@ -44,48 +44,48 @@ pub struct Error {
     advice: String,
 }
 
-/// Results of this crate.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// A failure of this kind, with what was wrong.
+    /// Returns an error of this kind; `what` says what was wrong.
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
         Self { kind, what: what.into(), place: String::new(), advice: String::new() }
     }
 
-    /// Names the place: file, row group, row, column, table or address.
+    /// Adds the place: file, row group, row, column, table or address.
     pub fn at(mut self, place: impl Into<String>) -> Self {
         self.place = place.into();
         self
     }
 
-    /// Says what to do about it.
+    /// Adds what to do about it.
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = advice.into();
         self
     }
 
-    /// The failure of work that was cancelled.
+    /// Returns the error for cancelled work.
     pub fn cancelled() -> Self {
         Self::new(Kind::Cancelled, "cancelled").advise("run the same command again to go on")
     }
 
-    /// What sort of failure it is.
+    /// Returns its kind.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// What was wrong.
+    /// Returns what was wrong.
     pub fn what(&self) -> String {
         self.what.clone()
     }
 
-    /// Where: file, row group, row, column, table or address. Empty where there is no place.
+    /// Returns the place: file, row group, row, column, table or address. May be empty.
     pub fn place(&self) -> String {
         self.place.clone()
     }
 
-    /// What to do about it. Empty where nobody knows.
+    /// Returns what to do about it. May be empty.
     pub fn advice(&self) -> String {
         self.advice.clone()
     }

@@ -1,7 +1,7 @@
-//! A dataset of the generator as a source: rows are made when they are loaded, without a file in between.
+//! A dataset of the generator as a source: rows are generated when they are loaded, without files.
 //!
-//! Row `i` is a function of the spec, the seed and `i`, so a load that was broken off goes on like one of
-//! files: units that have not arrived are made again, and are the same.
+//! Row `i` is a function of the spec, the seed and `i`, so an interrupted load resumes like one of files:
+//! units that have not arrived are generated again, with the same rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use crate::error::{Error, Kind, Result};
 use crate::parquet_files::schema::{ENUM_MARK, marked};
 use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
 
-/// The first rows of a dataset, or some behind them.
+/// A range of rows of a dataset as a source.
 pub struct GeneratedRows {
     dataset: Dataset,
     seed: u64,
-    /// The row that the source begins with.
+    /// The first row of the source.
     first: u64,
     schema: SchemaRef,
-    /// The one "file" that all rows are of.
+    /// The only "file", which contains all rows.
     files: Vec<SourceFile>,
-    /// The columns that are wanted, where not all.
+    /// The selected columns; `None` for all.
     chosen: Option<Vec<usize>>,
     mapping: String,
 }
 
 impl GeneratedRows {
-    /// Rows 0 to `rows` of `dataset`.
+    /// Returns rows 0 to `rows` of `dataset` as a source.
     ///
     /// ```
     /// use sawmill_source::{GeneratedRows, Source};
@@ -40,30 +40,29 @@ impl GeneratedRows {
     /// # Ok::<(), sawmill_generator::Error>(())
     /// ```
     pub fn new(dataset: Dataset, rows: u64, seed: u64) -> Self {
-        // Another version may draw other values.
+        // Another version may generate other values.
         let fingerprint = format!("{:032x} version {}", dataset.spec_hash(), env!("CARGO_PKG_VERSION"));
         let name = format!("gen:{}?rows={rows}&seed={seed}", dataset.name());
         let explained = dataset.explain();
         let bytes = (explained.bytes_a_row * rows as f64) as u64;
-        // Rows are the same whenever they are made.
+        // Rows are the same whenever they are generated.
         let stamp = Some(fingerprint.clone());
         let files = vec![SourceFile { name, fingerprint, stamp, rows, bytes }];
         let schema = as_in_files(&dataset.arrow_schema(), &explained);
         Self { dataset, seed, first: 0, schema, files, chosen: None, mapping: String::new() }
     }
 
-    /// Only `rows` of the dataset, such as those of one part of its files.
+    /// Restricts the source to `rows` of the dataset, such as those of one part of its files.
     pub fn within(mut self, rows: Range<u64>) -> Self {
         self.first = rows.start;
         self.files[0].rows = rows.end.saturating_sub(rows.start);
         self
     }
 
-    /// Keeps only the named columns, in the order of `columns` (all of them where it is empty), and
-    /// gives some another name.
+    /// Selects the named columns, in the order of `columns` (all if it is empty), and renames some.
     ///
     /// # Errors
-    /// A column that is not there or named twice; two columns that end with the same name.
+    /// A column that does not exist or is named twice; two columns with the same new name.
     pub fn select(mut self, columns: &[String], renames: &[(String, String)]) -> Result<Self> {
         if let Some(choice) = ColumnChoice::of(&self.schema, columns, renames)? {
             self.chosen = Some(choice.places);
@@ -74,7 +73,7 @@ impl GeneratedRows {
     }
 }
 
-/// The schema with the marks that columns of files have beyond their Arrow types.
+/// Returns the schema with the marks that columns of files have beyond their Arrow types.
 fn as_in_files(schema: &Schema, explained: &Explanation) -> SchemaRef {
     let kind = |field: &Field| explained.columns.iter().find(|column| column.path == *field.name());
     let fields = schema.fields().iter().map(|field| match kind(field).map(|column| column.kind.as_str()) {

@@ -1,12 +1,12 @@
-//! Where rows come from: Parquet files, planned as units of rows and read as Arrow batches.
+//! Reads Parquet files as Arrow batches, planned as units of rows.
 //!
 //! ```text
 //! files ─ footers ─▶ ParquetFiles ─ condition ─▶ Filtered ─ plan ─▶ units ─ reader ─▶ batches of rows
-//!                                       └── row groups and pages that statistics contradict are not read
+//!                                       └── row groups and pages that statistics exclude are not read
 //! ```
 //!
-//! A [`Source`] plans [`Unit`]s: rows of one row group, the same in every run, so that whoever takes them can keep a record
-//! of those that are done. A [`UnitReader`] decodes one unit after the other, in batches.
+//! A [`Source`] plans [`Unit`]s: ranges of rows of one row group, the same in every run, so that a consumer
+//! can record which are done. A [`UnitReader`] decodes one unit after the other, in batches.
 //!
 //! ```
 //! # use std::sync::{Arc, atomic::AtomicBool};
@@ -36,16 +36,16 @@
 //!
 //! | room | what it does |
 //! |---|---|
-//! | `units` | what a source is: files, units of their rows, readers of batches |
-//! | `parquet_files` | opens, plans and decodes Parquet files; leaves out what statistics contradict |
-//! | `condition` | conditions on rows: parsed, tested on rows, on statistics and on names of folders |
-//! | `hive` | columns whose values stand in `year=2020` folders |
-//! | `columns` | which columns are read, under which names, and what those of several files have in common |
+//! | `units` | the `Source` trait: files, units of their rows, readers of batches |
+//! | `parquet_files` | opens, plans and decodes Parquet files; skips what statistics exclude |
+//! | `condition` | parses conditions and tests them on rows, statistics and folder names |
+//! | `hive` | columns whose values are in folder names such as `year=2020` |
+//! | `columns` | selects and renames columns; finds a common type for the columns of several files |
 //! | `limited` | the first rows of a source |
 //! | `generated_rows` | datasets of the generator as a source (feature `generated`) |
-//! | `control` | the cancel flag and the counters of what runs |
-//! | `all_cores` | work on several threads that ends at the first error |
-//! | `error` | what was wrong, where, and what to do about it |
+//! | `control` | the cancel flag and the counters of a running load |
+//! | `all_cores` | work on several threads that stops at the first error |
+//! | `error` | the error type: what was wrong, where, and what to do about it |
 
 mod all_cores;
 mod columns;

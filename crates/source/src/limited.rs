@@ -13,7 +13,7 @@ pub struct Limited<'a> {
 }
 
 impl<'a> Limited<'a> {
-    /// The first `rows` rows of `source`, by the order of its files and of the rows in them.
+    /// Returns the first `rows` rows of `source`, in the order of its files and of the rows in them.
     pub fn new(source: &'a dyn Source, rows: u64) -> Self {
         Self { source, rows }
     }

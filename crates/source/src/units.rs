@@ -1,7 +1,7 @@
-//! Where rows come from: a schema, a plan of units, and readers that turn units into batches.
+//! Sources of rows: a schema, a plan of units, and readers that decode units into batches.
 //!
-//! A unit is a range of rows of one row group. It keeps its identity from the plan to the record
-//! in the target that says it has arrived, so it is also the grain of resuming.
+//! A unit is a range of rows of one row group. It has the same identity in the plan and in the target's
+//! record of its arrival, so a load resumes unit by unit.
 
 use std::cmp::Reverse;
 
@@ -12,21 +12,21 @@ use serde::Serialize;
 use crate::condition::pruning::Known;
 use crate::error::{Error, Kind, Result};
 
-/// A unit's identity: stable for a source as long as its files do not change.
+/// The identity of a unit: stable for a source as long as its files do not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct UnitKey {
     /// Position of the file in [`Source::files`].
     pub file: u32,
     /// Row group in the file.
     pub row_group: u32,
-    /// First row, counted from the start of the row group; of the rows that are meant, where not all are.
+    /// First row, counted from the start of the row group; with a condition, only passing rows count.
     pub first_row: u64,
 }
 
-/// A column of 64-bit integers: the number of each row in its row group, counted from 0.
+/// The name of a column of 64-bit integers: the number of each row in its row group, counted from 0.
 pub const ROW_IN_GROUP: &str = "sawmill.row_in_group";
 
-/// A range of rows of one row group: what is committed in one transaction, alone or with other small ones.
+/// A range of rows of one row group. One transaction commits a unit, or several small ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// Its identity.
@@ -37,19 +37,19 @@ pub struct Unit {
     pub bytes: u64,
 }
 
-/// A row group of `rows` rows and `bytes` stored bytes, cut into units of at most `unit_rows` rows.
+/// Divides a row group of `rows` rows and `bytes` stored bytes into units of at most `unit_rows` rows.
 pub(crate) fn units_of(file: u32, row_group: u32, rows: u64, bytes: u64, unit_rows: u64) -> Vec<Unit> {
     let key = UnitKey { file, row_group, first_row: 0 };
     units_of_rows(Unit { key, rows, bytes }, unit_rows).collect()
 }
 
-/// Cuts the units that workers come to last, two units' worth of rows, into quarters, but not below 16 Ki rows: a worker
-/// that finds nothing left waits for the others no longer than such a piece takes.
+/// Divides the units that workers load last, two units' worth of rows, into quarters of at least 16 Ki rows:
+/// at the end a worker then waits for the others no longer than such a piece takes.
 pub(crate) fn taper(runs: &mut [Vec<Unit>], unit_rows: u64) {
     const FINEST: u64 = 16 * 1024;
     let piece_rows = (unit_rows / 4).max(FINEST);
     let mut left = unit_rows.saturating_mul(2);
-    // Those with the most rows are taken first (see `Schedule`).
+    // Workers load the runs with the most rows first (see `Schedule`).
     let rows_of = |run: &Vec<Unit>| run.iter().map(|unit| unit.rows).sum::<u64>();
     let mut order: Vec<(u64, Reverse<usize>)> =
         runs.iter().enumerate().map(|(i, run)| (rows_of(run), Reverse(i))).collect();
@@ -67,7 +67,7 @@ pub(crate) fn taper(runs: &mut [Vec<Unit>], unit_rows: u64) {
     }
 }
 
-/// Row groups, each given as one unit, cut as a plan cuts them.
+/// Divides row groups, each given as one unit, as a plan does.
 pub fn recut(groups: Vec<Unit>, unit_rows: u64) -> Vec<Vec<Unit>> {
     let cut = |group| units_of_rows(group, unit_rows).collect();
     let mut runs: Vec<Vec<Unit>> = groups.into_iter().map(cut).collect();
@@ -75,7 +75,7 @@ pub fn recut(groups: Vec<Unit>, unit_rows: u64) -> Vec<Vec<Unit>> {
     runs
 }
 
-/// A unit cut into units of at most `unit_rows` rows.
+/// Divides a unit into units of at most `unit_rows` rows.
 fn units_of_rows(unit: Unit, unit_rows: u64) -> impl Iterator<Item = Unit> {
     let Unit { key, rows, bytes } = unit;
     let unit_rows = unit_rows.max(1);
@@ -87,17 +87,17 @@ fn units_of_rows(unit: Unit, unit_rows: u64) -> impl Iterator<Item = Unit> {
     })
 }
 
-/// One file of a source, as its identity goes into checkpoints.
+/// A file of a source: its identity, as recorded in checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SourceFile {
-    /// What the file is called: for files of a file system the canonical path.
+    /// Its name: for files of a file system, the canonical path.
     pub name: String,
-    /// Another one shows that the content is another; for Parquet the length and a hash of the footer. The same does not
-    /// show that it is the same.
+    /// Differs only if the content differs: for Parquet the length and a hash of the footer. Equal
+    /// fingerprints do not prove equal content.
     pub fingerprint: String,
-    /// What the file system says of it: as long as it is the same, so is the content. None where that is not known.
+    /// The file system's metadata: while it is unchanged, so is the content. `None` if unknown.
     pub stamp: Option<String>,
-    /// Rows in it.
+    /// Number of rows.
     pub rows: u64,
     /// Its length in bytes.
     pub bytes: u64,
@@ -105,45 +105,46 @@ pub struct SourceFile {
 
 /// A source of rows.
 pub trait Source: Sync {
-    /// The schema of every batch. A 16-byte binary field that holds UUIDs carries the Arrow
-    /// extension name `arrow.uuid`.
+    /// Returns the schema of every batch. A 16-byte binary field that contains UUIDs has the Arrow extension
+    /// name `arrow.uuid`.
     fn schema(&self) -> &SchemaRef;
 
-    /// The files, in a fixed order.
+    /// Returns the files, in a fixed order.
     fn files(&self) -> &[SourceFile];
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     fn rows(&self) -> u64 {
         self.files().iter().map(|file| file.rows).sum()
     }
 
-    /// Whether a unit's rows are known before it is read. Where they are not, [`Unit::rows`] counts what the rows
-    /// are made of.
+    /// Whether the number of a unit's rows is known before it is read. If not, [`Unit::rows`] counts what the
+    /// rows are made from.
     fn knows_rows(&self) -> bool {
         true
     }
 
-    /// How columns were chosen and renamed, as part of a load's identity; empty where nothing was.
+    /// Returns how columns were selected and renamed, a part of a load's identity; empty if they were not.
     fn mapping(&self) -> String {
         String::new()
     }
 
-    /// Whether its rows are all those of its files that are meant, and not a number of them over all files.
+    /// Whether it has all (matching) rows of each of its files, and not only a number of rows over all files.
     fn has_whole_files(&self) -> bool {
         true
     }
 
-    /// All rows, cut into units of at most `unit_rows` rows, the last of them into smaller ones. Units of one inner
-    /// list follow one another in the same row group, so that a reader goes from one to the next without seeking.
+    /// Returns all rows as units of at most `unit_rows` rows, the last of them smaller. The units of an inner
+    /// list follow one another in the same row group, so that a reader continues from one to the next without
+    /// seeking.
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>>;
 
-    /// Whether the units of one list of the plan stay together: they are loaded by one worker, in their order.
+    /// Whether one worker must load the units of an inner list of the plan, in their order.
     fn keeps_runs(&self) -> bool {
         false
     }
 
-    /// What is known of a column in each row group of a file without reading it, by the column's position in the
-    /// schema; empty where nothing is.
+    /// Returns what is known about a column in each row group of a file without reading it. The column is
+    /// given by its position in the schema. Empty if nothing is known.
     ///
     /// # Errors
     /// A file that cannot be read, or that is not the one that was opened.
@@ -151,22 +152,22 @@ pub trait Source: Sync {
         Ok(Vec::new())
     }
 
-    /// Makes sure that the files are still those that were opened.
+    /// Checks that the files are still those that were opened.
     ///
     /// # Errors
-    /// A file was written to or replaced; its name.
+    /// A file that was written to or replaced, with its name.
     fn check_unchanged(&self) -> Result<()> {
         Ok(())
     }
 
-    /// The number in its row group of the `row`-th row of a unit, counted from 0; none where it cannot be
-    /// told. Only for messages: it may have to read the row group.
+    /// Returns the number in its row group of the `row`-th row of a unit, counted from 0; `None` if it cannot
+    /// be determined. Use it only for messages: it may have to read the row group.
     fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
         Some(unit.first_row + row)
     }
 
-    /// The same of many rows of a row group, ascending, counted as units count; where some of them cannot be told, as
-    /// far as they can.
+    /// Returns the same for many rows of a row group, in ascending order, counted as units count; ends before
+    /// the first row whose number cannot be determined.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -175,32 +176,33 @@ pub trait Source: Sync {
         Ok(rows.iter().map_while(|row| self.row_in_group(group, *row)).collect())
     }
 
-    /// Whether rows that were put aside are none of the source's any more.
+    /// Whether rejected rows no longer belong to the source.
     fn lacks_rejected(&self) -> bool {
         false
     }
 
-    /// Whether units count all rows of their row groups, so that a unit's row is known by its number.
+    /// Whether units count all rows of their row groups, so that a row's position in a unit determines its
+    /// number.
     fn counts_all_rows(&self) -> bool {
         true
     }
 
-    /// A reader of batches of at most `batch_rows` rows. Each thread has its own.
+    /// Returns a reader of batches of at most `batch_rows` rows. Each thread uses its own reader.
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_>;
 
-    /// The same whose batches have one more column at their end, `ROW_IN_GROUP`, wherever they do not hold the unit's
-    /// rows as they stand in the row group, one after the other.
+    /// Returns a reader whose batches have `ROW_IN_GROUP` as an additional last column, unless they contain
+    /// consecutive rows of the row group.
     fn numbering_reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
         self.reader(batch_rows)
     }
 
-    /// The same with these columns alone, by their positions in the schema.
+    /// Returns a reader of only these columns, given by their positions in the schema.
     fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
         Box::new(Projected { reader: self.reader(batch_rows), columns: columns.to_vec() })
     }
 }
 
-/// A reader that leaves out columns after they were read.
+/// A reader that drops columns after they were read.
 struct Projected<'a> {
     reader: Box<dyn UnitReader + 'a>,
     columns: Vec<usize>,
@@ -223,14 +225,14 @@ impl UnitReader for Projected<'_> {
 
 /// Reads one unit after the other.
 pub trait UnitReader {
-    /// Goes to the start of a unit; cheap when it follows the unit read last.
+    /// Moves to the start of a unit; cheap if it follows the unit read last.
     fn start(&mut self, unit: &Unit) -> Result<()>;
 
-    /// The next batch of the unit, `None` at its end.
+    /// Returns the next batch of the unit, `None` at its end.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>>;
 
-    /// The row of the row group that a row of the last batch is of; `None` where batches hold the unit's rows as
-    /// they are, one after the other.
+    /// Returns the number in the row group of a row of the last batch; `None` if batches contain consecutive
+    /// rows of the row group.
     fn row_in_group(&self, _in_batch: usize) -> Option<u64> {
         None
     }
@@ -259,13 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_last_comes_in_smaller_pieces() {
+    fn the_units_loaded_last_are_smaller() {
         const K: u64 = 1024;
-        // The later of two that are equal, and before it what is less.
+        // Of two equal row groups the later is loaded last; a smaller one is loaded after both.
         assert_eq!(plan(&[256 * K, 256 * K], 128 * K), [vec![128 * K; 2], vec![32 * K; 8]]);
         assert_eq!(plan(&[100 * K, 300 * K], 128 * K)[0], [32 * K, 32 * K, 32 * K, 4 * K]);
         assert_eq!(plan(&[100 * K, 300 * K], 128 * K)[1][..2], [128 * K, 32 * K]);
-        // Few rows are few pieces, and nothing is cut where units are all that there is.
+        // Few rows become few pieces, and units that are already small stay whole.
         assert_eq!(plan(&[20 * K], 16 * K), [[16 * K, 4 * K]]);
         assert_eq!(plan(&[1000, 70], 100), [vec![100; 10], vec![70]]);
         assert_eq!(plan(&[1 << 40], u64::MAX), [[1 << 40]]);

@@ -1,5 +1,5 @@
-//! Rows that a condition picks: the same as a plain look at every value picks, whatever the file's
-//! statistics, pages and encodings are.
+//! A condition selects the same rows as a simple test of every value, whatever the file's statistics, pages
+//! and encodings are.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use sawmill_profile::Profile;
 use sawmill_source::{Condition, Control, Filtered, ParquetFiles, Source};
 
-/// Numbers that one seed determines.
+/// Random numbers that one seed determines.
 struct Draws(u64);
 
 impl Draws {
@@ -38,7 +38,7 @@ impl Draws {
     }
 }
 
-/// A value as this test looks at it.
+/// A value as this test compares it.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
     Whole(i64),
@@ -55,12 +55,12 @@ impl Value {
             (Self::Float(a), Self::Float(b)) => {
                 a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
             }
-            _ => unreachable!("values of one column are of one type"),
+            _ => unreachable!("values of one column have one type"),
         }
     }
 }
 
-/// What a column holds, and how its values are written in conditions.
+/// The type of a column, and how its values are written in conditions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Column {
     Int16,
@@ -109,7 +109,7 @@ impl Column {
         format!("{self:?}").to_lowercase()
     }
 
-    /// A value that grows with `level`, more or less.
+    /// Returns a value that roughly increases with `level`.
     fn value(self, level: i64, draws: &mut Draws) -> Value {
         let near = level + draws.below(7) as i64 - 3;
         match self {
@@ -123,7 +123,7 @@ impl Column {
                 _ => (near - 20) as f64 / 4.0,
             }),
             Self::Boolean => Value::Whole(i64::from(near > 20)),
-            // Longer than what statistics keep of text.
+            // Longer than the text that statistics store.
             Self::Text => Value::Text(format!("{}{}", "prefix ".repeat(near.rem_euclid(20) as usize), near)),
             Self::Names => {
                 Value::Text(["ann", "bob", "änne", "", "carl"][near.rem_euclid(5) as usize].into())
@@ -140,7 +140,7 @@ impl Column {
     fn literal(self, value: &Value) -> String {
         let whole = |value: &Value| match value {
             Value::Whole(whole) => *whole,
-            other => unreachable!("{other:?} is no whole number"),
+            other => unreachable!("{other:?} is not an integer"),
         };
         match (self, value) {
             (Self::Boolean, value) => (whole(value) == 1).to_string(),
@@ -229,12 +229,12 @@ impl Column {
     }
 }
 
-/// Whole numbers around the one from which on a signed number of as many bits would be negative.
+/// Returns integers around the first that is negative as a signed number of as many bits.
 fn unsigned(value: i64, bits: u32) -> i128 {
     (1 << bits) + i128::from(value) - 20
 }
 
-/// Seconds since 1970 as a timestamp, by going from year to year.
+/// Returns seconds since 1970 as a timestamp, computed year by year.
 fn moment(seconds: i64, fraction: i64, digits: usize) -> String {
     let (mut days, clock) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -261,14 +261,14 @@ fn moment(seconds: i64, fraction: i64, digits: usize) -> String {
     format!("{year:04}-{month:02}-{:02} {hours:02}:{minutes:02}:{seconds:02}{fraction}", days + 1)
 }
 
-/// Columns of values that are null now and then; row `i` is the i-th of each.
+/// Columns of values with occasional nulls; row `i` is the i-th of each.
 type Table = Vec<(Column, Vec<Option<Value>>)>;
 
 fn table(rows: usize, draws: &mut Draws) -> Table {
     let column = |column: Column, draws: &mut Draws| {
         let nulls = [0, 2, 30][draws.below(3) as usize];
         let values = (0..rows).map(|row| {
-            // Some stretches have no values at all.
+            // Some ranges of rows have only nulls.
             let null = nulls > 0 && (draws.one_in(nulls) || row / 60 == 3);
             let value = column.value((row / 25) as i64, draws);
             (!null).then_some(value)
@@ -279,7 +279,7 @@ fn table(rows: usize, draws: &mut Draws) -> Table {
     COLUMNS.into_iter().map(|name| column(name, draws)).collect()
 }
 
-/// A condition, and for each row whether it is true, false or unknown.
+/// Returns a condition, and for each row whether it is true, false or unknown.
 fn condition(table: &Table, depth: u64, draws: &mut Draws) -> (String, Vec<Option<bool>>) {
     let kleene_and = |a: Option<bool>, b: Option<bool>| match (a, b) {
         (Some(false), _) | (_, Some(false)) => Some(false),
@@ -324,7 +324,7 @@ fn condition(table: &Table, depth: u64, draws: &mut Draws) -> (String, Vec<Optio
             (text, each(&|value| value.compared(&any).is_lt() || value.compared(&other).is_gt()))
         }
         4 if matches!(column, Column::Text | Column::Names) => {
-            let Value::Text(text) = &any else { unreachable!("text columns hold text") };
+            let Value::Text(text) = &any else { unreachable!("text columns contain text") };
             let start: String = text.chars().take(9).collect();
             let truth = each(&|value| matches!(value, Value::Text(text) if text.starts_with(&start)));
             (format!("{name} like '{start}%'"), truth)
@@ -345,7 +345,7 @@ fn condition(table: &Table, depth: u64, draws: &mut Draws) -> (String, Vec<Optio
     }
 }
 
-/// Writes the table with a column `row` of row numbers, in a way that the draws decide.
+/// Writes the table with a column `row` of row numbers, with random settings.
 fn write(path: &Path, table: &Table, draws: &mut Draws) {
     let rows = table[0].1.len();
     let mut columns =
@@ -379,11 +379,11 @@ fn with_filtered<T>(files: &ParquetFiles, text: &str, look: impl FnOnce(&Filtere
     let phase = Profile::new().phase("count");
     let filtered = files.filtered(text.parse().unwrap(), &Control::new(&cancel, &phase)).unwrap();
     let rows: u64 = files.files().iter().map(|file| file.rows).sum();
-    assert_eq!(phase.rows(), rows, "every row is counted on the phase, read or not");
+    assert_eq!(phase.rows(), rows, "the phase counts every row, read or not");
     look(&filtered)
 }
 
-/// The values of column `row` in the units of a source, unit by unit in an order that `turn` decides.
+/// Returns the values of column `row` in the units of a source, in the order of the plan or `backwards`.
 fn rows_of(source: &dyn Source, unit_rows: u64, batch_rows: usize, backwards: bool) -> Vec<i64> {
     let mut units: Vec<_> = source.plan(unit_rows).into_iter().flatten().collect();
     if backwards {
@@ -399,7 +399,7 @@ fn rows_of(source: &dyn Source, unit_rows: u64, batch_rows: usize, backwards: bo
                 batch.column_by_name("row").unwrap().as_primitive::<arrow_array::types::Int64Type>().values(),
             );
         }
-        assert_eq!(rows.len() as u64, unit.rows, "a unit delivers what the plan says");
+        assert_eq!(rows.len() as u64, unit.rows, "a unit has as many rows as planned");
         runs.push(rows);
     }
     if backwards {
@@ -412,7 +412,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_condition_picks_the_rows_for_which_it_is_true(seed in any::<u64>()) {
+    fn a_condition_selects_the_rows_for_which_it_is_true(seed in any::<u64>()) {
         let mut draws = Draws(seed);
         let table = table(400, &mut draws);
         let dir = tempfile::tempdir().unwrap();
@@ -431,7 +431,7 @@ proptest! {
     }
 }
 
-/// Row groups of 1000 rows in pages of 100, `n` counting up, `text` with it; `twin` is null in odd rows.
+/// Writes row groups of 1000 rows in pages of 100. `n` and `text` count up; `twin` is null in odd rows.
 fn counting(dir: &Path, rows: i64) -> PathBuf {
     let path = dir.join("counting.parquet");
     let columns = [
@@ -456,13 +456,13 @@ fn counting(dir: &Path, rows: i64) -> PathBuf {
 }
 
 #[test]
-fn statistics_spare_row_groups_and_page_indexes_spare_pages() {
+fn statistics_skip_row_groups_and_page_indexes_skip_pages() {
     let dir = tempfile::tempdir().unwrap();
     let files = ParquetFiles::open(&[counting(dir.path(), 5000)]).unwrap();
     with_filtered(&files, "n >= 950 and n < 3010", |filtered| {
         let pruned = filtered.pruned();
         assert_eq!((pruned.row_groups, pruned.row_groups_pruned, pruned.row_groups_whole), (5, 1, 2));
-        // Of the first and the fourth row group one page of ten is looked at.
+        // Of the first and the fourth row group one page of ten is read.
         assert_eq!((pruned.pages, pruned.pages_pruned), (20, 18));
         assert_eq!(rows_of(filtered, 700, 64, false), (950..3010).collect::<Vec<_>>());
     });
@@ -473,10 +473,10 @@ fn statistics_spare_row_groups_and_page_indexes_spare_pages() {
 }
 
 #[test]
-fn what_statistics_rule_out_is_not_read() {
+fn row_groups_that_statistics_exclude_are_not_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = counting(dir.path(), 3000);
-    // The pages of the first row group become bytes that no reader could decode.
+    // Overwrites the pages of the first row group with bytes that no reader can decode.
     let mut bytes = std::fs::read(&path).unwrap();
     let footer = sawmill_footer::Footer::open(&path).unwrap();
     let chunks = footer.row_group(0).unwrap().columns();
@@ -529,7 +529,7 @@ fn columns_that_are_not_loaded_can_be_in_a_condition() {
 }
 
 #[test]
-fn a_condition_that_does_not_fit_is_refused_with_the_columns_there_are() {
+fn an_invalid_condition_is_rejected_and_the_error_lists_the_columns() {
     let dir = tempfile::tempdir().unwrap();
     let files = ParquetFiles::open(&[counting(dir.path(), 10)]).unwrap();
     let file = &files.files()[0].name;
@@ -542,7 +542,7 @@ fn a_condition_that_does_not_fit_is_refused_with_the_columns_there_are() {
         ("m = 1", missing.as_str()),
         ("n = 'x'", "column \"n\" is Int64: expected a number, found 'x'"),
         ("text = 5", "column \"text\" is Utf8View: expected text in single quotes, found 5"),
-        ("n like 'x'", "only text can be like a pattern"),
+        ("n like 'x'", "only text can be compared with a pattern"),
     ] {
         let condition: Condition = text.parse().unwrap();
         let error = files.filtered(condition, &Control::new(&cancel, &phase)).err().unwrap().to_string();
@@ -554,13 +554,13 @@ fn a_condition_that_does_not_fit_is_refused_with_the_columns_there_are() {
 }
 
 #[test]
-fn row_groups_of_many_rows_are_filtered_part_by_part() {
+fn large_row_groups_are_filtered_window_by_window() {
     const ROWS: i64 = 2_500_000;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("one.parquet");
     let columns = [
         ("row", Arc::new(Int64Array::from_iter_values(0..ROWS)) as ArrayRef),
-        // The first and the last of the parts have rows that pass, the one between them has none.
+        // The first and the last window have rows that pass; the one between them does not.
         (
             "k",
             Arc::new(Int64Array::from_iter_values(

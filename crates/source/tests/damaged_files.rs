@@ -1,5 +1,5 @@
-//! Files that were damaged anywhere, pages, page indexes and footer: they are read, or refused with an error that
-//! names the file, whatever stands in them.
+//! Files with damage anywhere, in pages, page indexes and footer, are read or rejected with an error that
+//! names the file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn rows_of(source: &dyn Source) -> Result<usize> {
     Ok(rows)
 }
 
-/// Reads all rows of a file, or those of them that pass a condition.
+/// Reads all rows of a file, or those that pass a condition.
 fn read(path: &Path, filtered: bool) -> Result<usize> {
     let files = ParquetFiles::open(&[path])?;
     if !filtered {
@@ -75,14 +75,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn are_read_or_refused(
+    fn are_read_or_rejected(
         flags in any::<[bool; 3]>(),
         tail in any::<bool>(),
         damage in proptest::collection::vec((0.0..1.0f64, prop_oneof![any::<u8>(), 0..32u8]), 1..4),
     ) {
         let [second_version, compressed, filtered] = flags;
         let mut bytes = good_file(second_version, compressed);
-        // Page indexes and the footer are at the end; what stands in the last eight bytes has tests of its own.
+        // Page indexes and the footer are at the end; other tests cover the last eight bytes.
         let length = bytes.len() - 8;
         let from = if tail { length * 2 / 3 } else { 4 };
         for (place, byte) in damage {

@@ -1,5 +1,5 @@
-//! Pages whose bytes are not those of their checksums: refused, whichever decoder reads the column, unless nobody asks
-//! for checksums.
+//! Pages whose bytes do not match their checksums are rejected, whichever decoder reads the column, unless
+//! the check is off.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -61,7 +61,7 @@ fn filtered(files: &ParquetFiles, condition: Condition) -> Result<usize> {
     rows_of(&files.filtered(condition, &Control::new(&cancel, &phase))?)
 }
 
-/// Where the bodies of all pages stand, with their column, their place in its chunk and their type.
+/// Returns the ranges of all page bodies, with their column, their position in its chunk and their type.
 fn pages(path: &Path) -> Vec<(String, usize, PageType, std::ops::Range<usize>)> {
     let (footer, file) = (Footer::open(path).unwrap(), std::fs::File::open(path).unwrap());
     let mut found = Vec::new();
@@ -103,7 +103,7 @@ fn one_flipped_bit_in_any_page_is_an_error_that_names_file_row_group_column_and_
                     {
                         assert!(error.contains(part), "{part} in {error}");
                     }
-                    // Other columns are read, and this one by who does not ask.
+                    // Other columns can still be read.
                     let others = if column == "id" { "kind" } else { "id" };
                     let files = ParquetFiles::open(&[&path]).unwrap().select(&[others.into()], &[]).unwrap();
                     assert_eq!(rows_of(&files).unwrap(), 5000);
@@ -114,7 +114,7 @@ fn one_flipped_bit_in_any_page_is_an_error_that_names_file_row_group_column_and_
 }
 
 #[test]
-fn a_column_of_a_condition_is_compared_though_it_is_not_loaded() {
+fn a_column_of_a_condition_is_checked_though_it_is_not_loaded() {
     let directory = tempfile::tempdir().unwrap();
     let path = file(directory.path(), PageVersion::V1, Compression::default());
     let body = pages(&path).into_iter().find(|(column, ..)| column == "id").unwrap().3;

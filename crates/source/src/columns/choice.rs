@@ -1,4 +1,4 @@
-//! Which columns of a source are meant, in which order, and how they are called.
+//! The selection of a source's columns: which ones, in which order, under which names.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use crate::columns::known::known_columns;
 use crate::error::{Error, Kind, Result};
 
-/// Columns that were chosen of a schema.
+/// The selected columns of a schema.
 pub(crate) struct ColumnChoice {
-    /// Their positions in that schema, in the order that was asked for.
+    /// Their positions in that schema, in the requested order.
     pub places: Vec<usize>,
-    /// Their fields, with the names they have from here on.
+    /// Their fields, with their new names.
     pub schema: SchemaRef,
-    /// The choice in words, as a part of a load's identity.
+    /// The selection as text, a part of a load's identity.
     pub mapping: String,
 }
 
 impl ColumnChoice {
-    /// The named columns (all of them where `columns` is empty), some with another name; `None` where
-    /// nothing is asked for.
+    /// Selects the named columns (all if `columns` is empty) and renames some. Returns `None` if both lists
+    /// are empty.
     ///
     /// # Errors
-    /// A column that is not there, named twice, or whose name several columns have; two columns that end with the
-    /// same name.
+    /// A column that does not exist, that is named twice, or whose name several columns have; two columns
+    /// with the same new name.
     pub(crate) fn of(
         schema: &SchemaRef,
         columns: &[String],
@@ -40,11 +40,9 @@ impl ColumnChoice {
         for name in named {
             let bearers = schema.fields().iter().filter(|field| field.name() == name).count();
             if bearers > 1 {
-                let what = format!(
-                    "{bearers} columns are called {name:?}, and the name does not say which is meant"
-                );
+                let what = format!("the name {name:?} is ambiguous: {bearers} columns have it");
                 return Err(Error::new(Kind::Config, what)
-                    .advise("name other columns with --columns, or write the file with different names"));
+                    .advise("select other columns with --columns, or write the file with distinct names"));
             }
         }
         let places: Vec<usize> = match columns {
@@ -66,7 +64,7 @@ impl ColumnChoice {
         let mut names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(refused(format!("two columns are called {:?}", pair[0]), pair[0]));
+            return Err(refused(format!("two columns would have the name {:?}", pair[0]), pair[0]));
         }
         let mapping = format!("columns {columns:?} renames {renames:?}");
         Ok(Some(Self { places, schema: Arc::new(Schema::new(fields)), mapping }))
@@ -80,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_two_columns_have_chooses_neither() {
+    fn a_name_that_two_columns_have_selects_neither() {
         let field = |name| Field::new(name, DataType::Int32, true);
         let schema = Arc::new(Schema::new(vec![field("a"), field("a"), field("b")]));
         let chosen = ColumnChoice::of(&schema, &["b".to_owned()], &[]).unwrap().unwrap();
@@ -88,7 +86,7 @@ mod tests {
         let renames = [("a".to_owned(), "c".to_owned())];
         for (columns, renames) in [(&["a".to_owned()][..], &[][..]), (&[], &renames)] {
             let error = ColumnChoice::of(&schema, columns, renames).err().unwrap();
-            assert!(error.to_string().contains("2 columns are called \"a\""), "{error}");
+            assert!(error.to_string().contains("the name \"a\" is ambiguous: 2 columns"), "{error}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! One type for a column of several files: a file may have a dictionary where another has its values, and no type at all
-//! where it has NULLs alone.
+//! The common type of a column in several files: one file may have a dictionary where another has plain
+//! values, and only NULLs, hence no type, where another has values.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use arrow_array::{
 use arrow_schema::DataType::{Dictionary, FixedSizeList, LargeList, List, Map, Null, Struct};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema};
 
-/// The type of a dictionary's values, as a column of these is read; other types as they are.
+/// Returns the type of a dictionary's values, and other types unchanged.
 pub(crate) fn values_of(data_type: &DataType) -> &DataType {
     match data_type {
         Dictionary(_, values) => match values.as_ref() {
@@ -23,8 +23,8 @@ pub(crate) fn values_of(data_type: &DataType) -> &DataType {
     }
 }
 
-/// A field with another type in place of those of its leaves, found side by side in both. The fields hold the same values;
-/// see [`differences`](crate::parquet_files::schema::differences).
+/// Returns a field whose leaf types `leaf` computes from the corresponding leaves of both fields. The fields
+/// have the same values; see [`differences`](crate::parquet_files::schema::differences).
 fn merged(first: &Field, other: &Field, leaf: fn(&DataType, &DataType) -> DataType) -> Field {
     let item = |a: &FieldRef, b: &FieldRef| Arc::new(merged(a, b, leaf));
     let data_type = match (first.data_type(), other.data_type()) {
@@ -38,7 +38,7 @@ fn merged(first: &Field, other: &Field, leaf: fn(&DataType, &DataType) -> DataTy
     first.clone().with_data_type(data_type)
 }
 
-/// The field that holds the values of both.
+/// Returns the field that can contain the values of both.
 pub(crate) fn common(first: &Field, other: &Field) -> Field {
     if *first.data_type() == Null {
         return other.clone().with_nullable(true);
@@ -53,7 +53,8 @@ pub(crate) fn common(first: &Field, other: &Field) -> Field {
     merged(first, other, either).with_nullable(nullable)
 }
 
-/// What a file's reader is to produce where it would produce dictionaries and `common` has none; none where they agree.
+/// Returns the schema that a file's reader must produce if it would produce dictionaries where `common` has
+/// none; `None` if they agree.
 pub(crate) fn without_dictionaries(own: &Schema, common: &Schema) -> Option<Schema> {
     let unfold = |own: &DataType, common: &DataType| match own {
         Dictionary(..) if own != common => values_of(own).clone(),
@@ -71,7 +72,7 @@ pub(crate) fn without_dictionaries(own: &Schema, common: &Schema) -> Option<Sche
     (wanted != *own).then_some(wanted)
 }
 
-/// Whether a type, or one within it, is that of columns without one.
+/// Whether a type is, or contains, the null type of columns that have only NULLs.
 pub(crate) fn is_untyped(data_type: &DataType) -> bool {
     match data_type {
         Null => true,
@@ -81,7 +82,7 @@ pub(crate) fn is_untyped(data_type: &DataType) -> bool {
     }
 }
 
-/// A batch whose columns without a type have those of `wanted`, column by column.
+/// Returns the batch with the types of `wanted` for its columns without a type.
 pub(crate) fn typed<'a>(
     batch: &RecordBatch,
     wanted: impl Iterator<Item = Option<&'a FieldRef>>,
@@ -98,7 +99,7 @@ pub(crate) fn typed<'a>(
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
-/// The same values, with a type where there was none.
+/// Returns the same values, with a type where they had none.
 fn with_type(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, ArrowError> {
     if !is_untyped(array.data_type()) {
         return Ok(Arc::clone(array));

@@ -1,10 +1,10 @@
-//! Which columns there are, told to somebody who named one that is not among them.
+//! The advice for the name of a column that does not exist.
 
-/// So many columns are listed; of more than that those whose names are nearest.
+/// Up to this many columns are all listed; of more, only those with the most similar names.
 const LISTED: usize = 20;
 const NEAREST: usize = 5;
 
-/// `the columns are a, b and so on`; of many columns the ones that are most like `wanted`.
+/// Returns `the columns are a, b, ...`; of many columns, those whose names are most similar to `wanted`.
 pub fn known_columns<'a>(wanted: &str, columns: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = columns.collect();
     if names.len() <= LISTED {
@@ -23,11 +23,11 @@ mod tests {
     use super::known_columns;
 
     #[test]
-    fn few_columns_are_listed_and_of_many_the_nearest() {
+    fn few_columns_are_all_listed_and_of_many_the_most_similar() {
         assert_eq!(known_columns("c", ["a", "b"].into_iter()), "the columns are a, b");
         let names: Vec<String> = (0..1200).map(|column| format!("price_{column}")).collect();
-        let told = known_columns("Price_77", names.iter().map(String::as_str));
-        assert!(told.starts_with("the nearest of the 1200 columns are price_77, "), "{told}");
-        assert_eq!(told.split(", ").count(), 5);
+        let advice = known_columns("Price_77", names.iter().map(String::as_str));
+        assert!(advice.starts_with("the nearest of the 1200 columns are price_77, "), "{advice}");
+        assert_eq!(advice.split(", ").count(), 5);
     }
 }

@@ -1,4 +1,4 @@
-//! Columns: which are read, under which names, and what those of several files have in common.
+//! Columns: their selection and renaming, and a common type for those of several files.
 
 pub(crate) mod choice;
 pub(crate) mod common;

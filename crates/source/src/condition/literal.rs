@@ -1,7 +1,7 @@
-//! What a column is compared with, and how it reads as a value of the column's type.
+//! Literals of conditions, and their meaning as values of a column's type.
 //!
-//! All types but text and bytes are compared as whole numbers: decimals by their unscaled value, moments
-//! in the column's unit, floats by a number that grows as they do.
+//! All types except text and bytes are compared as integers: decimals by their unscaled value, dates and
+//! times in the column's unit, floats by an integer of the same order.
 
 use std::fmt;
 
@@ -10,25 +10,25 @@ use half::f16;
 
 use crate::condition::moment;
 
-/// A value in a condition, as it is written. What it means is up to the column that it is compared with.
+/// A value in a condition, as written. The column that it is compared with determines its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Literal(Written);
+pub struct Literal(Form);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Written {
-    /// Digits as they are written.
+enum Form {
+    /// Digits as written.
     Number(String),
-    /// Text, or a moment.
+    /// Text, or a date or time.
     Text(String),
     Boolean(bool),
     Bytes(Vec<u8>),
 }
 
-/// Where a literal lies among the whole numbers of a column: at one, or between it and the next.
+/// The position of a literal among the integers of a column: at one, or between it and the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Point {
     pub at: i128,
-    /// Whether it is a value of the column; otherwise it lies between `at` and `at + 1`.
+    /// Whether it is a value of the column; otherwise it is between `at` and `at + 1`.
     pub exact: bool,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum Domain {
     Bytes,
 }
 
-/// How values of a type are compared; none for types that are not.
+/// Returns how values of a type are compared, or `None` if a condition cannot compare them.
 pub(super) fn domain(data_type: &DataType) -> Option<Domain> {
     use DataType::{
         Binary, BinaryView, Boolean, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256,
@@ -66,7 +66,7 @@ pub(super) fn domain(data_type: &DataType) -> Option<Domain> {
     }
 }
 
-/// The type of a column's values, whether they stand in a dictionary or not.
+/// Returns the type of a column's values, dictionary or not.
 pub(super) fn value_type(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => value_type(values),
@@ -75,36 +75,37 @@ pub(super) fn value_type(data_type: &DataType) -> &DataType {
 }
 
 impl Literal {
-    /// What stands without quotes and starts like a number: a number, or else a moment.
+    /// Returns the literal for unquoted text that starts like a number: a number, or else a date or time.
     pub(super) fn unquoted(text: &str) -> Self {
         match decimal(text, 0) {
-            Some(_) => Self(Written::Number(text.to_owned())),
-            None => Self(Written::Text(text.to_owned())),
+            Some(_) => Self(Form::Number(text.to_owned())),
+            None => Self(Form::Text(text.to_owned())),
         }
     }
 
-    /// Bytes by their hexadecimal digits.
+    /// Returns the literal for bytes in hexadecimal digits.
     pub(super) fn of_hexadecimal(digits: &str) -> Option<Self> {
-        hexadecimal(digits).map(|bytes| Self(Written::Bytes(bytes)))
+        hexadecimal(digits).map(|bytes| Self(Form::Bytes(bytes)))
     }
 
-    /// The text, if it is one.
+    /// Returns the text, if it is text.
     pub(super) fn into_text(self) -> Option<String> {
         match self.0 {
-            Written::Text(text) => Some(text),
+            Form::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    /// The digits or the text, as both can be read as a number or a moment.
+    /// Returns the digits or the text; both can be a number, a date or a time.
     fn digits(&self) -> Option<&str> {
         match &self.0 {
-            Written::Number(text) | Written::Text(text) => Some(text.trim()),
-            Written::Boolean(_) | Written::Bytes(_) => None,
+            Form::Number(text) | Form::Text(text) => Some(text.trim()),
+            Form::Boolean(_) | Form::Bytes(_) => None,
         }
     }
 
-    /// Its place among the values of a type whose domain is [`Domain::Whole`], or what was expected.
+    /// Returns its position among the values of a type whose domain is [`Domain::Whole`]. The error says what
+    /// was expected.
     pub(super) fn point(&self, data_type: &DataType) -> Result<Point, String> {
         use DataType::{
             Boolean, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Float16, Float32, Float64,
@@ -115,7 +116,7 @@ impl Literal {
         let expected = |what: &str| format!("expected {what}, found {self}");
         match data_type {
             Boolean => match (&self.0, digits) {
-                (Written::Boolean(value), _) => Ok(Point::exact(i128::from(*value))),
+                (Form::Boolean(value), _) => Ok(Point::exact(i128::from(*value))),
                 (_, Some("true")) => Ok(Point::exact(1)),
                 (_, Some("false")) => Ok(Point::exact(0)),
                 _ => Err(expected("true or false")),
@@ -125,7 +126,7 @@ impl Literal {
                 let value = value.ok_or_else(|| expected("a number"))?;
                 Ok(Point::exact(match data_type {
                     Float16 => order_of_f32(f16::from_f64(value).to_f32()).into(),
-                    // Once from text, as rounding twice may come out elsewhere.
+                    // Parses the text directly: rounding twice can have another result.
                     Float32 => {
                         let single = digits.and_then(|text| text.parse().ok()).unwrap_or(value as f32);
                         order_of_f32(single).into()
@@ -148,11 +149,11 @@ impl Literal {
                     .ok_or_else(|| expected("a timestamp such as 2024-01-31 or 2024-01-31T12:00:00"))?;
                 let nanoseconds = match (moment.offset, zone) {
                     (Some(offset), Some(_)) => moment.nanoseconds - offset,
-                    // Without an offset, it is UTC.
+                    // A timestamp without an offset is in UTC.
                     (None, _) => moment.nanoseconds,
                     (Some(_), None) => {
                         return Err(expected(
-                            "a timestamp without an offset, as the column has no time zone",
+                            "a timestamp without an offset, because the column has no time zone",
                         ));
                     }
                 };
@@ -167,36 +168,38 @@ impl Literal {
         }
     }
 
-    /// Its bytes as a value of a type whose domain is [`Domain::Bytes`], or what was expected.
+    /// Returns its bytes as a value of a type whose domain is [`Domain::Bytes`]. The error says what was
+    /// expected.
     pub(super) fn bytes(&self, data_type: &DataType) -> Result<Vec<u8>, String> {
         use DataType::{LargeUtf8, Utf8, Utf8View};
         match (&self.0, data_type) {
-            (Written::Text(text), Utf8 | LargeUtf8 | Utf8View) => Ok(text.clone().into_bytes()),
+            (Form::Text(text), Utf8 | LargeUtf8 | Utf8View) => Ok(text.clone().into_bytes()),
             (_, Utf8 | LargeUtf8 | Utf8View) => Err(format!("expected text in single quotes, found {self}")),
-            (Written::Text(text), DataType::FixedSizeBinary(16)) => uuid(text)
+            (Form::Text(text), DataType::FixedSizeBinary(16)) => uuid(text)
                 .ok_or_else(|| format!("expected a UUID, or 16 bytes written as x'00ff...', found {self}")),
-            (Written::Bytes(bytes), DataType::FixedSizeBinary(length))
+            (Form::Bytes(bytes), DataType::FixedSizeBinary(length))
                 if bytes.len() as i64 != i64::from(*length) =>
             {
                 Err(format!("expected {length} bytes, found {}", bytes.len()))
             }
-            (Written::Bytes(bytes), _) => Ok(bytes.clone()),
+            (Form::Bytes(bytes), _) => Ok(bytes.clone()),
             _ => Err(format!("expected bytes written as x'00ff...', found {self}")),
         }
     }
 }
 
-/// A number that grows as floats do: -0 is 0, and NaN the greatest.
+/// Returns an integer that orders floats: -0 equals 0, and NaN is the greatest.
 pub(super) fn order_of_f64(value: f64) -> i64 {
     if value.is_nan() {
         return i64::MAX;
     }
-    // Adding zero makes -0 zero. The bits of positive floats grow as they do, those of others fall.
+    // Adding zero turns -0 into 0. The bits of positive floats increase with the float, those of negative
+    // floats decrease.
     let bits = (value + 0.0).to_bits() as i64;
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
-/// The same for floats of four bytes.
+/// The same for 32-bit floats.
 pub(super) fn order_of_f32(value: f32) -> i32 {
     if value.is_nan() {
         return i32::MAX;
@@ -209,7 +212,7 @@ fn in_units(nanoseconds: i128, unit: i128) -> Point {
     Point { at: nanoseconds.div_euclid(unit), exact: nanoseconds.rem_euclid(unit) == 0 }
 }
 
-/// A number as it is written, times ten to the power of `scale`.
+/// Parses a number and multiplies it by ten to the power of `scale`.
 fn decimal(text: &str, scale: i32) -> Option<Point> {
     let (negative, unsigned) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -241,7 +244,7 @@ fn decimal(text: &str, scale: i32) -> Option<Point> {
     match (u32::try_from(shift), 10i128.checked_pow(shift.unsigned_abs())) {
         (Ok(_), power) => Some(Point::exact(value.checked_mul(power?)?)),
         (Err(_), Some(power)) => Some(in_units(value, power)),
-        // Too small to be anything but next to zero.
+        // The number is between zero and its neighbour.
         (Err(_), None) => Some(Point { at: if negative { -1 } else { 0 }, exact: false }),
     }
 }
@@ -251,7 +254,7 @@ fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
         return None;
     }
     let pair = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
-    // A sign before a digit reads as a number, too.
+    // `from_str_radix` also accepts a sign.
     let all_digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     all_digits.then(|| (0..digits.len()).step_by(2).map(pair).collect())?
 }
@@ -263,10 +266,10 @@ fn uuid(text: &str) -> Option<Vec<u8>> {
 impl fmt::Display for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Written::Number(digits) => f.write_str(digits),
-            Written::Text(text) => write!(f, "'{}'", text.replace('\'', "''")),
-            Written::Boolean(value) => write!(f, "{value}"),
-            Written::Bytes(bytes) => {
+            Form::Number(digits) => f.write_str(digits),
+            Form::Text(text) => write!(f, "'{}'", text.replace('\'', "''")),
+            Form::Boolean(value) => write!(f, "{value}"),
+            Form::Bytes(bytes) => {
                 f.write_str("x'")?;
                 bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
                 f.write_str("'")
@@ -278,50 +281,50 @@ impl fmt::Display for Literal {
 impl From<&str> for Literal {
     /// Text, a date, a timestamp, a time or a UUID.
     fn from(text: &str) -> Self {
-        Self(Written::Text(text.to_owned()))
+        Self(Form::Text(text.to_owned()))
     }
 }
 
 impl From<String> for Literal {
     fn from(text: String) -> Self {
-        Self(Written::Text(text))
+        Self(Form::Text(text))
     }
 }
 
 impl From<bool> for Literal {
     fn from(value: bool) -> Self {
-        Self(Written::Boolean(value))
+        Self(Form::Boolean(value))
     }
 }
 
 impl From<Vec<u8>> for Literal {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Written::Bytes(bytes))
+        Self(Form::Bytes(bytes))
     }
 }
 
 impl From<i32> for Literal {
     fn from(value: i32) -> Self {
-        Self(Written::Number(value.to_string()))
+        Self(Form::Number(value.to_string()))
     }
 }
 
 impl From<i64> for Literal {
     fn from(value: i64) -> Self {
-        Self(Written::Number(value.to_string()))
+        Self(Form::Number(value.to_string()))
     }
 }
 
 impl From<u64> for Literal {
     fn from(value: u64) -> Self {
-        Self(Written::Number(value.to_string()))
+        Self(Form::Number(value.to_string()))
     }
 }
 
 impl From<f64> for Literal {
     fn from(value: f64) -> Self {
         let digits = value.to_string();
-        Self(if value.is_finite() { Written::Number(digits) } else { Written::Text(digits) })
+        Self(if value.is_finite() { Form::Number(digits) } else { Form::Text(digits) })
     }
 }
 
@@ -332,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_lie_at_or_between_the_values_of_a_column() {
+    fn numbers_are_at_or_between_the_values_of_a_column() {
         let at = |text: &str, data_type: DataType| Literal::unquoted(text).point(&data_type);
         assert_eq!(at("2", DataType::Int8), Ok(Point::exact(2)));
         assert_eq!(at("2.5", DataType::Int32), Ok(Point { at: 2, exact: false }));
@@ -355,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_have_one_order() {
+    fn floats_have_a_total_order() {
         let ordered = [f64::NEG_INFINITY, -1.5, -1e-300, 0.0, 1e-300, 2.0, f64::INFINITY, f64::NAN];
         assert!(ordered.windows(2).all(|pair| order_of_f64(pair[0]) < order_of_f64(pair[1])));
         assert!(ordered[1..].windows(2).all(|p| order_of_f32(p[0] as f32) <= order_of_f32(p[1] as f32)));

@@ -1,12 +1,12 @@
-//! Which rows are meant: a condition on columns, as a tree.
+//! Conditions that select rows, as trees of comparisons.
 //!
 //! ```text
 //! text ─parser─▶ Condition ─rows (a file's columns)─▶ RowTest ─▶ rows of a batch
-//!                                                       └─pruning─▶ row groups and pages that need no reading
+//!                                                       └─pruning─▶ row groups and pages that need not be read
 //! ```
 //!
-//! SQL's rules hold: a comparison with null is neither true nor false, and rows for which the condition is
-//! not true are out. NaN is greater than all other numbers and equal to itself, as in PostgreSQL.
+//! SQL's rules apply: a comparison with null is neither true nor false, and only rows for which the condition
+//! is true pass. NaN is greater than all other numbers and equal to itself, as in PostgreSQL.
 
 mod literal;
 mod moment;
@@ -23,7 +23,7 @@ pub(crate) use moment::days as days_of;
 
 use crate::error::{Error, Result};
 
-/// A condition on the columns of a source, by the names that they have in the files.
+/// A condition on the columns of a source, by their names in the files.
 ///
 /// ```
 /// use sawmill_source::Condition;
@@ -65,33 +65,33 @@ impl Condition {
         Self(Node::Compare { column: column.to_owned(), operator, literal })
     }
 
-    /// The column's value is this one.
+    /// Returns the condition that the column's value is this one.
     pub fn equals(column: &str, literal: impl Into<Literal>) -> Self {
         Self::compare(column, Operator::Equal, literal.into())
     }
 
-    /// The column's value is this one or greater.
+    /// Returns the condition that the column's value is this one or greater.
     pub fn at_least(column: &str, literal: impl Into<Literal>) -> Self {
         Self::compare(column, Operator::AtLeast, literal.into())
     }
 
-    /// The column's value is less than this one.
+    /// Returns the condition that the column's value is less than this one.
     pub fn less_than(column: &str, literal: impl Into<Literal>) -> Self {
         Self::compare(column, Operator::Less, literal.into())
     }
 
-    /// The column's value is one of these.
+    /// Returns the condition that the column's value is one of these.
     pub fn one_of<L: Into<Literal>>(column: &str, literals: impl IntoIterator<Item = L>) -> Self {
         let literals = literals.into_iter().map(Into::into).collect();
         Self(Node::OneOf { column: column.to_owned(), literals })
     }
 
-    /// The column has no value.
+    /// Returns the condition that the column is null.
     pub fn is_null(column: &str) -> Self {
         Self(Node::IsNull { column: column.to_owned() })
     }
 
-    /// Both conditions hold.
+    /// Returns the condition that both conditions are true.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let mut all = match self.0 {
@@ -105,7 +105,7 @@ impl Condition {
         Self(Node::And(all))
     }
 
-    /// At least one of both conditions holds.
+    /// Returns the condition that at least one of both is true.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         let mut any = match self.0 {
@@ -119,7 +119,7 @@ impl Condition {
         Self(Node::Or(any))
     }
 
-    /// The condition is false; rows for which it is unknown are in neither.
+    /// Returns the condition that this one is false. Rows for which it is unknown pass neither.
     #[must_use]
     pub fn negated(self) -> Self {
         Self(Node::Not(Box::new(self.0)))
@@ -129,17 +129,17 @@ impl Condition {
 impl FromStr for Condition {
     type Err = Error;
 
-    /// Reads a condition as people write it.
+    /// Parses a condition.
     ///
     /// # Errors
-    /// What was expected at which character.
+    /// What was expected, and at which character.
     fn from_str(text: &str) -> Result<Self> {
         parser::parse(text).map(Self)
     }
 }
 
 impl fmt::Display for Condition {
-    /// The condition in one form, whatever it was written like: it is part of a load's identity.
+    /// Writes the condition in its canonical form, a part of a load's identity.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -158,7 +158,7 @@ impl fmt::Display for Operator {
     }
 }
 
-/// A name as it is written in a condition.
+/// Returns a name as written in a condition.
 fn quoted(column: &str) -> String {
     format!("\"{}\"", column.replace('"', "\"\""))
 }

@@ -1,18 +1,18 @@
-//! Dates, timestamps and times as people write them in conditions: ISO 8601 with a `T` or a space.
+//! Parses dates, timestamps and times in conditions: ISO 8601 with a `T` or a space.
 
 use arrow_schema::TimeUnit;
 
 /// A point in time.
 pub(super) struct Moment {
-    /// Nanoseconds since 1970-01-01, of the clock that is shown.
+    /// Local time in nanoseconds since 1970-01-01.
     pub nanoseconds: i128,
-    /// How far that clock is ahead of UTC, in nanoseconds, where it is written.
+    /// Its offset from UTC in nanoseconds, if written.
     pub offset: Option<i128>,
 }
 
 const SECOND: i128 = 1_000_000_000;
 
-/// Nanoseconds of a unit.
+/// Returns the nanoseconds of a unit.
 pub(super) fn unit(unit: TimeUnit) -> i128 {
     match unit {
         TimeUnit::Second => SECOND,
@@ -22,7 +22,7 @@ pub(super) fn unit(unit: TimeUnit) -> i128 {
     }
 }
 
-/// `2024-01-31`, `2024-01-31T12:30`, `2024-01-31 12:30:00.25+02:00`, `...Z`.
+/// Parses `2024-01-31`, `2024-01-31T12:30`, `2024-01-31 12:30:00.25+02:00`, `...Z`.
 pub(super) fn timestamp(text: &str) -> Option<Moment> {
     let (date, rest) = match text.find(['T', 't', ' ']) {
         Some(at) => (&text[..at], text[at + 1..].trim_start()),
@@ -39,7 +39,7 @@ pub(super) fn timestamp(text: &str) -> Option<Moment> {
     Some(Moment { nanoseconds: midnight + time(clock.trim_end())?, offset })
 }
 
-/// `12:30`, `12:30:00`, `12:30:00.25`: nanoseconds since midnight.
+/// Parses `12:30`, `12:30:00`, `12:30:00.25` into nanoseconds since midnight.
 pub(super) fn time(text: &str) -> Option<i128> {
     let mut parts = text.splitn(3, ':');
     let hours = number(parts.next()?, 2, 24)?;
@@ -58,7 +58,7 @@ pub(super) fn time(text: &str) -> Option<i128> {
     (time <= 86_400 * SECOND).then_some(time)
 }
 
-/// `Z`, `+02`, `+0200` or `+02:00` in nanoseconds.
+/// Parses `Z`, `+02`, `+0200` or `+02:00` into nanoseconds.
 fn offset(text: &str) -> Option<i128> {
     let sign = match text.as_bytes() {
         [b'Z' | b'z'] => return Some(0),
@@ -75,13 +75,13 @@ fn offset(text: &str) -> Option<i128> {
     Some(sign * i128::from(hours * 3600 + minutes * 60) * SECOND)
 }
 
-/// A number of so many digits, up to the greatest.
+/// Parses a number of exactly `digits` digits, at most `greatest`.
 fn number(text: &str, digits: usize, greatest: i64) -> Option<i64> {
     let all_digits = text.len() == digits && text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|number| all_digits && *number <= greatest)
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar.
+/// Parses a date of the Gregorian calendar; returns days since 1970-01-01.
 pub(crate) fn days(text: &str) -> Option<i64> {
     let mut parts = text.splitn(3, '-');
     let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
@@ -96,10 +96,10 @@ pub(crate) fn days(text: &str) -> Option<i64> {
         _ => return None,
     };
     let day = number(day, 2, longest).filter(|day| *day > 0)?;
-    // Years that start in March end with the leap day: months then have a regular length.
+    // Years that start in March end with the leap day, so the lengths of months follow a formula.
     let year = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    // 719468 days lie between 0000-03-01 and 1970-01-01.
+    // 0000-03-01 is 719468 days before 1970-01-01.
     Some(
         365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468,
     )
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_count_from_1970() {
+    fn timestamps_count_from_1970() {
         let seconds = |text: &str| timestamp(text).map(|moment| (moment.nanoseconds / SECOND, moment.offset));
         assert_eq!(seconds("1970-01-01"), Some((0, None)));
         assert_eq!(seconds("2000-02-29"), Some((951_782_400, None)));

@@ -1,15 +1,15 @@
-//! Reads a condition as people write it: SQL's words, names in double quotes where they need them, and
-//! dates and timestamps with or without quotes.
+//! Parses conditions: SQL keywords, names in double quotes where necessary, and dates and timestamps with or
+//! without quotes.
 
 use crate::condition::{Literal, Node, Operator};
 use crate::error::{Error, Kind, Result};
 
-/// Conditions within conditions, so that no text exhausts the stack.
+/// Most levels of nested conditions, so that no text exhausts the stack.
 const MOST_LEVELS: usize = 64;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
-    /// A word without quotes: a name, or one of the language's own.
+    /// An unquoted word: a name or a keyword.
     Word(String),
     /// A name in double quotes.
     Name(String),
@@ -17,7 +17,7 @@ enum Token {
     Symbol(&'static str),
 }
 
-/// The tree that `text` stands for.
+/// Parses `text` into a tree.
 pub(super) fn parse(text: &str) -> Result<Node> {
     let mut parser = Parser { text, tokens: tokens(text)?, at: 0 };
     let node = parser.any(0)?;
@@ -34,7 +34,7 @@ fn refused(text: &str, at: usize, what: String) -> Error {
         .advise("write it like: ts >= 2024-01-01 and vendor in (1, 2) and name <> 'x' and tip is not null")
 }
 
-/// The text's tokens, each with the byte it starts at.
+/// Returns the tokens of the text, each with its first byte.
 fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
     const SYMBOLS: [&str; 10] = ["<=", ">=", "<>", "!=", "=", "<", ">", "(", ")", ","];
     let mut tokens = Vec::new();
@@ -47,7 +47,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
             continue;
         } else if first == '\'' || first == '"' {
             let Some((content, length)) = between_quotes(rest, first) else {
-                return Err(refused(text, at, format!("a {first} without its second one")));
+                return Err(refused(text, at, format!("unterminated {first}")));
             };
             let token = match first {
                 '"' => Token::Name(content),
@@ -58,7 +58,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
             let content = between_quotes(&rest[1..], '\'')
                 .and_then(|(digits, length)| Some((Literal::of_hexadecimal(&digits)?, length + 1)));
             let Some((literal, length)) = content else {
-                return Err(refused(text, at, "bytes that are not pairs of hexadecimal digits".into()));
+                return Err(refused(text, at, "expected pairs of hexadecimal digits".into()));
             };
             (Token::Literal(literal), length)
         } else if let Some(symbol) = SYMBOLS.into_iter().find(|symbol| rest.starts_with(symbol)) {
@@ -68,7 +68,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
             (Token::Word(rest[..length].to_owned()), length)
         } else if first.is_ascii_digit() || matches!(first, '-' | '+' | '.') {
             let mut length = run(&|c| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '+' | '-'));
-            // A date, a space and a time are one timestamp.
+            // A date, a space and a time form one timestamp.
             let time = rest[length..].strip_prefix(' ').filter(|time| is_time(time));
             if let Some(time) = time.filter(|_| is_date(&rest[..length])) {
                 let more = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '+' | '-');
@@ -76,7 +76,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
             }
             (Token::Literal(Literal::unquoted(&rest[..length])), length)
         } else {
-            return Err(refused(text, at, format!("{first:?} means nothing here")));
+            return Err(refused(text, at, format!("unexpected {first:?}")));
         };
         tokens.push((at, token));
         at += length;
@@ -96,8 +96,8 @@ fn is_time(text: &str) -> bool {
     matches!(bytes, [a, b, b':', ..] if a.is_ascii_digit() && b.is_ascii_digit())
 }
 
-/// What stands between the quotes at the start of `text`, two of which stand for one, and the length of
-/// all that.
+/// Returns the text between the quotes at the start of `text`, with doubled quotes resolved, and its length
+/// including quotes.
 fn between_quotes(text: &str, quote: char) -> Option<(String, usize)> {
     let mut content = String::new();
     let mut characters = text.char_indices().skip(1).peekable();
@@ -131,7 +131,7 @@ impl Parser<'_> {
         self.tokens.get(self.at).map(|(_, token)| token)
     }
 
-    /// Takes the next token if it is this word of the language.
+    /// Consumes the next token if it is this keyword.
     fn word(&mut self, word: &str) -> bool {
         let here = matches!(self.peek(), Some(Token::Word(text)) if text.eq_ignore_ascii_case(word));
         self.at += usize::from(here);
@@ -173,7 +173,7 @@ impl Parser<'_> {
 
     fn one(&mut self, level: usize) -> Result<Node> {
         if level == MOST_LEVELS {
-            return Err(self.expected(&format!("at most {MOST_LEVELS} conditions within one another")));
+            return Err(self.expected(&format!("at most {MOST_LEVELS} nested conditions")));
         }
         if self.word("not") {
             return Ok(Node::Not(Box::new(self.one(level + 1)?)));
@@ -240,7 +240,7 @@ impl Parser<'_> {
         if negated {
             return Err(self.expected("in, between or like"));
         }
-        // A column of truth values is a condition by itself.
+        // A boolean column is itself a condition.
         Ok(Node::Compare { column, operator: Operator::Equal, literal: Literal::from(true) })
     }
 
@@ -286,7 +286,7 @@ impl Parser<'_> {
             Some(Token::Word(text)) if word(text, "true") => Operand::Literal(true.into()),
             Some(Token::Word(text)) if word(text, "false") => Operand::Literal(false.into()),
             Some(Token::Word(text)) if !KEYWORDS.iter().any(|keyword| word(text, keyword)) => {
-                // SQL's way to write a literal of one of these types.
+                // SQL's syntax for a literal of one of these types.
                 let typed = ["date", "time", "timestamp", "timestamptz"].iter().any(|name| word(text, name));
                 match self.tokens.get(self.at + 1) {
                     Some((_, Token::Literal(literal))) if typed => {
@@ -305,7 +305,7 @@ impl Parser<'_> {
 }
 
 impl Operator {
-    /// The same comparison with its sides exchanged.
+    /// Returns the same comparison with its sides exchanged.
     fn turned(self) -> Self {
         match self {
             Self::Less => Self::Greater,
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_have_one_form_whatever_they_are_written_like() {
+    fn conditions_have_one_canonical_form() {
         for (text, form) in [
             ("ts >= 2024-01-01 AND vendor = 2", r#""ts" >= '2024-01-01' and "vendor" = 2"#),
             ("ts<2024-01-01 10:00:00.5+02:00", r#""ts" < '2024-01-01 10:00:00.5+02:00'"#),
@@ -352,12 +352,12 @@ mod tests {
             ("key = x'00fF'", r#""key" = x'00ff'"#),
         ] {
             assert_eq!(shown(text), form, "{text}");
-            assert_eq!(shown(form), form, "the form of {text} reads as itself");
+            assert_eq!(shown(form), form, "the form of {text} parses to itself");
         }
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_with_its_place() {
+    fn errors_name_what_was_expected_and_where() {
         for (text, what) in [
             ("", "expected a column, found the end"),
             ("a", ""),
@@ -366,8 +366,8 @@ mod tests {
             ("a = null", "(write: is null), found null"),
             ("a = 1 b = 2", "expected and, or, or the end, found b"),
             ("(a = 1", "expected ), found the end"),
-            ("a = 'x", "a ' without its second one"),
-            ("a ~ 1", "'~' means nothing here"),
+            ("a = 'x", "unterminated '"),
+            ("a ~ 1", "unexpected '~'"),
             ("1 = 1", "expected a column, found 1"),
             ("a in ()", "found )"),
             ("a like 5", "expected a pattern in single quotes, found 5"),

@@ -1,10 +1,10 @@
-//! What a file's statistics say of a condition: row groups and pages in which no row can pass, and row
-//! groups in which all rows do.
+//! Evaluates conditions on a file's statistics: finds row groups and pages in which no row can pass, and row
+//! groups in which all rows pass.
 //!
-//! Bounds are used where the file says what order they were taken in
-//! (<https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>, `ColumnOrder`), and
-//! where they are of the type that the column is read as. They may be wider than the values, as truncated
-//! text is. NaNs are not within them.
+//! Bounds are used if the file declares their order
+//! (<https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>, `ColumnOrder`),
+//! and if they have the type that the column is read as. They may be wider than the values, as truncated text
+//! is. They do not include NaNs.
 
 use std::fs::File;
 use std::ops::Range;
@@ -19,41 +19,41 @@ use sawmill_footer::{
 use crate::condition::literal::{Domain, domain, order_of_f32, order_of_f64, value_type};
 use crate::condition::rows::{RowTest, Test, ValueTest, prefix};
 
-/// What is known of the rows of a row group.
+/// What the statistics say about the rows of a row group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outlook {
-    /// Some rows may pass.
+    /// Whether some rows may pass.
     pub some: bool,
-    /// All rows do.
+    /// Whether all rows pass.
     pub all: bool,
 }
 
-/// Pages that need not be read.
+/// The pages that need not be read.
 #[derive(Debug)]
 pub(crate) struct PagePlan {
-    /// The rows that may pass, ascending.
+    /// The rows that may pass, in ascending order.
     pub rows: Vec<Range<u64>>,
-    /// Data pages of the condition's columns that have an index.
+    /// Number of data pages of the condition's columns that have an index.
     pub pages: usize,
-    /// Those of them in which no row can pass.
+    /// Number of those in which no row can pass.
     pub pruned: usize,
 }
 
-/// What is known of a column's values in a row group or a page.
+/// What the statistics say about a column's values in a row group or a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// What the values lie between; both ends may lie beyond them.
+    /// Lower and upper bound of the values, which may be wider than the values.
     pub bounds: Option<Bounds>,
     /// Whether there are nulls.
     pub nulls: Nulls,
 }
 
-/// What values lie between, both ends included.
+/// Inclusive bounds of values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bounds {
-    /// Numbers, dates and moments as the whole numbers that they are read as.
+    /// Bounds of numbers, dates and times, as the integers that they are compared as.
     Whole(i128, i128),
-    /// Text and bytes.
+    /// Bounds of text and bytes.
     Bytes(Vec<u8>, Vec<u8>),
 }
 
@@ -62,9 +62,9 @@ pub enum Bounds {
 pub enum Nulls {
     /// No value is null.
     None,
-    /// Nobody knows.
+    /// The statistics do not say.
     Maybe,
-    /// All values are.
+    /// All values are null.
     All,
 }
 
@@ -75,8 +75,8 @@ struct Chunk<'a> {
     data_type: &'a DataType,
 }
 
-/// What the statistics of a row group say of a top-level column, by its name in the file and the type that it is
-/// read as.
+/// Returns what the statistics of a row group say about a top-level column, given its name in the file and
+/// the type that it is read as.
 pub(crate) fn known_of(footer: &Footer, group: RowGroup<'_>, name: &str, data_type: &DataType) -> Known {
     let known = chunk_of(footer, group, name, data_type).map(|chunk| chunk.known(footer));
     known.unwrap_or(Known { bounds: None, nulls: Nulls::Maybe })
@@ -93,7 +93,7 @@ fn chunk_of<'a>(
     Some(Chunk { chunk, element, data_type: value_type(data_type) })
 }
 
-/// What the statistics of a row group say of a condition. Those that cannot be read say nothing.
+/// Returns what the statistics of a row group say about a condition. Unreadable statistics say nothing.
 pub(crate) fn outlook(test: &RowTest, footer: &Footer, group: RowGroup<'_>) -> Outlook {
     let known: Vec<Known> = chunks(test, footer, group)
         .into_iter()
@@ -102,12 +102,12 @@ pub(crate) fn outlook(test: &RowTest, footer: &Footer, group: RowGroup<'_>) -> O
     outlook_of(&test.test, &known)
 }
 
-/// What is known of a condition without looking at a file's rows: where its folders decide it.
+/// Returns what a file's folders alone say about a condition.
 pub(crate) fn outlook_of_folders(test: &RowTest) -> Outlook {
     outlook_of(&test.test, &[])
 }
 
-/// The condition's columns in a row group; none where the footer does not have them.
+/// Returns the condition's columns in a row group, `None` for those that the footer does not have.
 fn chunks<'a>(test: &'a RowTest, footer: &'a Footer, group: RowGroup<'a>) -> Vec<Option<Chunk<'a>>> {
     let columns = test.columns.iter();
     columns.map(|column| chunk_of(footer, group, &column.name, &column.data_type)).collect()
@@ -146,7 +146,8 @@ impl Known {
             }
             (ValueTest::Like { pattern, negated: false }, Some(Bounds::Bytes(low, high))) => {
                 let start = prefix(pattern);
-                // The bounds cut to the prefix's length compare with it as all values between them do.
+                // The bounds, truncated to the length of the prefix, compare with it as all values between
+                // them do.
                 let cut = |bound: &[u8]| bound.get(..start.len()).unwrap_or(bound).to_vec();
                 (cut(low) <= start && start <= cut(high), false)
             }
@@ -175,7 +176,7 @@ impl Chunk<'_> {
         Known { bounds, nulls }
     }
 
-    /// Whether the file says that bounds were taken in the order of the column's type.
+    /// Whether the file declares that its bounds use the order of the column's type.
     fn is_ordered(&self, footer: &Footer) -> bool {
         let order = footer.column_orders().and_then(|orders| orders.get(self.chunk.leaf()));
         matches!(order, Some(ColumnOrder::TypeOrder | ColumnOrder::Ieee754TotalOrder))
@@ -191,7 +192,7 @@ impl Chunk<'_> {
         {
             return Some(pair);
         }
-        // The old bounds are by signed comparison: they hold for numbers that have a sign.
+        // The old bounds use signed comparison, which is valid for signed numbers only.
         let bytes = matches!(
             self.element.physical_type()?,
             PhysicalType::ByteArray | PhysicalType::FixedLenByteArray | PhysicalType::Int96
@@ -227,7 +228,7 @@ impl Chunk<'_> {
         Some(Bounds::Whole(low, high))
     }
 
-    /// A bound as a whole number, if it is one of the type that the column is read as.
+    /// Returns a bound as an integer, if it has the type that the column is read as.
     fn whole(&self, bytes: &[u8]) -> Option<i128> {
         use DataType::{
             Boolean, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Float16, Float32, Float64,
@@ -285,7 +286,7 @@ impl Chunk<'_> {
         }
     }
 
-    /// The unit that moments are stored in.
+    /// Returns the unit of stored timestamps and times.
     fn unit(&self) -> Option<TimeUnit> {
         use sawmill_footer::TimeUnit::{Micros, Millis, Nanos};
         match (self.element.logical_type(), self.element.converted_type()) {
@@ -305,8 +306,8 @@ impl Chunk<'_> {
         }
     }
 
-    /// The chunk's pages: first row of each, and what is known of its values. None where the file has no
-    /// index of them, or one that does not fit together.
+    /// Returns the chunk's pages: the first row of each, and what is known about its values. `None` if the
+    /// file does not have a page index, or an inconsistent one.
     fn pages(&self, footer: &Footer, file: &File, rows: u64) -> Option<Pages> {
         let places: OffsetIndex = self.chunk.read_offset_index(file).ok()??;
         let index: ColumnIndex = self.chunk.read_column_index(file).ok()??;
@@ -339,12 +340,12 @@ impl Chunk<'_> {
 }
 
 struct Pages {
-    /// The first row of each page, and the number of rows behind the last.
+    /// The first row of each page, then the number of rows.
     starts: Vec<u64>,
     known: Vec<Known>,
 }
 
-/// The rows of a row group that may pass, by the page indexes of the condition's columns.
+/// Returns the rows of a row group that may pass, by the page indexes of the condition's columns.
 pub(crate) fn pages(test: &RowTest, footer: &Footer, group: RowGroup<'_>, file: &File) -> PagePlan {
     let total = u64::try_from(group.num_rows()).unwrap_or(0);
     let indexes: Vec<Option<Pages>> = chunks(test, footer, group)
@@ -364,39 +365,39 @@ pub(crate) fn pages(test: &RowTest, footer: &Footer, group: RowGroup<'_>, file: 
 fn candidates(test: &Test, indexes: &[Option<Pages>], total: u64) -> Vec<Range<u64>> {
     let everything = || vec![Range { start: 0, end: total }];
     match test {
-        Test::All(tests) => {
-            tests.iter().fold(everything(), |rows, test| both(&rows, &candidates(test, indexes, total)))
-        }
+        Test::All(tests) => tests
+            .iter()
+            .fold(everything(), |rows, test| intersection(&rows, &candidates(test, indexes, total))),
         Test::Any(tests) => {
             let mut rows: Vec<_> = tests.iter().flat_map(|test| candidates(test, indexes, total)).collect();
             rows.sort_unstable_by_key(|rows| rows.start);
-            joined(rows)
+            merged(rows)
         }
         Test::Value(column, test) => match indexes.get(*column) {
             Some(Some(pages)) => {
                 let pairs = pages.starts.windows(2).zip(&pages.known);
                 let passing = pairs.filter(|(_, known)| known.outlook(test).some);
-                joined(passing.map(|(page, _)| page[0]..page[1]).collect())
+                merged(passing.map(|(page, _)| page[0]..page[1]).collect())
             }
             _ => everything(),
         },
     }
 }
 
-/// Ranges in ascending order of their starts, with those that meet made one.
-fn joined(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
+/// Merges ranges, given in ascending order of their starts, that touch or overlap.
+fn merged(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    let mut merged: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
     for range in ranges.into_iter().filter(|range| !range.is_empty()) {
-        match joined.last_mut() {
+        match merged.last_mut() {
             Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => joined.push(range),
+            _ => merged.push(range),
         }
     }
-    joined
+    merged
 }
 
-/// What lies in both.
-pub(crate) fn both(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
+/// Returns the rows that are in both lists of ranges.
+pub(crate) fn intersection(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut rows = Vec::new();
     let (mut i, mut j) = (0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
@@ -413,7 +414,7 @@ pub(crate) fn both(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
     rows
 }
 
-/// A whole number of any length, highest byte first, in two's complement.
+/// Returns a big-endian integer of any length in two's complement.
 fn big_endian(bytes: &[u8]) -> Option<i128> {
     let negative = bytes.first()? & 0x80 != 0;
     let fill = if negative { 0xff } else { 0 };
@@ -421,7 +422,7 @@ fn big_endian(bytes: &[u8]) -> Option<i128> {
     let mut value = [fill; 16];
     value[16 - low.len()..].copy_from_slice(low);
     let value = i128::from_be_bytes(value);
-    // Bytes beyond the sixteen may only repeat the sign.
+    // Bytes beyond sixteen may only repeat the sign.
     (beyond.iter().all(|byte| *byte == fill) && (value < 0) == negative).then_some(value)
 }
 
@@ -430,7 +431,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn big_endian_numbers_of_any_length() {
+    fn big_endian_integers_of_any_length() {
         assert_eq!(big_endian(&[0xff]), Some(-1));
         assert_eq!(big_endian(&[1, 0]), Some(256));
         assert_eq!(big_endian(&[0; 20]), Some(0));
@@ -439,8 +440,8 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_joined_and_cut() {
-        assert_eq!(joined(vec![0..2, 2..5, 7..7, 8..9]), [0..5, 8..9]);
-        assert_eq!(both(&[0..5, 8..12], &[3..9, 11..20]), [3..5, 8..9, 11..12]);
+    fn ranges_are_merged_and_intersected() {
+        assert_eq!(merged(vec![0..2, 2..5, 7..7, 8..9]), [0..5, 8..9]);
+        assert_eq!(intersection(&[0..5, 8..12], &[3..9, 11..20]), [3..5, 8..9, 11..12]);
     }
 }

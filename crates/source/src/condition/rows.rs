@@ -1,8 +1,8 @@
-//! A condition against the columns of a file: which rows of a batch it is true for.
+//! Evaluates a condition on batches of a file: finds the rows for which it is true.
 //!
-//! Negations are moved down to the comparisons, each of which becomes the set of values for which it is
-//! true. What is left is "all of these" and "one of these", for which it is enough to know what is true:
-//! false and unknown need not be told apart.
+//! Negations are pushed down to the comparisons, each of which becomes the set of values for which it is
+//! true. Only "all of these" and "any of these" remain. For them it is enough to know what is true: false and
+//! unknown need not be distinguished.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::ByteArrayType;
@@ -19,36 +19,36 @@ use crate::error::{Error, Kind, Result};
 use crate::hive::Folder;
 use crate::parquet_files::interval::is_interval;
 
-/// A condition that fits the columns of a file.
+/// A condition resolved against the columns of a file.
 pub(crate) struct RowTest {
-    /// The columns that it looks at, in the order of the file.
+    /// The columns that it tests, in the order of the file.
     pub columns: Vec<TestedColumn>,
     pub(super) test: Test,
 }
 
-/// One of them.
+/// A column that a condition tests.
 pub(crate) struct TestedColumn {
     pub name: String,
-    /// Its place among the file's top-level fields.
+    /// Its position among the file's top-level fields.
     pub place: usize,
     pub data_type: DataType,
 }
 
 pub(super) enum Test {
-    /// The value of the n-th of the columns.
+    /// A test of the value of the n-th column.
     Value(usize, ValueTest),
     All(Vec<Test>),
     Any(Vec<Test>),
 }
 
 impl Test {
-    /// What is true or false of all rows.
+    /// Returns the test that all rows pass, or none.
     fn decided(passes: bool) -> Self {
         if passes { Self::All(Vec::new()) } else { Self::Any(Vec::new()) }
     }
 }
 
-/// What is true of a value.
+/// A test of a value.
 pub(super) enum ValueTest {
     Whole(ValueSet<i128>),
     Bytes(ValueSet<Vec<u8>>),
@@ -57,10 +57,10 @@ pub(super) enum ValueTest {
 }
 
 impl RowTest {
-    /// The condition on a file's columns and on those that its folders name.
+    /// Resolves the condition against a file's columns and those that its folders name.
     ///
     /// # Errors
-    /// A column that is not there or that is nested; a literal that is no value of its column's type.
+    /// A column that does not exist or is nested; a literal that is not a value of its column's type.
     pub(crate) fn new(condition: &Condition, schema: &Schema, folders: &[Folder]) -> Result<Self> {
         let mut places = Vec::new();
         find_columns(&condition.0, schema, folders, &mut places)?;
@@ -75,7 +75,7 @@ impl RowTest {
         Ok(Self { columns, test })
     }
 
-    /// The rows of a batch of [`columns`](Self::columns) for which the condition is true.
+    /// Returns the rows of a batch of [`columns`](Self::columns) for which the condition is true.
     pub(crate) fn rows(&self, batch: &RecordBatch) -> Result<BooleanBuffer> {
         rows_of(&self.test, batch)
     }
@@ -113,16 +113,16 @@ fn find_columns(node: &Node, schema: &Schema, folders: &[Folder], places: &mut V
     };
     let data_type = schema.field(place).data_type();
     if *data_type == DataType::Null {
-        // All of its values are null: other files have some.
+        // All of its values are null in this file; other files have some.
         return Ok(());
     }
     let interval = is_interval(schema.field(place));
     if domain(data_type).is_none() || interval {
         let shown = if interval { "INTERVAL".to_owned() } else { data_type.to_string() };
         let what = format!("values of column {name:?}, which is {shown}, cannot be in a condition");
-        return Err(Error::new(Kind::Config, what)
-            .at(format!("the condition {node}"))
-            .advise("numbers, dates, times, text, bytes and truth values can, where they are not nested"));
+        return Err(Error::new(Kind::Config, what).at(format!("the condition {node}")).advise(
+            "a condition can test numbers, dates, times, text, bytes and booleans that are not nested",
+        ));
     }
     places.push(place);
     Ok(())
@@ -140,7 +140,7 @@ fn test_of(
     };
     match node {
         Node::Not(inner) => return test_of(inner, columns, schema, folders, !negated),
-        // Not all of them are true where one of them is false.
+        // By De Morgan, a negated `and` is an `or` of negations.
         Node::And(nodes) | Node::Or(nodes) => {
             let all = matches!(node, Node::And(_)) != negated;
             return Ok(if all { Test::All(tests(nodes)?) } else { Test::Any(tests(nodes)?) });
@@ -155,7 +155,7 @@ fn test_of(
         value_test(node, data_type, negated).map_err(|what| {
             Error::new(Kind::Config, format!("column {name:?} is {data_type}: {what}"))
                 .at(format!("the condition {node}"))
-                .advise("write the value as one of the column's type")
+                .advise("write a value of the column's type")
         })
     };
     if let Some(folder) = folders.iter().find(|folder| folder.field.name() == name) {
@@ -177,7 +177,7 @@ fn value_test(node: &Node, data_type: &DataType, negated: bool) -> Result<ValueT
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
                 ValueTest::Like { pattern: pattern.clone(), negated }
             }
-            _ => return Err("only text can be like a pattern".into()),
+            _ => return Err("only text can be compared with a pattern".into()),
         },
         Node::Compare { operator, literal, .. } if whole => {
             let set = whole_set(*operator, literal, data_type)?;
@@ -190,7 +190,7 @@ fn value_test(node: &Node, data_type: &DataType, negated: bool) -> Result<ValueT
         Node::OneOf { literals, .. } if whole => {
             let points = literals.iter().map(|literal| literal.point(data_type));
             let points = points.collect::<Result<Vec<_>, _>>()?;
-            // What lies between two values is none of them.
+            // A literal between two values equals none of them.
             let set = ValueSet::of(points.iter().filter(|point| point.exact).map(|point| point.at).collect());
             ValueTest::Whole(if negated { set.complement() } else { set })
         }
@@ -207,7 +207,7 @@ fn whole_set(operator: Operator, literal: &Literal, data_type: &DataType) -> Res
     let point = literal.point(data_type)?;
     let equal = || if point.exact { ValueSet::of(vec![point.at]) } else { ValueSet::empty() };
     let at_most = || ValueSet::at_most(&point.at);
-    // The values below a point that lies behind a value are those up to that value.
+    // The values below a point after a value are those up to that value.
     let less = || if point.exact { ValueSet::less_than(point.at) } else { at_most() };
     Ok(match operator {
         Operator::Equal => equal(),
@@ -249,7 +249,7 @@ fn rows_of(test: &Test, batch: &RecordBatch) -> Result<BooleanBuffer> {
         Test::Value(position, test) => {
             let column = batch.columns().get(*position);
             let rows = column.and_then(|column| values(test, column.as_ref()));
-            rows.ok_or_else(|| Error::new(Kind::Source, "a column is of another type than at first"))
+            rows.ok_or_else(|| Error::new(Kind::Source, "a column has another type than the file's schema"))
         }
     }
 }
@@ -258,7 +258,7 @@ fn uniform(value: bool, rows: usize) -> BooleanBuffer {
     if value { BooleanBuffer::new_set(rows) } else { BooleanBuffer::new_unset(rows) }
 }
 
-/// The rows of a column whose value passes; none where the column is of a type that it cannot be.
+/// Returns the rows of a column whose value passes; `None` if the column has an unexpected type.
 fn values(test: &ValueTest, column: &dyn Array) -> Option<BooleanBuffer> {
     if let Some(dictionary) = column.as_any_dictionary_opt() {
         if let ValueTest::Null(wanted) = test {
@@ -350,15 +350,15 @@ fn whole_rows(set: &ValueSet<i128>, column: &dyn Array) -> Option<BooleanBuffer>
     })
 }
 
-/// The values of a column of primitives.
+/// Returns the values of a column of primitives.
 pub fn natives<N: ArrowNativeType>(column: &dyn Array) -> Option<ScalarBuffer<N>> {
     let data = column.to_data();
     let buffer = data.buffers().first()?;
     Some(ScalarBuffer::new(buffer.clone(), data.offset(), data.len()))
 }
 
-/// The rows whose values, by `order`, are in the set. `cut` says which of these a whole number is, if it is
-/// any; what is none lies below `least` or above all.
+/// Returns the rows whose values, mapped by `order`, are in the set. `cut` converts an integer to a mapped
+/// value; one without a mapped value is below `least` or above all values.
 fn in_set<N: Copy, K: Copy + Ord>(
     set: &ValueSet<i128>,
     values: &[N],
@@ -414,16 +414,16 @@ fn byte_rows(column: &dyn Array, passes: impl Fn(&[u8]) -> bool) -> Option<Boole
     })
 }
 
-/// Whether text matches a pattern in which `%` stands for any characters, `_` for one, and a backslash
-/// takes the next one as it is.
+/// Whether text matches a pattern in which `%` matches any characters, `_` matches one, and a backslash
+/// escapes the next one.
 pub(super) fn like(pattern: &[u8], text: &[u8]) -> bool {
     let character = |at: usize| {
-        // Bytes 10xxxxxx go on with the character before them.
+        // Bytes 10xxxxxx continue the character before them.
         let more = text.iter().skip(at + 1).take_while(|byte| **byte & 0xc0 == 0x80).count();
         at + 1 + more
     };
     let (mut p, mut t) = (0, 0);
-    // Where to go on when what follows the last % does not match: it takes one byte more.
+    // Where to continue if the pattern after the last % does not match: the % then matches one byte more.
     let mut retry = None;
     loop {
         let matched = match pattern.get(p) {
@@ -452,7 +452,7 @@ pub(super) fn like(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// What all text that matches the pattern starts with.
+/// Returns the prefix of all text that matches the pattern.
 pub(super) fn prefix(pattern: &str) -> Vec<u8> {
     let end = pattern.find(['%', '_', '\\']).unwrap_or(pattern.len());
     pattern.as_bytes()[..end].to_vec()
@@ -463,7 +463,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_like_patterns() {
+    fn text_matches_patterns() {
         for (pattern, text) in [
             ("a%", "abc"),
             ("%", ""),

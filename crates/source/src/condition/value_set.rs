@@ -1,13 +1,13 @@
-//! The set of values for which a comparison is true, by the places where a value enters or leaves it.
+//! The set of values for which a comparison is true, as the boundaries between values in the set and others.
 //!
-//! A set of this kind can be turned into its complement at no cost, and told apart from the values between
-//! two bounds without looking at any of them.
+//! The complement of such a set costs nothing, and comparing it with the values between two bounds does not
+//! have to enumerate them.
 
 use std::borrow::Borrow;
 
-/// Values with a next one, nothing in between.
+/// Values that have a successor, with nothing in between.
 pub(super) trait Next: Ord + Sized {
-    /// The next value; none behind the last.
+    /// Returns the next value; `None` after the last.
     fn next(&self) -> Option<Self>;
 }
 
@@ -18,7 +18,7 @@ impl Next for i128 {
 }
 
 impl Next for Vec<u8> {
-    /// The same bytes with a zero behind them.
+    /// Returns the same bytes followed by a zero.
     fn next(&self) -> Option<Self> {
         let mut next = Vec::with_capacity(self.len() + 1);
         next.extend_from_slice(self);
@@ -32,12 +32,12 @@ impl Next for Vec<u8> {
 pub(super) struct ValueSet<T> {
     /// Whether the lowest values are in the set.
     pub low: bool,
-    /// Values from which on this is the other way round, ascending.
+    /// The values at which membership flips, in ascending order.
     pub cuts: Vec<T>,
 }
 
 impl<T: Next> ValueSet<T> {
-    /// No value at all.
+    /// Returns the empty set.
     pub fn empty() -> Self {
         Self { low: false, cuts: Vec::new() }
     }
@@ -50,7 +50,7 @@ impl<T: Next> ValueSet<T> {
         Self { low: true, cuts: value.next().into_iter().collect() }
     }
 
-    /// Exactly these values.
+    /// Returns the set of exactly these values.
     pub fn of(mut values: Vec<T>) -> Self {
         values.sort_unstable();
         values.dedup();
@@ -67,7 +67,7 @@ impl<T: Next> ValueSet<T> {
         Self { low: false, cuts }
     }
 
-    /// All other values.
+    /// Returns the set of all other values.
     pub fn complement(mut self) -> Self {
         self.low = !self.low;
         self
@@ -81,7 +81,7 @@ impl<T: Next> ValueSet<T> {
         self.contains(low) || self.cuts_between(low, high)
     }
 
-    /// Whether all of them are.
+    /// Whether all values from `low` to `high`, both included, are in the set.
     pub fn all<Q: Ord + ?Sized>(&self, low: &Q, high: &Q) -> bool
     where
         T: Borrow<Q>,
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_hold_what_they_are_made_of() {
+    fn sets_contain_exactly_their_values() {
         let members =
             |set: &ValueSet<i128>| (0..8).filter(|value| set.contains(value)).collect::<Vec<i128>>();
         assert_eq!(members(&ValueSet::less_than(2)), [0, 1]);

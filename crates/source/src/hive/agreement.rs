@@ -1,5 +1,5 @@
-//! Files that hold a column which their folders name, too: the file's values are taken, and none may differ from the
-//! folder's.
+//! Files with a column that their folders also name: the file's values are used, and must all equal the
+//! folder's value.
 
 use std::fs::File;
 
@@ -14,7 +14,7 @@ use crate::condition::rows::RowTest;
 use crate::condition::{Condition, Literal};
 use crate::parquet_files::guarded::guarded;
 
-/// A file whose values may have to be looked at.
+/// A file whose values are compared with its folders.
 pub(crate) struct Compared<'a> {
     pub footer: &'a Footer,
     pub file: &'a File,
@@ -22,12 +22,12 @@ pub(crate) struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    /// Refuses a folder whose value not all rows of the file have. Row groups whose statistics do not say so are read, the
-    /// folders' columns alone.
+    /// Rejects a folder whose value differs from that of a row of the file. Reads row groups whose statistics
+    /// do not decide it, but only the columns that folders name.
     ///
     /// # Errors
-    /// Which folder, and what the file has.
-    pub(crate) fn refuse_contradiction(&self, folders: &[FolderName]) -> Result<(), String> {
+    /// The folder, and what the file contains instead.
+    pub(crate) fn check_folders(&self, folders: &[FolderName]) -> Result<(), String> {
         for folder in folders {
             let Ok(field) = self.reader.schema().field_with_name(&folder.column) else { continue };
             let condition = match folder.value.as_deref() {
@@ -41,7 +41,7 @@ impl Compared<'_> {
                     Condition::equals(&folder.column, literal)
                 }
             };
-            self.refuse_others(&condition).map_err(|what| {
+            self.require(&condition).map_err(|what| {
                 let FolderName { column, value } = folder;
                 let shown = value.as_ref().map_or_else(|| "null".to_owned(), |value| format!("{value:?}"));
                 format!(
@@ -52,8 +52,8 @@ impl Compared<'_> {
         Ok(())
     }
 
-    /// Refuses rows for which the condition is not true.
-    fn refuse_others(&self, condition: &Condition) -> Result<(), String> {
+    /// Returns an error for the first row for which the condition is not true.
+    fn require(&self, condition: &Condition) -> Result<(), String> {
         let test =
             RowTest::new(condition, self.reader.schema(), &[]).map_err(|error| error.what().to_owned())?;
         for (number, group) in self.footer.row_groups().enumerate() {
@@ -71,7 +71,7 @@ impl Compared<'_> {
         Ok(())
     }
 
-    /// The first row of a row group that does not pass.
+    /// Returns the first row of a row group that does not pass.
     fn first_other(&self, test: &RowTest, group: usize) -> Result<Option<usize>, String> {
         let unreadable = |what: String| format!("row group {group} cannot be read: {what}");
         let file = self.file.try_clone().map_err(|error| unreadable(error.to_string()))?;

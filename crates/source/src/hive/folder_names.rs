@@ -1,10 +1,10 @@
-//! The columns that the folders of one path name.
+//! The columns that the folders of a path name.
 
 use std::path::{Component, Path};
 
 use crate::error::{Error, Kind, Result};
 
-/// What stands for null in a folder's name.
+/// The name of null in a folder's name.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// A folder `column=value`.
@@ -14,7 +14,7 @@ pub(crate) struct FolderName {
     pub value: Option<String>,
 }
 
-/// The folders `column=value` of a file's path, as it was written.
+/// Returns the folders `column=value` of a file's path, as given by the caller.
 ///
 /// # Errors
 /// Two folders of one column; a name that is not UTF-8.
@@ -22,7 +22,7 @@ pub(crate) fn folder_names(file: &Path) -> Result<Vec<FolderName>> {
     let refused = |what: String| {
         Error::new(Kind::Schema, what)
             .at(file.display().to_string())
-            .advise("rename the folder, or leave folders out with --hive no")
+            .advise("rename the folder, or ignore folders with --hive no")
     };
     let mut names: Vec<FolderName> = Vec::new();
     for folder in file.parent().into_iter().flat_map(Path::components) {
@@ -41,8 +41,8 @@ pub(crate) fn folder_names(file: &Path) -> Result<Vec<FolderName>> {
     Ok(names)
 }
 
-/// The values of the folders of a file's path as a part of the file's identity; empty where the file's own path has
-/// them, which is another one where `path` leads there through links.
+/// Returns the values of the folders of a file's path, as a part of the file's identity. Empty if the
+/// canonical path names the same folders, as it does unless the path leads through links.
 pub(crate) fn values_of_links(names: &[FolderName], own_path: &Path) -> String {
     match names.is_empty() || folder_names(own_path).is_ok_and(|own| own == names) {
         true => String::new(),
@@ -50,8 +50,7 @@ pub(crate) fn values_of_links(names: &[FolderName], own_path: &Path) -> String {
     }
 }
 
-/// The bytes with `%20` and the like in place of what they stand for. A `%` without two hexadecimal digits stands
-/// for itself.
+/// Decodes `%20` and the like. A `%` without two hexadecimal digits is unchanged.
 fn percent_decoded(text: &[u8]) -> Vec<u8> {
     let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
     let mut decoded = Vec::with_capacity(text.len());
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_signs_are_decoded_and_those_of_nothing_stay() {
+    fn percent_escapes_are_decoded_and_other_percent_signs_stay() {
         let pair = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
         assert_eq!(names("my%20key=a%2Fb%3D%C3%A4/x"), [pair("my key", "a/b=ä")]);
         assert_eq!(

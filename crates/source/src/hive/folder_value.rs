@@ -1,4 +1,4 @@
-//! The value that a folder's name holds: its type, over all files, and the arrays of its rows.
+//! The value in a folder's name: its type, inferred over all files, and the arrays of its rows.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::FolderKind;
 use crate::condition::days_of;
 use crate::condition::pruning::{Bounds, Known, Nulls};
 
-/// A column's value in all rows of a file.
+/// The value of a folder's column in all rows of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FolderValue {
     Null(FolderKind),
@@ -18,7 +18,7 @@ pub(crate) enum FolderValue {
     Text(String),
 }
 
-/// What all of these texts are.
+/// Infers the type of these texts.
 pub(super) fn infer<'a>(texts: impl Iterator<Item = &'a str>) -> FolderKind {
     let (mut integers, mut dates, mut any) = (true, true, false);
     for text in texts {
@@ -33,19 +33,19 @@ pub(super) fn infer<'a>(texts: impl Iterator<Item = &'a str>) -> FolderKind {
     }
 }
 
-/// The whole number whose digits are exactly this text: `01` is none, as its zero would be lost.
+/// Parses an integer whose digits are exactly this text; `01` is not one, because its zero would be lost.
 fn integer(text: &str) -> Option<i64> {
     text.parse().ok().filter(|number: &i64| number.to_string() == text)
 }
 
-/// The day that a text names, as `2024-01-31`.
+/// Parses a date such as `2024-01-31`.
 fn date(text: &str) -> Option<i32> {
     let is_date = text.len() == 10 && text.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
     i32::try_from(days_of(text)?).ok().filter(|_| is_date)
 }
 
 impl FolderValue {
-    /// The value of a text of the kind that [`infer`] found; `None` is null.
+    /// Returns the value of a text of the kind that [`infer`] returned; `None` is null.
     pub(super) fn of(kind: FolderKind, text: Option<&str>) -> Self {
         let value = text.and_then(|text| match kind {
             FolderKind::Integer => integer(text).map(Self::Integer),
@@ -55,7 +55,7 @@ impl FolderValue {
         value.unwrap_or(Self::Null(kind))
     }
 
-    /// The value so many times.
+    /// Returns an array that repeats the value `rows` times.
     pub(crate) fn array(&self, rows: usize) -> ArrayRef {
         match self {
             Self::Null(kind) => new_null_array(&kind.data_type(), rows),
@@ -70,7 +70,7 @@ impl FolderValue {
         }
     }
 
-    /// What is known of it without reading a row.
+    /// Returns the value as statistics, known without reading a row.
     pub(crate) fn known(&self) -> Known {
         let bounds = match self {
             Self::Null(_) => None,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_is_of_the_type_that_all_its_values_have() {
+    fn a_column_has_the_type_of_all_its_values() {
         let of = |texts: &[&str]| infer(texts.iter().copied());
         assert_eq!(of(&["2020", "-7", "0"]), FolderKind::Integer);
         assert_eq!(of(&["9223372036854775807", "-9223372036854775808"]), FolderKind::Integer);

@@ -1,4 +1,5 @@
-//! Hive folders: in `trips/year=2020/region=EU/part-0.parquet` the names of folders hold two columns of the file's rows.
+//! Hive folders: in `trips/year=2020/region=EU/part-0.parquet` the folder names contain the values of two
+//! columns.
 //!
 //! ```text
 //! path of each file ─folder_names─▶ names and texts ─infer, over all files─▶ a type for each column ─▶ a value for each file
@@ -19,12 +20,12 @@ use serde::Serialize;
 
 use crate::error::{Error, Kind, Result};
 
-/// Whether folders such as `year=2020` are columns of the files in them.
+/// Whether folders such as `year=2020` are columns of the files within.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hive {
-    /// Each of them is a column, unless the files have one of its name, whose values are then the folder's.
+    /// Each of them is a column. If the files have a column of that name, its values must equal the folder's.
     Columns,
-    /// The names of folders mean nothing.
+    /// Folder names are ignored.
     #[default]
     Ignored,
 }
@@ -34,21 +35,21 @@ pub enum Hive {
 pub struct FolderColumn {
     /// Its name.
     pub name: String,
-    /// What its values are, in all files.
+    /// The type of its values in all files.
     pub kind: FolderKind,
-    /// Whether the files have a column of this name, whose values are taken then.
+    /// Whether the files also have a column of this name, whose values are then used.
     pub in_files: bool,
 }
 
-/// What the values of a column are that folders name.
+/// The type of the values of a column that folders name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FolderKind {
-    /// Whole numbers of 64 bits.
+    /// 64-bit integers.
     Integer,
-    /// Dates, as `2024-01-31`.
+    /// Dates such as `2024-01-31`.
     Date,
-    /// Anything else.
+    /// Text: anything else.
     Text,
 }
 
@@ -62,7 +63,7 @@ impl FolderKind {
     }
 }
 
-/// A column's value in the rows of one file.
+/// The value of a folder's column in the rows of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Folder {
     pub field: Field,
@@ -73,12 +74,13 @@ pub(crate) struct Folder {
 #[derive(Debug, Default)]
 pub(crate) struct Folders {
     pub columns: Vec<FolderColumn>,
-    /// For each file the columns that it does not have itself, in the order of `columns`.
+    /// For each file, the columns that it does not contain itself, in the order of `columns`.
     pub of_files: Vec<Vec<Folder>>,
 }
 
 impl Folders {
-    /// The columns that the names of all files' folders come to; `is_in_files` says which of them the files have.
+    /// Returns the columns that the folders of all files name; `is_in_files` says which of them the files
+    /// contain.
     ///
     /// # Errors
     /// Files whose folders name other columns than those of the first file.
@@ -101,7 +103,7 @@ impl Folders {
                 format!("its folders name {}, those of {} {wanted}", named(names), first_path.display());
             return Err(Error::new(Kind::Schema, what)
                 .at(path.display().to_string())
-                .advise("load the files of each layout by themselves, or leave folders out with --hive no"));
+                .advise("load the files of each layout separately, or ignore folders with --hive no"));
         }
         let mut columns = Vec::with_capacity(first.len());
         let mut of_files = vec![Vec::with_capacity(first.len()); files.len()];
@@ -129,12 +131,13 @@ impl Folders {
         Ok(Self { columns, of_files })
     }
 
-    /// The fields that files have of their folders alone.
+    /// Returns the fields that files take from their folders only.
     pub(crate) fn fields(&self) -> impl Iterator<Item = Field> {
         self.of_files.first().into_iter().flatten().map(|folder| folder.field.clone())
     }
 
-    /// The columns as a part of a load's identity; empty where folders name none that the files lack.
+    /// Returns the columns as text, a part of a load's identity; empty if the files contain all columns that
+    /// folders name.
     pub(crate) fn mapping(&self) -> String {
         let lacking = self.columns.iter().filter(|column| !column.in_files);
         let named: Vec<_> = lacking.map(|column| (&column.name, column.kind)).collect();

@@ -1,8 +1,8 @@
 //! Parquet files as a source: opened, compared, planned and read.
 //!
-//! Opening reads every footer once and refuses what cannot be loaded before anything is sent. The
-//! plan cuts row groups into ranges; a reader decodes pages as they are needed, so that memory
-//! follows the batch and the page size, not the row group's.
+//! Opening reads every footer once, and rejects files that cannot be loaded before anything is sent. The plan
+//! divides row groups into ranges. A reader decodes pages when they are needed, so that memory depends on the
+//! batch and the page size, not on the row group.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -15,7 +15,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
 use sawmill_footer::{DEFAULT_MAX_FOOTER, Footer, Options};
 
-use crate::all_cores::made_on_all_cores;
+use crate::all_cores::map_on_all_cores;
 use crate::columns::choice::ColumnChoice;
 use crate::columns::common::{common, is_untyped, without_dictionaries};
 use crate::condition::pruning::{Known, known_of};
@@ -29,7 +29,7 @@ use crate::parquet_files::schema::{differences, read_schema};
 use crate::parquet_files::stamp::Stamp;
 use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
 
-/// Parquet files of the file system, all with the same columns.
+/// Parquet files in the file system, all with the same columns.
 pub struct ParquetFiles {
     schema: SchemaRef,
     files: Vec<SourceFile>,
@@ -39,25 +39,25 @@ pub struct ParquetFiles {
     pub(crate) checksums: PageChecksums,
 }
 
-/// What is kept of one file.
+/// An opened file.
 pub(crate) struct OpenedFile {
     pub path: PathBuf,
     pub reader: ArrowReaderMetadata,
-    /// Where the columns of the common schema are.
+    /// The places of the columns of the common schema.
     pub columns: Arc<[ColumnPlace]>,
-    /// The columns that its folders name and that it does not have itself.
+    /// The columns that its folders name and that it does not contain itself.
     pub folders: Vec<Folder>,
-    /// Some columns have no type here, which they may have in other files.
+    /// Whether some columns have only NULLs, hence no type; they may have one in other files.
     pub untyped: bool,
     row_groups: Vec<RowGroup>,
     stamp: Stamp,
     /// See [`fingerprint`].
     footer: String,
-    /// The longest footer that is read.
+    /// The longest footer that the reader accepts, in bytes.
     max_footer: u64,
 }
 
-/// Where a file's values of a column are.
+/// The place of a column's values in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ColumnPlace {
     /// The n-th of the file's fields.
@@ -73,7 +73,7 @@ struct RowGroup {
 }
 
 impl ParquetFiles {
-    /// Opens the files and compares their schemas. The names of their folders mean nothing.
+    /// Opens the files and compares their schemas. Folder names are ignored.
     ///
     /// # Errors
     /// A file that is missing, unreadable, truncated, not Parquet or given twice; columns that
@@ -82,28 +82,29 @@ impl ParquetFiles {
         Self::open_with(paths, Hive::Ignored)
     }
 
-    /// The same, with the columns that folders such as `year=2020` name, if they are wanted, after those of the files.
-    /// Of a column that files have themselves, the files' values are taken.
+    /// Opens the files with, after their own columns, those that folders such as `year=2020` name, if `hive`
+    /// asks for them. If the files contain such a column themselves, their values are used.
     ///
     /// # Errors
-    /// As for [`open`](Self::open); files whose folders name different columns; a folder whose value not
-    /// all rows of the file's own column have.
+    /// Those of [`open`](Self::open); files whose folders name different columns; a folder whose value
+    /// differs from the file's own column.
     pub fn open_with<P: AsRef<Path>>(paths: &[P], hive: Hive) -> Result<Self> {
         Self::open_within(paths, hive, DEFAULT_MAX_FOOTER)
     }
 
-    /// The same, of files whose footers have at most `max_footer` bytes: a damaged file may claim one of 4 GiB.
+    /// Opens the files as [`open_with`](Self::open_with), and rejects footers longer than `max_footer` bytes:
+    /// a damaged file may claim a footer of 4 GiB.
     ///
     /// # Errors
-    /// As for [`open_with`](Self::open_with); a footer that is longer.
+    /// Those of [`open_with`](Self::open_with); a footer that is longer.
     pub fn open_within<P: AsRef<Path>>(paths: &[P], hive: Hive, max_footer: u64) -> Result<Self> {
         let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
-        let mut opened = made_on_all_cores("opener", &paths, |path| open(path, hive, max_footer))?;
+        let mut opened = map_on_all_cores("opener", &paths, |path| open(path, hive, max_footer))?;
         opened.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         if let Some(pair) = opened.windows(2).find(|pair| pair[0].1.name == pair[1].1.name) {
-            return Err(Error::new(Kind::Config, "the file was given twice")
+            return Err(Error::new(Kind::Config, "the file is given twice")
                 .at(&pair[0].1.name)
-                .advise("name it once; directories and patterns may name it, too"));
+                .advise("name it once; directories and patterns may include it as well"));
         }
         let Some((first, first_file)) = opened.first() else {
             return Err(Error::new(Kind::Config, "no file to load").advise("name one Parquet file or more"));
@@ -118,7 +119,7 @@ impl ParquetFiles {
                     format!("columns differ from those of {}: {}", first_file.name, lines.join("; ")),
                 )
                 .at(&file.name)
-                .advise("load files with different columns one by one, or into tables of their own"));
+                .advise("load files with different columns separately, into different tables"));
             }
             for field in &mut fields {
                 if let Ok(theirs) = other.schema.field_with_name(field.name()) {
@@ -137,29 +138,36 @@ impl ParquetFiles {
         fields.extend(folders.fields());
         let places_of_folders = (0..folders.fields().count()).map(ColumnPlace::Folder);
         let mut files = Vec::with_capacity(opened.len());
-        let mut kept: Vec<OpenedFile> = Vec::with_capacity(opened.len());
+        let mut files_opened: Vec<OpenedFile> = Vec::with_capacity(opened.len());
         for ((mut file, source), folders) in opened.into_iter().zip(folders.of_files) {
             let places = own.fields().iter().filter_map(|field| file.schema.index_of(field.name()).ok());
             let columns: Vec<_> = places.map(ColumnPlace::Field).chain(places_of_folders.clone()).collect();
             // Most files are like the one before.
-            let before = kept.last().filter(|before| *before.columns == *columns);
+            let before = files_opened.last().filter(|before| *before.columns == *columns);
             file.opened.columns = before.map_or_else(|| columns.into(), |before| Arc::clone(&before.columns));
             file.opened.folders = folders;
             file.opened.unfold(&own)?;
             files.push(source);
-            kept.push(file.opened);
+            files_opened.push(file.opened);
         }
         let (schema, folders) = (Arc::new(Schema::new(fields)), folders.columns);
-        Ok(Self { schema, files, opened: kept, folders, mapping, checksums: PageChecksums::default() })
+        Ok(Self {
+            schema,
+            files,
+            opened: files_opened,
+            folders,
+            mapping,
+            checksums: PageChecksums::default(),
+        })
     }
 
-    /// The columns that folders name, those that the files have themselves among them.
+    /// Returns the columns that folders name, including those that the files contain themselves.
     pub fn folders(&self) -> &[FolderColumn] {
         &self.folders
     }
 
-    /// Gives a file another name in errors and in the identity of loads: one that stays the same where its
-    /// path does not, as that of a spooled stream.
+    /// Renames a file in errors and in the identity of loads, for example a spooled stream, whose path
+    /// changes from run to run.
     pub fn called(mut self, path: &Path, name: &str) -> Self {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         for (file, opened) in self.files.iter_mut().zip(&self.opened) {
@@ -171,18 +179,18 @@ impl ParquetFiles {
         self
     }
 
-    /// Whether the checksums of pages are compared with the pages' bytes before these are read; they are, unless told
-    /// otherwise. Of pages without a checksum nothing can be known.
+    /// Sets whether to compare the checksums of pages with their bytes before they are decoded (by default,
+    /// yes). Pages without a checksum cannot be checked.
     pub fn compare_page_checksums(mut self, compare: bool) -> Self {
         self.checksums = if compare { PageChecksums::default() } else { PageChecksums::off() };
         self
     }
 
-    /// Keeps only the named columns, in the order of `columns` (all of them where it is empty), and
-    /// gives some another name. Other columns are not read at all.
+    /// Selects the named columns, in the order of `columns` (all if it is empty), and renames some. Other
+    /// columns are not read.
     ///
     /// # Errors
-    /// A column that is not there or named twice; two columns that end with the same name.
+    /// A column that does not exist or is named twice; two columns with the same new name.
     pub fn select(mut self, columns: &[String], renames: &[(String, String)]) -> Result<Self> {
         let Some(ColumnChoice { places: chosen, schema, mapping }) =
             ColumnChoice::of(&self.schema, columns, renames)?
@@ -224,11 +232,11 @@ impl Source for ParquetFiles {
 
     fn check_unchanged(&self) -> Result<()> {
         let files: Vec<_> = self.opened.iter().zip(&self.files).collect();
-        made_on_all_cores("checker", &files, |(file, named)| {
+        map_on_all_cores("checker", &files, |(file, named)| {
             file.reopen()?;
-            // Its bytes are read whole, and walked no further than to the first row group.
+            // Reads all bytes of the footer, but decodes none of its row groups.
             let footer = Footer::open_with(&file.path, &file.footer_options().row_groups(0..0));
-            file.refuse_other(&footer.map_err(|_| file.changed())?, named.bytes)
+            file.check_footer(&footer.map_err(|_| file.changed())?, named.bytes)
         })?;
         Ok(())
     }
@@ -256,14 +264,14 @@ impl Source for ParquetFiles {
         let Some(field) = field else { return Ok(Vec::new()) };
         let options = opened.footer_options().column_roots([field.name().as_str()]);
         let footer = Footer::open_with(&opened.path, &options).map_err(refused_footer)?;
-        opened.refuse_other(&footer, named.bytes)?;
+        opened.check_footer(&footer, named.bytes)?;
         let groups = footer.row_groups();
         Ok(groups.map(|group| known_of(&footer, group, field.name(), field.data_type())).collect())
     }
 }
 
 impl OpenedFile {
-    /// Reads values where other files have no dictionaries.
+    /// Makes the reader produce plain values where other files do not have dictionaries.
     fn unfold(&mut self, common: &Schema) -> Result<()> {
         let Some(wanted) = without_dictionaries(self.reader.schema(), common) else { return Ok(()) };
         let options = ArrowReaderOptions::new().with_schema(Arc::new(wanted));
@@ -273,12 +281,12 @@ impl OpenedFile {
         Ok(())
     }
 
-    /// How its footer is read.
+    /// Returns the options for reading its footer.
     pub(crate) fn footer_options(&self) -> Options {
         Options::new().max_footer(self.max_footer)
     }
 
-    /// Opens the file again for reading, and makes sure that it is still the same.
+    /// Opens the file again for reading, and checks that it has not changed.
     pub(crate) fn reopen(&self) -> Result<File> {
         let place = self.path.display().to_string();
         let file = File::open(&self.path).map_err(|error| unreadable(&error).at(&place))?;
@@ -289,24 +297,24 @@ impl OpenedFile {
         Ok(file)
     }
 
-    /// Makes sure that a footer is that of the file as it was opened.
-    pub(crate) fn refuse_other(&self, footer: &Footer, length: u64) -> Result<()> {
+    /// Checks that a footer is that of the file as it was opened.
+    pub(crate) fn check_footer(&self, footer: &Footer, length: u64) -> Result<()> {
         if fingerprint(footer, length) == self.footer { Ok(()) } else { Err(self.changed()) }
     }
 
-    /// The error for a file that is not the one that was opened.
+    /// Returns the error for a file that has changed since it was opened.
     pub(crate) fn changed(&self) -> Error {
         Error::new(Kind::Changed, "the file changed while it was loaded")
             .at(self.path.display().to_string())
             .advise("bring back the file as it was and run the same command again to go on, or forget the load and start afresh")
     }
 
-    /// The stored bytes of each row group.
+    /// Returns the stored bytes of each row group.
     pub(crate) fn row_groups(&self) -> impl Iterator<Item = u64> {
         self.row_groups.iter().map(|group| group.bytes)
     }
 
-    /// The rows of each row group.
+    /// Returns the rows of each row group.
     pub(crate) fn rows_of_groups(&self) -> impl Iterator<Item = u64> {
         self.row_groups.iter().map(|group| group.rows)
     }
@@ -338,12 +346,10 @@ fn open(path: &Path, hive: Hive, max_footer: u64) -> Result<(Opened, SourceFile)
     let derived = guarded(|| ArrowReaderMetadata::load(&file, options));
     let derived = derived.map_err(|error| not_readable(&error).at(&shown))?;
     let descriptor = derived.metadata().file_metadata().schema_descr();
-    // Where it is, the reader follows it (https://arrow.apache.org/docs/cpp/parquet.html).
+    // If it is present, the reader uses it (https://arrow.apache.org/docs/cpp/parquet.html).
     let embedded = footer.key_value_metadata().any(|(key, _)| key == "ARROW:schema");
     let read = read_schema(derived.schema(), descriptor, embedded).map_err(|what| {
-        Error::new(Kind::Schema, what)
-            .at(&shown)
-            .advise("leave the column out, or write it with another type")
+        Error::new(Kind::Schema, what).at(&shown).advise("omit the column, or write it with another type")
     })?;
     let options = ArrowReaderOptions::new().with_schema(read.hint);
     let reader = guarded(|| {
@@ -352,10 +358,10 @@ fn open(path: &Path, hive: Hive, max_footer: u64) -> Result<(Opened, SourceFile)
     });
     let reader = reader.map_err(|error| not_readable(&error).at(&shown))?;
     let compared = Compared { footer: &footer, file: &file, reader: &reader };
-    compared.refuse_contradiction(&folder_names).map_err(|what| {
+    compared.check_folders(&folder_names).map_err(|what| {
         Error::new(Kind::Schema, what)
             .at(&shown)
-            .advise("rename the folder, or take the file's values alone with --hive no")
+            .advise("rename the folder, or use only the file's values with --hive no")
     })?;
     let row_groups = row_groups(&footer);
     let footer = fingerprint(&footer, metadata.len());
@@ -382,7 +388,7 @@ fn open(path: &Path, hive: Hive, max_footer: u64) -> Result<(Opened, SourceFile)
     Ok((Opened { opened, schema: read.schema, folder_names }, source))
 }
 
-/// Rows and stored bytes of each row group: all that the plan needs of a footer.
+/// Returns rows and stored bytes of each row group: all that the plan needs of a footer.
 fn row_groups(footer: &Footer) -> Vec<RowGroup> {
     let size = |group: &sawmill_footer::RowGroup<'_>| {
         group.columns().map(|column| column.compressed_size().max(0) as u64).sum()
@@ -393,14 +399,14 @@ fn row_groups(footer: &Footer) -> Vec<RowGroup> {
         .collect()
 }
 
-/// Length of the file and XXH3-128 of its footer. The footer holds sizes, offsets and statistics of
-/// every column chunk, so most other contents show in it, but not all: the `identity` room of
-/// `sawmill-loader` says what else is looked at.
+/// Returns the length of the file and the XXH3-128 hash of its footer. The footer contains sizes, offsets and
+/// statistics of every column chunk, so most changes of the content change it, but not all: the `identity`
+/// room of `sawmill-loader` says what else is compared.
 fn fingerprint(footer: &Footer, length: u64) -> String {
     format!("{length}:{:032x}", xxhash_rust::xxh3::xxh3_128(footer.bytes()))
 }
 
-/// The error for a footer that cannot be decoded.
+/// Returns the error for a footer that cannot be decoded.
 pub(crate) fn refused_footer(error: sawmill_footer::Error) -> Error {
     Error::new(Kind::Source, error.what()).at(error.place()).advise(error.advice())
 }
@@ -413,8 +419,8 @@ fn not_readable(error: &parquet::errors::ParquetError) -> Error {
 fn unreadable(error: &std::io::Error) -> Error {
     let advice = match error.kind() {
         std::io::ErrorKind::NotFound => "check the name",
-        std::io::ErrorKind::PermissionDenied => "check who may read it",
+        std::io::ErrorKind::PermissionDenied => "check its permissions",
         _ => "",
     };
-    Error::new(Kind::Source, format!("cannot be read: {error}")).advise(advice)
+    Error::new(Kind::Source, format!("the file cannot be read: {error}")).advise(advice)
 }

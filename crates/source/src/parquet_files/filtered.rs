@@ -1,13 +1,13 @@
-//! The rows of Parquet files for which a condition is true, as a source of its own.
+//! The rows of Parquet files for which a condition is true, as a source.
 //!
 //! ```text
 //! footers ─▶ row groups: none passes │ all pass │ some may ─page indexes─▶ rows that may pass
 //!                                                              └─ the condition's columns, read once ─▶ counts
 //! ```
 //!
-//! How many rows of each row group pass is counted before anything is loaded, so that the plan, its units and
-//! the check at the end are exact. The count is kept for every [`WINDOW_ROWS`] rows, which is also what is
-//! filtered at once when rows are read: nothing is kept for a single row beyond that.
+//! The passing rows of each row group are counted before anything is loaded, so that the plan, its units and
+//! the check at the end are exact. One count is stored per [`WINDOW_ROWS`] rows. Readers also filter that
+//! many rows at once, so that no state per row outlives a window.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::all_cores::on_all_cores;
 use crate::condition::Condition;
-use crate::condition::pruning::{Known, both, outlook, outlook_of_folders, pages};
+use crate::condition::pruning::{Known, intersection, outlook, outlook_of_folders, pages};
 use crate::condition::rows::RowTest;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -32,43 +32,43 @@ use crate::parquet_files::guarded::guarded;
 use crate::parquet_files::reader::ParquetReader;
 use crate::units::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
 
-/// Rows of a row group that are filtered at once. What is known of single rows takes 16 bytes for each at
-/// worst, in each thread that reads.
+/// Rows of a row group that are filtered at once. The state of a row takes at most 16 bytes in each reading
+/// thread.
 const WINDOW_ROWS: u64 = 1 << 20;
 
 /// Rows of a batch of the condition's columns.
 const BATCH_ROWS: usize = 8192;
 
-/// The rows of files for which a condition is true; made by [`ParquetFiles::filtered`].
+/// The rows of files for which a condition is true; [`ParquetFiles::filtered`] returns it.
 pub struct Filtered<'a> {
     pub(crate) files: &'a ParquetFiles,
     condition: Condition,
-    /// The condition against each file's columns.
+    /// The condition, resolved against each file's columns.
     tests: Vec<Arc<RowTest>>,
-    /// What is known of each file's row groups.
+    /// The passing rows of each file's row groups.
     groups: Vec<Vec<FilteredGroup>>,
     named: Vec<SourceFile>,
     pruned: Pruned,
 }
 
-/// What statistics and page indexes have spared.
+/// What statistics and page indexes made unnecessary to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Those of which no row passes, as the names of their folders say.
+    /// Files of which no row passes, by the names of their folders.
     pub files_pruned: u64,
-    /// Those of which all rows pass, as the names of their folders say.
+    /// Files of which all rows pass, by the names of their folders.
     pub files_whole: u64,
-    /// Row groups of all other files.
+    /// Number of row groups of all other files.
     pub row_groups: u64,
-    /// Those in which no row passes, as their statistics say.
+    /// Row groups in which no row passes, by their statistics.
     pub row_groups_pruned: u64,
-    /// Those of which all rows pass, as their statistics say.
+    /// Row groups in which all rows pass, by their statistics.
     pub row_groups_whole: u64,
-    /// Data pages of the condition's columns in the other row groups, where they have indexes.
+    /// Number of data pages of the condition's columns in the other row groups, if they have indexes.
     pub pages: u64,
-    /// Those of them in which no row passes.
+    /// Data pages in which no row passes, by those indexes.
     pub pages_pruned: u64,
 }
 
@@ -82,23 +82,23 @@ enum Reading {
     None,
     All,
     Some {
-        /// Rows that may pass, ascending.
+        /// Rows that may pass, in ascending order.
         candidates: Vec<Range<u64>>,
-        /// How many do, of every [`WINDOW_ROWS`] rows.
+        /// How many of every [`WINDOW_ROWS`] rows pass.
         passing: Vec<u64>,
     },
 }
 
 impl ParquetFiles {
-    /// The rows for which `condition` is true. It speaks of the columns by their names in the files, of those
-    /// too that were not selected.
+    /// Returns the rows for which `condition` is true. It uses the names of columns in the files, and may use
+    /// columns that were not selected.
     ///
-    /// Reads the condition's columns once, but for row groups and pages whose statistics say enough, with as
-    /// many threads as there are cores. Rows are counted on the phase of `control`.
+    /// Reads the condition's columns once, except row groups and pages that their statistics decide, with one
+    /// thread per core. The phase of `control` counts rows.
     ///
     /// # Errors
-    /// A column that is not there or nested; a literal that is no value of its column's type; a file that
-    /// cannot be read or has changed; a raised cancel flag.
+    /// A column that does not exist or is nested; a literal that is not a value of its column's type; a file
+    /// that cannot be read or has changed; a raised cancel flag.
     pub fn filtered(&self, condition: Condition, control: &Control<'_>) -> Result<Filtered<'_>> {
         let mut filtered = Filtered {
             files: self,
@@ -128,7 +128,7 @@ impl ParquetFiles {
 }
 
 impl Pruned {
-    /// What the footer and the page indexes say of a file's row groups.
+    /// Returns what the footer and the page indexes say about a file's row groups.
     fn groups_of(
         &mut self,
         file: &OpenedFile,
@@ -151,7 +151,7 @@ impl Pruned {
         let names = test.columns.iter().map(|column| column.name.as_str());
         let footer = Footer::open_with(&file.path, &file.footer_options().column_roots(names))
             .map_err(refused_footer)?;
-        file.refuse_other(&footer, named.bytes)?;
+        file.check_footer(&footer, named.bytes)?;
         let opened = file.reopen()?;
         let mut groups = Vec::with_capacity(footer.num_row_groups());
         for group in footer.row_groups() {
@@ -188,12 +188,12 @@ impl FilteredGroup {
         }
     }
 
-    /// The rows of a window that may pass.
+    /// Returns the rows of a window that may pass.
     fn candidates(&self, window: usize) -> Vec<Range<u64>> {
         let start = window as u64 * WINDOW_ROWS;
         match &self.reading {
             Reading::Some { candidates, .. } => {
-                both(candidates, &[Range { start, end: self.rows.min(start + WINDOW_ROWS) }])
+                intersection(candidates, &[Range { start, end: self.rows.min(start + WINDOW_ROWS) }])
             }
             Reading::None | Reading::All => Vec::new(),
         }
@@ -206,16 +206,16 @@ impl FilteredGroup {
     }
 }
 
-/// Where the n-th passing row of a row group lies.
+/// The position of the n-th passing row of a row group.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
     pub window: usize,
-    /// Passing rows before it in the window.
+    /// Number of passing rows before it in the window.
     pub before: u64,
 }
 
 impl Filtered<'_> {
-    /// What statistics and page indexes have spared.
+    /// What statistics and page indexes made unnecessary to read.
     pub fn pruned(&self) -> Pruned {
         self.pruned
     }
@@ -224,7 +224,7 @@ impl Filtered<'_> {
         self.groups.get(key.file as usize)?.get(key.row_group as usize)
     }
 
-    /// Where the row of a row group lies that `key` starts with; none where all rows of the row group pass.
+    /// Returns the position of the first row of `key`; `None` if all rows of the row group pass.
     pub(crate) fn position(&self, key: UnitKey) -> Option<Position> {
         let Reading::Some { passing, .. } = &self.group(key)?.reading else { return None };
         let mut before = key.first_row;
@@ -237,13 +237,13 @@ impl Filtered<'_> {
         None
     }
 
-    /// The next window behind `window` in which a row passes.
+    /// Returns the next window after `window` in which a row passes.
     pub(crate) fn next_window(&self, key: UnitKey, window: usize) -> Option<usize> {
         let Reading::Some { passing, .. } = &self.group(key)?.reading else { return None };
         (window + 1..passing.len()).find(|window| passing[*window] > 0)
     }
 
-    /// Makes a reader of a row group one of the rows of a window that pass.
+    /// Restricts a reader of a row group to the passing rows of a window.
     pub(crate) fn filter<T: parquet::file::reader::ChunkReader + 'static>(
         &self,
         key: UnitKey,
@@ -264,13 +264,13 @@ impl Filtered<'_> {
         reader.with_row_selection(group.selection(window)).with_row_filter(filter)
     }
 
-    /// The fields of a file that the condition is of.
+    /// Returns the fields of a file that the condition tests.
     pub(crate) fn fields(&self, key: UnitKey) -> Vec<usize> {
         let test = self.tests.get(key.file as usize);
         test.map(|test| test.columns.iter().map(|column| column.place).collect()).unwrap_or_default()
     }
 
-    /// The condition's columns in the rows of a window that may pass.
+    /// Reads the condition's columns in the rows of a window that may pass.
     fn columns(&self, key: UnitKey, window: usize) -> Result<Option<ParquetRecordBatchReader>> {
         let (Some(group), Some(test)) = (self.group(key), self.tests.get(key.file as usize)) else {
             return Ok(None);
@@ -294,7 +294,7 @@ impl Filtered<'_> {
             .advise("write or copy the file again")
     }
 
-    /// Hands the passing rows of a window's batches to `each`, until it is satisfied.
+    /// Passes the passing rows of a window's batches to `each`, until `each` ends the scan.
     fn scan(
         &self,
         key: UnitKey,
@@ -317,7 +317,7 @@ impl Filtered<'_> {
         }
     }
 
-    /// Counts the passing rows of all windows of which it is not known.
+    /// Counts the passing rows of all windows whose count is unknown.
     fn count(&mut self, control: &Control<'_>) -> Result<()> {
         let mut windows = Vec::new();
         for (file, groups) in (0u32..).zip(&self.groups) {
@@ -384,7 +384,7 @@ impl Source for Filtered<'_> {
         self.files.schema()
     }
 
-    /// The files, with the number of rows of them that pass.
+    /// Returns the files, each with the number of its rows that pass.
     fn files(&self) -> &[SourceFile] {
         &self.named
     }
@@ -419,7 +419,7 @@ impl Source for Filtered<'_> {
         Box::new(ParquetReader::new(self.files, Some(self), batch_rows).only(columns))
     }
 
-    /// What is known of all rows of a row group is known of those that pass.
+    /// What is known about all rows of a row group also applies to those that pass.
     fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {
         self.files.known(file, column)
     }
@@ -458,10 +458,10 @@ impl Source for Filtered<'_> {
 }
 
 impl Filtered<'_> {
-    /// Where those of the passing rows lie that are of the window of the first of them.
+    /// Returns the positions of those passing rows that are in the window of the first of them.
     fn places_in_window(&self, key: UnitKey, position: Position, rows: &[u64]) -> Result<Vec<u64>> {
         let Some(group) = self.group(key) else { return Ok(Vec::new()) };
-        // Both the candidates and the passing rows among them are counted on.
+        // Counts both the candidates and the passing rows among them.
         let window_first = key.first_row - position.before;
         let (mut passed, mut seen) = (0, 0);
         let mut candidates = Vec::new();

@@ -1,6 +1,6 @@
-//! The columns of a row group that are decoded here: numbers, moments, decimals, text and bytes that stand for
-//! themselves, without lists or structs around them. All others are decoded by the `parquet` crate, and so are these where anything
-//! about them is unusual or wrong: nothing is reported from here.
+//! Decodes the flat columns of a row group: numbers, dates and times, decimals, text and bytes outside of
+//! lists and structs. The `parquet` crate decodes all other columns. It also decodes these if anything about
+//! them is unusual or wrong, and then reports the error.
 //!
 //! ```text
 //! column chunk ─▶ pages (the parquet crate) ─▶ PagedColumn ─▶ array ─┐
@@ -29,12 +29,12 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use crate::parquet_files::guarded::{GaveUp, guarded};
+use crate::parquet_files::guarded::{Panicked, guarded};
 use fixed_width::{Decimals, Words};
 use paged_column::{PagedColumn, Stored};
 use views::Views;
 
-/// Something that is not read here; the `parquet` crate reads it or says what is wrong.
+/// Something that this module does not decode; the `parquet` crate decodes it or reports the error.
 #[derive(Debug)]
 pub(crate) struct NotRead;
 
@@ -44,13 +44,13 @@ impl From<ParquetError> for NotRead {
     }
 }
 
-impl From<GaveUp> for NotRead {
-    fn from(_: GaveUp) -> Self {
+impl From<Panicked> for NotRead {
+    fn from(_: Panicked) -> Self {
         Self
     }
 }
 
-/// One of the columns.
+/// A flat column.
 enum Column {
     Four(PagedColumn<Words<u32>>),
     Eight(PagedColumn<Words<u64>>),
@@ -58,23 +58,23 @@ enum Column {
     Views(PagedColumn<Views>),
 }
 
-/// All columns of a row group that are read, from a row on.
+/// The columns of a row group that are read, starting at a row.
 pub(crate) struct FlatColumns {
-    /// Those that are read, in the order of the file.
+    /// The flat columns, in the order of the file.
     schema: SchemaRef,
-    /// For each field its column; none for those that are among the others.
+    /// For each field its flat column; `None` if the `parquet` crate decodes it.
     columns: Vec<Option<Column>>,
     others: Option<ParquetRecordBatchReader>,
     batch_rows: usize,
     left: usize,
 }
 
-/// Whether a column chunk's values stand for themselves and its pages are encoded in one of the usual ways.
+/// Whether a column chunk is flat and its pages have one of the usual encodings.
 fn is_flat(chunk: &ColumnChunkMetaData) -> bool {
     let column = chunk.column_descr();
     #[allow(
         deprecated,
-        reason = "old writers name BIT_PACKED for repetition levels, of which there are none"
+        reason = "old writers name BIT_PACKED for repetition levels, which flat columns do not have"
     )]
     let usual = |encoding| {
         use Encoding::{BIT_PACKED, PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY};
@@ -87,7 +87,7 @@ fn is_flat(chunk: &ColumnChunkMetaData) -> bool {
 }
 
 impl Column {
-    /// The column of this type, if values that Parquet stores like that are read here.
+    /// Returns the column of this type, if this module decodes values that Parquet stores like that.
     fn new(
         chunk: &ColumnChunkMetaData,
         arrow: &DataType,
@@ -144,7 +144,7 @@ impl Column {
         }
     }
 
-    /// The next rows.
+    /// Reads the next rows.
     fn read(&mut self, rows: usize, arrow: &DataType) -> Result<ArrayRef, NotRead> {
         let (values, nulls) = match self {
             Self::Four(column) => column.read(rows)?,
@@ -160,11 +160,12 @@ impl Column {
 }
 
 impl FlatColumns {
-    /// The columns of a row group at `places` among the fields of the file, which are those of `schema`, from a row on.
-    /// `others` gives the rows of the others from there on, in their order; it is asked where there are any.
+    /// Opens the columns of a row group at `places` among the fields of the file, which are those of
+    /// `schema`, starting at a row. `others` returns a reader of the other columns from there on, in their
+    /// order; it is called only if there are any.
     ///
     /// # Errors
-    /// There is none that is read here, or it is not as it should be.
+    /// No column can be decoded by this module, or one is malformed.
     pub(crate) fn open(
         file: impl ChunkReader + 'static,
         metadata: &ArrowReaderMetadata,
@@ -211,7 +212,7 @@ impl FlatColumns {
         Ok(Self { schema: Arc::new(schema), columns, others, batch_rows, left: rows - from })
     }
 
-    /// The next batch; none behind the last row.
+    /// Returns the next batch; `None` after the last row.
     pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>, NotRead> {
         let rows = self.left.min(self.batch_rows);
         if rows == 0 {

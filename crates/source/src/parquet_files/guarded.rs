@@ -1,7 +1,7 @@
-//! Calls of the `parquet` crate, which may panic on bytes that no writer would produce: page indexes that point before
-//! their column chunk, an embedded schema that is none, encodings that do not belong to the type.
+//! Guards calls of the `parquet` crate, which may panic on bytes that no writer would produce: page indexes
+//! that point before their column chunk, an invalid embedded schema, encodings that do not match the type.
 //!
-//! What is called is lost then, and whoever called says which file and column that was.
+//! The reader that panicked must not be used again. The caller reports the file and the column.
 
 use std::cell::Cell;
 use std::fmt;
@@ -16,39 +16,39 @@ thread_local! {
 
 /// The `parquet` crate panicked.
 #[derive(Debug)]
-pub(crate) struct GaveUp;
+pub(crate) struct Panicked;
 
-impl fmt::Display for GaveUp {
+impl fmt::Display for Panicked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("its decoder gave up")
+        f.write_str("its decoder panicked")
     }
 }
 
-impl From<GaveUp> for ParquetError {
-    fn from(gave_up: GaveUp) -> Self {
-        Self::General(gave_up.to_string())
+impl From<Panicked> for ParquetError {
+    fn from(panicked: Panicked) -> Self {
+        Self::General(panicked.to_string())
     }
 }
 
-impl From<GaveUp> for ArrowError {
-    fn from(gave_up: GaveUp) -> Self {
-        Self::ParquetError(gave_up.to_string())
+impl From<Panicked> for ArrowError {
+    fn from(panicked: Panicked) -> Self {
+        Self::ParquetError(panicked.to_string())
     }
 }
 
-/// What `decode` gives.
+/// Returns what `decode` returns, and catches its panics.
 ///
 /// # Errors
-/// Its own, or that it panicked.
-pub(crate) fn guarded<T, E: From<GaveUp>>(decode: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+/// The error of `decode`, or [`Panicked`] if it panicked.
+pub(crate) fn guarded<T, E: From<Panicked>>(decode: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let before = GUARDED.replace(true);
     let decoded = catch_unwind(AssertUnwindSafe(decode));
     GUARDED.set(before);
-    decoded.unwrap_or_else(|_| Err(GaveUp.into()))
+    decoded.unwrap_or_else(|_| Err(Panicked.into()))
 }
 
-/// Keeps panics that are turned into errors here from being reported as panics as well. A program calls it once, at
-/// its start; all other panics are reported as before.
+/// Suppresses the report of panics that this module turns into errors. A program calls it once, at its start;
+/// all other panics are reported as before.
 pub fn silence_guarded_panics() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -63,9 +63,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_ends_the_call_and_only_that() {
-        let within: Result<bool, GaveUp> = guarded(|| {
-            let lost: Result<u8, GaveUp> = guarded(|| Ok([0; 3][std::hint::black_box(3)]));
+    fn a_panic_ends_only_the_guarded_call() {
+        let within: Result<bool, Panicked> = guarded(|| {
+            let lost: Result<u8, Panicked> = guarded(|| Ok([0; 3][std::hint::black_box(3)]));
             assert!(lost.is_err());
             Ok(GUARDED.get())
         });

@@ -1,8 +1,8 @@
-//! Parquet's INTERVAL: 12 bytes of months, days and milliseconds, each a little-endian number of 32 bits without a
-//! sign (<https://github.com/apache/parquet-format/blob/master/LogicalTypes.md#interval>).
+//! Parquet's INTERVAL: 12 bytes of months, days and milliseconds, each an unsigned little-endian 32-bit
+//! number (<https://github.com/apache/parquet-format/blob/master/LogicalTypes.md#interval>).
 //!
-//! The `parquet` crate reads such a column as one of Arrow's intervals, of which each lacks months or days. So its
-//! reader is given a schema in which they are plain bytes:
+//! The `parquet` crate reads such a column as one of Arrow's interval types, each of which lacks months or
+//! days. So this module gives its reader a schema in which they are plain bytes:
 //!
 //! ```text
 //! schema of a file ─ [as_bytes] ─▶ reader ─▶ 12 bytes, in fields with a mark ─▶ encoders, which read the three parts
@@ -20,12 +20,12 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use crate::parquet_files::schema::EXTENSION_NAME;
 
-/// The extension name of 12-byte binary that holds intervals.
+/// Extension name of 12-byte binary that contains intervals.
 pub(crate) const INTERVAL_EXTENSION: &str = "sawmill.interval";
-/// How the reader delivers them.
+/// The Arrow type in which the reader delivers intervals.
 pub(crate) const INTERVAL_BYTES: DataType = DataType::FixedSizeBinary(12);
 
-/// Whether a field, or the dictionary in it, holds such bytes.
+/// Whether a field, or its dictionary, contains such bytes.
 pub(crate) fn is_interval(field: &Field) -> bool {
     let value = match field.data_type() {
         DataType::Dictionary(_, value) => value,
@@ -34,12 +34,12 @@ pub(crate) fn is_interval(field: &Field) -> bool {
     *value == INTERVAL_BYTES && is_marked(field)
 }
 
-/// Whether a field is said to be an interval, whatever it was read as.
+/// Whether a field is marked as an interval, whatever type it was read as.
 pub(crate) fn is_marked(field: &Field) -> bool {
     field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == INTERVAL_EXTENSION)
 }
 
-/// The metadata of a file in which these leaf columns, which are INTERVAL, are nothing but 12 bytes.
+/// Returns the metadata of a file with these INTERVAL leaf columns as plain 12 bytes.
 pub(crate) fn as_bytes(
     metadata: &Arc<ParquetMetaData>,
     leaves: &[usize],
@@ -62,8 +62,8 @@ pub(crate) fn as_bytes(
     Ok(Arc::new(made.set_offset_index(metadata.offset_index().cloned()).build()))
 }
 
-/// The Parquet schema of a file that is written with these columns, in which marked bytes are INTERVAL again; none
-/// where there are none.
+/// Returns the Parquet schema for writing a file with these columns, in which marked bytes are INTERVAL
+/// again; `None` if no column is marked.
 pub fn as_intervals(schema: &Schema) -> Result<Option<SchemaDescriptor>, ParquetError> {
     let mut leaves = Vec::new();
     let mut next = 0;
@@ -77,7 +77,7 @@ pub fn as_intervals(schema: &Schema) -> Result<Option<SchemaDescriptor>, Parquet
     annotated(&plain, &leaves, ConvertedType::INTERVAL).map(Some)
 }
 
-/// Adds the positions of marked fields among the leaves, of which `next` is the first below this field.
+/// Adds the positions of marked fields among the leaves; `next` is the first leaf of this field.
 fn marked_leaves(field: &Field, next: &mut usize, leaves: &mut Vec<usize>) {
     use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView, Map, Struct};
     match field.data_type() {
@@ -95,7 +95,7 @@ fn marked_leaves(field: &Field, next: &mut usize, leaves: &mut Vec<usize>) {
     }
 }
 
-/// The schema with another annotation of these leaves, which are in ascending order.
+/// Returns the schema with another annotation of these leaves, given in ascending order.
 fn annotated(
     schema: &SchemaDescriptor,
     leaves: &[usize],
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marked_bytes_are_written_as_intervals_wherever_they_stand() {
+    fn marked_bytes_are_written_as_intervals_at_any_depth() {
         let marked = |name: &str| {
             Field::new(name, INTERVAL_BYTES, true)
                 .with_metadata([(EXTENSION_NAME.to_owned(), INTERVAL_EXTENSION.to_owned())].into())

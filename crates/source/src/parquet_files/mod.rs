@@ -1,4 +1,4 @@
-//! Parquet files as a source: opened, planned, decoded, and flattened into several tables.
+//! Parquet files as a source: opens, plans and decodes them.
 
 pub(crate) mod files;
 pub(crate) mod filtered;

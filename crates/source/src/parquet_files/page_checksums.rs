@@ -1,7 +1,7 @@
 //! Compares the checksums of pages with their bytes before a row group is read.
 //!
-//! What decodes pages does not look at them. Each column chunk that is read is walked once in a run, page by page, by
-//! whoever comes to its row group first; others wait until it is known to be right.
+//! The decoders ignore checksums. The first thread that reads a row group checks each column chunk, page by
+//! page, once per run; other threads wait until it is done.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -13,23 +13,23 @@ use sawmill_footer::page_checksums;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::reader::FileBytes;
 
-/// The columns of a row group, by their leaves, whose checksums were compared in this run.
+/// The leaf columns of a row group whose checksums were compared in this run.
 type Compared = Arc<Mutex<BTreeSet<usize>>>;
 
-/// A column chunk that is read.
-pub(crate) struct Chunk {
+/// A column chunk that is about to be read.
+pub(crate) struct CheckedChunk {
     pub leaf: usize,
     pub name: String,
-    /// Where its pages stand in the file.
+    /// The range of its pages in the file.
     pub bytes: Range<u64>,
     pub values: i64,
 }
 
-impl Chunk {
-    /// The chunk of a leaf.
+impl CheckedChunk {
+    /// Returns the chunk of a leaf.
     pub(crate) fn new(leaf: usize, chunk: &ColumnChunkMetaData) -> Self {
         let data = chunk.data_page_offset();
-        // Some writers say 0 for no dictionary.
+        // Some writers set 0 for "no dictionary".
         let dictionary = chunk.dictionary_page_offset().filter(|start| (4..data).contains(start));
         let start = u64::try_from(dictionary.unwrap_or(data)).unwrap_or(0);
         let length = u64::try_from(chunk.compressed_size()).unwrap_or(0);
@@ -38,7 +38,7 @@ impl Chunk {
     }
 }
 
-/// Which column chunks were compared in this run.
+/// The column chunks whose checksums were compared in this run.
 #[derive(Debug, Default)]
 pub(crate) struct PageChecksums {
     off: bool,
@@ -46,23 +46,23 @@ pub(crate) struct PageChecksums {
 }
 
 impl PageChecksums {
-    /// Compares none.
+    /// Returns a checker that compares no checksums.
     pub(crate) fn off() -> Self {
         Self { off: true, ..Self::default() }
     }
 
-    /// Compares the checksums in the chunks of a row group that were not compared before.
-    /// Pages without a checksum are passed over.
+    /// Compares the checksums in the chunks of a row group that were not compared before. Skips pages without
+    /// a checksum.
     ///
     /// # Errors
-    /// A page whose bytes are not those that its writer had, or one that cannot be read; the column and the page are
-    /// named behind `place`.
+    /// A page whose bytes differ from those that its writer wrote, or that cannot be read. The error names
+    /// column and page after `place`.
     pub(crate) fn compare(
         &self,
         (file, row_group): (u32, u32),
         place: &str,
         open: impl FnOnce() -> Result<FileBytes>,
-        chunks: impl Iterator<Item = Chunk>,
+        chunks: impl Iterator<Item = CheckedChunk>,
     ) -> Result<()> {
         if self.off {
             return Ok(());
@@ -79,11 +79,11 @@ impl PageChecksums {
         let file = open()?;
         let mut right = Vec::new();
         for chunk in left {
-            let Chunk { leaf, name, bytes, values } = chunk;
+            let CheckedChunk { leaf, name, bytes, values } = chunk;
             let found = page_checksums(&file, bytes, values);
             let what = match (found.wrong, found.unread) {
                 (Some(wrong), _) => wrong.to_string(),
-                // Of a chunk with checksums nothing is taken unseen; of others the decoder says what is wrong.
+                // In a chunk with checksums an unreadable page is an error; in others the decoder reports it.
                 (None, Some(error)) if found.checked > 0 => format!("{}: {}", error.path(), error.what()),
                 _ => {
                     right.push(leaf);
@@ -93,7 +93,7 @@ impl PageChecksums {
             return Err(Error::new(Kind::Source, format!("the file is corrupt: {what}"))
                 .at(format!("{place}, column {name:?}"))
                 .advise(
-                    "write or copy the file again; --no-page-checksums loads what the pages hold, right or wrong",
+                    "write or copy the file again; --no-page-checksums loads the pages without checking them",
                 ));
         }
         compared.extend(right);

@@ -1,7 +1,7 @@
-//! Reads units of Parquet files, and finds out which column is at fault when that fails.
+//! Reads units of Parquet files; if that fails, finds the column that cannot be decoded.
 //!
-//! Where all rows are meant, columns without lists or structs are decoded by [`FlatColumns`], and whatever that does not
-//! read by the `parquet` crate, from the row on that it came to.
+//! Without a condition, [`FlatColumns`] decodes columns without lists or structs. The `parquet` crate decodes
+//! all others, and takes over from the current row if [`FlatColumns`] cannot continue.
 
 mod arrangement;
 mod file_bytes;
@@ -16,29 +16,29 @@ use crate::error::{Error, Kind, Result};
 use crate::parquet_files::files::{OpenedFile, ParquetFiles};
 use crate::parquet_files::filtered::Filtered;
 use crate::parquet_files::flat_columns::{FlatColumns, NotRead};
-use crate::parquet_files::guarded::{GaveUp, guarded};
-use crate::parquet_files::page_checksums::Chunk;
+use crate::parquet_files::guarded::{Panicked, guarded};
+use crate::parquet_files::page_checksums::CheckedChunk;
 use crate::units::{Source, Unit, UnitKey, UnitReader};
 use arrangement::{Arrangement, Chosen};
 pub(crate) use file_bytes::FileBytes;
 
-/// A reader that stays open from one unit to the next of the same row group.
+/// A reader that stays open between units of the same row group.
 pub(crate) struct ParquetReader<'a> {
     source: &'a ParquetFiles,
-    /// Which rows are meant, where not all are.
+    /// The condition on rows, if there is one.
     filter: Option<&'a Filtered<'a>>,
     batch_rows: usize,
-    /// Rows that were filtered come with their numbers.
+    /// Whether filtered rows have their row numbers.
     numbering: bool,
-    /// The columns that are read, by their positions in the source's schema, where not all are.
+    /// The positions of the columns to read in the source's schema; `None` for all.
     only: Option<Vec<usize>>,
     open: Option<OpenRowGroup>,
-    /// The file of the row group that is being opened: its checksums and all its columns are read through it.
+    /// The file of the row group being opened, through which its checksums and all its columns are read.
     opening: Option<FileBytes>,
-    /// How the columns are made of what is read of the open row group's file.
+    /// How to assemble the columns from what is read of the open row group's file.
     arrangement: Option<Arrangement>,
     unit: UnitKey,
-    /// Rows of the unit that were not delivered yet.
+    /// Rows of the unit not yet delivered.
     left: u64,
 }
 
@@ -49,15 +49,16 @@ enum Batches {
 
 struct OpenRowGroup {
     batches: Batches,
-    /// The part of the row group that they are of, where rows are filtered.
+    /// The window of the row group that they are in, if rows are filtered.
     window: Option<usize>,
-    /// The row that comes next.
+    /// The next row.
     at: UnitKey,
-    /// What a batch held beyond the end of its unit.
+    /// The rest of a batch after the end of its unit.
     rest: Option<RecordBatch>,
 }
 
-/// Rows of a decoded batch, by their bytes in the file's pages: wide rows come in short batches.
+/// Returns the rows of a decoded batch, given their bytes in the file's pages: wide rows come in small
+/// batches.
 fn rows_of_width(bytes: i64) -> usize {
     const DECODED: usize = 16 * 1024 * 1024;
     DECODED / usize::try_from(bytes).unwrap_or(0).clamp(1, DECODED)
@@ -81,19 +82,19 @@ impl<'a> ParquetReader<'a> {
         }
     }
 
-    /// With these columns alone, by their positions in the source's schema.
+    /// Restricts the reader to these columns, given by their positions in the source's schema.
     pub(crate) fn only(mut self, columns: &[usize]) -> Self {
         self.only = Some(columns.to_vec());
         self
     }
 
-    /// With the numbers of rows that were filtered.
+    /// Adds the row numbers of filtered rows.
     pub(crate) fn numbering(mut self) -> Self {
         self.numbering = true;
         self
     }
 
-    /// What is read of a file.
+    /// Returns what to read of a file.
     fn chosen(&self, file: &OpenedFile) -> Chosen {
         let fields = file.reader.schema().fields().len();
         match &self.only {
@@ -110,7 +111,8 @@ impl<'a> ParquetReader<'a> {
         self.batch_rows.min(rows_of_width(width))
     }
 
-    /// Compares the checksums of the pages in the columns of a row group that are read, and in `more` fields of the file.
+    /// Compares the checksums of the pages in the columns of a row group that are read, and in the fields
+    /// `more` of the file.
     pub(crate) fn compare_checksums(&self, key: UnitKey, more: &[usize]) -> Result<()> {
         let Some(file) = self.source.opened.get(key.file as usize) else { return Ok(()) };
         let metadata = file.reader.metadata();
@@ -122,12 +124,12 @@ impl<'a> ParquetReader<'a> {
             more.contains(&field) || fields.as_ref().is_none_or(|fields| fields.binary_search(&field).is_ok())
         };
         let chunks = group.columns().iter().enumerate().filter(|(leaf, _)| is_read(*leaf));
-        let chunks = chunks.map(|(leaf, chunk)| Chunk::new(leaf, chunk));
+        let chunks = chunks.map(|(leaf, chunk)| CheckedChunk::new(leaf, chunk));
         let (place, group) = (self.place(key), (key.file, key.row_group));
         self.source.checksums.compare(group, &place, || self.bytes(key), chunks)
     }
 
-    /// The file that a row group is in, opened again, with the row group's bytes if they are few.
+    /// Opens the file of a row group again, and reads the row group's bytes if they are few.
     fn bytes(&self, key: UnitKey) -> Result<FileBytes> {
         if let Some(bytes) = &self.opening {
             return Ok(bytes.clone());
@@ -137,13 +139,13 @@ impl<'a> ParquetReader<'a> {
         };
         let group = file.reader.metadata().row_groups().get(key.row_group as usize);
         let chunks = || group.into_iter().flat_map(|group| group.columns()).enumerate();
-        let ranges = || chunks().map(|(leaf, chunk)| Chunk::new(leaf, chunk).bytes);
+        let ranges = || chunks().map(|(leaf, chunk)| CheckedChunk::new(leaf, chunk).bytes);
         let (start, end) = (ranges().map(|range| range.start).min(), ranges().map(|range| range.end).max());
         let length = self.source.files().get(key.file as usize).map_or(0, |file| file.bytes);
         Ok(FileBytes::new(file.reopen()?, length, start.unwrap_or(0)..end.unwrap_or(0)))
     }
 
-    /// A reader of all rows of a row group, not yet built.
+    /// Returns a builder of a reader of all rows of a row group.
     pub(crate) fn builder(&self, key: UnitKey) -> Result<ParquetRecordBatchReaderBuilder<FileBytes>> {
         self.builder_with(key, false)
     }
@@ -158,7 +160,8 @@ impl<'a> ParquetReader<'a> {
         };
         let metadata = match numbering {
             false => file.reader.clone(),
-            true => row_numbers::added(&file.reader).map_err(|error| self.corrupt(&error.to_string()))?,
+            true => row_numbers::with_row_numbers(&file.reader)
+                .map_err(|error| self.corrupt(&error.to_string()))?,
         };
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(self.bytes(key)?, metadata);
         let rows = self.rows_of_batch(file, key);
@@ -172,7 +175,7 @@ impl<'a> ParquetReader<'a> {
         }
     }
 
-    /// The rows of a row group from the one that `key` starts with; where rows are filtered, those of its
+    /// Returns the rows of a row group from the first row of `key` on; if rows are filtered, those of its
     /// window.
     fn batches_from(&self, key: UnitKey) -> Result<(Batches, Option<usize>)> {
         match self.filter.and_then(|filter| filter.position(key)) {
@@ -205,7 +208,7 @@ impl<'a> ParquetReader<'a> {
         FlatColumns::open(opened, &file.reader, group, &places, key.first_row, rows, others)
     }
 
-    /// The rows of a window that pass, but for some of the first.
+    /// Returns the rows of a window that pass, except the first `but_for`.
     fn passing(&self, key: UnitKey, window: usize, but_for: u64) -> Result<ParquetRecordBatchReader> {
         let builder = self.builder_with(key, self.numbering)?;
         let builder = match self.filter {
@@ -224,7 +227,7 @@ impl<'a> ParquetReader<'a> {
             .map_err(|error| self.corrupt(&error.to_string()))
     }
 
-    /// The next batch of the row group that is open, or what is wrong with it.
+    /// Returns the next batch of the open row group, or what is wrong with it.
     fn next_of_group(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             let Some(open) = &mut self.open else { return Ok(None) };
@@ -264,7 +267,7 @@ impl<'a> ParquetReader<'a> {
         format!("{}, row group {}", name.unwrap_or_default(), key.row_group)
     }
 
-    /// Names the column that cannot be decoded, by reading the row group column by column.
+    /// Finds the column that cannot be decoded, by reading the row group column by column.
     fn corrupt(&self, what: &str) -> Error {
         let key = self.unit;
         let mut place = self.place(key);
@@ -282,7 +285,7 @@ impl<'a> ParquetReader<'a> {
             match guarded(|| Ok(reads())) {
                 Ok(Ok(true)) => {}
                 Ok(Err(error)) => return error,
-                Ok(Ok(false)) | Err(GaveUp) => {
+                Ok(Ok(false)) | Err(Panicked) => {
                     place = format!("{place}, column {name:?}");
                     break;
                 }
@@ -290,7 +293,7 @@ impl<'a> ParquetReader<'a> {
         }
         Error::new(Kind::Source, format!("the file is corrupt: {what}"))
             .at(place)
-            .advise("write or copy the file again; rows of other units that were committed stay")
+            .advise("write or copy the file again; rows of other units that were committed remain")
     }
 }
 
@@ -310,7 +313,7 @@ impl UnitReader for ParquetReader<'_> {
             |file| Arrangement::new(self.chosen(file), &file.folders, self.rows_of_batch(file, unit.key));
         self.arrangement = file.map(arrangement);
         let opened = self.batches_from(unit.key);
-        // Whatever is read of it later is of a file that was looked at again.
+        // All later reads of the row group use the file that was just checked.
         self.opening = None;
         let (batches, window) = opened?;
         self.open = Some(OpenRowGroup { batches, window, at: unit.key, rest: None });
@@ -348,22 +351,22 @@ impl UnitReader for ParquetReader<'_> {
             false => (batch, None),
             true => {
                 let metadata = file.reader.metadata();
-                row_numbers::taken_off(batch, metadata, self.unit.row_group).map_err(failed)?
+                row_numbers::split_off(batch, metadata, self.unit.row_group).map_err(failed)?
             }
         };
         let batch = match &self.arrangement {
             None => batch,
             Some(arrangement) => arrangement.columns(batch).map_err(failed)?,
         };
-        let put_back = |batch| row_numbers::put_back(batch, numbers).map(Some).map_err(failed);
+        let append = |batch| row_numbers::append(batch, numbers).map(Some).map_err(failed);
         if !file.untyped {
-            return put_back(batch);
+            return append(batch);
         }
         let fields = self.source.schema().fields();
         let wanted = (0..batch.num_columns()).map(|place| match &self.only {
             None => fields.get(place),
             Some(only) => only.get(place).and_then(|column| fields.get(*column)),
         });
-        put_back(typed(&batch, wanted).map_err(failed)?)
+        append(typed(&batch, wanted).map_err(failed)?)
     }
 }

@@ -1,5 +1,5 @@
-//! How a Parquet file is to be read: the Arrow types that lose nothing and decode fastest, and the
-//! comparison of the schemas of several files.
+//! Chooses the Arrow types to read, which lose nothing and decode fastest, and compares the schemas of
+//! several files.
 
 use std::sync::Arc;
 
@@ -13,29 +13,29 @@ use crate::parquet_files::interval::{INTERVAL_BYTES, INTERVAL_EXTENSION, is_mark
 /// Field metadata that names an Arrow extension type
 /// (<https://arrow.apache.org/docs/format/CanonicalExtensions.html>).
 pub(crate) const EXTENSION_NAME: &str = "ARROW:extension:name";
-/// The extension name of 16-byte binary that holds UUIDs.
+/// Extension name of 16-byte binary that contains UUIDs.
 pub(crate) const UUID_EXTENSION: &str = "arrow.uuid";
-/// The extension name of text that holds JSON.
+/// Extension name of text that contains JSON.
 pub(crate) const JSON_EXTENSION: &str = "arrow.json";
 
-/// Field metadata of a column of its own whose text is annotated as ENUM; within lists and structs it is text.
+/// Field metadata of a top-level column whose text is annotated as ENUM; within lists and structs it is text.
 pub(crate) const ENUM_MARK: &str = "sawmill:enum";
 
-/// `hint` is what the reader is asked to produce, `schema` the same with extension names, `intervals` the leaf
-/// columns that are INTERVAL and read as bytes.
+/// The schemas for reading a file: `hint` is what the reader must produce, `schema` the same with extension
+/// names; `intervals` are the INTERVAL leaf columns that are read as bytes.
 pub(crate) struct ReadSchema {
     pub hint: Arc<Schema>,
     pub schema: Arc<Schema>,
     pub intervals: Vec<usize>,
 }
 
-/// Chooses the types to read. `arrow` is the schema that the `parquet` crate derives by itself.
+/// Chooses the types to read. `arrow` is the schema that the `parquet` crate derives.
 ///
-/// - strings and bytes as views: their values stay in the decoded page, nothing is copied;
-/// - ENUM as text, where the `parquet` crate by itself reads bytes;
-/// - INT96 timestamps in microseconds: as nanoseconds, dates beyond 1677..2262 would wrap around;
-/// - INTERVAL as its bytes, since the reader delivers two of the three parts at most; unless the file's own Arrow
-///   schema, `embedded` in its metadata, says which parts are used, which then have signs.
+/// - strings and bytes as views: their values stay in the decoded page and are not copied;
+/// - ENUM as text, which the `parquet` crate would read as bytes;
+/// - INT96 timestamps in microseconds: in nanoseconds, dates outside 1677..2262 would wrap around;
+/// - INTERVAL as its bytes, because the reader delivers at most two of the three parts; unless the file's own
+///   Arrow schema, `embedded` in its metadata, says which parts are used, which then are signed.
 pub(crate) fn read_schema(
     arrow: &Schema,
     parquet: &SchemaDescriptor,
@@ -66,7 +66,7 @@ fn is_enum(column: &Type) -> bool {
             || info.converted_type() == ConvertedType::ENUM)
 }
 
-/// The field with metadata that says more than its type.
+/// Returns the field with additional metadata.
 pub(crate) fn marked(field: &Field, key: &str, value: &str) -> FieldRef {
     let mut metadata = field.metadata().clone();
     metadata.insert(key.to_owned(), value.to_owned());
@@ -78,7 +78,7 @@ struct Leaves<'a> {
     parquet: &'a SchemaDescriptor,
     next: usize,
     embedded: bool,
-    /// Those passed so far that are read as [`INTERVAL_BYTES`].
+    /// The leaves visited so far that are read as [`INTERVAL_BYTES`].
     intervals: Vec<usize>,
 }
 
@@ -106,7 +106,7 @@ impl Leaves<'_> {
             return Err("its Arrow schema has more columns than its Parquet schema".into());
         }
         let column = self.parquet.column(self.next);
-        // Our own files of rejected rows have both an Arrow schema and the mark.
+        // Sawmill's files of rejected rows have both an Arrow schema and the mark.
         let interval =
             matches!(field.data_type(), DataType::Interval(_)) && (!self.embedded || is_marked(field));
         if interval {
@@ -122,7 +122,7 @@ impl Leaves<'_> {
             Some(LogicalType::Json) => Some(JSON_EXTENSION),
             _ => json.then_some(JSON_EXTENSION),
         };
-        // Without their mark, conditions would take intervals for bytes.
+        // Without the mark, conditions would treat intervals as bytes.
         match extension.filter(|_| extensions || interval) {
             Some(extension) => Ok(marked(&read, EXTENSION_NAME, extension)),
             None => Ok(Arc::new(read)),
@@ -147,7 +147,7 @@ fn leaf(arrow: &DataType, column: &ColumnDescriptor) -> DataType {
     }
 }
 
-/// What differs between the columns of two files, one line each; empty when they agree. Order of
+/// Returns the differences between the columns of two files, one line each; empty if they agree. The order of
 /// columns and nullability may differ.
 pub(crate) fn differences(first: &Schema, other: &Schema) -> Vec<String> {
     let mut lines = Vec::new();
@@ -167,15 +167,15 @@ pub(crate) fn differences(first: &Schema, other: &Schema) -> Vec<String> {
     }
     for field in other.fields() {
         if first.field_with_name(field.name()).is_err() {
-            lines.push(format!("column {:?} is only there", field.name()));
+            lines.push(format!("column {:?} is only in that file", field.name()));
         }
     }
     lines
 }
 
-/// Whether two fields hold the same values: types without regard to nullability, to the names
-/// that writers give to list items and map entries, and to whether text is said to be JSON. A field without a type
-/// holds NULLs alone, which every type has, and a dictionary holds its values.
+/// Whether two fields have the same values. Ignores nullability, the names of list items and map entries, and
+/// whether text is marked as JSON. A field without a type has only NULLs, which every type allows, and a
+/// dictionary equals its values.
 fn same(a: &Field, b: &Field) -> bool {
     use DataType::{FixedSizeList, LargeList, List, Map, Struct};
     let extension =

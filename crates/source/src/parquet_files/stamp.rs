@@ -1,15 +1,15 @@
-//! What the file system says of a file: all that shows that it may have been written to.
+//! The file system's metadata of a file that shows whether it may have been written to.
 
 use std::fs::Metadata;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A file that was written to less than this ago could be written to again without another time: clocks of file systems
-/// tick as seldom as every two seconds.
+/// A file that was written to less than this ago could be written to again without a change of its time:
+/// clocks of file systems may tick only every two seconds.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Length, times and place of a file. A file that is rewritten in place, or replaced by another one, gets another stamp,
-/// though its length is the same and its time of modification was set back: programs cannot set the time of the last
-/// change (`ctime`).
+/// Length, times, inode and device of a file. A file that is rewritten in place or replaced gets another
+/// stamp, even if its length is the same and its modification time was set back: programs cannot set the time
+/// of the last change (`ctime`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     length: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of a file with this metadata.
+    /// Returns the stamp of a file with this metadata.
     #[cfg(unix)]
     pub(crate) fn of(metadata: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
@@ -34,7 +34,7 @@ impl Stamp {
         }
     }
 
-    /// The stamp of a file with this metadata.
+    /// Returns the stamp of a file with this metadata.
     #[cfg(not(unix))]
     pub(crate) fn of(metadata: &Metadata) -> Self {
         let since = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
@@ -42,8 +42,8 @@ impl Stamp {
         Self { length: metadata.len(), modified, changed: modified, inode: 0, device: 0 }
     }
 
-    /// The stamp as it is recorded; none where the file was written to so shortly before `now` that the next write might
-    /// not show in it.
+    /// Returns the stamp as recorded; `None` if the file was written to so shortly before `now` that another
+    /// write might not change it.
     pub(crate) fn recorded(&self, now: SystemTime) -> Option<String> {
         let (seconds, nanoseconds) = self.changed.max(self.modified);
         let age = now
@@ -66,7 +66,7 @@ mod tests {
     use std::fs::File;
 
     #[test]
-    fn a_rewrite_in_place_shows_though_length_and_time_of_modification_are_the_same() {
+    fn a_rewrite_in_place_changes_the_stamp_despite_equal_length_and_modification_time() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         std::fs::write(&path, "one").unwrap();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_just_written_has_no_stamp_to_trust() {
+    fn a_file_that_was_just_written_has_no_reliable_stamp() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         std::fs::write(&path, "one").unwrap();

@@ -1,4 +1,4 @@
-//! Values that all take as many bytes: numbers as Arrow has them, and decimals, which Arrow has wider.
+//! Values of a fixed width: numbers in Arrow's format, and decimals, which are wider in Arrow.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::NotRead;
 use super::paged_column::Stored;
 
-/// Numbers of four or eight bytes that stay as they are.
+/// Numbers of four or eight bytes that are copied unchanged.
 pub(super) struct Words<W>(PhantomData<W>);
 
 impl<W> Words<W> {
@@ -19,7 +19,7 @@ impl<W> Words<W> {
 
 /// The bits of a number.
 pub(super) trait Word: ArrowNativeType {
-    /// Appends numbers that stand one after the other.
+    /// Appends consecutive numbers.
     fn append(bytes: &[u8], to: &mut Vec<Self>);
 }
 
@@ -35,7 +35,7 @@ macro_rules! word {
 word!(u32);
 word!(u64);
 
-/// Takes so many values of so many bytes off.
+/// Splits off `count` values of `width` bytes.
 fn taken(bytes: &mut Bytes, count: usize, width: usize) -> Result<Bytes, NotRead> {
     let length = count.checked_mul(width).filter(|length| *length <= bytes.len()).ok_or(NotRead)?;
     Ok(bytes.split_to(length))
@@ -62,7 +62,7 @@ impl<W: Word> Stored for Words<W> {
 pub(super) enum Decimals {
     Int32,
     Int64,
-    /// So many bytes, 1 to 16, the highest first.
+    /// Big-endian integers of 1 to 16 bytes.
     Bytes(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Runs of one value and runs of bit-packed values, mixed: definition levels and indices into dictionaries
+//! Decodes runs of one value mixed with runs of bit-packed values: definition levels and dictionary indices
 //! (<https://parquet.apache.org/docs/file-format/data-pages/encodings/#RLE>).
 //!
 //! ```text
@@ -10,24 +10,24 @@ use bytes::Bytes;
 
 use super::NotRead;
 
-/// What is left of such bytes.
+/// The bytes not yet decoded.
 pub(super) struct Hybrid {
     bytes: Bytes,
-    /// Where the next run's header stands.
+    /// The position of the next run's header.
     at: usize,
-    /// Bits of a value.
+    /// Number of bits of a value.
     width: usize,
     run: Run,
 }
 
-/// What is left of a run.
+/// The values of a run not yet decoded.
 #[derive(Clone, Copy)]
 enum Run {
     Same {
         value: u32,
         left: usize,
     },
-    /// From a bit of the bytes on.
+    /// Bit-packed values, starting at a bit of the bytes.
     Packed {
         bit: usize,
         left: usize,
@@ -35,7 +35,7 @@ enum Run {
 }
 
 impl Hybrid {
-    /// Values of so many bits, 32 at most.
+    /// Returns a decoder of values of `width` bits, at most 32.
     pub(super) fn new(bytes: Bytes, width: u8) -> Result<Self, NotRead> {
         if width > 32 {
             return Err(NotRead);
@@ -43,7 +43,7 @@ impl Hybrid {
         Ok(Self { bytes, at: 0, width: width.into(), run: Run::Same { value: 0, left: 0 } })
     }
 
-    /// Takes at most `most` values off the run that comes next.
+    /// Splits off at most `most` values of the next run.
     #[inline(always)]
     fn piece(&mut self, most: usize) -> Result<Run, NotRead> {
         loop {
@@ -65,7 +65,7 @@ impl Hybrid {
     }
 
     fn next_run(&mut self) -> Result<(), NotRead> {
-        // Seven bits a byte; 32 bits are the most there can be.
+        // Seven bits per byte, at most 32 bits in total.
         let mut header = 0u64;
         for shift in (0..).step_by(7) {
             let byte = *self.bytes.get(self.at).filter(|_| shift < 35).ok_or(NotRead)?;
@@ -77,7 +77,7 @@ impl Hybrid {
         }
         let count = (header >> 1) as usize;
         if count == 0 {
-            // Padding, or nothing that a writer would write.
+            // An empty run: padding, or corrupt bytes.
             return Err(NotRead);
         }
         if header & 1 == 0 {
@@ -87,7 +87,7 @@ impl Hybrid {
             let value = value.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
             self.run = Run::Same { value, left: count };
         } else {
-            // Some writers cut the last run off where its values end.
+            // Some writers truncate the last run after its last value.
             let length = (count * self.width).min(self.bytes.len() - self.at);
             let left = (length * 8).checked_div(self.width).map_or(count * 8, |held| held.min(count * 8));
             self.run = Run::Packed { bit: self.at * 8, left };
@@ -117,7 +117,7 @@ impl Hybrid {
         Ok(())
     }
 
-    /// Appends the entries of a dictionary at `count` indices.
+    /// Appends the dictionary entries at the next `count` indices.
     pub(super) fn entries<T: Copy + Default>(
         &mut self,
         count: usize,
@@ -142,7 +142,7 @@ impl Hybrid {
     }
 }
 
-/// Appends the entries at `count` indices of `width` bits from a bit on, the lowest bits first.
+/// Appends the entries at `count` indices of `width` bits, starting at a bit, the lowest bits first.
 fn look_up<T: Copy + Default>(
     bytes: &[u8],
     mut bit: usize,
@@ -152,7 +152,7 @@ fn look_up<T: Copy + Default>(
     to: &mut Vec<T>,
 ) -> Result<(), NotRead> {
     let mut missing = count;
-    // Where a byte begins with an index, so does the one behind the next eight.
+    // If an index begins at the start of a byte, so does the index eight places later.
     while !bit.is_multiple_of(8) && missing > 0 {
         to.push(*dictionary.get(index(bytes, bit, width)).ok_or(NotRead)?);
         (bit, missing) = (bit + width, missing - 1);
@@ -173,8 +173,8 @@ fn look_up<T: Copy + Default>(
     Ok(())
 }
 
-/// Looks up groups of eight indices, `groups` at most, as long as there are 32 bytes to read; how many groups that
-/// were.
+/// Looks up at most `groups` groups of eight indices, while at least 32 bytes remain. Returns the number of
+/// groups.
 #[inline(never)]
 fn eights<T: Copy + Default, const W: usize>(
     bytes: &[u8],
@@ -209,7 +209,7 @@ fn eights<T: Copy + Default, const W: usize>(
     if beyond { Err(NotRead) } else { Ok(done) }
 }
 
-/// The number that begins with a bit; bits beyond the end are zero.
+/// Returns the number that starts at a bit; bits after the end are zero.
 fn index(bytes: &[u8], bit: usize, width: usize) -> usize {
     let from = bytes.get(bit / 8..).unwrap_or_default();
     let mut word = [0; 8];
@@ -223,7 +223,7 @@ fn index(bytes: &[u8], bit: usize, width: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Bits of numbers one after the other, the lowest first, up to a whole byte.
+    /// Packs the bits of numbers, the lowest first, padded to a whole byte.
     fn packed(numbers: &[u32], width: usize) -> Vec<u8> {
         let mut bytes = vec![0; (numbers.len() * width).div_ceil(8)];
         for (i, number) in numbers.iter().enumerate() {
@@ -235,7 +235,7 @@ mod tests {
         bytes
     }
 
-    /// Numbers below 2^16 stand for themselves.
+    /// The dictionary maps each number below 2^16 to itself.
     fn read(hybrid: &mut Hybrid, count: usize) -> Result<Vec<u32>, NotRead> {
         let dictionary: Vec<u32> = (0..1 << 16).collect();
         let mut read = Vec::new();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_every_width_come_out_as_they_were_packed_wherever_reading_pauses() {
+    fn numbers_of_every_width_are_unpacked_however_they_are_read() {
         for width in 0..=32usize {
             let most = ((1u64 << width.min(16)) - 1) as u32;
             let numbers: Vec<u32> =
@@ -258,7 +258,7 @@ mod tests {
                 all.extend(read(&mut hybrid, 101 - pause).unwrap());
                 assert_eq!(all[..96], numbers, "{width} bits, {pause} first");
                 assert_eq!(all[96..], [most; 5]);
-                assert!(read(&mut hybrid, 1).is_err(), "there is no more");
+                assert!(read(&mut hybrid, 1).is_err(), "the values have ended");
             }
         }
     }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_run_may_be_cut_off_where_its_values_end() {
+    fn the_last_run_may_end_after_its_last_value() {
         let mut hybrid = Hybrid::new(vec![2 << 1 | 1, 0b11_10_01_00, 0b11].into(), 2).unwrap();
         assert_eq!(read(&mut hybrid, 6).unwrap(), [0, 1, 2, 3, 3, 0]);
         assert!(Hybrid::new(vec![].into(), 33).is_err());

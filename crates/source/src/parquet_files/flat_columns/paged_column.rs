@@ -1,12 +1,12 @@
-//! One column chunk, read page by page.
+//! Reads one column chunk page by page.
 //!
 //! ```text
 //! page ─┬─ definition levels ─▶ bitmap ───────────────────────────┐
-//!       └─ values as they are, or indices ─▶ entries ─▶ values ─▶ spread out over the rows that have one
+//!       └─ plain values, or indices ─▶ entries ─▶ values ─▶ spread over the rows that have one
 //! ```
 //!
-//! How values are stored and what becomes of them is a [`Stored`]'s. Values that stand in one page as they are and
-//! without NULLs between them are not even copied, where it lets them be.
+//! A [`Stored`] knows how values are stored and converts them. Plain values of one page without NULLs are not
+//! even copied, if the [`Stored`] can use them in place.
 
 use arrow_buffer::bit_chunk_iterator::BitChunks;
 use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, Buffer, NullBuffer};
@@ -17,46 +17,46 @@ use parquet::column::page::{Page, PageReader};
 use super::NotRead;
 use super::hybrid::Hybrid;
 
-/// How the values of a column chunk are stored where they are not indices into a dictionary.
+/// The storage of a column chunk's plain values, which are not dictionary indices.
 pub(super) trait Stored {
-    /// What becomes of a value.
+    /// The converted value.
     type Value: ArrowNativeType;
 
-    /// Values are read for another array.
+    /// Starts another array.
     fn start_array(&mut self) {}
 
-    /// Data pages with such values begin with one look at all of them.
+    /// Starts a data page of plain values, with all of their bytes.
     fn start_page(&mut self, _values: &Bytes) {}
 
-    /// The entries of a dictionary, the only one of the chunk, which comes before all values.
+    /// Converts the entries of the dictionary, the only one of the chunk, which precedes all values.
     fn entries(&mut self, mut page: Bytes, count: usize) -> Result<Vec<Self::Value>, NotRead> {
         let mut entries = Vec::new();
         self.values(&mut page, count, &mut entries)?;
         Ok(entries)
     }
 
-    /// Takes the next values of a page off its bytes and appends them.
+    /// Splits the next values off the bytes of a page and appends them.
     fn values(&mut self, bytes: &mut Bytes, count: usize, to: &mut Vec<Self::Value>) -> Result<(), NotRead>;
 
-    /// Takes the next values where they are, if they can be used there.
+    /// Returns the next values in place, if they can be used there.
     fn in_place(&self, _bytes: &mut Bytes, _count: usize) -> Option<Buffer> {
         None
     }
 }
 
-/// A column chunk, and how far it was read.
+/// A column chunk, and how far it has been read.
 pub(super) struct PagedColumn<S: Stored> {
     pages: Box<dyn PageReader>,
-    /// Whether there are definition levels.
+    /// Whether the pages have definition levels.
     optional: bool,
     pub stored: S,
     dictionary: Vec<S::Value>,
     page: DataPage,
-    /// Values that are not NULL, before they are spread out.
+    /// Values that are not NULL, before they are spread over the rows.
     dense: Vec<S::Value>,
 }
 
-/// What is left of a page.
+/// The part of a page not yet read.
 struct DataPage {
     rows: usize,
     levels: Option<Hybrid>,
@@ -74,7 +74,7 @@ impl<S: Stored> PagedColumn<S> {
         Self { pages, optional, stored, dictionary: Vec::new(), page, dense: Vec::new() }
     }
 
-    /// Leaves out rows.
+    /// Skips rows.
     pub(super) fn skip(&mut self, rows: usize) -> Result<(), NotRead> {
         let mut left = rows;
         while left > 0 {
@@ -96,7 +96,7 @@ impl<S: Stored> PagedColumn<S> {
         Ok(())
     }
 
-    /// The next rows: values, with anything in place of NULLs.
+    /// Reads the next rows: values, arbitrary in place of NULLs.
     pub(super) fn read(&mut self, rows: usize) -> Result<(Buffer, Option<NullBuffer>), NotRead> {
         let mut bitmap = BooleanBufferBuilder::new(if self.optional { rows } else { 0 });
         let mut values: Vec<S::Value> = Vec::new();
@@ -138,14 +138,14 @@ impl<S: Stored> PagedColumn<S> {
         Ok((Buffer::from_vec(values), nulls.filter(|nulls| nulls.null_count() > 0)))
     }
 
-    /// Takes up the next page, a dictionary or rows.
+    /// Starts the next page, a dictionary or rows.
     fn next_page(&mut self) -> Result<(), NotRead> {
         match self.pages.get_next_page()?.ok_or(NotRead)? {
             Page::DictionaryPage { buf, num_values, encoding, .. } => {
                 if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
                     return Err(NotRead);
                 }
-                // Views refer to the first one's bytes.
+                // Views refer to the bytes of the first dictionary.
                 if !self.dictionary.is_empty() {
                     return Err(NotRead);
                 }
@@ -196,7 +196,7 @@ impl<S: Stored> PagedColumn<S> {
                 self.stored.start_page(&values);
                 Values::Plain(values)
             }
-            // A page of NULLs alone may be without the width of the indices.
+            // A page that has only NULLs may lack the width of the indices.
             Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY => {
                 let width = values.first().copied().unwrap_or(0);
                 Values::Indices(Hybrid::new(values.slice(values.len().min(1)..), width)?)
@@ -210,7 +210,7 @@ impl<S: Stored> PagedColumn<S> {
 }
 
 impl Values {
-    /// Takes the next values and appends them.
+    /// Consumes the next values and appends them.
     fn append<S: Stored>(
         &mut self,
         stored: &mut S,
@@ -225,7 +225,7 @@ impl Values {
     }
 }
 
-/// Appends the values to those of rows, at the rows that have one by the bits `from..from + rows`.
+/// Appends the values at the rows that have one, according to the bits `from..from + rows`.
 fn spread<W: ArrowNativeType>(
     dense: &mut Vec<W>,
     bitmap: &BooleanBufferBuilder,
@@ -233,7 +233,7 @@ fn spread<W: ArrowNativeType>(
     rows: usize,
     to: &mut Vec<W>,
 ) {
-    // What stands behind the last value's row is that of a NULL.
+    // All slots after the row of the last value belong to NULLs.
     dense.push(W::default());
     let mut next = 0;
     let mut left = rows;

@@ -1,4 +1,4 @@
-//! What is read here is what the `parquet` crate reads, or nothing.
+//! Flat columns are decoded as the `parquet` crate decodes them, or not at all.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -21,11 +21,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::parquet_files::schema::read_schema;
 
-/// How a file is written.
+/// The properties of a written file.
 #[derive(Clone, Debug)]
 struct Written {
     rows: usize,
-    /// Different values, how many rows have one and the same, and one NULL in how many rows, or none.
+    /// Distinct values, how many consecutive rows have the same value, and in how many rows one is NULL.
     distinct: u64,
     repeats: usize,
     nulls: usize,
@@ -130,7 +130,7 @@ fn write(written: &Written) -> Vec<u8> {
     let compression = if written.compressed { Compression::SNAPPY } else { Compression::UNCOMPRESSED };
     let properties = WriterProperties::builder()
         .set_writer_version(version)
-        // The second version's own encodings are not among those that are read.
+        // The encodings that only the second version has are not supported.
         .set_encoding(Encoding::PLAIN)
         .set_compression(compression)
         .set_dictionary_enabled(written.dictionary)
@@ -148,7 +148,8 @@ fn write(written: &Written) -> Vec<u8> {
     bytes
 }
 
-/// Reads columns from a row on, here and by the `parquet` crate; an error where nothing is read here.
+/// Reads columns from a row on, by this module and by the `parquet` crate; an error if this module decodes
+/// nothing.
 fn read_both(
     bytes: &[u8],
     places: &[usize],
@@ -158,7 +159,7 @@ fn read_both(
     let mut file: File = tempfile::tempfile().unwrap();
     std::io::Write::write_all(&mut file, bytes).unwrap();
     let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
-    // Damage may have come upon the page index.
+    // The page index may be damaged.
     let Ok(derived) = ArrowReaderMetadata::load(&file, options) else {
         return (Err(NotRead), Vec::new());
     };
@@ -201,11 +202,11 @@ proptest! {
         let places: Vec<usize> = if all { (0..16).collect() } else { vec![1, 2, 3, 9, 10, 15] };
         let from = (start * written.rows as f64) as usize;
         let (ours, theirs) = read_both(&bytes, &places, from, batch_rows);
-        prop_assert_eq!(ours.expect("all of it is usual"), theirs);
+        prop_assert_eq!(ours.expect("the columns are flat and have the usual encodings"), theirs);
     }
 
     #[test]
-    fn of_damaged_files_nothing_is_read_or_as_many_rows_as_there_are(
+    fn damaged_files_are_rejected_or_read_with_all_their_rows(
         written in written(),
         damage in proptest::collection::vec((0.0..1.0f64, any::<u8>()), 1..4),
     ) {
@@ -224,9 +225,9 @@ proptest! {
         }
     }
 
-    /// Without the net that is below the parquet crate.
+    /// Without the guard around panics of the `parquet` crate.
     #[test]
-    fn no_bytes_of_a_page_bring_it_down(
+    fn no_bytes_of_a_page_cause_a_panic(
         bytes in proptest::collection::vec(prop_oneof![any::<u8>(), 0..20u8], 0..200),
         rows in 0..300u32,
         plain in any::<bool>(),
@@ -242,13 +243,13 @@ proptest! {
             first(&bytes, rows, encoding)
         };
         let pages = [dictionary(&[1, 2, 3]), page.clone()];
-        let mut column = PagedColumn::new(Box::new(Pages(pages.into())), optional, Words::<u64>::new());
+        let mut column = PagedColumn::new(Box::new(PageQueue(pages.into())), optional, Words::<u64>::new());
         while let Ok((values, nulls)) = column.read(7) {
             prop_assert_eq!(values.len(), 7 * 8);
             prop_assert!(nulls.is_none_or(|nulls| nulls.len() == 7));
         }
         let pages = [dictionary(&[0x0061_6161_0000_0003, 0]), page];
-        let mut column = PagedColumn::new(Box::new(Pages(pages.into())), optional, Views::new(text));
+        let mut column = PagedColumn::new(Box::new(PageQueue(pages.into())), optional, Views::new(text));
         while let Ok((views, nulls)) = column.read(7) {
             let array = column.stored.array(views, 7, nulls);
             prop_assert!(array.to_data().validate_full().is_ok());
@@ -256,10 +257,10 @@ proptest! {
     }
 }
 
-/// Pages that are at hand.
-struct Pages(VecDeque<Page>);
+/// A page reader of the given pages.
+struct PageQueue(VecDeque<Page>);
 
-impl Iterator for Pages {
+impl Iterator for PageQueue {
     type Item = parquet::errors::Result<Page>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -267,7 +268,7 @@ impl Iterator for Pages {
     }
 }
 
-impl PageReader for Pages {
+impl PageReader for PageQueue {
     fn get_next_page(&mut self) -> parquet::errors::Result<Option<Page>> {
         Ok(self.0.pop_front())
     }
@@ -331,12 +332,12 @@ fn pages_may_be_empty_and_of_different_kinds() {
         second(&[3 << 1, 0], 3, Encoding::RLE_DICTIONARY, 2),
         second(&[1 << 1, 1, 30, 0, 0, 0, 0, 0, 0, 0], 1, Encoding::PLAIN, 2),
     ];
-    // An empty page of the first version has the length of its levels, too.
+    // An empty page of the first version also has the length of its levels.
     let pages = pages.map(|page| match page {
         Page::DataPage { .. } => first(&[0; 4], 0, Encoding::RLE_DICTIONARY),
         page => page,
     });
-    let column = || PagedColumn::new(Box::new(Pages(pages.to_vec().into())), true, Words::<u64>::new());
+    let column = || PagedColumn::new(Box::new(PageQueue(pages.to_vec().into())), true, Words::<u64>::new());
     let rows = |(values, nulls): (Buffer, Option<NullBuffer>)| {
         let values = values.typed_data::<u64>().iter().enumerate();
         let rows = values
@@ -349,6 +350,6 @@ fn pages_may_be_empty_and_of_different_kinds() {
         let mut column = column();
         column.skip(skipped).unwrap();
         assert_eq!(rows(column.read(8 - skipped).unwrap()), all[skipped..]);
-        assert!(column.read(1).is_err(), "there are no more rows");
+        assert!(column.read(1).is_err(), "the rows have ended");
     }
 }

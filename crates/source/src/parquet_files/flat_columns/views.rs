@@ -1,10 +1,10 @@
-//! Text and bytes, which stay in their pages: an array has a view of each
+//! Text and bytes, which stay in their pages: an array contains a view of each
 //! (<https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-view-layout>).
 //!
 //! A value is stored as a 32-bit length and its bytes
-//! (<https://parquet.apache.org/docs/file-format/data-pages/encodings/#PLAIN>). Of up to 12 bytes, that is what its
-//! view is, too, but for the zeros behind; of a longer one the view has the length, the first four bytes, and where
-//! it stands.
+//! (<https://parquet.apache.org/docs/file-format/data-pages/encodings/#PLAIN>). For up to 12 bytes, its view
+//! is the same, padded with zeros. For a longer value, the view has the length, the first four bytes, and the
+//! position.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::parquet_files::flat_columns::inline_view::{BEYOND, INLINE};
 
 /// Values of any length.
 pub(super) struct Views {
-    /// Whether they are to be UTF-8.
+    /// Whether they must be UTF-8.
     text: bool,
-    /// The dictionary, if there is one, which the entries' views refer to as the first of an array's pages.
+    /// The dictionary page, if any. The views of its entries refer to it as the first page of an array.
     dictionary: Option<Buffer>,
-    /// The pages that views of the array refer to.
+    /// The pages that the views of the array refer to.
     pages: Vec<Buffer>,
-    /// Whether what is left of the page is all ASCII.
+    /// Whether the rest of the page is all ASCII.
     ascii: bool,
 }
 
@@ -33,14 +33,15 @@ impl Views {
         Self { text, dictionary: None, pages: Vec::new(), ascii: false }
     }
 
-    /// The array of views that were made since [`start_array`](Stored::start_array).
+    /// Returns the array of views created since [`start_array`](Stored::start_array).
     pub(super) fn array(&mut self, views: Buffer, rows: usize, nulls: Option<NullBuffer>) -> ArrayRef {
         let views = ScalarBuffer::new(views, 0, rows);
         let pages = std::mem::take(&mut self.pages);
-        // SAFETY: each of the views was made by `view` for one of the pages, in which it found all of the value, or
-        // is that of a value without bytes. Of text, each value is UTF-8: it was looked at by itself, or as a part of
-        // a page that is ASCII. There is a bit for each row, as `PagedColumn` has made both.
-        // Looking at each value again would take 11 to 14 ns for each: 0.128 instead of 0.072 s to decode a million rows
+        // SAFETY: `view` created each view for one of the pages, in which it found the whole value; all others
+        // are views of values without bytes. Text is UTF-8: each value was checked by itself, or as a part of
+        // a page that is ASCII. `views` and `nulls` have an entry for each row, since `PagedColumn` creates
+        // both.
+        // Checking each value again would take 11 to 14 ns: 0.128 instead of 0.072 s to decode a million rows
         // of orders, which have four such columns.
         unsafe {
             match self.text {
@@ -50,8 +51,8 @@ impl Views {
         }
     }
 
-    /// The view of the value that `bytes` begins with, which is `at` bytes behind the start of the page with this
-    /// number, and how many bytes both take.
+    /// Returns the view of the value at the start of `bytes`, which is `at` bytes after the start of the page
+    /// with this number, and the bytes that length and value take.
     #[inline(always)]
     fn view(&self, bytes: &[u8], page: usize, at: usize) -> Result<(u128, usize), NotRead> {
         let head = match bytes.first_chunk::<16>() {
@@ -79,8 +80,8 @@ impl Views {
         })
     }
 
-    /// Appends views of `count` values at the start of a page with this number; the bytes they take, and whether there
-    /// are views that refer to the page.
+    /// Appends views of `count` values at the start of a page with this number. Returns the bytes that they
+    /// take, and whether any view refers to the page.
     fn views(
         &self,
         bytes: &[u8],
@@ -88,7 +89,7 @@ impl Views {
         page: usize,
         to: &mut Vec<u128>,
     ) -> Result<(usize, bool), NotRead> {
-        // Each has a length at least, and offsets have 32 bits.
+        // Each value has at least a length, and offsets have 32 bits.
         if count > bytes.len() / 4 || u32::try_from(bytes.len()).is_err() {
             return Err(NotRead);
         }
@@ -117,7 +118,7 @@ impl Stored for Views {
     }
 
     fn entries(&mut self, page: Bytes, count: usize) -> Result<Vec<u128>, NotRead> {
-        // Views that were made before refer to another page as the first.
+        // Earlier views refer to another page as the first.
         if !self.pages.is_empty() {
             return Err(NotRead);
         }

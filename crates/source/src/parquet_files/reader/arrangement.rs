@@ -1,5 +1,5 @@
-//! From the fields that are read of a file to the columns that are asked for: in their order, with those that the
-//! file's folders name.
+//! Assembles the requested columns, in their order, from the fields that are read of a file and the columns
+//! that its folders name.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use arrow_schema::{ArrowError, Field, Schema};
 use crate::hive::Folder;
 use crate::parquet_files::files::ColumnPlace;
 
-/// What is read of a file, and how the columns are made of it.
+/// What is read of a file, and how to assemble the columns from it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Chosen {
-    /// The fields that are read, ascending; `None` for all.
+    /// The fields that are read, in ascending order; `None` for all.
     pub fields: Option<Vec<usize>>,
-    /// The columns, where they are not the fields that are read, in their order: fields by their places among those
-    /// that are read.
+    /// The columns, if they are not the fields that are read in their order; fields are given by their
+    /// positions among those that are read.
     parts: Option<Vec<ColumnPlace>>,
 }
 
 impl Chosen {
-    /// Of a file of so many fields.
+    /// Returns the choice for a file of `fields` fields.
     pub(super) fn of(columns: impl Iterator<Item = ColumnPlace> + Clone, fields: usize) -> Self {
         let field = |column| match column {
             ColumnPlace::Field(at) => Some(at),
@@ -40,10 +40,10 @@ impl Chosen {
     }
 }
 
-/// Makes batches of the columns that are asked for of the batches that are read.
+/// Assembles batches of the requested columns from the batches that are read.
 pub(super) struct Arrangement {
     parts: Option<Vec<ColumnPlace>>,
-    /// The values of each column that folders name, for a batch of the most rows.
+    /// The values of each column that folders name, for the largest batch.
     folders: Vec<(Field, ArrayRef)>,
 }
 
@@ -89,7 +89,7 @@ mod tests {
     use ColumnPlace::{Field, Folder};
 
     #[test]
-    fn only_fields_that_are_asked_for_are_read() {
+    fn only_requested_fields_are_read() {
         let of = |columns: &[ColumnPlace]| Chosen::of(columns.iter().copied(), 3);
         let all = Chosen { fields: None, parts: None };
         assert_eq!(of(&[Field(0), Field(1), Field(2)]), all);

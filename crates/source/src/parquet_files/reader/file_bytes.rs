@@ -1,5 +1,5 @@
-//! A file's bytes as the `parquet` crate asks for them: each read names its place, so that no page costs a descriptor
-//! of its own, and the bytes of a small row group are read at once.
+//! The bytes of a file for the `parquet` crate. Each read names its position, so that pages share one
+//! descriptor, and the bytes of a small row group are read at once.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -11,7 +11,7 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 use sawmill_footer::RangeReader;
 
-/// So many bytes are read at once.
+/// Most bytes of a row group that are read at once.
 const FEW: u64 = 128 << 10;
 
 /// An open file.
@@ -19,23 +19,23 @@ const FEW: u64 = 128 << 10;
 pub(crate) struct FileBytes {
     file: Arc<File>,
     length: u64,
-    /// Bytes that were read already, and where they start.
+    /// Bytes that were read already, and their position.
     held: (u64, Bytes),
 }
 
 impl FileBytes {
-    /// A file of this length. The bytes of a range are read now, if they are few.
+    /// Returns a file of this length. Reads the bytes of a range now, if they are few.
     pub(crate) fn new(file: File, length: u64, range: Range<u64>) -> Self {
         let few = range.end.min(length).checked_sub(range.start).filter(|few| *few <= FEW);
         let mut held = vec![0; few.unwrap_or(0) as usize];
-        // What cannot be read now is asked for again, and told then.
+        // A failed read is repeated when the bytes are needed, and reported then.
         if file.read_exact_at(range.start, &mut held).is_err() {
             held.clear();
         }
         Self { file: Arc::new(file), length, held: (range.start, held.into()) }
     }
 
-    /// The bytes that are held from `start` on.
+    /// Returns the bytes already read, from `start` on.
     fn held_from(&self, start: u64) -> Option<Bytes> {
         let (first, bytes) = &self.held;
         let from = usize::try_from(start.checked_sub(*first)?).ok()?;
@@ -84,10 +84,10 @@ impl ChunkReader for FileBytes {
         if let Some(held) = self.held_from(start).filter(|held| held.len() >= length) {
             return Ok(held.slice(..length));
         }
-        // The length is what the file says: no more is asked for than there is.
+        // The length comes from the file's metadata: never read more than the file has.
         if self.length.checked_sub(start).is_none_or(|left| left < length as u64) {
             return Err(ParquetError::EOF(format!(
-                "{length} bytes from {start} on are not in a file of {}",
+                "{length} bytes from byte {start} on exceed the file's length of {}",
                 self.length
             )));
         }
@@ -97,7 +97,7 @@ impl ChunkReader for FileBytes {
     }
 }
 
-/// A file's bytes from a place on.
+/// The bytes of a file from a position on.
 pub(crate) struct Part {
     held: Bytes,
     rest: Rest,
@@ -115,7 +115,7 @@ impl Read for Part {
     }
 }
 
-/// What is not held of a file from a place on.
+/// The bytes of a file from a position on that were not read yet.
 #[derive(Clone)]
 struct Rest {
     file: Arc<File>,
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// 1,000 bytes, of which some are held.
+    /// Returns a file of 1,000 bytes, some of which were read already.
     fn bytes(held: Range<u64>) -> (Vec<u8>, FileBytes) {
         let bytes: Vec<u8> = (0..1000).map(|i| (i % 251) as u8).collect();
         let mut file = tempfile::tempfile().unwrap();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_the_files_whether_they_are_held_or_not() {
+    fn bytes_are_those_of_the_file_whether_read_before_or_not() {
         for held in [0..0, 100..500, 0..1000, 900..5000] {
             let (all, file) = bytes(held.clone());
             for (start, length) in [(0, 1), (90, 20), (100, 400), (450, 100), (600, 10), (990, 10), (0, 1000)]
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_behind_the_end_are_an_error_and_take_no_memory() {
+    fn bytes_after_the_end_are_an_error_and_take_no_memory() {
         let (_, file) = bytes(0..1000);
         for (start, length) in [(0, 1001), (999, 2), (1000, 1), (5000, 1), (u64::MAX, 1), (0, usize::MAX)] {
             assert!(file.get_bytes(start, length).is_err(), "{start} {length}");

@@ -12,8 +12,8 @@ use parquet::file::metadata::ParquetMetaData;
 
 use crate::units::ROW_IN_GROUP;
 
-/// The same file with a column more at the end: the number of each row in the file.
-pub(super) fn added(file: &ArrowReaderMetadata) -> Result<ArrowReaderMetadata, ParquetError> {
+/// Returns the file with another column at the end: the number of each row in the file.
+pub(super) fn with_row_numbers(file: &ArrowReaderMetadata) -> Result<ArrowReaderMetadata, ParquetError> {
     let numbers = Field::new(ROW_IN_GROUP, DataType::Int64, false).with_extension_type(RowNumber);
     let options = ArrowReaderOptions::new()
         .with_schema(Arc::clone(file.schema()))
@@ -21,8 +21,8 @@ pub(super) fn added(file: &ArrowReaderMetadata) -> Result<ArrowReaderMetadata, P
     ArrowReaderMetadata::try_new(Arc::clone(file.metadata()), options)
 }
 
-/// A batch without that column, and the column, as it counts from the beginning of the row group.
-pub(super) fn taken_off(
+/// Splits that column off a batch, and makes it count from the start of the row group.
+pub(super) fn split_off(
     batch: RecordBatch,
     file: &ParquetMetaData,
     row_group: u32,
@@ -37,8 +37,8 @@ pub(super) fn taken_off(
     Ok((batch, Some(Arc::new(in_group))))
 }
 
-/// The batch with the numbers at its end, if there are any.
-pub(super) fn put_back(batch: RecordBatch, numbers: Option<ArrayRef>) -> Result<RecordBatch, ArrowError> {
+/// Returns the batch with the numbers as its last column, if there are any.
+pub(super) fn append(batch: RecordBatch, numbers: Option<ArrayRef>) -> Result<RecordBatch, ArrowError> {
     let Some(numbers) = numbers else { return Ok(batch) };
     let mut fields = batch.schema_ref().fields().to_vec();
     fields.push(Arc::new(Field::new(ROW_IN_GROUP, DataType::Int64, false)));
