@@ -68,7 +68,8 @@ impl PostgresSession<'_> {
             (Some(before), _) => others.add(before),
             (None, true) => {}
             (None, false) => {
-                let what = "cannot be verified: the rows that the table held before the load were not summed";
+                let what =
+                    "cannot be verified: the rows that the table held before the load were not summed up";
                 return Err(Error::new(Kind::Mismatch, what)
                     .at(format!("table {}", self.table))
                     .advise("use --verify from the first run of an append on"));

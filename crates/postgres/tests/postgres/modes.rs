@@ -412,7 +412,7 @@ fn an_upsert_without_a_matching_unique_key_is_refused_before_a_row_is_sent() {
         let key = key.iter().map(|name| (*name).to_owned()).collect();
         run(&source, &database.target("people").mode(Mode::Upsert).key(key), &small())
     };
-    for (key, expected) in [(&[][..], "without a key"), (&["id"], "amount, id"), (&["who"], "\"who\"")] {
+    for (key, expected) in [(&[][..], "needs a key"), (&["id"], "amount, id"), (&["who"], "\"who\"")] {
         let error = upsert(key).unwrap_err();
         assert_eq!(error.kind(), Kind::Schema);
         assert!(error.to_string().contains(expected), "{error}");

@@ -422,7 +422,7 @@ fn a_primary_key_needs_the_column_and_no_nulls_in_it() {
         partitioned(database.target("t").mode(Mode::Append), "month(at)", &events.source).unwrap_err();
     assert!(error.what().contains("new table"), "{error}");
     for (wrong, what) in
-        [("month(id)", "neither a date"), ("month(nothing)", "no column"), ("list(at)", "lists are of")]
+        [("month(id)", "neither a date"), ("month(nothing)", "not among those"), ("list(at)", "lists need")]
     {
         let error = partitioned(database.target("t"), wrong, &events.source).unwrap_err();
         assert!(error.what().contains(what) && error.kind() == Kind::Config, "{error}");

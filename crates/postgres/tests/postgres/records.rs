@@ -113,8 +113,8 @@ fn invalid_and_reserved_schema_names_are_refused_before_connecting() {
     for (name, what) in [
         ("", "empty"),
         (&"x".repeat(64) as &str, "64 bytes"),
-        ("pg_records", "server's own"),
-        ("information_schema", "server's own"),
+        ("pg_records", "reserved by the server"),
+        ("information_schema", "reserved by the server"),
     ] {
         let nowhere = Postgres::new("host=/nowhere".parse().unwrap(), "t".parse().unwrap());
         let error = case.load(&nowhere.checkpoint_schema(name)).unwrap_err();
@@ -137,7 +137,10 @@ fn a_user_who_may_not_create_a_schema_can_use_one_created_for_him() {
     case.make_guest("CREATE SCHEMA etl AUTHORIZATION GUEST; CREATE SCHEMA closed");
     for schema in ["_sawmill", "new"] {
         let error = case.load(&case.as_guest(schema)).unwrap_err();
-        assert!(error.what().contains(&format!("no schema \"{schema}\"")), "{error}");
+        assert!(
+            error.what().contains(&format!("schema \"{schema}\" for the records of loads does not exist")),
+            "{error}"
+        );
         assert!(error.advice().contains("CREATE SCHEMA") && error.advice().contains("--checkpoint-schema"));
     }
     let error = case.load(&case.as_guest("closed")).unwrap_err();
