@@ -97,7 +97,8 @@ impl WholeRecords<'_> {
             next(&target.table);
             let rows = FlatRows::new(self.source, table, self.records);
             let mut report = load(&rows, target, &unverified, control)?;
-            report.notes.retain(|note| !note.contains("rows could not be loaded"));
+            let of_rejects = ["rows could not be loaded", "were rejected"];
+            report.notes.retain(|note| !of_rejects.iter().any(|words| note.contains(words)));
             report.rows_rejected = 0;
             reports.push(report);
             let last = self.connected(control, |connection| {
