@@ -1,4 +1,4 @@
-//! What a load would do, told before it does it.
+//! Explains what a load would do, without doing it.
 
 use sawmill_loader::{CHANNEL, LoadOptions, Mode};
 use sawmill_source::{Control, Result, Source};
@@ -21,9 +21,9 @@ pub struct CrateExplanation {
     pub table: String,
     /// What happens to it.
     pub mode: Mode,
-    /// The way rows go.
+    /// The transport.
     pub transport: String,
-    /// What keeps a row from being there twice.
+    /// How often a row can be in the table, and why.
     pub delivery: String,
     /// Files of the source.
     pub files: usize,
@@ -41,7 +41,7 @@ pub struct CrateExplanation {
     pub memory_bytes: u64,
     /// The columns.
     pub columns: Vec<ExplainedColumn>,
-    /// The statement that makes the table, but for mode append.
+    /// The statement that creates the table; none in mode append.
     pub ddl: Option<String>,
 }
 
@@ -54,13 +54,13 @@ pub struct ExplainedColumn {
     pub arrow: String,
     /// Its type in the table.
     pub crate_type: String,
-    /// How its values go by the PostgreSQL wire.
+    /// How its values are sent over the PostgreSQL wire.
     pub sent_as: String,
 }
 
 impl CrateDb {
-    /// What a load of this source would do. The server is asked for nothing but the columns and the key of a
-    /// table that is appended to.
+    /// What a load of this source would do. Only mode append asks the server: for the columns and the key of
+    /// the table.
     ///
     /// # Errors
     /// As [`ddl`](Self::ddl); with mode append a server that cannot be reached, and a table that does not exist
@@ -75,7 +75,7 @@ impl CrateDb {
         let mut existing = Vec::new();
         let (planned, key) = match self.mode {
             Mode::Append => {
-                // What lacks a key is told as such, and not refused.
+                // Report a missing key instead of refusing it.
                 let mut lenient = self.clone();
                 lenient.options.at_least_once = true;
                 let mut client = Client::new(&Cluster::new(&self.server, std::time::Duration::ZERO)?, false);

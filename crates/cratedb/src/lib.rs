@@ -29,12 +29,12 @@
 //! | `target` | a table as a target: how it is made and filled |
 //! | `options` | what becomes of values, and how they are sent |
 //! | `explain` | what a load would do, without doing it |
-//! | `session` | a load from what there is to do to the table in its place |
+//! | `session` | one load, from the decision what to do to the finished table |
 //! | `connect` | HTTP, the PostgreSQL wire, TLS, and waiting for a cluster that restarts |
 //! | `table` | names, the catalogue, types, and whether a source's values fit the columns |
 //! | `encode` | Arrow batches as JSON rows and, for the PostgreSQL wire, as binary arrays |
 //! | `write` | blocks sent, and an account of every row |
-//! | `records` | what the cluster knows of loads, and who may go on with one |
+//! | `records` | the records of loads in the cluster, and which run may continue one |
 //! | `verify` | the table read back in pages, and rows compared by their keys |
 
 mod connect;

@@ -1,15 +1,15 @@
-//! How a load into CrateDB is to be done: the table, the types, the transport, what happens to rows that
+//! The options of a load into CrateDB: the table, the types, the transport, and what happens to rows that
 //! the server refuses.
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// The way rows go to the server.
+/// How rows reach the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
-    /// PostgreSQL wire where the server answers there and the schema can go that way, else HTTP.
+    /// The PostgreSQL wire where the server answers there, else HTTP.
     #[default]
     Auto,
     /// `POST /_sql` with `bulk_args`.
@@ -79,21 +79,21 @@ pub enum Binary {
     Hex,
 }
 
-/// What happens to text over 32,766 bytes, which Lucene takes into no index and no column store.
+/// What happens to text over 32,766 bytes, Lucene's limit for the index and the column store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LongText {
-    /// It is an error.
+    /// An error.
     #[default]
     Error,
     /// Text columns of a new table get neither index nor column store, and take any length.
     Noindex,
 }
 
-/// Everything that can be chosen.
+/// The options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CrateOptions {
-    /// The way rows go.
+    /// How rows reach the server.
     pub transport: Transport,
     /// What structs become.
     pub objects: Objects,
@@ -119,20 +119,20 @@ pub struct CrateOptions {
     pub primary_key: Vec<String>,
     /// Columns of a new table that are not indexed.
     pub no_index: Vec<String>,
-    /// No column of a new table is kept in the column store, where the type allows that.
+    /// Keep the columns of a new table out of the column store, where the type allows that.
     pub no_columnstore: bool,
     /// Name of an extra column that holds each row's place in the source and is the primary key, so that
     /// any batch can be repeated.
     pub row_key: Option<String>,
-    /// Without any key: a batch of an interrupted load may be in the table twice.
+    /// Accept rows without a key: a batch of an interrupted load may be in the table twice.
     pub at_least_once: bool,
-    /// Where rows go that the server refuses; without it the first one ends the load.
+    /// The file for rejected rows; without it the first one ends the load.
     pub rejects: Option<PathBuf>,
-    /// The load ends when more rows than this are refused.
+    /// End the load when more rows than this are rejected.
     pub max_rejects: Option<u64>,
-    /// Request bodies are compressed.
+    /// Compress request bodies.
     pub gzip: bool,
-    /// Columns of an existing table are matched by their position and not by their name.
+    /// Match columns of an existing table by position, not by name.
     pub by_position: bool,
     /// Rows of a request; 0 for the default of 20,000.
     pub batch_rows: usize,

@@ -1,4 +1,4 @@
-//! A table of a CrateDB cluster as a target: how it is made and filled.
+//! A table of a CrateDB cluster as a target.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl CrateDb {
         self
     }
 
-    /// Rows that the server refuses are put aside, as NDJSON, instead of ending the load.
+    /// Writes rows that the server refuses to a file of NDJSON instead of ending the load.
     pub fn rejects(mut self, rejects: Option<RejectOptions>) -> Self {
         self.options.max_rejects = rejects.as_ref().and_then(|rejects| rejects.most);
         self.options.rejects = rejects.map(|rejects| rejects.path);

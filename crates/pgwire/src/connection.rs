@@ -40,7 +40,7 @@ pub struct Connection {
     /// The way of rows past the client, where there is no TLS.
     copy_stream: Option<CopyStream>,
     driver: std::sync::Mutex<Option<JoinHandle<ServerResult<()>>>>,
-    /// Nothing that it does stays.
+    /// Everything it does is rolled back.
     rehearsing: bool,
     runtime: Option<Runtime>,
 }
@@ -62,7 +62,7 @@ impl Connection {
                             last = unreachable(objection, connection.place.clone());
                         }
                     },
-                    // A server that says no to this user is not asked for another one, as libpq has it.
+                    // A server that refuses the user ends the search, as in libpq.
                     Err(error) if error.kind() == Kind::Connection => last = error,
                     Err(error) => return Err(error),
                 }
@@ -88,13 +88,13 @@ impl Connection {
         let sql = "SELECT pg_catalog.pg_is_in_recovery(), \
                    pg_catalog.current_setting('transaction_read_only') = 'on'";
         let rows = self.query(control, sql, &[])?;
-        let said = |column| rows.first().map_or(Ok(false), |row| self.get::<bool>(row, column));
-        Ok(wanted.objection(said(0)?, said(1)?))
+        let flag = |column| rows.first().map_or(Ok(false), |row| self.get::<bool>(row, column));
+        Ok(wanted.objection(flag(0)?, flag(1)?))
     }
 
     fn to(endpoint: &Endpoint, server: &Server, control: &Control<'_>) -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| {
-            Error::new(Kind::Connection, format!("no event loop: {error}")).at(server.place())
+            Error::new(Kind::Connection, format!("cannot start an event loop: {error}")).at(server.place())
         })?;
         let place = match server.config.get_dbname() {
             Some(database) => format!("{endpoint}, database {database:?}"),
@@ -173,7 +173,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether nothing that it does stays.
+    /// Whether everything it does is rolled back.
     pub fn is_rehearsing(&self) -> bool {
         self.rehearsing
     }
@@ -327,7 +327,7 @@ impl From<Error> for WireError {
     }
 }
 
-/// Awaits, looking at the cancel flag.
+/// Awaits a future, checking the cancel flag.
 async fn watched<T>(control: &Control<'_>, future: impl Future<Output = T>) -> Result<T> {
     let mut future = std::pin::pin!(future);
     loop {

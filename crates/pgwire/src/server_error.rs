@@ -1,4 +1,4 @@
-//! What servers say, sorted: worth another try or not, and what to do about it.
+//! Errors of servers: whether a retry may help, and what to do about them.
 
 use sawmill_source::{Error, Kind};
 use tokio_postgres::error::SqlState;
@@ -15,14 +15,12 @@ pub fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
                 .advise("see what sslmode asks for, in the address or PGSSLMODE, and what the server offers (ssl = on)");
         }
         if cause.contains("password missing") {
-            return Error::new(Kind::Server, "the server asks for a password, and there is none")
+            return Error::new(Kind::Server, "the server asks for a password, but none is set")
                 .at(place)
-                .advise(
-                    "give it in the address, PGPASSWORD or ~/.pgpass, which nobody else may read (chmod 600)",
-                );
+                .advise("give it in the address, PGPASSWORD or ~/.pgpass (with permissions 600)");
         }
         if cause.contains("bytes remaining on stream") || text.contains("unexpected message") {
-            return Error::new(Kind::Config, "what listens there does not speak the PostgreSQL protocol")
+            return Error::new(Kind::Config, "the server does not speak the PostgreSQL protocol")
                 .at(place)
                 .advise("check the port; the HTTP endpoint of CrateDB, at port 4200, has addresses that begin with crate://");
         }
@@ -84,7 +82,7 @@ pub fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
         &SqlState::INVALID_CATALOG_NAME => "create the database, or name another in the address",
         &SqlState::INSUFFICIENT_PRIVILEGE => {
             "ask the owner for the permission; a load needs CREATE on the database once, for the schema _sawmill, or, where \
-             somebody else made that or the one that --checkpoint-schema names, USAGE and CREATE on it and all rights on \
+             another user owns that or the one that --checkpoint-schema names, USAGE and CREATE on it and all rights on \
              its tables; besides CREATE on a new table's schema, INSERT and SELECT on one that exists"
         }
         &SqlState::INVALID_SCHEMA_NAME => "create the schema, or name another in the table's name",
@@ -154,7 +152,7 @@ pub fn copy_line(error: &tokio_postgres::Error) -> Option<usize> {
 
 /// An endpoint that cannot be reached.
 pub(crate) fn unreachable(what: impl std::fmt::Display, place: String) -> Error {
-    Error::new(Kind::Connection, format!("the server cannot be reached: {what}"))
+    Error::new(Kind::Connection, format!("cannot reach the server: {what}"))
         .at(place)
-        .advise("check that it runs there and that host and port are right")
+        .advise("check that the server is running and that host and port are right")
 }

@@ -59,7 +59,7 @@ fn a_server_is_found_by_its_service_by_the_environment_and_by_its_socket() {
     assert!(error.contains("no service \"shpo\"") && error.contains(services), "{error}");
     let standby = format!("{url}?target_session_attrs=standby");
     let error = with(load("f", &standby).args(["--retries", "0"]), &[]).fails(1);
-    assert!(error.contains("it is no standby"), "{error}");
+    assert!(error.contains("it is not a standby"), "{error}");
 }
 
 #[test]

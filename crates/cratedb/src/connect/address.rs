@@ -31,7 +31,7 @@ pub(crate) struct Node {
 /// Files of certificates, in PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TlsFiles {
-    /// Who may have signed the server's certificate; the system's authorities where none is named.
+    /// The authorities that may have signed the server's certificate; by default those of the system.
     pub authorities: Option<PathBuf>,
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
@@ -80,7 +80,7 @@ impl FromStr for CrateServer {
     type Err = Error;
 
     /// Parses `crate://user:password@host:port,host:port/schema` (`crates://` for TLS). User, password and
-    /// schema may be percent-encoded. What is left out: user `crate`, port 4200, schema `doc`. Options:
+    /// schema may be percent-encoded. Defaults: user `crate`, port 4200, schema `doc`. Options:
     ///
     /// - `ssl=true`: TLS;
     /// - `ca=FILE`: certificates that the server's must be signed by, `cert=FILE` and `key=FILE`: the
@@ -138,7 +138,7 @@ impl FromStr for CrateServer {
                 }
                 _ => {
                     return Err(refused(format!(
-                        "the address has the option {name:?}; known are ssl, ca, cert, key, pg_port and timeout"
+                        "unknown option {name:?}: the options are ssl, ca, cert, key, pg_port and timeout"
                     )));
                 }
             }
@@ -150,7 +150,9 @@ impl FromStr for CrateServer {
             match &mut server.tls {
                 Some(tls) => *tls = files,
                 None => {
-                    return Err(refused("ca, cert and key are for TLS, which is not asked for".to_owned()));
+                    return Err(refused(
+                        "ca, cert and key need TLS: write crates:// or ?ssl=true".to_owned(),
+                    ));
                 }
             }
         }
@@ -215,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_defaults() {
+    fn omitted_parts_have_defaults() {
         let server: CrateServer = "crate://localhost".parse().unwrap();
         assert_eq!((server.user.as_str(), server.schema.as_str()), ("crate", "doc"));
         assert_eq!(server.nodes[0].port, 4200);
     }
 
     #[test]
-    fn tls_is_asked_for_by_scheme_or_option() {
+    fn scheme_or_option_turns_tls_on() {
         for address in [
             "crates://h?ca=/ca.pem&cert=/c.pem&key=/k.pem",
             "crate://h/doc?ssl=true&ca=/ca.pem&cert=/c.pem&key=/k.pem",
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_without_showing_the_password() {
+    fn invalid_addresses_are_refused_without_showing_the_password() {
         for address in [
             "http://h",
             "crate://",

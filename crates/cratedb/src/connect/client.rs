@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::connect::address::CrateServer;
-use crate::connect::http::{Broken, HttpConnection};
+use crate::connect::http::{HttpConnection, TransportError};
 use crate::connect::tls;
 use crate::connect::waiting::{Outage, Waiting};
 
@@ -29,16 +29,16 @@ pub(crate) struct Cluster {
     authorization: Option<String>,
     health: Mutex<Vec<Health>>,
     turn: AtomicUsize,
-    /// How long a cluster that was there is waited for.
+    /// How long to wait for a cluster that has answered before.
     pub(crate) patience: Duration,
     outage: Mutex<Outage>,
 }
 
-/// What is known of a node.
+/// The health of a node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Health {
     failures: u32,
-    /// Until when it is left out.
+    /// Requests skip the node until then.
     dead_until: Option<Instant>,
 }
 
@@ -79,11 +79,12 @@ impl Cluster {
         self.outage().table_known = true;
     }
 
-    /// Whether the same request may go well a little later: too busy, or no node, shard or table for it right now.
-    pub(crate) fn passes(&self, said: &Said) -> bool {
+    /// Whether the same request may succeed a little later: the server is busy, or lacks a node, shard or
+    /// table right now.
+    pub(crate) fn passes(&self, refusal: &ServerError) -> bool {
         let outage = self.outage();
         let restarted = || outage.lost.is_some_and(|lost| lost.elapsed() <= self.patience.max(RECOVERY));
-        said.is_passing() || matches!(said.code, 4041 | 4045) && outage.table_known && restarted()
+        refusal.is_passing() || matches!(refusal.code, 4041 | 4045) && outage.table_known && restarted()
     }
 
     /// Whether a failure ends the attempts: no node has ever answered, and all were tried.
@@ -141,31 +142,31 @@ pub(crate) struct Client {
     pub retries: u64,
 }
 
-/// An answer of the server that is no success.
+/// An error that the server reported.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
+pub(crate) struct ServerError {
     pub status: u16,
     pub code: u32,
     pub message: String,
 }
 
-/// Why a statement has no answer.
+/// Why a statement failed.
 pub(crate) enum Failed {
-    /// It may go well a little later.
+    /// The same request may succeed a little later.
     Passing(Error),
-    Lost(Broken),
+    Lost(TransportError),
     Refused(Error),
 }
 
 /// How long a server that was lost may at least take until it knows its tables.
 const RECOVERY: Duration = Duration::from_secs(60);
 
-/// What came of one attempt.
+/// The result of one attempt.
 pub(crate) enum Attempt {
     /// Status 200.
     Done,
-    Said(Said),
-    Broken(Broken),
+    ServerError(ServerError),
+    TransportError(TransportError),
 }
 
 impl Client {
@@ -190,7 +191,7 @@ impl Client {
     ) -> Attempt {
         let node = self.cluster.next();
         let Some(place) = self.cluster.server.nodes.get(node) else {
-            return Attempt::Broken(Broken::NotSent("the address names no host".to_owned()));
+            return Attempt::TransportError(TransportError::NotSent("the address names no host".to_owned()));
         };
         let mut body = pieces;
         let compressed;
@@ -202,7 +203,7 @@ impl Client {
             let written = pieces.iter().try_for_each(|piece| encoder.write_all(piece));
             self.compressed = match written.and_then(|()| encoder.finish()) {
                 Ok(bytes) => bytes,
-                Err(error) => return Attempt::Broken(Broken::NotSent(error.to_string())),
+                Err(error) => return Attempt::TransportError(TransportError::NotSent(error.to_string())),
             };
             compressed = [self.compressed.as_slice()];
             body = &compressed;
@@ -226,7 +227,7 @@ impl Client {
         let mut whole: Vec<&[u8]> = vec![&self.head];
         whole.extend_from_slice(body);
         let Some(slot) = self.connections.get_mut(node) else {
-            return Attempt::Broken(Broken::NotSent("the node is not known".to_owned()));
+            return Attempt::TransportError(TransportError::NotSent("the node is not known".to_owned()));
         };
         if slot.as_ref().is_none_or(|connection| !connection.is_open()) {
             match HttpConnection::open(place, self.cluster.tls.as_ref(), control) {
@@ -235,12 +236,12 @@ impl Client {
                     *slot = None;
                     self.cluster.report(node, false);
                     self.cluster.connection_lost();
-                    return Attempt::Broken(broken);
+                    return Attempt::TransportError(broken);
                 }
             }
         }
         let Some(connection) = slot.as_mut() else {
-            return Attempt::Broken(Broken::NotSent("there is no connection".to_owned()));
+            return Attempt::TransportError(TransportError::NotSent("there is no connection".to_owned()));
         };
         let attempt = match connection.request(&whole, self.cluster.server.timeout, control) {
             Ok((200, body)) => {
@@ -257,16 +258,16 @@ impl Client {
             }
             Ok((status, body)) => {
                 self.cluster.outage().reached = true;
-                Attempt::Said(said(status, body))
+                Attempt::ServerError(server_error(status, body))
             }
             Err(broken) => {
                 *slot = None;
                 self.cluster.report(node, false);
                 self.cluster.connection_lost();
-                return Attempt::Broken(broken);
+                return Attempt::TransportError(broken);
             }
         };
-        let down = matches!(&attempt, Attempt::Said(said) if matches!(said.status, 502..=504));
+        let down = matches!(&attempt, Attempt::ServerError(refusal) if matches!(refusal.status, 502..=504));
         self.cluster.report(node, !down);
         attempt
     }
@@ -314,9 +315,11 @@ impl Client {
         self.gzip = gzip;
         match attempt {
             Attempt::Done => Ok(Answer { text }),
-            Attempt::Said(said) if self.cluster.passes(&said) => Err(Failed::Passing(self.explain(&said))),
-            Attempt::Said(said) => Err(Failed::Refused(self.explain(&said))),
-            Attempt::Broken(broken) => Err(Failed::Lost(broken)),
+            Attempt::ServerError(refusal) if self.cluster.passes(&refusal) => {
+                Err(Failed::Passing(self.explain(&refusal)))
+            }
+            Attempt::ServerError(refusal) => Err(Failed::Refused(self.explain(&refusal))),
+            Attempt::TransportError(broken) => Err(Failed::Lost(broken)),
         }
     }
 
@@ -325,16 +328,16 @@ impl Client {
         self.cluster.server.to_string()
     }
 
-    /// What the server said, as an error.
-    pub(crate) fn explain(&self, said: &Said) -> Error {
-        let (kind, advice) = match said.status {
-            400 if is_about_columns(&said.message) => (Kind::Schema, MORE_COLUMNS),
-            401 => (Kind::Server, "check user and password: they come from the address"),
+    /// The server's error, with the place and advice.
+    pub(crate) fn explain(&self, refusal: &ServerError) -> Error {
+        let (kind, advice) = match refusal.status {
+            400 if is_about_columns(&refusal.message) => (Kind::Schema, MORE_COLUMNS),
+            401 => (Kind::Server, "check the user and password in the address"),
             403 => (
                 Kind::Server,
                 "ask for the privileges DQL, DML and DDL on the schemas of the table and of sawmill",
             ),
-            404 if said.is_passing() => {
+            404 if refusal.is_passing() => {
                 (Kind::Server, "wait until the cluster has recovered and run the same command again")
             }
             404 => (Kind::Server, "check the names of schema, table and columns"),
@@ -344,15 +347,14 @@ impl Client {
             }
             _ => (Kind::Server, ""),
         };
-        Error::new(kind, format!("the server says: {}", said.message)).at(self.place()).advise(advice)
+        Error::new(kind, format!("the server says: {}", refusal.message)).at(self.place()).advise(advice)
     }
 
     /// A server that has never answered, as an error; a cancel is passed on.
-    fn no_contact(&self, broken: Broken) -> Result<Error> {
+    fn no_contact(&self, broken: TransportError) -> Result<Error> {
         match broken {
-            Broken::Unknown(what) => {
-                let what =
-                    format!("what listens there does not answer as CrateDB's HTTP endpoint does: {what}");
+            TransportError::Unknown(what) => {
+                let what = format!("the server does not answer as CrateDB's HTTP endpoint does: {what}");
                 Ok(Error::new(Kind::Server, what).at(self.place()).advise(
                     "give the port of the HTTP endpoint, 4200 by default; the port of the PostgreSQL wire goes into ?pg_port=N",
                 ))
@@ -362,16 +364,16 @@ impl Client {
     }
 
     /// A lost connection as an error; a cancel is passed on.
-    pub(crate) fn lost(&self, broken: Broken) -> Result<Error> {
+    pub(crate) fn lost(&self, broken: TransportError) -> Result<Error> {
         match broken {
-            Broken::Cancelled(error) => Err(error),
-            Broken::NotSent(what) | Broken::Unknown(what) => Ok(Error::new(
+            TransportError::Cancelled(error) => Err(error),
+            TransportError::NotSent(what) | TransportError::Unknown(what) => Ok(Error::new(
                 Kind::Server,
-                format!("the server cannot be asked: {what}"),
+                format!("the request failed: {what}"),
             )
             .at(self.place())
             .advise(
-                "check that it runs there and that host and port are right; the same command again goes on",
+                "check that the server is running and that host and port are right; then run the same command again to continue",
             )),
         }
     }
@@ -387,8 +389,8 @@ pub(crate) fn is_about_columns(message: &str) -> bool {
     message.contains("Limit of total columns")
 }
 
-impl Said {
-    /// Whether the same request may go well a little later: too busy, or no node for it right now.
+impl ServerError {
+    /// Whether the same request may succeed a little later: the server is busy, or lacks a node right now.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self.status, 429 | 502..=504) || is_passing_code(self.code)
     }
@@ -402,7 +404,7 @@ pub(crate) fn is_passing_code(code: u32) -> bool {
     matches!(code, 4040 | 4290 | 5001..=5003 | 5030..=5032)
 }
 
-/// Characters of a server's message that are shown.
+/// The longest part of a server's message that an error shows, in characters.
 const SHOWN: usize = 400;
 
 /// A message short enough to be shown.
@@ -415,7 +417,7 @@ pub(crate) fn clip(message: &str) -> String {
     clipped
 }
 
-fn said(status: u16, body: &[u8]) -> Said {
+fn server_error(status: u16, body: &[u8]) -> ServerError {
     #[derive(Deserialize)]
     struct Body {
         error: Inner,
@@ -426,18 +428,18 @@ fn said(status: u16, body: &[u8]) -> Said {
         code: u32,
     }
     if let Ok(Body { error }) = serde_json::from_slice(body) {
-        return Said { status, code: error.code, message: clip(&error.message) };
+        return ServerError { status, code: error.code, message: clip(&error.message) };
     }
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
-    // A clipped error is no JSON any more.
+    // A clipped error is not valid JSON.
     let text = text.strip_prefix("{\"error\":{\"message\":\"").unwrap_or(text);
     let message = match (status, text) {
         (413, "") => "the request is longer than http.max_content_length allows".to_owned(),
         (_, "") => format!("status {status}"),
         (_, text) => clip(text),
     };
-    Said { status, code: 0, message }
+    ServerError { status, code: 0, message }
 }
 
 /// A successful answer.
@@ -459,7 +461,7 @@ impl Answer {
         self.text.len()
     }
 
-    /// The rows' values as they stand in the answer.
+    /// The rows' values as JSON text.
     pub(crate) fn rows(&self) -> Result<Vec<Vec<&RawValue>>> {
         Ok(self.parse()?.rows)
     }
@@ -471,18 +473,18 @@ impl Answer {
 
     fn parse(&self) -> Result<Rows<'_>> {
         serde_json::from_str(&self.text).map_err(|error| {
-            Error::new(Kind::Server, format!("the answer cannot be read: {error}: {}", clip(&self.text)))
+            Error::new(Kind::Server, format!("cannot read the answer: {error}: {}", clip(&self.text)))
         })
     }
 
-    /// The first row, taken apart as `T`.
+    /// All rows, deserialized as `T`.
     pub(crate) fn all<T: serde::de::DeserializeOwned>(&self) -> Result<Vec<T>> {
         #[derive(Deserialize)]
         struct Typed<T> {
             rows: Vec<T>,
         }
         let typed: Typed<T> = serde_json::from_str(&self.text).map_err(|error| {
-            Error::new(Kind::Server, format!("the answer cannot be read: {error}: {}", clip(&self.text)))
+            Error::new(Kind::Server, format!("cannot read the answer: {error}: {}", clip(&self.text)))
         })?;
         Ok(typed.rows)
     }

@@ -1,9 +1,9 @@
 //! One HTTP/1.1 connection that is kept open: requests out of several pieces of memory, answers into a
 //! buffer that is used again.
 //!
-//! What a client library does not tell and the loader has to know: whether all of a request had been
-//! handed to the connection when it broke. Before that the server cannot have acted upon it; after it
-//! nobody knows. Every wait looks at the cancel flag.
+//! The loader has to know, and client libraries do not report, whether a whole request had been sent when
+//! the connection broke. If not, the server cannot have acted on it; if so, it may have. Every wait checks
+//! the cancel flag.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -17,7 +17,7 @@ use sawmill_source::{Control, Error, LOOK};
 
 use crate::connect::address::Node;
 
-/// How long a connection may take to be made.
+/// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Bytes of an error's body that are kept: errors can echo the whole request.
 const ERROR_BODY: usize = 64 * 1024;
@@ -26,12 +26,12 @@ const MOST_HEADERS: usize = 64 * 1024;
 /// Bytes that are read at once.
 const PIECE: usize = 64 * 1024;
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Debug)]
-pub(crate) enum Broken {
-    /// The server cannot have acted upon the request.
+pub(crate) enum TransportError {
+    /// The server cannot have acted on the request.
     NotSent(String),
-    /// The server may have acted upon it, or may still do so.
+    /// The server may have acted on it, or may still do so.
     Unknown(String),
     /// The caller wants to stop.
     Cancelled(Error),
@@ -66,11 +66,11 @@ impl HttpConnection {
         node: &Node,
         tls: Option<&Arc<ClientConfig>>,
         control: &Control<'_>,
-    ) -> Result<Self, Broken> {
+    ) -> Result<Self, TransportError> {
         let not_sent =
-            |error: &dyn std::fmt::Display| Broken::NotSent(format!("it cannot be reached: {error}"));
+            |error: &dyn std::fmt::Display| TransportError::NotSent(format!("cannot connect: {error}"));
         let _connecting = wait(WaitKind::Network);
-        control.check().map_err(Broken::Cancelled)?;
+        control.check().map_err(TransportError::Cancelled)?;
         let addresses =
             (node.host.as_str(), node.port).to_socket_addrs().map_err(|error| not_sent(&error))?;
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -123,31 +123,35 @@ impl HttpConnection {
         pieces: &[&[u8]],
         timeout: Duration,
         control: &Control<'_>,
-    ) -> Result<(u16, &[u8]), Broken> {
+    ) -> Result<(u16, &[u8]), TransportError> {
         let asking = wait(WaitKind::Network);
         asking.add_bytes(pieces.iter().map(|piece| piece.len() as u64).sum());
         let was_open = std::mem::replace(&mut self.open, false);
         if !was_open {
-            return Err(Broken::NotSent("the connection is closed".to_owned()));
+            return Err(TransportError::NotSent("the connection is closed".to_owned()));
         }
         for (i, piece) in pieces.iter().enumerate() {
             let last = i + 1 == pieces.len();
             if let Err(failure) = self.stream.send(piece, last, timeout, control) {
                 return match failure {
-                    Failure::Cancelled(error) => Err(Broken::Cancelled(error)),
+                    Failure::Cancelled(error) => Err(TransportError::Cancelled(error)),
                     // A server that refuses a body for its length answers before it has read it all.
                     Failure::Io(error) => match self.answer(Instant::now() + LOOK * 10, control) {
                         Ok(status) => Ok((status, &self.body)),
-                        Err(Failure::Cancelled(error)) => Err(Broken::Cancelled(error)),
-                        Err(Failure::Io(_)) => Err(Broken::NotSent(format!("the connection broke: {error}"))),
+                        Err(Failure::Cancelled(error)) => Err(TransportError::Cancelled(error)),
+                        Err(Failure::Io(_)) => {
+                            Err(TransportError::NotSent(format!("the connection broke: {error}")))
+                        }
                     },
                 };
             }
         }
         match self.answer(Instant::now() + timeout, control) {
             Ok(status) => Ok((status, &self.body)),
-            Err(Failure::Cancelled(error)) => Err(Broken::Cancelled(error)),
-            Err(Failure::Io(error)) => Err(Broken::Unknown(format!("no answer came: {error}"))),
+            Err(Failure::Cancelled(error)) => Err(TransportError::Cancelled(error)),
+            Err(Failure::Io(error)) => {
+                Err(TransportError::Unknown(format!("the server did not answer: {error}")))
+            }
         }
     }
 
@@ -164,9 +168,9 @@ impl HttpConnection {
                 self.more(end, control)?;
             };
             let parsed =
-                parse_head(&self.input[self.at..self.at + head]).ok_or_else(|| invalid("it is no HTTP"))?;
+                parse_head(&self.input[self.at..self.at + head]).ok_or_else(|| invalid("it is not HTTP"))?;
             self.at += head;
-            // 1xx are said before the answer.
+            // 1xx responses precede the answer.
             if parsed.0 >= 200 {
                 break parsed;
             }
@@ -261,7 +265,7 @@ enum Failure {
 }
 
 fn invalid(what: &str) -> Failure {
-    Failure::Io(io::Error::new(io::ErrorKind::InvalidData, format!("the answer cannot be read: {what}")))
+    Failure::Io(io::Error::new(io::ErrorKind::InvalidData, format!("cannot read the answer: {what}")))
 }
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
@@ -317,17 +321,21 @@ fn pause(end: Instant, control: &Control<'_>) -> Result<(), Failure> {
 }
 
 impl Stream {
-    fn shake_hands(&mut self, end: Instant, control: &Control<'_>) -> Result<(), Broken> {
+    fn shake_hands(&mut self, end: Instant, control: &Control<'_>) -> Result<(), TransportError> {
         let Self::Tls(connection, socket) = self else { return Ok(()) };
         while connection.is_handshaking() {
             match connection.complete_io(socket) {
                 Ok(_) => {}
                 Err(error) if is_pause(&error) => match pause(end, control) {
                     Ok(()) => {}
-                    Err(Failure::Cancelled(error)) => return Err(Broken::Cancelled(error)),
-                    Err(Failure::Io(error)) => return Err(Broken::NotSent(format!("no TLS: {error}"))),
+                    Err(Failure::Cancelled(error)) => return Err(TransportError::Cancelled(error)),
+                    Err(Failure::Io(error)) => {
+                        return Err(TransportError::NotSent(format!("the TLS handshake failed: {error}")));
+                    }
                 },
-                Err(error) => return Err(Broken::NotSent(format!("no TLS: {error}"))),
+                Err(error) => {
+                    return Err(TransportError::NotSent(format!("the TLS handshake failed: {error}")));
+                }
             }
         }
         Ok(())
@@ -398,7 +406,7 @@ impl Stream {
                             Err(error) => Err(error),
                         }
                     }
-                    // An end without a farewell is an end.
+                    // A close without close_notify counts as the end of the stream.
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
                     read => read,
                 },

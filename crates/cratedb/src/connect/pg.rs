@@ -45,7 +45,7 @@ impl ToSql for Encoded {
 pub(crate) fn server(server: &CrateServer, tls: Option<&Arc<ClientConfig>>, first: usize) -> Server {
     let mut config = Config::new();
     config.user(&server.user).dbname(&server.schema).application_name("sawmill");
-    // What is asked to be encrypted never goes in the clear.
+    // With TLS in the address, never fall back to plain text.
     config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
     if let Some(password) = &server.password {
         config.password(password);
@@ -78,7 +78,7 @@ impl PgInsert {
 
     /// Whether the server has closed the connection since its last answer: what is sent now would not arrive.
     pub(crate) fn is_closed(&self, control: &Control<'_>) -> bool {
-        // What the server did is noticed while something is waited for.
+        // The client notices a closed connection only while it waits for something.
         let moment = async {
             tokio::time::sleep(Duration::from_millis(1)).await;
             Ok(())

@@ -1,4 +1,4 @@
-//! What a TLS connection to CrateDB needs: whom to trust, and who we are.
+//! TLS to CrateDB: the trusted authorities and the client's certificate.
 
 use std::sync::Arc;
 
@@ -16,14 +16,13 @@ pub(crate) fn configure(files: &TlsFiles) -> Result<Arc<ClientConfig>> {
     let failed = |what: String| Error::new(Kind::Config, what);
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| failed(format!("TLS cannot be set up: {error}")))?
+        .map_err(|error| failed(format!("cannot set up TLS: {error}")))?
         .with_root_certificates(roots);
     let config = match (&files.certificate, &files.key) {
         (Some(certificate), Some(key)) => {
             let (chain, secret) = identity(certificate, key)?;
             builder.with_client_auth_cert(chain, secret).map_err(|error| {
-                failed(format!("the client's certificate cannot be used: {error}"))
-                    .at(key.display().to_string())
+                failed(format!("cannot use the client's certificate: {error}")).at(key.display().to_string())
             })?
         }
         _ => builder.with_no_client_auth(),

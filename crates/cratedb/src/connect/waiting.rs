@@ -1,4 +1,4 @@
-//! How long a cluster that is away for a while is waited for.
+//! Waiting for a cluster that is unavailable for a while.
 //!
 //! A node that restarts refuses connections first, then knows neither schemas nor tables (4045, 4041), and then has
 //! shards that are not started (4040). All of that passes. A load waits for it by time, not by a number of tries.
@@ -9,10 +9,10 @@ use sawmill_source::{Control, Error, Result};
 
 use crate::connect::client::Cluster;
 
-/// A person learns of waits that are longer than this.
+/// Report waits longer than this.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// What is known of the cluster as a whole.
+/// The state of the cluster as a whole.
 #[derive(Debug, Default)]
 pub(crate) struct Outage {
     /// Whether any node has ever answered.
@@ -21,16 +21,16 @@ pub(crate) struct Outage {
     pub table_known: bool,
     /// When a connection was lost last.
     pub lost: Option<Instant>,
-    /// When the outage began that a person knows of.
-    told: Option<Instant>,
+    /// Start of the outage that was reported.
+    reported: Option<Instant>,
 }
 
 impl Outage {
-    /// The line for the end of an outage that a person knows of.
+    /// The message for the end of an outage that was reported.
     pub(crate) fn over(&mut self) -> Option<String> {
-        let began = self.told.take()?;
+        let began = self.reported.take()?;
         Some(format!(
-            "the server answers again after {:.0} s; the load goes on",
+            "the server answers again after {:.0} s; the load continues",
             began.elapsed().as_secs_f64()
         ))
     }
@@ -52,7 +52,7 @@ impl Waiting {
     /// Waits before the next try after a failure that passes.
     ///
     /// # Errors
-    /// The failure, when the patience is at its end; a raised cancel flag.
+    /// The failure, once the patience has run out; a raised cancel flag.
     pub(crate) fn pause(&mut self, error: Error, cluster: &Cluster, control: &Control<'_>) -> Result<()> {
         if self.tries == 0 {
             self.since = Instant::now();
@@ -63,8 +63,8 @@ impl Waiting {
         }
         if waited >= SHORT && control.is_heard() {
             let mut outage = cluster.outage();
-            if outage.told.is_none() {
-                outage.told = Some(self.since);
+            if outage.reported.is_none() {
+                outage.reported = Some(self.since);
                 let most = cluster.patience.as_secs();
                 control.say(&format!("{}: waiting for the server, up to {most} s", error.what()));
             }

@@ -1,4 +1,4 @@
-//! Values as the server gives them back, written again in the form in which the loader sends them.
+//! Brings values that the server returns into the form in which the loader sends them.
 //!
 //! A row's canonical bytes, which the content sum is taken of, are its values as the loader writes them
 //! in JSON, joined by commas, without the row key. The server answers in JSON of its own (other spelling of floats, numerics as
@@ -14,7 +14,7 @@ use crate::encode::form::{Form, Member};
 use crate::encode::json;
 use crate::table::columns::Column;
 
-/// Writes one row, of which nothing else stays in `row`; `field` gets each column's value.
+/// Writes one row to `row`, replacing its content; calls `field` with each column's value.
 pub(crate) fn write_row(
     forms: &[&Form],
     values: &[&RawValue],
@@ -33,11 +33,11 @@ pub(crate) fn write_row(
     Ok(())
 }
 
-/// Sums of rows, and of single columns where they were asked for.
+/// Sums of rows and, on request, of single columns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sums {
     pub whole: Tally,
-    /// One sum a column, over its values; empty where nobody asked.
+    /// One sum per column, over its values; empty unless requested.
     pub each: Vec<ContentSum>,
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn write(form: &Form, value: &RawValue, out: &mut Vec<u8>) -> Result<
     }
     let unexpected = || {
         let shown: String = raw.chars().take(60).collect();
-        format!("the server gives {shown}")
+        format!("the server returned {shown}")
     };
     match form {
         Form::Null => return Err(unexpected()),
@@ -209,14 +209,14 @@ fn object(members: &[Member], value: &RawValue, out: &mut Vec<u8>) -> Result<(),
     Ok(())
 }
 
-/// A float, or one of the strings that stand for what is no number.
+/// A float, or one of the strings for NaN and the infinities.
 fn special<F: std::str::FromStr>(raw: &str) -> Option<F> {
     // Rust reads "NaN", "Infinity" and "-Infinity" as well as every JSON number.
     raw.trim_matches('"').parse().ok()
 }
 
 /// Brings a decimal number in any spelling to `places` places after the point. `None` when it has more
-/// digits than that, or is no number.
+/// digits than that, or is not a number.
 fn decimal(text: &str, places: u8, out: &mut Vec<u8>) -> Option<()> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(at) => (&text[..at], text[at + 1..].parse::<i32>().ok()?),

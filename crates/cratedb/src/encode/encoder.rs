@@ -15,15 +15,15 @@ use sawmill_pgcopy::Fault;
 use sawmill_source::{ROW_IN_GROUP, Result, SourceFile, Unit};
 
 use crate::encode::bodies::Bodies;
-use crate::encode::bound::Bound;
-use crate::encode::cells::{Cell, Cells, filled, run_of};
 use crate::encode::digits::put_number;
 use crate::encode::json::{write_hex, write_int};
+use crate::encode::json_cells::{Cell, JsonCells, filled, run_of};
+use crate::encode::json_column::JsonColumn;
 use crate::encode::unnest::{ArrayColumn, beside_json};
 use crate::table::columns::{Key, Plan};
 use crate::table::crate_type::CrateType;
 
-/// What all encoders of a load have in common.
+/// The settings that all encoders of a load share.
 #[derive(Clone, Debug)]
 pub(crate) struct EncodePlan {
     pub plan: Plan,
@@ -33,7 +33,7 @@ pub(crate) struct EncodePlan {
     pub bytes: usize,
     /// Bytes of a single row's values, beyond which it fits no request; see [`longest_row`].
     pub longest_row: usize,
-    /// Columns are written, too.
+    /// Whether to write columns, too.
     pub columns: bool,
     /// Rows that cannot be represented are left out and reported with their block.
     pub leave_out: bool,
@@ -53,7 +53,7 @@ pub(crate) struct CrateEncoder {
     body: Vec<u8>,
     marks: Marks,
     arrays: Vec<ArrayColumn>,
-    cells: Cells,
+    cells: JsonCells,
     /// Bytes of columns that a row adds at most beside what it takes as JSON; 0 without columns.
     beside: usize,
     /// Beginning of the row keys of the unit.
@@ -64,7 +64,7 @@ pub(crate) struct CrateEncoder {
     tally: Tally,
 }
 
-/// `http.max_content_length` of a server that nobody configured.
+/// The server's default `http.max_content_length`.
 const LARGEST_REQUEST: usize = 104_857_600;
 
 /// Bytes that a row's values may have with a statement of this length around them: a longer one has no place
@@ -84,7 +84,7 @@ impl CrateEncoder {
             body: bodies.take(),
             marks: Marks::default(),
             arrays: Vec::new(),
-            cells: Cells::default(),
+            cells: JsonCells::default(),
             key: Vec::new(),
             first_row: 0,
             next: 0,
@@ -97,7 +97,7 @@ impl CrateEncoder {
     /// Writes a row at the end of the body: its cells, and what is not in them. `place` is its number in the row group.
     fn write_row(
         &mut self,
-        bound: &[Bound<'_>],
+        bound: &[JsonColumn<'_>],
         row: usize,
         place: u64,
         cells: &[Cell],
@@ -137,7 +137,8 @@ impl CrateEncoder {
         let values = body.get(start + 1..).unwrap_or_default();
         let most = self.encode.longest_row;
         if values.len() > most {
-            let what = format!("the row takes {} bytes of JSON, a request holds {most}", values.len());
+            let what =
+                format!("the row takes {} bytes of JSON; a request holds at most {most}", values.len());
             return Err((0, Fault::new(0, what)));
         }
         self.tally.content_sum.add(values);
@@ -148,7 +149,7 @@ impl CrateEncoder {
     /// Appends rows of the batch to the columns, but for those that were left out.
     fn write_columns(
         &mut self,
-        bound: &[Bound<'_>],
+        bound: &[JsonColumn<'_>],
         rows: &[u32],
         base: u32,
         places: &Places<'_>,
@@ -199,7 +200,7 @@ impl CrateEncoder {
     }
 }
 
-/// Where a batch's rows stand in their row group.
+/// The positions of a batch's rows in their row group.
 enum Places<'b> {
     /// One after the other from this one on.
     From(u64),
@@ -297,7 +298,7 @@ impl BatchEncoder for CrateEncoder {
             self.tally.rows += 1;
             let held = self.marks.rows.len();
             if self.body.len() + (held + 1) * self.beside > encode.bytes && held > 0 {
-                // It does not fit any more: it begins the next body, without the comma.
+                // The row does not fit: it begins the next body, without the comma.
                 let carried = self.body[start + 1..].to_vec();
                 self.body.truncate(start);
                 self.columns_of(&bound, base, &places, &mut pending)
@@ -331,7 +332,7 @@ impl BatchEncoder for CrateEncoder {
 impl CrateEncoder {
     fn columns_of(
         &mut self,
-        bound: &[Bound<'_>],
+        bound: &[JsonColumn<'_>],
         base: u32,
         places: &Places<'_>,
         pending: &mut Vec<u32>,

@@ -70,7 +70,7 @@ impl<'a> Ints<'a> {
         })
     }
 
-    /// Of those that fit 64 bits; the wider ones are decimals, which nobody asks this of.
+    /// The value, if it fits 64 bits. Wider ones are decimals; callers use `wide` for these.
     #[inline]
     pub(crate) fn get(&self, row: usize) -> i64 {
         match self {

@@ -8,13 +8,13 @@ use arrow_array::GenericByteViewArray;
 use arrow_array::types::StringViewType;
 use arrow_buffer::ArrowNativeType;
 
-use crate::encode::cells::{Cell, LENGTH, NOT_HERE};
 use crate::encode::json;
+use crate::encode::json_cells::{Cell, LENGTH, NOT_HERE};
 
 /// Text of a cell: what is left beside comma, quotation marks and length.
 const SHORT_TEXT: usize = LENGTH - 3;
 
-/// Texts of up to twelve bytes stand in the view itself.
+/// The view itself holds texts of up to twelve bytes.
 pub(crate) fn short_views<'c>(
     views: &GenericByteViewArray<StringViewType>,
     rows: Range<usize>,

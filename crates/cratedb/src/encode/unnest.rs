@@ -10,8 +10,8 @@ use std::ops::Range;
 use sawmill_pgcopy::{Fault, numeric};
 use tokio_postgres::types::Type;
 
-use crate::encode::bound::{Bound, Values};
 use crate::encode::integers::{Ints, Scale};
+use crate::encode::json_column::{JsonColumn, Values};
 use crate::table::columns::{Column, Key, Plan};
 use crate::table::crate_type::CrateType;
 use crate::table::names::{CrateTable, quote};
@@ -38,7 +38,12 @@ impl ArrayColumn {
     }
 
     /// Appends a value of a column of this type.
-    pub(crate) fn push(&mut self, data_type: &CrateType, bound: &Bound<'_>, row: usize) -> Result<(), Fault> {
+    pub(crate) fn push(
+        &mut self,
+        data_type: &CrateType,
+        bound: &JsonColumn<'_>,
+        row: usize,
+    ) -> Result<(), Fault> {
         if bound.is_null(row) {
             self.push_null();
             return Ok(());
@@ -56,7 +61,7 @@ impl ArrayColumn {
                 let millis = bound.integer(row)?;
                 let micros = millis.checked_sub(EPOCH_2000).and_then(|millis| millis.checked_mul(1000));
                 let micros = micros.ok_or_else(|| {
-                    Fault::new(0, format!("the timestamp {millis} ms is beyond what this transport carries; choose --transport http"))
+                    Fault::new(0, format!("the timestamp {millis} ms is out of range for this transport; choose --transport http"))
                 })?;
                 fixed(&micros.to_be_bytes(), out);
             }
@@ -85,7 +90,7 @@ impl ArrayColumn {
     pub(crate) fn extend(
         &mut self,
         data_type: &CrateType,
-        bound: &Bound<'_>,
+        bound: &JsonColumn<'_>,
         rows: Range<usize>,
     ) -> Result<(), (usize, Fault)> {
         use CrateType as T;
@@ -127,7 +132,7 @@ impl ArrayColumn {
     fn one_by_one(
         &mut self,
         data_type: &CrateType,
-        bound: &Bound<'_>,
+        bound: &JsonColumn<'_>,
         mut rows: Range<usize>,
     ) -> Result<(), (usize, Fault)> {
         rows.try_for_each(|row| self.push(data_type, bound, row).map_err(|fault| (row, fault)))
@@ -137,7 +142,7 @@ impl ArrayColumn {
     fn run<T: Copy, const R: usize>(
         &mut self,
         data_type: &CrateType,
-        bound: &Bound<'_>,
+        bound: &JsonColumn<'_>,
         rows: Range<usize>,
         values: &[T],
         record: impl Fn(T) -> Option<[u8; R]>,
@@ -280,7 +285,7 @@ pub(crate) fn parameter_types(plan: &Plan) -> Vec<Type> {
     key.into_iter().chain(plan.columns.iter().map(|column| array_type(&column.crate_type))).collect()
 }
 
-/// What makes a value of a column out of what came: nothing for scalars, casts for JSON text.
+/// The expression that turns a parameter into a column's value: a cast for JSON text, else the name.
 ///
 /// CrateDB has no cast from text to an array but to one of objects. As a field of an object that takes anything, JSON
 /// of an array has a type that can be cast.

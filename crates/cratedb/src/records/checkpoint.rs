@@ -1,4 +1,4 @@
-//! What the cluster knows of loads: schema `sawmill` with the tables `loads` and `units`.
+//! The records of loads in the cluster: schema `sawmill` with the tables `loads` and `units`.
 //!
 //! CrateDB has no transactions: a unit's record is written when the server has acknowledged all of the
 //! unit's rows. A crash between the two has the unit sent again, which its key makes harmless. (Names of
@@ -26,7 +26,7 @@ pub(crate) struct Checkpoints {
     retries: u32,
 }
 
-/// How far a load has come.
+/// The progress of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Loading,
@@ -140,7 +140,7 @@ fn now() -> String {
 fn read_stored(text: Option<String>) -> Result<Option<Tally>> {
     let Some(text) = text else { return Ok(None) };
     let (rows, sum, non_null): (u64, String, Vec<u64>) = serde_json::from_str(&text)
-        .map_err(|error| Error::new(Kind::Server, format!("the checkpoint cannot be read: {error}")))?;
+        .map_err(|error| Error::new(Kind::Server, format!("cannot read the checkpoint: {error}")))?;
     read_tally(rows, &sum, non_null).map(Some)
 }
 
@@ -180,7 +180,7 @@ impl Checkpoints {
         client.sql(statement, arguments, self.retries, control)
     }
 
-    /// Whether the tables are there.
+    /// Whether the tables exist.
     pub(crate) fn exist(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
         let statement = "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name IN ('loads', 'units')";
         let answer = self.run(client, statement, &[json!(self.schema)], control)?;
@@ -379,7 +379,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Records what the file system says of the files now.
+    /// Records the files' current stamps of the file system.
     pub(crate) fn set_stamps(
         &self,
         client: &mut Client,
@@ -392,7 +392,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Says how far a load has come, and how many rows the table was counted to have.
+    /// Records the progress of a load and the number of rows counted in the table.
     pub(crate) fn set_state(
         &self,
         client: &mut Client,
@@ -418,7 +418,7 @@ impl Checkpoints {
             1 => Ok(()),
             _ => Err(Error::new(Kind::Changed, "the record of the load is gone")
                 .at(client.place())
-                .advise("somebody forgot the load while it ran: load again")),
+                .advise("another command forgot the load (sawmill load forget) while it ran: load again")),
         }
     }
 

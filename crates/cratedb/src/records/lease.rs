@@ -21,9 +21,9 @@ use crate::connect::client::{Client, Cluster};
 use crate::records::checkpoint::Checkpoints;
 use owner::Owner;
 
-/// How often a holder shows that it is there.
+/// How often a holder signals that it is alive.
 const BEAT: Duration = Duration::from_secs(3);
-/// How often others look.
+/// How often others check.
 const LOOK: Duration = Duration::from_millis(500);
 /// Looks in a row that find the same beat before the holder counts as gone: five beats long, without the time in
 /// which the server does not answer, as the holder cannot show itself then either.
@@ -37,7 +37,7 @@ pub(crate) fn lease_name(table: &str, mode: &str, load: &str) -> String {
     if mode == "append" { format!("{table}, load {load}") } else { table.to_owned() }
 }
 
-/// Those of the leases whose holder is there.
+/// The leases whose holder is alive.
 pub(crate) fn alive(
     checkpoints: &Checkpoints,
     client: &mut Client,
@@ -92,7 +92,7 @@ struct Holder {
     hurry: AtomicBool,
 }
 
-/// A lease as it stands in its table.
+/// A row of the lease table.
 struct Held {
     number: i64,
     owner: Option<Owner>,
@@ -178,7 +178,7 @@ fn follow(
         let who = held.owner.as_ref().map(|owner| format!(" ({owner})")).unwrap_or_default();
         Error::new(Kind::Busy, format!("another run is loading {name}{who}"))
             .at(cluster.server.to_string())
-            .advise("wait until it has ended; the same command then goes on where it ended")
+            .advise("wait until it has ended; the same command then continues where it stopped")
     };
     let (mut seen, mut looks) = (None, 0);
     loop {
@@ -196,7 +196,8 @@ fn follow(
                     Some(_) => looks += 1,
                     None => {
                         let who = held.owner.map(|owner| format!(" by {owner}")).unwrap_or_default();
-                        control.say(&format!("{name} is held{who}; looking whether that run is still there"));
+                        control
+                            .say(&format!("{name} is locked{who}; checking whether that run is still alive"));
                         seen = Some((held.number, held.beat));
                     }
                 }
@@ -216,7 +217,7 @@ impl Holder {
     fn followed(&self) -> Error {
         Error::new(Kind::Busy, format!("another run has taken over the load of {}", self.name))
             .at(self.cluster.server.to_string())
-            .advise("this run was not heard of for too long; wait until the other one has ended")
+            .advise("this run did not reach the server for too long; wait until the other one has ended")
     }
 
     fn is_ours(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
@@ -226,7 +227,7 @@ impl Holder {
         Ok(next.is_none() && own.as_ref() == Some(&self.owner))
     }
 
-    /// Shows that the holder is there until it is over, and gives the lease back.
+    /// Signals that the holder is alive until the load is over, then gives the lease back.
     fn beat(&self) {
         let phase = Profile::new().phase("lease");
         let control = Control::new(&self.hurry, &phase);

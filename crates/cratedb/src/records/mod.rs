@@ -1,4 +1,4 @@
-//! What the cluster knows of loads, and who may go on with one.
+//! The records of loads in the cluster, and the lease that lets one run continue a load.
 
 pub(crate) mod checkpoint;
 pub(crate) mod forget;

@@ -265,8 +265,8 @@ impl Remembering<'_> {
             let file = unknown.and_then(|(key, _)| portion.files().get(key.file as usize));
             return Err(Error::new(
                 Kind::Changed,
-                "an earlier version of sawmill has put aside some rows of the file without recording what they held, so what it \
-                 holds now cannot be compared with that",
+                "an earlier version of sawmill rejected some rows of the file without recording their content, so the file's \
+                 content now cannot be compared with it",
             )
             .at(file.map(|file| file.name.clone()).unwrap_or_default())
             .advise("load the files without it, or load it once more with --again"));

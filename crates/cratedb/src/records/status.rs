@@ -1,4 +1,4 @@
-//! What a cluster knows of loads: which there are, how far they are, whether they run.
+//! The status of loads: which there are, their progress, and whether they run.
 
 use std::collections::HashSet;
 

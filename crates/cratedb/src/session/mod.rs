@@ -87,7 +87,7 @@ impl<'a> CrateSession<'a> {
             return Err(Error::new(Kind::Config, what).advise(advice));
         }
         let gathers = crate_db.mode != Mode::Append;
-        // What the source cannot give is told without a server.
+        // Reject unsupported sources before connecting.
         let natural = match gathers {
             true => {
                 let columns = columns::natural(source.schema(), &crate_db.options, &table)?;
@@ -116,7 +116,7 @@ impl<'a> CrateSession<'a> {
         let lease = Lease::take(&checkpoints, &cluster, &name, control)?;
         // Who forgets the last load meanwhile removes them.
         checkpoints.create(&mut client, control)?;
-        // A transport that is not there is told before anything is made, unless there is nothing to do.
+        // Report an unavailable transport before creating anything, unless the load is complete.
         let chosen = choose_transport(crate_db, &cluster, &plan.key, control);
         let complete = |record: &LoadRecord| record.state == State::Complete;
         if let Err(error) = &chosen
@@ -258,13 +258,13 @@ impl<'a> CrateSession<'a> {
     }
 }
 
-/// What to do about a load that cannot be finished.
+/// Advice for a load that cannot be finished.
 const FORGET: &str = "forget this load (sawmill load forget) and start it again";
 
 /// What makes a repeated row harmless.
 const REPEAT: &str = " ON CONFLICT DO NOTHING";
 
-/// Everything of a request that stands before the rows.
+/// The part of a request before the rows.
 fn head(table: &CrateTable, plan: &Plan, clause: &str) -> Vec<u8> {
     let names = plan.inserted();
     let marks = vec!["?"; names.len()].join(",");
@@ -303,7 +303,7 @@ pub(super) fn existing_plan(
     Ok((Plan { columns, key, longest_text: None }, primary))
 }
 
-/// A source whose columns are called as those of the table.
+/// A source whose columns have the names of the table's columns.
 struct Renamed<'a> {
     source: &'a dyn Source,
     schema: arrow_schema::SchemaRef,
@@ -502,7 +502,7 @@ impl Session for CrateSession<'_> {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes: Vec<String> = self.writers.carried.told(&self.chosen).into_iter().collect();
+        let mut notes: Vec<String> = self.writers.carried.report(&self.chosen).into_iter().collect();
         let mut count = |number: u64, what: &str| {
             if number > 0 {
                 notes.push(format!("{number} {what}"));

@@ -1,4 +1,4 @@
-//! A table whose rows have gathered out of sight gets its name.
+//! Gives the staging table its final name.
 
 use sawmill_loader::Mode;
 use sawmill_source::{Control, Kind, Result};
@@ -32,7 +32,7 @@ impl CrateSession<'_> {
                          (sawmill load forget)",
                     ));
                 }
-                // One step: nobody sees neither of them.
+                // One step: readers always see one of the two tables.
                 [true, true] => format!(
                     "ALTER CLUSTER SWAP TABLE {} TO {} WITH (drop_source = true)",
                     self.written.quoted(),

@@ -1,4 +1,4 @@
-//! What there is to do: a new load, the rest of an earlier one, nothing, or a refusal.
+//! Decides what to do: start a load, finish an earlier one, nothing, or refuse.
 
 use std::collections::HashSet;
 
@@ -72,7 +72,7 @@ impl Preparing<'_> {
             }
             (Some(record), _) if record.state != State::Complete && gathered => {
                 if self.crate_db.mode == Mode::Create && table {
-                    return Err(self.exists("made by somebody else while it was loaded"));
+                    return Err(self.exists("made by another program while the load ran"));
                 }
                 self.refuse_changed(&record)?;
                 Ok((record, Standing::Resumed))

@@ -34,7 +34,7 @@ pub(crate) struct Plan {
     pub longest_text: Option<usize>,
 }
 
-/// Whether a row can be sent twice without being there twice.
+/// The key that makes it harmless to send a row twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     /// An extra column with the row's place in the source.
@@ -83,7 +83,10 @@ pub(crate) fn natural(
     }
     for column in columns.iter().filter(|column| options.primary_key.contains(&column.name)) {
         if column.crate_type.is_nested() {
-            refused.push(format!("column {:?} cannot be of a primary key: it has parts", column.name));
+            refused.push(format!(
+                "column {:?} cannot be part of a primary key: its type is nested",
+                column.name
+            ));
         }
     }
     checked(columns, refused, schema, table)
@@ -137,10 +140,7 @@ pub(crate) fn matched(
             && options.row_key.as_ref() != Some(&theirs.name)
             && schema.fields().iter().all(|field| *field.name() != theirs.name)
         {
-            refused.push(format!(
-                "column {:?} of the table is not in the source and takes no NULL",
-                theirs.name
-            ));
+            refused.push(format!("column {:?} of the table is NOT NULL and not in the source", theirs.name));
         }
     }
     checked(columns, refused, schema, table)

@@ -30,7 +30,7 @@ impl Partition {
         let find = |name: &str| columns.iter().find(|column| column.name == name);
         if let Some(column) = find(text) {
             return match column.crate_type.is_nested() {
-                true => Err(refused(format!("column {text:?} has parts"))),
+                true => Err(refused(format!("the type of column {text:?} is nested"))),
                 false => Ok(Self { column: text.to_owned(), generated: None }),
             };
         }
@@ -43,19 +43,19 @@ impl Partition {
         // https://cratedb.com/docs/crate/reference/en/latest/general/builtins/scalar-functions.html#date-trunc
         const PARTS: [&str; 8] = ["second", "minute", "hour", "day", "week", "month", "quarter", "year"];
         if !PARTS.contains(&part.as_str()) {
-            return Err(refused(format!("{part:?} is none of {}", PARTS.join(", "))));
+            return Err(refused(format!("{part:?} is not one of {}", PARTS.join(", "))));
         }
         match find(name).map(|column| &column.crate_type) {
             Some(CrateType::Timestamp | CrateType::TimestampTz) => {
                 Ok(Self { column: format!("{name}_{part}"), generated: Some((part, name.to_owned())) })
             }
-            Some(_) => Err(refused(format!("column {name:?} is no timestamp"))),
+            Some(_) => Err(refused(format!("column {name:?} is not a timestamp"))),
             None => Err(refused(format!("there is no column {name:?}"))),
         }
     }
 }
 
-/// The statement that makes the table.
+/// The statement that creates the table.
 pub(crate) fn create_table(
     table: &CrateTable,
     columns: &[Column],
@@ -132,7 +132,7 @@ pub(crate) fn create_table(
     Ok(ddl)
 }
 
-/// The WITH clause. CrateDB takes the last of two values for one name without a word: that is refused here.
+/// The WITH clause. CrateDB silently takes the last of two values for one name; this refuses them.
 fn parameters(table: &CrateTable, options: &CrateOptions) -> Result<String> {
     let mut given: Vec<(&str, &str)> = Vec::new();
     let replicas = options.replicas.iter().map(|replicas| ("number_of_replicas", replicas.as_str()));

@@ -12,7 +12,7 @@ pub(crate) enum RowResult {
     Present,
     /// Refused, with code and reason.
     Refused(u32, String),
-    /// Refused; the server gives a reason only for the first ten rows of a shard.
+    /// Refused; the server states a reason only for the first ten rows of a shard.
     Unexplained,
 }
 

@@ -37,7 +37,7 @@ impl Carried {
     }
 
     /// One line for the report; nothing where no row was sent.
-    pub(crate) fn told(&self, chosen: &Chosen) -> Option<String> {
+    pub(crate) fn report(&self, chosen: &Chosen) -> Option<String> {
         let (pg, http) = (self.pg.load(Relaxed), self.http.load(Relaxed));
         let turned = self.turned.lock().unwrap_or_else(PoisonError::into_inner);
         let reason = match (chosen, turned.as_deref()) {
@@ -61,16 +61,16 @@ mod tests {
     #[test]
     fn a_load_names_what_carried_its_rows_and_why() {
         let carried = Carried::default();
-        assert_eq!(carried.told(&Chosen::Pg), None);
+        assert_eq!(carried.report(&Chosen::Pg), None);
         carried.by_http(5);
         assert_eq!(
-            carried.told(&Chosen::Http("--transport http".to_owned())).unwrap(),
+            carried.report(&Chosen::Http("--transport http".to_owned())).unwrap(),
             "transport http: 5 rows; --transport http"
         );
         carried.turn("no cast");
         carried.turn("a later reason");
-        assert_eq!(carried.told(&Chosen::Pg).unwrap(), "transport http: 5 rows; no cast");
+        assert_eq!(carried.report(&Chosen::Pg).unwrap(), "transport http: 5 rows; no cast");
         carried.by_pg(7);
-        assert_eq!(carried.told(&Chosen::Pg).unwrap(), "transport pg: 7 rows, http: 5 rows; no cast");
+        assert_eq!(carried.report(&Chosen::Pg).unwrap(), "transport pg: 7 rows, http: 5 rows; no cast");
     }
 }

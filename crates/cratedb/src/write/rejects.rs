@@ -1,4 +1,4 @@
-//! Rows that were refused, written aside as NDJSON: one line a row with its place and the reason.
+//! Rejected rows, written as NDJSON: one line per row with its position and the reason.
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -10,7 +10,7 @@ use sawmill_source::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The file of a load's refused rows.
+/// The file of a load's rejected rows.
 #[derive(Debug)]
 pub(crate) struct Rejects {
     path: PathBuf,
@@ -24,7 +24,7 @@ struct Open {
     known: HashSet<(String, u32, u64)>,
 }
 
-/// A refused row.
+/// A rejected row.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Reject {
     pub file: String,
@@ -78,7 +78,7 @@ impl Rejects {
         for row in rows {
             if open.known.insert((row.file.clone(), row.row_group, row.row)) {
                 serde_json::to_writer(&mut lines, row).map_err(|error| {
-                    Error::new(Kind::Value, format!("a refused row cannot be written: {error}"))
+                    Error::new(Kind::Value, format!("cannot write a rejected row: {error}"))
                 })?;
                 lines.push(b'\n');
             }
@@ -91,9 +91,9 @@ impl Rejects {
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(Kind::Config, format!("the file of refused rows cannot be written: {error}"))
+    Error::new(Kind::Config, format!("cannot write the file of rejected rows: {error}"))
         .at(path.display().to_string())
-        .advise("name a file that can be written with --rejects")
+        .advise("name a writable file with --rejects")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Sends units, and accounts for every row of them.
 //!
-//! A block goes as a whole. What the server says decides what comes next:
+//! A block is sent as a whole. The server's answer decides what comes next:
 //!
 //! | answer | then |
 //! |---|---|
@@ -43,7 +43,7 @@ use sawmill_source::Control;
 use sawmill_source::{Error, Kind, Result};
 use sawmill_source::{SourceFile, Unit, UnitKey};
 
-/// What all writers of a load have in common.
+/// What all writers of a load share.
 pub(crate) struct WriterPlan {
     pub cluster: Arc<Cluster>,
     pub load_id: String,
@@ -80,7 +80,7 @@ pub(crate) struct WriterPlan {
     pub writers: AtomicU64,
 }
 
-/// What stands after the rows of a request.
+/// The part of a request after the rows.
 const END: &[u8] = b"]}";
 
 /// Units that are recorded at once at most.
@@ -91,7 +91,7 @@ pub(crate) struct CrateWriter {
     plan: Arc<WriterPlan>,
     client: Client,
     pg: Option<PgInsert>,
-    /// The PostgreSQL wire was tried so often in vain that it is left alone.
+    /// Failures of the PostgreSQL wire in a row; after three this writer uses HTTP alone.
     pg_failures: u32,
     first_node: usize,
     /// The number of rows of the batch under way is known that were in the table before.

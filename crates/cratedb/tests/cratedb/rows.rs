@@ -74,7 +74,7 @@ fn refused_rows_are_put_aside_with_place_and_reason_and_the_rest_goes_in() {
         assert_eq!(places, expected);
         for row in &rows {
             assert!(row["file"].as_str().unwrap().ends_with("data.parquet"));
-            assert_ne!(row["reason"], "the server gives no reason", "{row}");
+            assert_ne!(row["reason"], "the server states no reason", "{row}");
             assert_eq!(row["values"][0], format!("key {}", row["values"][1]));
         }
         let says = |report: &LoadReport, what: &str| report.notes.iter().any(|note| note.ends_with(what));
@@ -168,7 +168,7 @@ fn values_that_have_no_place_in_the_table_are_put_aside_too() {
 }
 
 #[test]
-fn what_a_file_holds_is_compared_though_rows_of_it_were_put_aside() {
+fn a_file_with_rejected_rows_is_compared_with_the_table() {
     // Length and footer of the file do not depend on the keys.
     let written = |path: &Path, key: &str| {
         let mut columns = labels(1_500, |id| id % 7 == 3);

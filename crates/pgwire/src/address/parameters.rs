@@ -100,7 +100,7 @@ impl Parameters {
         };
         let mut parameters = Self::default();
         for (name, value) in pairs {
-            let known = known(&name).ok_or_else(|| refused(format!("there is no parameter {name:?}")))?;
+            let known = known(&name).ok_or_else(|| refused(format!("unknown parameter {name:?}")))?;
             parameters.values.insert(known, value);
         }
         if let Some(service) = parameters.get("service").map(str::to_owned).or_else(|| variable("PGSERVICE"))
@@ -121,9 +121,9 @@ impl Parameters {
         parameters.values.retain(|_, value| !value.is_empty());
         for (name, harmless) in REFUSED {
             if parameters.get(name).is_some_and(|value| !harmless.contains(&value)) {
-                let what = format!("what {name} asks for is not supported");
+                let what = format!("{name}: this value is not supported");
                 return Err(
-                    refused(what).advise("leave it out of the address, the service and the environment")
+                    refused(what).advise("remove it from the address, the service and the environment")
                 );
             }
         }
@@ -145,7 +145,7 @@ pub(crate) fn known(name: &str) -> Option<&'static str> {
 
 /// An address that cannot be used.
 pub(crate) fn refused(what: impl std::fmt::Display) -> Error {
-    Error::new(Kind::Config, format!("the address of the server cannot be used: {what}"))
+    Error::new(Kind::Config, format!("the address of the server is invalid: {what}"))
         .advise("give postgres://user@host:port/database or host=... port=... dbname=... user=...")
 }
 
@@ -161,9 +161,7 @@ fn of_url(url: &str) -> Result<Vec<(String, String)>> {
             pairs.push(("user".to_owned(), decoded(user)?));
             pairs.push(("password".to_owned(), decoded(password)?));
             if hosts.contains('@') {
-                return Err(refused(
-                    "there are two @ (one of the user's name or the password is written %40)",
-                ));
+                return Err(refused("it has two @ (write an @ in the user's name or the password as %40)"));
             }
             hosts
         }
@@ -176,7 +174,7 @@ fn of_url(url: &str) -> Result<Vec<(String, String)>> {
         };
         let port = behind.strip_prefix(':').unwrap_or("");
         if !behind.is_empty() && !behind.starts_with(':') {
-            return Err(refused("behind ] stands neither a port nor the next host"));
+            return Err(refused("behind ] it has neither a port nor the next host"));
         }
         names.push(decoded(name)?);
         ports.push(decoded(port)?);
@@ -206,11 +204,11 @@ fn decoded(text: &str) -> Result<String> {
         let code = piece.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let code = code.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|code| *code != 0);
         bytes.push(code.ok_or_else(|| {
-            refused("a % is not followed by the two digits of a character (a % itself is written %25)")
+            refused("a % is not followed by two hexadecimal digits (write a % itself as %25)")
         })?);
         bytes.extend(piece.bytes().skip(2));
     }
-    String::from_utf8(bytes).map_err(|_| refused("what is percent-encoded is no UTF-8"))
+    String::from_utf8(bytes).map_err(|_| refused("the percent-encoded text is not UTF-8"))
 }
 
 /// `key = value` pairs with blanks between; a value in single quotes may have blanks, and a backslash takes the next
@@ -223,7 +221,7 @@ fn of_keywords(address: &str) -> Result<Vec<(String, String)>> {
         let (name, behind) = rest.split_at(end);
         let Some(behind) = behind.trim_start().strip_prefix('=') else {
             // Without a name before it this may be a piece of a password.
-            return Err(refused("there is something that is no keyword=value"));
+            return Err(refused("part of it is not keyword=value"));
         };
         let behind = behind.trim_start();
         let quoted = behind.strip_prefix('\'');
@@ -306,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_or_obeyed_is_refused_without_showing_values() {
+    fn invalid_and_unsupported_parameters_are_refused_without_showing_values() {
         for (address, what) in [
             ("postgres://u:hunter2%zz@h/d", "a %"),
             ("postgres://u:hunter2%0@h/d", "a %"),

@@ -16,7 +16,7 @@ use crate::address::password_file;
 use crate::address::session_kind::SessionKind;
 use crate::address::sslmode;
 
-/// Seconds to wait for a connection where nothing else was asked for.
+/// Default time limit for connecting.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where to connect to, and as whom. `Debug` and errors never show the password.
@@ -46,7 +46,7 @@ pub(crate) enum Product {
 }
 
 impl Product {
-    /// What stands against a server that reports this `crate_version`, or none.
+    /// The objection to a server that reports this `crate_version`, or reports none.
     pub(crate) fn objection(self, crate_version: Option<&str>) -> Option<Error> {
         let error = |what: String, advice| Some(Error::new(Kind::Config, what).advise(advice));
         match (self, crate_version) {
@@ -57,7 +57,7 @@ impl Product {
                  ?pg_port=N where the port of its PostgreSQL wire is not 5432",
             ),
             (Self::CrateDb, None) => error(
-                "the server is not CrateDB: it names no crate_version".to_owned(),
+                "the server is not CrateDB: it does not report a crate_version".to_owned(),
                 "give the port of CrateDB's PostgreSQL wire (?pg_port=N in the address), or choose --transport http",
             ),
         }
@@ -162,7 +162,7 @@ impl Server {
             && scheme.chars().all(|c| c.is_ascii_alphanumeric())
             && !["postgres", "postgresql"].contains(&scheme)
         {
-            return Err(refused(format!("{scheme}:// is the address of no PostgreSQL server")));
+            return Err(refused(format!("{scheme}:// is not an address of a PostgreSQL server")));
         }
         let parameters = Parameters::of(address, variable)?;
         let (mode, tls) = sslmode::of(&parameters, variable)?;
@@ -230,7 +230,7 @@ fn timeout(parameters: &Parameters) -> Result<Duration> {
     let seconds: i64 = seconds
         .trim()
         .parse()
-        .map_err(|_| refused(format!("connect_timeout is {seconds:?} and no number of seconds")))?;
+        .map_err(|_| refused(format!("connect_timeout is {seconds:?}, not a number of seconds")))?;
     // As in libpq: 0 and less is no limit, and 1 is taken as 2.
     Ok(Duration::from_secs(match seconds {
         ..=0 => 365 * 24 * 3600,
@@ -281,10 +281,11 @@ fn endpoints(parameters: &Parameters) -> Result<Vec<Endpoint>> {
                 .parse()
                 .ok()
                 .filter(|port| *port > 0)
-                .ok_or_else(|| refused(format!("{text:?} is not the number of a port")))?,
+                .ok_or_else(|| refused(format!("{text:?} is not a port number")))?,
         };
         let (host, address) = (nth(&hosts, i), nth(&addresses, i));
-        let ip = || address.parse().map_err(|_| refused(format!("hostaddr {address:?} is no IP address")));
+        let ip =
+            || address.parse().map_err(|_| refused(format!("hostaddr {address:?} is not an IP address")));
         Ok(match (host.as_str(), address.as_str()) {
             ("", "") => usual(port),
             ("", address) => Endpoint::Tcp { host: address.to_owned(), address: Some(ip()?), port },
@@ -343,7 +344,7 @@ mod tests {
         let server = parse("postgres://bob:pw@other:7000/x", &environment).unwrap();
         assert_eq!(server.endpoints, [tcp("other", 7000)]);
         assert_eq!((server.config.get_user(), server.config.get_dbname()), (Some("bob"), Some("x")));
-        // A user without a database of his own has one of his name.
+        // The default database has the name of the user.
         let server = parse("postgres://", &environment).unwrap();
         assert_eq!(
             (server.config.get_dbname(), server.config.get_application_name()),
@@ -441,9 +442,9 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_other_servers_are_told_by_their_scheme() {
+    fn addresses_of_other_servers_are_refused_by_their_scheme() {
         let error = parse("mysql://bob:hunter2@h/x", &[]).unwrap_err();
-        assert!(error.what().ends_with("mysql:// is the address of no PostgreSQL server"), "{error}");
+        assert!(error.what().ends_with("mysql:// is not an address of a PostgreSQL server"), "{error}");
         assert!(parse("postgresql://h/x", &[]).is_ok() && parse("host=h password=a://b", &[]).is_ok());
     }
 

@@ -37,7 +37,7 @@ pub(crate) fn find(
         let text = match std::fs::read_to_string(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => continue,
             read => read.map_err(|error| {
-                Error::new(Kind::Config, format!("the service file cannot be read: {error}"))
+                Error::new(Kind::Config, format!("cannot read the service file: {error}"))
                     .at(path.display().to_string())
                     .advise("see PGSERVICEFILE, which names the file")
             })?,
@@ -84,7 +84,7 @@ fn section(text: &str, service: &str, path: &Path) -> Result<Option<Vec<(&'stati
                 parameters.push((name, value.to_owned()));
             }
             Some(_) => {}
-            None => return Err(wrong(format!("there is no parameter {name:?}"))),
+            None => return Err(wrong(format!("unknown parameter {name:?}"))),
         }
     }
     Ok(found)
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_is_nowhere_and_lines_that_cannot_be_read_are_told() {
+    fn unknown_services_and_invalid_lines_are_errors() {
         let error = look("prod", Some("[other]\n"), None).unwrap_err();
         assert!(error.what().contains("\"prod\"") && error.place().contains(".pg_service.conf"), "{error}");
         for (line, what) in

@@ -33,7 +33,7 @@ impl FromStr for SessionKind {
             "prefer-standby" => Self::PreferStandby,
             other => {
                 let advice = "give any, read-write, read-only, primary, standby or prefer-standby";
-                return Err(refused(format!("target_session_attrs={other} is none")).advise(advice));
+                return Err(refused(format!("target_session_attrs={other} is unknown")).advise(advice));
             }
         })
     }
@@ -52,7 +52,7 @@ impl SessionKind {
         }
     }
 
-    /// What stands against a server that is a standby or not, whose transactions can write or not.
+    /// The objection to a server that is a standby or not, whose transactions can write or not.
     pub(crate) fn objection(self, standby: bool, read_only: bool) -> Option<&'static str> {
         match self {
             Self::ReadWrite if read_only => {
@@ -62,7 +62,7 @@ impl SessionKind {
                 Some("its transactions can write, and target_session_attrs=read-only")
             }
             Self::Primary if standby => Some("it is a standby, and target_session_attrs=primary"),
-            Self::Standby if !standby => Some("it is no standby, and target_session_attrs=standby"),
+            Self::Standby if !standby => Some("it is not a standby, and target_session_attrs=standby"),
             _ => None,
         }
     }

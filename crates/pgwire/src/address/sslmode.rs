@@ -30,14 +30,14 @@ enum Check {
     AuthorityAndName,
 }
 
-/// Whether TLS is asked for, and with what.
+/// The TLS mode and its configuration.
 ///
 /// # Errors
 /// An unknown mode, certificates that cannot be read.
 pub(crate) fn of(given: &Parameters, variable: Variable<'_>) -> Result<(SslMode, Option<Arc<ClientConfig>>)> {
     let system = given.get("sslrootcert") == Some("system");
     let (mode, check) = match given.get("sslmode").unwrap_or(if system { "verify-full" } else { "prefer" }) {
-        // Anybody can have a certificate of a public authority: without the name it says nothing.
+        // Anyone can get a certificate from a public authority: without the name it proves nothing.
         weak if system && weak != "verify-full" => {
             let what = format!("sslrootcert=system with sslmode={weak}");
             return Err(refused(what).advise("the system's authorities are for sslmode=verify-full"));
@@ -49,7 +49,7 @@ pub(crate) fn of(given: &Parameters, variable: Variable<'_>) -> Result<(SslMode,
         "verify-ca" => (SslMode::Require, Check::Authority),
         "verify-full" => (SslMode::Require, Check::AuthorityAndName),
         other => {
-            return Err(Error::new(Kind::Config, format!("sslmode={other} is none"))
+            return Err(Error::new(Kind::Config, format!("sslmode={other} is unknown"))
                 .advise("give disable, allow, prefer, require, verify-ca or verify-full"));
         }
     };
@@ -69,7 +69,7 @@ fn versions(given: &Parameters) -> Result<Vec<&'static SupportedProtocolVersion>
         let Some(version) = given.get(name) else { return Ok(default) };
         let known = ["TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
         known.iter().position(|known| known.eq_ignore_ascii_case(version)).ok_or_else(|| {
-            refused(format!("{name}={version} is no version of TLS")).advise("give TLSv1.2 or TLSv1.3")
+            refused(format!("{name}={version} is not a version of TLS")).advise("give TLSv1.2 or TLSv1.3")
         })
     };
     let allowed = number("ssl_min_protocol_version", 2)?..=number("ssl_max_protocol_version", 3)?;
@@ -121,7 +121,7 @@ fn configure(
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
-        .map_err(|error| failed(format!("TLS cannot be set up: {error}")))?;
+        .map_err(|error| failed(format!("cannot set up TLS: {error}")))?;
     let advice = "name the file of the server's authority with sslrootcert=FILE";
     let builder = match check {
         Check::AuthorityAndName => {
@@ -134,7 +134,7 @@ fn configure(
                     let roots = Arc::new(authorities(files.authorities.as_deref(), advice)?);
                     let built =
                         WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
-                    Some(built.map_err(|error| failed(format!("authorities cannot be used: {error}")))?)
+                    Some(built.map_err(|error| failed(format!("cannot use the authorities: {error}")))?)
                 }
             };
             let without_name = WithoutName::new(verifier, &provider);
@@ -146,8 +146,7 @@ fn configure(
         Some((certificate, key)) => {
             let (chain, secret) = identity(certificate, key)?;
             builder.with_client_auth_cert(chain, secret).map_err(|error| {
-                failed(format!("the client's certificate cannot be used: {error}"))
-                    .at(key.display().to_string())
+                failed(format!("cannot use the client's certificate: {error}")).at(key.display().to_string())
             })?
         }
     }))
@@ -251,11 +250,11 @@ mod tests {
         assert_eq!(spoken("ssl_min_protocol_version=TLSv1.3"), Ok(1));
         assert_eq!(spoken("ssl_max_protocol_version=TLSv1.2"), Ok(1));
         assert!(spoken("ssl_max_protocol_version=TLSv1.1").unwrap_err().contains("no version"));
-        assert!(spoken("ssl_min_protocol_version=3").unwrap_err().contains("=3 is no version"));
+        assert!(spoken("ssl_min_protocol_version=3").unwrap_err().contains("=3 is not a version"));
     }
 
     #[test]
-    fn what_is_no_mode_and_files_that_are_not_there_are_refused() {
+    fn unknown_modes_and_missing_files_are_refused() {
         let error = parse("host=h sslmode=always", &[]).unwrap_err();
         assert!(error.to_string().contains("verify-full"), "{error}");
         let error = parse("host=h sslmode=verify-ca sslrootcert=/no/such.crt", &[]).unwrap_err();

@@ -1,4 +1,4 @@
-//! Certificates out of files: whom TLS connections trust, and who we are.
+//! Certificates from files: the trusted authorities and the client's identity.
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ pub fn authorities(file: Option<&Path>, advice: &str) -> Result<RootCertStore> {
         Some(path) => {
             for certificate in read(path)? {
                 roots.add(certificate).map_err(|error| {
-                    failed(format!("no certificate of an authority: {error}")).at(path.display().to_string())
+                    failed(format!("not a certificate of an authority: {error}"))
+                        .at(path.display().to_string())
                 })?;
             }
         }
@@ -37,7 +38,7 @@ pub fn identity(
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
     let chain = read(certificate)?;
     let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| {
-        Error::new(Kind::Config, format!("the client's key cannot be read: {error}"))
+        Error::new(Kind::Config, format!("cannot read the client's key: {error}"))
             .at(key.display().to_string())
             .advise("give a file of one private key in PEM")
     })?;
@@ -50,7 +51,7 @@ fn read(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
             .at(path.display().to_string())
             .advise("give a file of certificates in PEM")
     };
-    let read = |error| failed(format!("the certificates cannot be read: {error}"));
+    let read = |error| failed(format!("cannot read the certificates: {error}"));
     let found: Vec<_> =
         CertificateDer::pem_file_iter(path).map_err(read)?.collect::<Result<_, _>>().map_err(read)?;
     match found.is_empty() {

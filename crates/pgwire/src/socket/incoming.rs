@@ -303,16 +303,16 @@ mod tests {
             prop_assert!(out.len() <= with_answer.len() + HEAD * with_answer.len());
             let out = if answer { &out[1..] } else { &out };
             // Rows without bytes come through or not.
-            let told = |bytes: &[u8]| {
-                let mut told = merged(bytes);
-                told.retain(|(kind, body)| *kind != COPY_DATA || !body.is_empty());
-                told
+            let without_empty_rows = |bytes: &[u8]| {
+                let mut messages = merged(bytes);
+                messages.retain(|(kind, body)| *kind != COPY_DATA || !body.is_empty());
+                messages
             };
-            prop_assert_eq!(told(out), told(&sent));
+            prop_assert_eq!(without_empty_rows(out), without_empty_rows(&sent));
         }
 
         #[test]
-        fn what_is_no_message_comes_through_as_it_is(
+        fn bytes_that_are_not_messages_pass_unchanged(
             bytes in proptest::collection::vec(prop_oneof![any::<u8>(), 0..3u8], 0..300),
             pieces in proptest::collection::vec(1..50usize, 1..9),
         ) {

@@ -33,7 +33,7 @@ impl Checkpoints {
         Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count > 0))
     }
 
-    /// Whether the table is there.
+    /// Whether the table exists.
     pub(super) fn has_leases(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
         let statement =
             "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
@@ -92,7 +92,7 @@ impl Checkpoints {
         Ok(self.run(client, &statement, &arguments, control)?.count()? == 1)
     }
 
-    /// Shows that the holder is there.
+    /// Signals that the holder is alive.
     pub(super) fn beat(
         &self,
         client: &mut Client,

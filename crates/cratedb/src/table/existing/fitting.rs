@@ -1,6 +1,6 @@
 //! How values are written for a column that exists, when its type takes every one of them without change.
 //!
-//! CrateDB changes values without a word when they go into another type: 1.5 becomes 1 in a BIGINT, the text '7'
+//! CrateDB silently changes values that go into another type: 1.5 becomes 1 in a BIGINT, the text '7'
 //! becomes 7, and so it is inside objects of any policy and in the items of arrays. Therefore types are compared
 //! down to the last field before the first row goes.
 

@@ -1,4 +1,4 @@
-//! Rows that do not go in.
+//! Rejected rows.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,7 +13,7 @@ use crate::encode::canonical;
 use crate::write::rejects::Reject;
 
 impl CrateWriter {
-    /// A row that the server refuses, for good.
+    /// Rejects a row that the server refuses permanently.
     pub(super) fn refuse(
         &mut self,
         batch: &Batch,
@@ -55,10 +55,10 @@ impl CrateWriter {
             let advice = match is_about_columns(reason) {
                 true => MORE_COLUMNS,
                 false => {
-                    "rows count from 0 in their row group; --rejects FILE puts such rows aside and loads the others"
+                    "rows count from 0 in their row group; --rejects FILE writes rejected rows to a file and loads the others"
                 }
             };
-            return Err(Error::new(Kind::Value, format!("the server refuses a row: {reason}{code}"))
+            return Err(Error::new(Kind::Value, format!("the server refused a row: {reason}{code}"))
                 .at(place)
                 .advise(advice));
         }
@@ -73,7 +73,7 @@ impl CrateWriter {
                 format!("{rejected} rows were refused, the last one: {reason}"),
             )
             .at(place)
-            .advise("look into the file of refused rows, or raise --max-rejects"));
+            .advise("see the file of rejected rows, or raise --max-rejects"));
         }
         Ok(())
     }

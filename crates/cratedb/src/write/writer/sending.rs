@@ -10,8 +10,8 @@ use sawmill_source::{Control, Error, Kind, Result};
 
 use super::batch::Batch;
 use super::{CrateWriter, END};
-use crate::connect::client::{Attempt, Said, is_passing_code};
-use crate::connect::http::Broken;
+use crate::connect::client::{Attempt, ServerError, is_passing_code};
+use crate::connect::http::TransportError;
 use crate::connect::pg;
 use crate::connect::pg::PgInsert;
 use crate::connect::waiting::Waiting;
@@ -127,10 +127,10 @@ impl CrateWriter {
     fn keyless(&self, what: &str) -> Error {
         Error::new(
             Kind::Value,
-            format!("{what}; which rows of the batch are in the table cannot be told without a key"),
+            format!("{what}; without a key it is unknown which rows of the batch are in the table"),
         )
         .at(format!("table {}, {}", self.plan.table, self.client.place()))
-        .advise("load with --row-key, or with --transport http, which tells what is wrong with single rows")
+        .advise("load with --row-key, or with --transport http, which reports errors row by row")
     }
 
     /// Sends rows of a block until all are in or refused.
@@ -164,24 +164,24 @@ impl CrateWriter {
                         _ => return self.account(batch, rows, repeat, results, control),
                     }
                 }
-                Attempt::Said(said) if plan.cluster.passes(&said) => {
+                Attempt::ServerError(refusal) if plan.cluster.passes(&refusal) => {
                     // A server that gave up may have begun.
-                    if matches!(said.status, 500 | 502 | 504) || said.code == 4040 {
-                        self.may_repeat(&said.message)?;
+                    if matches!(refusal.status, 500 | 502 | 504) || refusal.code == 4040 {
+                        self.may_repeat(&refusal.message)?;
                         repeat = true;
                     }
-                    self.client.explain(&said)
+                    self.client.explain(&refusal)
                 }
-                Attempt::Said(said) if matches!(said.status, 400 | 409 | 413 | 500) => {
-                    if said.status == 500 {
-                        self.may_repeat(&said.message)?;
+                Attempt::ServerError(refusal) if matches!(refusal.status, 400 | 409 | 413 | 500) => {
+                    if refusal.status == 500 {
+                        self.may_repeat(&refusal.message)?;
                         repeat = true;
                     }
-                    return self.halve(batch, rows, repeat, &said, control);
+                    return self.halve(batch, rows, repeat, &refusal, control);
                 }
-                Attempt::Said(said) => return Err(self.client.explain(&said)),
-                Attempt::Broken(broken) => {
-                    if let Broken::Unknown(what) = &broken {
+                Attempt::ServerError(refusal) => return Err(self.client.explain(&refusal)),
+                Attempt::TransportError(broken) => {
+                    if let TransportError::Unknown(what) = &broken {
                         self.may_repeat(what)?;
                         repeat = true;
                     }
@@ -198,7 +198,7 @@ impl CrateWriter {
         match self.plan.plan.key {
             Key::None => Err(Error::new(
                 Kind::Server,
-                format!("whether the rows of a batch are in the table is not known: {what}"),
+                format!("it is unknown whether the rows of a batch are in the table: {what}"),
             )
             .at(format!("table {}, {}", self.plan.table, self.client.place()))
             .advise("rows have no key: the same command again sends the rows of unfinished units once more, and some may then be there twice")),
@@ -211,12 +211,12 @@ impl CrateWriter {
         batch: &Batch,
         rows: Range<usize>,
         repeat: bool,
-        said: &Said,
+        refusal: &ServerError,
         control: &Control<'_>,
     ) -> Result<()> {
         if rows.len() == 1 {
             let mark = rows.start;
-            return self.refuse(batch, mark, (said.code > 0).then_some(said.code), &said.message);
+            return self.refuse(batch, mark, (refusal.code > 0).then_some(refusal.code), &refusal.message);
         }
         let middle = rows.start + rows.len() / 2;
         self.send(batch, rows.start..middle, repeat, control)?;
@@ -244,7 +244,7 @@ impl CrateWriter {
                 }
                 RowResult::Refused(code, reason) => self.refuse(batch, row, Some(code), &reason)?,
                 RowResult::Unexplained if alone => {
-                    self.refuse(batch, row, None, "the server gives no reason")?;
+                    self.refuse(batch, row, None, "the server states no reason")?;
                 }
                 RowResult::Unexplained => self.send(batch, row..row + 1, repeat, control)?,
             }
@@ -266,7 +266,7 @@ impl CrateWriter {
         let plan = Arc::clone(&self.plan);
         let differing: HashSet<usize> = match &plan.plan.key {
             Key::None => return Ok(()),
-            // Nobody else writes to the table of a load, and this run has sent this very row.
+            // Only this load writes to its staging table, and this run has sent this very row.
             Key::Row(_) if plan.gathers && repeat && !plan.resumed => return Ok(()),
             // A table that began empty has a row of the same key only from another row of this load.
             _ if plan.gathers && !repeat => present.iter().copied().collect(),
@@ -302,14 +302,14 @@ impl CrateWriter {
         batch: &Batch,
         row: usize,
         repeat: bool,
-        said: (u32, &str),
+        refusal: (u32, &str),
         control: &Control<'_>,
     ) -> Result<()> {
         let body = batch.row(row);
         let repeat = repeat || !matches!(self.plan.plan.key, Key::None);
         let mut waiting = Waiting::new(self.plan.retries);
         loop {
-            let error = self.passing(said.0, said.1);
+            let error = self.passing(refusal.0, refusal.1);
             waiting.pause(error, &Arc::clone(&self.plan.cluster), control)?;
             self.plan.retried.fetch_add(1, Relaxed);
             let plan = Arc::clone(&self.plan);
@@ -328,10 +328,12 @@ impl CrateWriter {
                         None => {}
                     }
                 }
-                Attempt::Broken(Broken::Cancelled(error)) => return Err(error),
-                Attempt::Broken(Broken::Unknown(what)) => self.may_repeat(&what)?,
-                Attempt::Said(said) if !plan.cluster.passes(&said) => return Err(self.client.explain(&said)),
-                Attempt::Broken(Broken::NotSent(_)) | Attempt::Said(_) => {}
+                Attempt::TransportError(TransportError::Cancelled(error)) => return Err(error),
+                Attempt::TransportError(TransportError::Unknown(what)) => self.may_repeat(&what)?,
+                Attempt::ServerError(refusal) if !plan.cluster.passes(&refusal) => {
+                    return Err(self.client.explain(&refusal));
+                }
+                Attempt::TransportError(TransportError::NotSent(_)) | Attempt::ServerError(_) => {}
             }
         }
     }

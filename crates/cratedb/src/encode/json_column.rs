@@ -1,7 +1,7 @@
-//! Forms bound to the arrays of one batch, and the writing of their values as JSON.
+//! Columns of one batch, each an array bound to its form, that write their values as JSON.
 //!
-//! A batch is bound once; after that a value goes from the array's buffer into the request body with
-//! nothing in between.
+//! Binding happens once per batch; after that each value goes straight from the array's buffer into the
+//! request body.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -17,7 +17,7 @@ use crate::encode::integers::{Ints, Scale, scale_of};
 use crate::encode::json;
 
 /// A form and the array whose values it writes.
-pub(crate) struct Bound<'a> {
+pub(crate) struct JsonColumn<'a> {
     pub nulls: Option<&'a NullBuffer>,
     pub values: Values<'a>,
 }
@@ -42,10 +42,10 @@ pub(crate) enum Values<'a> {
     Day(Ints<'a>, bool),
     Clock(Ints<'a>, TimeUnit),
     Interval(&'a ArrayRef),
-    Dictionary(Keys<'a>, Box<Bound<'a>>),
-    List(Offsets<'a>, Box<Bound<'a>>),
-    Struct(Vec<(&'a Member, Bound<'a>)>),
-    Entries(&'a [i32], Box<[(&'a Member, Bound<'a>); 2]>),
+    Dictionary(Keys<'a>, Box<JsonColumn<'a>>),
+    List(Offsets<'a>, Box<JsonColumn<'a>>),
+    Struct(Vec<(&'a Member, JsonColumn<'a>)>),
+    Entries(&'a [i32], Box<[(&'a Member, JsonColumn<'a>); 2]>),
 }
 
 pub(crate) enum Offsets<'a> {
@@ -65,11 +65,11 @@ impl Offsets<'_> {
 }
 
 impl Form {
-    /// Binds an array; an error names the type that came instead of the planned one.
-    pub(crate) fn bind<'a>(&'a self, array: &'a ArrayRef) -> Result<Bound<'a>, String> {
-        let wrong = || format!("an array of {} came unexpectedly", array.data_type());
+    /// Binds an array; an error names the unexpected type.
+    pub(crate) fn bind<'a>(&'a self, array: &'a ArrayRef) -> Result<JsonColumn<'a>, String> {
+        let wrong = || format!("unexpected array of {}", array.data_type());
         let values = self.values(array)?.ok_or_else(wrong)?;
-        Ok(Bound { nulls: array.nulls().filter(|nulls| nulls.null_count() > 0), values })
+        Ok(JsonColumn { nulls: array.nulls().filter(|nulls| nulls.null_count() > 0), values })
     }
 
     fn values<'a>(&'a self, array: &'a ArrayRef) -> Result<Option<Values<'a>>, String> {
@@ -150,7 +150,7 @@ impl Form {
     }
 }
 
-impl Bound<'_> {
+impl JsonColumn<'_> {
     /// Whether the value is NULL.
     #[inline]
     pub(crate) fn is_null(&self, row: usize) -> bool {
@@ -251,7 +251,7 @@ impl Bound<'_> {
             Values::Clock(values, unit) => json::write_clock(values.get(row), *unit, out),
             Values::Interval(array) => {
                 let (months, days, nanos) = interval(array, row)
-                    .ok_or_else(|| Fault::new(0, format!("{} is no interval", array.data_type())))?;
+                    .ok_or_else(|| Fault::new(0, format!("{} is not an interval", array.data_type())))?;
                 json::write_interval(months, days, nanos, out);
             }
             Values::Dictionary(keys, entries) => return entries.write_plain(keys.key(row), out),
@@ -293,7 +293,7 @@ impl Bound<'_> {
         }
     }
 
-    /// Refuses text that is too long for the index and the column store, wherever it stands.
+    /// Refuses text that is too long for the index and the column store, at any depth.
     pub(crate) fn check_text(&self, row: usize, most: usize) -> Result<(), Fault> {
         if self.is_null(row) {
             return Ok(());
@@ -303,7 +303,7 @@ impl Bound<'_> {
             true => Err(Fault::new(
                 0,
                 format!(
-                    "the text {} has {length} bytes, CrateDB indexes {most}; choose --long-text noindex",
+                    "the text {} has {length} bytes; CrateDB indexes at most {most}; choose --long-text noindex",
                     shown(&String::from_utf8_lossy(&value[..value.len().min(240)]))
                 ),
             )),
@@ -377,8 +377,8 @@ fn write_array(
     Ok(())
 }
 
-/// A NULL field is left out: CrateDB does not tell the two apart.
-fn write_object(members: &[(&Member, Bound<'_>)], row: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+/// Omits NULL fields: CrateDB does not distinguish NULL from missing.
+fn write_object(members: &[(&Member, JsonColumn<'_>)], row: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
     out.push(b'{');
     let mut first = true;
     for (member, bound) in members {

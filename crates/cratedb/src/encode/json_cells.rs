@@ -1,26 +1,26 @@
 //! Short values of a few rows, written column by column before rows are put together.
 //!
-//! A column's kind is looked at once for a whole run of rows, and the loop that follows knows its type: it
+//! The code checks a column's type once for a whole run of rows, and the loop that follows knows it: it
 //! writes each value, with the comma before it, into a cell of 32 bytes. A row is then its cells one after
 //! the other, each copied whole and cut to its length. The cells of a run fit the first-level cache. What
-//! does not fit a cell, or cannot be represented, is marked, and written by [`Bound::write`] when it is the
-//! row's turn: so faults are found in the order of rows.
+//! does not fit a cell, or cannot be represented, is marked; [`JsonColumn::write`] writes it when it is
+//! the row's turn: so faults are found in the order of rows.
 
 use std::ops::Range;
 
 use arrow_buffer::NullBuffer;
 use sawmill_pgcopy::ByteStrings;
 
-use crate::encode::bound::{Bound, Values};
 use crate::encode::digits::{POWERS, put_fraction, put_hundredths, put_number};
 use crate::encode::integers::{Ints, Scale};
 use crate::encode::json;
+use crate::encode::json_column::{JsonColumn, Values};
 use crate::encode::text_cells::{short_texts, short_views};
 
 /// A comma, a value, and in the last byte how long both are together.
 pub(crate) type Cell = [u8; 32];
 
-/// In place of the length: the value is not in the cell.
+/// Marker in place of the length: the value is not in the cell.
 pub(crate) const NOT_HERE: u8 = u8::MAX;
 pub(crate) const LENGTH: usize = 31;
 /// Cells of a run at most, unless there are more columns: 32 KiB of a first-level cache of 48.
@@ -28,7 +28,7 @@ const CELLS: usize = 1024;
 
 /// The cells of a run of rows, row by row.
 #[derive(Debug, Default)]
-pub(crate) struct Cells {
+pub(crate) struct JsonCells {
     cells: Vec<Cell>,
     columns: usize,
 }
@@ -44,9 +44,9 @@ pub(crate) fn filled(cell: &Cell) -> Option<usize> {
     (cell[LENGTH] != NOT_HERE).then(|| usize::from(cell[LENGTH]))
 }
 
-impl Cells {
+impl JsonCells {
     /// Writes the values of these rows.
-    pub(crate) fn fill(&mut self, bound: &[Bound<'_>], rows: Range<usize>) {
+    pub(crate) fn fill(&mut self, bound: &[JsonColumn<'_>], rows: Range<usize>) {
         self.columns = bound.len();
         self.cells.resize(rows.len() * bound.len(), [0; 32]);
         for (i, column) in bound.iter().enumerate() {
@@ -61,7 +61,7 @@ impl Cells {
     }
 }
 
-/// Cells of one column, each for the value that stands at the same place in a slice.
+/// Writes each value of a slice into the cell at the same position.
 fn each<'c, T: Copy>(
     values: &[T],
     cells: impl Iterator<Item = &'c mut Cell>,
@@ -73,7 +73,7 @@ fn each<'c, T: Copy>(
     }
 }
 
-fn fill_column(bound: &Bound<'_>, rows: Range<usize>, cells: &mut [Cell], columns: usize) {
+fn fill_column(bound: &JsonColumn<'_>, rows: Range<usize>, cells: &mut [Cell], columns: usize) {
     let into = cells.iter_mut().step_by(columns);
     match &bound.values {
         Values::Null => {}
@@ -281,7 +281,7 @@ mod tests {
     /// All values of an array as a row of the loader has them: from its cells, else one by one.
     fn by_cells(form: &Form, array: &ArrayRef) -> Vec<Result<String, String>> {
         let bound = [form.bind(array).unwrap()];
-        let mut cells = Cells::default();
+        let mut cells = JsonCells::default();
         let mut values = Vec::new();
         // Runs of an odd length, so that they begin anywhere.
         for start in (0..array.len()).step_by(7) {
@@ -298,7 +298,7 @@ mod tests {
         values
     }
 
-    fn one(bound: &Bound<'_>, row: usize) -> Result<String, String> {
+    fn one(bound: &JsonColumn<'_>, row: usize) -> Result<String, String> {
         let mut out = Vec::new();
         bound.write(row, &mut out).map_err(|fault| fault.what)?;
         Ok(String::from_utf8(out).unwrap())
