@@ -223,7 +223,7 @@ fn only_with_a_key_a_load_that_was_broken_off_is_loaded_around() {
             true => {
                 let error = one.unwrap_err();
                 assert_eq!(error.kind(), Kind::Exists);
-                assert!(error.what().contains("b.parquet of it is not among the files"), "{error}");
+                assert!(error.what().contains("b.parquet is not among the files"), "{error}");
             }
             false => {
                 assert_eq!(one.unwrap().rows, ROWS);
