@@ -137,7 +137,7 @@ fn a_dry_run_of_several_tables_reports_the_plan_and_changes_nothing() {
     // A dry run rejects what a load would reject.
     client(&server).batch_execute("DROP SCHEMA _sawmill CASCADE").unwrap();
     let error = load(&server, file, "c", &[&more[..], &["--dry-run"]].concat()).fails(1);
-    assert!(error.contains("tables exist already: public.c, public.c_phones"), "{error}");
+    assert!(error.contains("tables already exist: public.c, public.c_phones"), "{error}");
 }
 
 #[test]
