@@ -22,7 +22,7 @@ pub(crate) fn write_string(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> 
                 let value = shown(&String::from_utf8_lossy(text));
                 return Err(Fault::new(
                     0,
-                    format!("the text {value} has a 0x00, which PostgreSQL cannot store"),
+                    format!("the text {value} contains 0x00, which PostgreSQL cannot store"),
                 ));
             }
             control => {
