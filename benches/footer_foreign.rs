@@ -11,7 +11,6 @@
 //! hundred microseconds is decoded several times in a turn. A table gives the lower quartile of each way and
 //! the median of the ratios within a round, rows with the smallest lead first.
 
-#[allow(dead_code, reason = "only the selection by words is used")]
 mod turns;
 
 use std::hint::black_box;

@@ -152,7 +152,7 @@ fn of_many_kinds(row_groups: usize, columns: usize, kinds: u64, seed: u64) -> Ve
     for group in 0..row_groups as u64 {
         handmade::row_group(&mut writer, columns, |writer, column| {
             let place = (group * 7919 + column as u64).wrapping_mul(seed | 1);
-            let odd = if place % 5 == 0 { place } else { 0 };
+            let odd = if place.is_multiple_of(5) { place } else { 0 };
             chunk_of_kind(writer, (column as u64 * 37 + odd) % kinds, place);
         });
     }
