@@ -6,10 +6,10 @@
 //! ```
 //!
 //! Words select the files whose names contain one of them; without the variable, the small files of
-//! `fixtures/foreign` are used. Times are CPU times of the measuring thread, so that other work on the machine
-//! counts little; the ways take turns, in another order each round, and a footer that takes less than a
-//! hundred microseconds is decoded several times in a turn. A table gives the lower quartile of each way and
-//! the median of the ratios within a round, rows with the smallest lead first.
+//! `fixtures/foreign` are used. Times are CPU times of the measuring thread, so that other work on the
+//! machine counts little; the ways take turns, in another order each round, and a footer that takes less than
+//! a hundred microseconds is decoded several times in a turn. A table gives the lower quartile of each way
+//! and the median of the ratios within a round, rows with the smallest lead first.
 
 mod turns;
 

@@ -1,5 +1,5 @@
-//! Any bytes as a footer: all methods must agree, and asking for everything must do no harm, the `parquet` crate's
-//! metadata included.
+//! Any bytes as a footer: all methods must agree, and asking for everything must do no harm, the `parquet`
+//! crate's metadata included.
 //!
 //! The first byte of the input chooses what is decoded and of what: the rest of the input as it is, or a
 //! footer made by code with the rest written over a part of it, which reaches deeper than bare bytes do.
@@ -34,7 +34,8 @@ fn options(choice: u8) -> Options {
     }
 }
 
-/// A file in which `0` comes again and again: page indexes are read from wherever a footer says that they stand.
+/// A file in which `0` comes again and again: page indexes are read from wherever a footer says that they
+/// stand.
 struct Everywhere<'a>(&'a [u8]);
 
 impl RangeReader for Everywhere<'_> {

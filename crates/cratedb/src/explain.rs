@@ -63,8 +63,8 @@ impl CrateDb {
     /// the table.
     ///
     /// # Errors
-    /// As [`ddl`](Self::ddl); with mode append a server that cannot be reached, and a table that does not exist
-    /// or cannot hold the source's columns exactly.
+    /// As [`ddl`](Self::ddl); with mode append a server that cannot be reached, and a table that does not
+    /// exist or cannot hold the source's columns exactly.
     pub fn explain(
         &self,
         source: &dyn Source,
@@ -136,8 +136,8 @@ impl CrateDb {
             degree: options.degree,
             batch_rows: self.options.request_rows(),
             batch_bytes,
-            // Blocks in the channel, one being filled, one of small units that wait for others, one being sent and its
-            // compressed copy; twice, for rows and columns.
+            // Blocks in the channel, one being filled, one of small units that wait for others, one being
+            // sent and its compressed copy; twice, for rows and columns.
             memory_bytes: (options.degree.max(1) * (CHANNEL + 4) * 2 * batch_bytes) as u64,
             columns: columns.collect(),
         })

@@ -61,7 +61,8 @@ impl CrateDb {
     /// Bytes of a batch by default: 20,000 rows of ordinary width stay below it.
     pub const BATCH_BYTES: usize = 8 * 1024 * 1024;
 
-    /// The schema of the checkpoint tables where none is named. CrateDB takes no `_` at the beginning of a name.
+    /// The schema of the checkpoint tables where none is named. CrateDB takes no `_` at the beginning of a
+    /// name.
     pub const CHECKPOINT_SCHEMA: &str = "sawmill";
 
     /// A new table on a cluster.

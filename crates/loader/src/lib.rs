@@ -5,11 +5,11 @@
 //!                                       └── one thread ──┘                  └── one connection ──┘
 //! ```
 //!
-//! A [`Source`](sawmill_source::Source) plans units of rows. [`load`] decodes, encodes and sends them on a pair of threads per
-//! connection. A [`Target`] commits each unit together with its record, so that after any failure the same call loads
-//! exactly what is missing. The engine computes an order-independent sum over the rows' bytes ([`ContentSum`]) on the way,
-//! and again from the target, to prove that both hold the same rows. The targets are separate crates:
-//! `sawmill-postgres` and `sawmill-cratedb`.
+//! A [`Source`](sawmill_source::Source) plans units of rows. [`load`] decodes, encodes and sends them on a
+//! pair of threads per connection. A [`Target`] commits each unit together with its record, so that after any
+//! failure the same call loads exactly what is missing. The engine computes an order-independent sum over the
+//! rows' bytes ([`ContentSum`]) on the way, and again from the target, to prove that both hold the same rows.
+//! The targets are separate crates: `sawmill-postgres` and `sawmill-cratedb`.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;

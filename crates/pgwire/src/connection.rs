@@ -71,8 +71,8 @@ impl Connection {
         Err(last)
     }
 
-    /// What stands against this server, where not any will do. Another product than the one that is looked for is an
-    /// error: the next endpoint would be another kind of mistake.
+    /// What stands against this server, where not any will do. Another product than the one that is looked
+    /// for is an error: the next endpoint would be another kind of mistake.
     fn objection(
         &self,
         product: Product,

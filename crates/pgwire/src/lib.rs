@@ -1,5 +1,5 @@
-//! Connections over the PostgreSQL wire, to PostgreSQL and to CrateDB: addresses as libpq takes them, TLS, and waiting that
-//! ends when the caller cancels.
+//! Connections over the PostgreSQL wire, to PostgreSQL and to CrateDB: addresses as libpq takes them, TLS,
+//! and waiting that ends when the caller cancels.
 //!
 //! ```text
 //! address ─ service file, password file, PG* variables ─▶ Server ─ open: hosts in turn, TLS ─▶ Connection ─ wait ─▶ answer

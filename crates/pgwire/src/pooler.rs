@@ -1,5 +1,5 @@
-//! Connection poolers that hand out the server's processes by transactions, such as pgbouncer with
-//! `pool_mode = transaction`. The lock of a load would stay with a process that others are given next, and statements
+//! Connection poolers that hand out the server's processes by transactions, such as pgbouncer with `pool_mode
+//! = transaction`. The lock of a load would stay with a process that others are given next, and statements
 //! that one process has prepared are asked of another: such a pool is refused before anything is done there.
 
 use sawmill_source::{Control, Error, Kind, Result};
@@ -9,11 +9,12 @@ use crate::address::server::Server;
 use crate::connection::Connection;
 use crate::server_error::NOT_THROUGH_A_POOL;
 
-/// How often each of two connections is asked for its process. A pooler gives the process that was used last to whoever
-/// comes next, or each in turn.
+/// How often each of two connections is asked for its process. A pooler gives the process that was used last
+/// to whoever comes next, or each in turn.
 const ROUNDS: usize = 3;
 
-/// Refuses a connection that does not keep a process of the server to itself. It must not be in a transaction.
+/// Refuses a connection that does not keep a process of the server to itself. It must not be in a
+/// transaction.
 pub fn refuse_pooler(connection: &Connection, server: &Server, control: &Control<'_>) -> Result<()> {
     let Ok(other) = Connection::open(server, control) else {
         // Two connections are not to be had: what one can do is left to be seen.

@@ -126,8 +126,9 @@ fn disk_full(message: &str) -> &'static str {
     }
 }
 
-/// Whether the server refuses a row and not the whole: data exceptions, violated constraints, what a trigger raises, and
-/// rows or index entries that do not fit into a page (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
+/// Whether the server refuses a row and not the whole: data exceptions, violated constraints, what a trigger
+/// raises, and rows or index entries that do not fit into a page
+/// (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
 pub fn is_about_rows(error: &tokio_postgres::Error) -> bool {
     let class = error.code().map(|code| &code.code()[..2]);
     !is_of_records(error) && matches!(class, Some("22" | "23" | "44" | "54" | "P0"))
@@ -140,8 +141,8 @@ fn is_of_records(error: &tokio_postgres::Error) -> bool {
         && ["units_load_id_fkey", "units_unlogged_load_id_fkey"].contains(&constraint)
 }
 
-/// The line of a COPY that an error is about, from 1: the row, in binary format. It stands in the error's context,
-/// as in `COPY trips, line 12, column fare`.
+/// The line of a COPY that an error is about, from 1: the row, in binary format. It stands in the error's
+/// context, as in `COPY trips, line 12, column fare`.
 pub fn copy_line(error: &tokio_postgres::Error) -> Option<usize> {
     let context = error.as_db_error()?.where_()?;
     let copy = context.lines().find(|line| line.starts_with("COPY "))?;

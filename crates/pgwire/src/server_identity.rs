@@ -1,7 +1,7 @@
 //! Which server a connection has led to: an address may lead to another one after a fail-over.
 //!
-//! A cluster has a system identifier from its `initdb` on, which its replicas share; a replica that becomes the primary
-//! begins a new timeline.
+//! A cluster has a system identifier from its `initdb` on, which its replicas share; a replica that becomes
+//! the primary begins a new timeline.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -53,7 +53,8 @@ pub struct KnownServer {
 }
 
 impl KnownServer {
-    /// The server at this address as it is at the other end of this connection, on which no transaction is open.
+    /// The server at this address as it is at the other end of this connection, on which no transaction is
+    /// open.
     pub fn of(server: &Server, connection: &Connection, control: &Control<'_>) -> Result<Self> {
         let first = match connection.is_rehearsing() {
             true => Identity::default(),
@@ -69,7 +70,8 @@ impl KnownServer {
         Ok(connection)
     }
 
-    /// Makes sure that a later connection has led to the same data. Notes a server that took the place of the first.
+    /// Makes sure that a later connection has led to the same data. Notes a server that took the place of the
+    /// first.
     pub fn check(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         if self.first == Identity::default() {
             return Ok(());

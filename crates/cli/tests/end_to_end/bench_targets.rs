@@ -1,4 +1,5 @@
-//! `sawmill bench load` into CrateDB, and with each layout of nested values: figures of whole runs, nothing left.
+//! `sawmill bench load` into CrateDB, and with each layout of nested values: figures of whole runs, nothing
+//! left.
 
 use postgres::{Client, NoTls};
 use sawmill_cratedb_standin::StandIn;
@@ -8,8 +9,8 @@ use serde_json::Value;
 use crate::bench::{bench, contacts, home};
 use crate::harness::sawmill;
 
-/// Each run of a benchmark's first case did this many rows, and its timeline has samples. Tables of composite types
-/// have no sums that could be compared.
+/// Each run of a benchmark's first case did this many rows, and its timeline has samples. Tables of composite
+/// types have no sums that could be compared.
 fn assert_measured(json: &Value, rows: u64, native: bool) {
     let side = &json["cases"][0]["sides"][0];
     for run in side["runs"].as_array().unwrap() {

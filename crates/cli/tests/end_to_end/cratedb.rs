@@ -1,5 +1,6 @@
-//! `sawmill load` and `sawmill verify` with CrateDB: a strict stand-in in this process, or a real server where
-//! `SAWMILL_CRATEDB_URL` (its HTTP address) and `SAWMILL_CRATEDB_PG_URL` (its PostgreSQL wire) name one.
+//! `sawmill load` and `sawmill verify` with CrateDB: a strict stand-in in this process, or a real server
+//! where `SAWMILL_CRATEDB_URL` (its HTTP address) and `SAWMILL_CRATEDB_PG_URL` (its PostgreSQL wire) name
+//! one.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -353,7 +353,8 @@ fn the_content_sum_of_rows_is_that_of_a_load_whatever_the_layout_and_format() {
     assert!(adopted["files"].as_array().unwrap().iter().all(|file| file["kept"] == true));
     assert_eq!(sum(&adopted), sum(&whole));
     assert_eq!(manifest(&at("parts"))["content_sum"], sum(&whole));
-    // In folders the column comes last and has the type of its text: the sum is that of the files, as they are loaded.
+    // In folders the column comes last and has the type of its text: the sum is that of the files, as they
+    // are loaded.
     let folders = run(at("folders").to_str().unwrap(), &["--partition-by", "word", "--files", "2"]);
     let loaded = bench.load(&at("folders"), "folders", &["--verify", "--json"]).ok().json();
     assert_eq!(loaded["report"]["content"]["content_sum"], sum(&folders));

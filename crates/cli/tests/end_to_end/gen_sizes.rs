@@ -128,7 +128,8 @@ fn a_row_group_ends_at_its_rows_or_at_its_bytes() {
     assert!((4..=8).contains(&groups("1M", "100KB")));
 }
 
-/// One record of a hundred thousand takes 2 MB: in some of the samples that row groups are measured by there is none.
+/// One record of a hundred thousand takes 2 MB: in some of the samples that row groups are measured by there
+/// is none.
 const RARE: &str = r#"fields = [
     { name = "id", type = "int64", values = { sequence = { start = 1, step = 1 } } },
     { name = "parts", type = "list", length = { weights = { 0 = 99_999, 20 = 1 } },
@@ -155,7 +156,8 @@ fn row_groups_end_at_their_bytes_where_a_sample_has_none_of_the_long_rows() {
         let file = SerializedFileReader::new(File::open(&one).unwrap()).unwrap();
         assert_eq!(file.metadata().file_metadata().num_rows(), 400_000);
         for group in file.metadata().row_groups() {
-            // A quarter more than asked for, and the page that reaches it, which has two of the long rows at most.
+            // A quarter more than asked for, and the page that reaches it, which has two of the long rows at
+            // most.
             assert!(group.compressed_size() < 1_250_000 + 4_100_000, "seed {seed}: {group:?}");
             groups += 1;
         }

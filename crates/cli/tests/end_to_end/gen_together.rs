@@ -39,7 +39,8 @@ fn of_two_runs_into_one_directory_one_writes_its_files_and_the_other_fails() {
         for round in 0..12 {
             let out = dir.path().join(format!("out-{kind}-{round}"));
             let out_text = out.to_str().unwrap();
-            // Either both refuse existing files, or both replace them, and then the second waits for the first.
+            // Either both refuse existing files, or both replace them, and then the second waits for the
+            // first.
             let replace = round % 2 == 1;
             let runs = ["1", "2"].map(|seed| {
                 start(args(out_text, seed, more).into_iter().chain(replace.then_some("--overwrite")))

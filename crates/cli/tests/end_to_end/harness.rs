@@ -14,12 +14,13 @@ pub struct Ran {
     pub err: String,
 }
 
-/// The command, not started, with nothing on its standard input and with the signals as a shell's prompt
-/// sets them: the tests themselves may have been started with SIGINT ignored, as in a script's `cargo test &`.
+/// The command, not started, with nothing on its standard input and with the signals as a shell's prompt sets
+/// them: the tests themselves may have been started with SIGINT ignored, as in a script's `cargo test &`.
 pub fn command<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sawmill"));
     command.args(args).stdin(Stdio::null());
-    // SAFETY: between fork and exec only signal(2) is called, which is async-signal-safe and allocates nothing.
+    // SAFETY: between fork and exec only signal(2) is called, which is async-signal-safe and allocates
+    // nothing.
     unsafe {
         command.pre_exec(|| {
             for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {

@@ -1,6 +1,7 @@
 //! Folders such as `year=2020`: columns of the files in them, in loads and comparisons.
 //!
-//! `fixtures/hive` was written by pyarrow: 60 rows, `id` in the files, `year`, `month`, `region` and `day` in folders.
+//! `fixtures/hive` was written by pyarrow: 60 rows, `id` in the files, `year`, `month`, `region` and `day` in
+//! folders.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,5 +1,5 @@
-//! `--nested jsonb|native|tables`: the same records in three layouts, and the queries of the documentation that
-//! put them together again.
+//! `--nested jsonb|native|tables`: the same records in three layouts, and the queries of the documentation
+//! that put them together again.
 
 use std::path::Path;
 

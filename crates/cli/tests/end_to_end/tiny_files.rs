@@ -1,4 +1,5 @@
-//! Thousands of tiny files: several of them are one transaction, and everything that is promised holds for each.
+//! Thousands of tiny files: several of them are one transaction, and everything that is promised holds for
+//! each.
 
 use std::fs;
 use std::path::{Path, PathBuf};

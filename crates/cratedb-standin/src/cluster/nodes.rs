@@ -52,8 +52,8 @@ impl Shared {
         });
     }
 
-    /// Serves the PostgreSQL protocol of the first node; returns the port. Ends with the test's process: no thread
-    /// joins it.
+    /// Serves the PostgreSQL protocol of the first node; returns the port. Ends with the test's process: no
+    /// thread joins it.
     pub(crate) fn listen_pg(self: &Arc<Self>) -> u16 {
         let listener = bind(0);
         let port = port_of(&listener);
@@ -124,7 +124,8 @@ fn serve(stream: TcpStream, shared: &Shared, node: usize) {
 /// Binds a local port, retrying because a recently used port may take a while.
 ///
 /// # Panics
-/// If the port stays taken for five seconds. The stand-in serves tests only, and a test cannot go on without it.
+/// If the port stays taken for five seconds. The stand-in serves tests only, and a test cannot go on without
+/// it.
 pub(crate) fn bind(port: u16) -> TcpListener {
     for _ in 0..100 {
         if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {

@@ -48,7 +48,8 @@ impl Shared {
         true
     }
 
-    /// How far a restarting server has come: at first it knows no tables, then all, but has not started their shards.
+    /// How far a restarting server has come: at first it knows no tables, then all, but has not started their
+    /// shards.
     pub(crate) fn recovery(&self) -> Recovery {
         let Some((began, end)) = *self.recovering.lock().unwrap_or_else(PoisonError::into_inner) else {
             return Recovery::Over;

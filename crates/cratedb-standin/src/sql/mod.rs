@@ -1,7 +1,8 @@
 //! SQL, as much as a loader sends; everything else is a syntax error.
 //!
 //! Its own parser, because `sqlparser` 0.64 rejects CrateDB's CLUSTERED INTO, PARTITIONED BY, OBJECT(...) AS,
-//! ARRAY(...), INDEX OFF, REFRESH, OPTIMIZE ... WITH and SWAP TABLE, and accepts clauses that CrateDB rejects.
+//! ARRAY(...), INDEX OFF, REFRESH, OPTIMIZE ... WITH and SWAP TABLE, and accepts clauses that CrateDB
+//! rejects.
 
 mod clauses;
 mod create;

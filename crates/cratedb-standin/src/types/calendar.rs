@@ -1,6 +1,7 @@
 //! Dates and times.
 //!
-//! Its own, because CrateDB's timestamps span 292 million years, and those of `chrono` and `jiff` 262,000 and 9,999.
+//! Its own, because CrateDB's timestamps span 292 million years, and those of `chrono` and `jiff` 262,000 and
+//! 9,999.
 
 /// Milliseconds of `YYYY-MM-DD[THH:MM:SS[.f]][Z]`; truncates finer fractions.
 pub(super) fn moment(text: &str) -> Option<i64> {

@@ -74,7 +74,8 @@ impl Cluster {
         self.outage().lost = Some(Instant::now());
     }
 
-    /// The load has its table: when the server does not know it after a lost connection, it has not recovered it yet.
+    /// The load has its table: when the server does not know it after a lost connection, it has not recovered
+    /// it yet.
     pub(crate) fn table_is_known(&self) {
         self.outage().table_known = true;
     }
@@ -396,9 +397,8 @@ impl ServerError {
     }
 }
 
-/// Codes of errors that are about the cluster and not about a row: lost tasks and shards, shards that are not started
-/// (4040), no master, no node.
-/// 5000, "unhandled", is not among them: a row may be its reason
+/// Codes of errors that are about the cluster and not about a row: lost tasks and shards, shards that are not
+/// started (4040), no master, no node. 5000, "unhandled", is not among them: a row may be its reason
 /// (<https://cratedb.com/docs/crate/reference/en/latest/interfaces/http.html#error-codes>).
 pub(crate) fn is_passing_code(code: u32) -> bool {
     matches!(code, 4040 | 4290 | 5001..=5003 | 5030..=5032)

@@ -1,7 +1,8 @@
 //! Waiting for a cluster that is unavailable for a while.
 //!
-//! A node that restarts refuses connections first, then knows neither schemas nor tables (4045, 4041), and then has
-//! shards that are not started (4040). All of that passes. A load waits for it by time, not by a number of tries.
+//! A node that restarts refuses connections first, then knows neither schemas nor tables (4045, 4041), and
+//! then has shards that are not started (4040). All of that passes. A load waits for it by time, not by a
+//! number of tries.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,8 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Nothing has failed yet. At least so many new tries are made, and for as long as the cluster's patience lasts.
+    /// Nothing has failed yet. At least so many new tries are made, and for as long as the cluster's patience
+    /// lasts.
     pub(crate) fn new(retries: u32) -> Self {
         Self { retries, tries: 0, since: Instant::now() }
     }

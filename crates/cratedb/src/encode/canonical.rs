@@ -1,8 +1,9 @@
 //! Brings values that the server returns into the form in which the loader sends them.
 //!
-//! A row's canonical bytes, which the content sum is taken of, are its values as the loader writes them
-//! in JSON, joined by commas, without the row key. The server answers in JSON of its own (other spelling of floats, numerics as
-//! numbers, fields in another order); brought into the same form, equal rows are equal bytes.
+//! A row's canonical bytes, which the content sum is taken of, are its values as the loader writes them in
+//! JSON, joined by commas, without the row key. The server answers in JSON of its own (other spelling of
+//! floats, numerics as numbers, fields in another order); brought into the same form, equal rows are equal
+//! bytes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

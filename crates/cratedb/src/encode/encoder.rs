@@ -94,7 +94,8 @@ impl CrateEncoder {
         }
     }
 
-    /// Writes a row at the end of the body: its cells, and what is not in them. `place` is its number in the row group.
+    /// Writes a row at the end of the body: its cells, and what is not in them. `place` is its number in the
+    /// row group.
     fn write_row(
         &mut self,
         bound: &[JsonColumn<'_>],

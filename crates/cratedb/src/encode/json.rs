@@ -46,8 +46,8 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 /// Whether one of eight bytes has to be escaped: a control character, a quotation mark or a backslash.
 #[inline]
 pub(crate) fn any_escaped(word: u64) -> bool {
-    // The high bit of a byte of `x - ONES & !x` is set where the byte of x is zero, and perhaps in bytes above
-    // such a one, but nowhere else.
+    // The high bit of a byte of `x - ONES & !x` is set where the byte of x is zero, and perhaps in bytes
+    // above such a one, but nowhere else.
     let zero = |x: u64| x.wrapping_sub(ONES) & !x;
     let control = word.wrapping_sub(ONES * 0x20) & !word;
     let quote = zero(word ^ (ONES * u64::from(b'"')));

@@ -85,8 +85,8 @@ impl ArrayColumn {
         Ok(())
     }
 
-    /// Appends the values of rows that follow each other, of a column of this type. Its kind is looked at once;
-    /// an error comes with the row.
+    /// Appends the values of rows that follow each other, of a column of this type. Its kind is looked at
+    /// once; an error comes with the row.
     pub(crate) fn extend(
         &mut self,
         data_type: &CrateType,
@@ -287,8 +287,8 @@ pub(crate) fn parameter_types(plan: &Plan) -> Vec<Type> {
 
 /// The expression that turns a parameter into a column's value: a cast for JSON text, else the name.
 ///
-/// CrateDB has no cast from text to an array but to one of objects. As a field of an object that takes anything, JSON
-/// of an array has a type that can be cast.
+/// CrateDB has no cast from text to an array but to one of objects. As a field of an object that takes
+/// anything, JSON of an array has a type that can be cast.
 pub(crate) fn from_json(name: &str, data_type: &CrateType) -> String {
     match data_type {
         CrateType::Array(item) if !matches!(**item, CrateType::Object(_)) => {

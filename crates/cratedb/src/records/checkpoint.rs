@@ -73,8 +73,8 @@ pub(crate) struct LoadRecord {
     pub state: State,
     pub unit_rows: u64,
     pub files: RecordedFiles,
-    /// Rows of the table as they were counted: before the load as long as it is under way, at its end when it is
-    /// complete.
+    /// Rows of the table as they were counted: before the load as long as it is under way, at its end when it
+    /// is complete.
     pub rows: u64,
     /// What the table held before, where rows are appended and will be verified.
     pub before: Option<Tally>,
@@ -235,7 +235,8 @@ impl Checkpoints {
         let mut refused = Ok(());
         for (table, column, kind) in lacking {
             let statement = format!("ALTER TABLE {} ADD COLUMN {} {kind}", self.table(table), quote(column));
-            // Refused where the column is there: of two loads that add it at once to the second, and after a lost answer.
+            // Refused where the column is there: of two loads that add it at once to the second, and after a
+            // lost answer.
             if let Err(error) = self.run(client, &statement, &[], control) {
                 refused = Err(error);
             }
@@ -456,8 +457,8 @@ impl Checkpoints {
         Ok(forgotten)
     }
 
-    /// Removes the records of all loads into a table but one: their rows are gone with the table that this one has taken
-    /// the place of.
+    /// Removes the records of all loads into a table but one: their rows are gone with the table that this
+    /// one has taken the place of.
     pub(crate) fn delete_others(
         &self,
         client: &mut Client,

@@ -15,8 +15,8 @@ use crate::target::CrateDb;
 /// Tries of a lost connection.
 const RETRIES: u32 = 3;
 
-/// Removes the records of all loads into a table and what unfinished ones left behind, recorded or not, and with
-/// `drop_table` the table itself. Rows that were appended stay.
+/// Removes the records of all loads into a table and what unfinished ones left behind, recorded or not, and
+/// with `drop_table` the table itself. Rows that were appended stay.
 ///
 /// # Errors
 /// One of the loads is under way.

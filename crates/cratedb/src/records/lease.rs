@@ -1,9 +1,10 @@
 //! One load at a time: a lease on a new table, or on the rest of an append.
 //!
-//! CrateDB has no locks. What it does one after the other is to insert rows of one primary key: of several loads that
-//! insert a lease's next number, one succeeds, and the highest number is the one that counts. The holder counts up a
-//! beat in its row. A holder whose beat stands still for a while, or whose process is seen to be gone, is followed by
-//! the next number, and finds its own row gone. No clock of any machine is compared with another's.
+//! CrateDB has no locks. What it does one after the other is to insert rows of one primary key: of several
+//! loads that insert a lease's next number, one succeeds, and the highest number is the one that counts. The
+//! holder counts up a beat in its row. A holder whose beat stands still for a while, or whose process is seen
+//! to be gone, is followed by the next number, and finds its own row gone. No clock of any machine is
+//! compared with another's.
 
 mod owner;
 mod table;
@@ -25,14 +26,14 @@ use owner::Owner;
 const BEAT: Duration = Duration::from_secs(3);
 /// How often others check.
 const LOOK: Duration = Duration::from_millis(500);
-/// Looks in a row that find the same beat before the holder counts as gone: five beats long, without the time in
-/// which the server does not answer, as the holder cannot show itself then either.
+/// Looks in a row that find the same beat before the holder counts as gone: five beats long, without the time
+/// in which the server does not answer, as the holder cannot show itself then either.
 const STILL: u32 = 30;
 /// How long the end of a load may take to give its lease back.
 const GIVE_BACK: Duration = Duration::from_secs(2);
 
-/// What a load has to have for itself: of a table that is made the table, of an append the load alone, as others may
-/// append to the table at the same time.
+/// What a load has to have for itself: of a table that is made the table, of an append the load alone, as
+/// others may append to the table at the same time.
 pub(crate) fn lease_name(table: &str, mode: &str, load: &str) -> String {
     if mode == "append" { format!("{table}, load {load}") } else { table.to_owned() }
 }

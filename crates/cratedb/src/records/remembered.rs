@@ -1,4 +1,5 @@
-//! Files that were loaded into a table before, each by itself: what an append leaves out, and what it ends first.
+//! Files that were loaded into a table before, each by itself: what an append leaves out, and what it ends
+//! first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -136,8 +137,8 @@ impl Remembering<'_> {
         load.mapping.as_ref() == Some(&mapping) || self.is_clear(load) && !is_by_files(load)
     }
 
-    /// Whether the record says what was loaded of its files, and under which row keys. Those of earlier versions do where
-    /// all rows were meant, as a mapping of the same columns shows.
+    /// Whether the record says what was loaded of its files, and under which row keys. Those of earlier
+    /// versions do where all rows were meant, as a mapping of the same columns shows.
     fn is_clear(&self, load: &EarlierLoad) -> bool {
         let key = &self.plan.key;
         let numbered_as_now = !matches!(key, Key::Row(_)) || self.source.counts_all_rows();
@@ -146,8 +147,8 @@ impl Remembering<'_> {
                 && load.mapping.as_ref() == Some(&self.crate_db.earlier_mapping(self.source, key))
     }
 
-    /// Where a record of an earlier version does not say which rows of a file were loaded, only the table's own key finds
-    /// them: its row keys may number rows otherwise.
+    /// Where a record of an earlier version does not say which rows of a file were loaded, only the table's
+    /// own key finds them: its row keys may number rows otherwise.
     fn refuse_unclear(&self, unclear: Vec<&EarlierLoad>) -> Result<()> {
         let key = &self.plan.key;
         let by_choice = self.options.again && *key == Key::None;
@@ -163,8 +164,8 @@ impl Remembering<'_> {
         })
     }
 
-    /// The files of each load that was broken off and has some of the source's. With a key a load that has other files, too,
-    /// is not in the way: rows that it has brought are found.
+    /// The files of each load that was broken off and has some of the source's. With a key a load that has
+    /// other files, too, is not in the way: rows that it has brought are found.
     fn unfinished(&self, here: &[&EarlierLoad]) -> Result<Vec<Vec<u32>>> {
         let names: BTreeSet<&String> = self.source.files().iter().map(|file| &file.name).collect();
         let is_in_the_way = |load: &&&EarlierLoad| {
@@ -179,7 +180,8 @@ impl Remembering<'_> {
         earlier::broken_off(self.source, &loads, same).map_err(|error| error.at(self.place()))
     }
 
-    /// Makes sure that the files' rows are in the table, as far as that can be told, and that the files hold them still.
+    /// Makes sure that the files' rows are in the table, as far as that can be told, and that the files hold
+    /// them still.
     fn look_at(
         &self,
         found: &[Found<'_>],
@@ -383,7 +385,8 @@ fn is_by_files(load: &EarlierLoad) -> bool {
     load.mapping.as_ref().is_some_and(|mapping| mapping.starts_with(FILES))
 }
 
-/// Those of the loads that have brought other rows or columns of the same files, which share row keys with these.
+/// Those of the loads that have brought other rows or columns of the same files, which share row keys with
+/// these.
 pub(crate) fn sharing_files<'l>(
     loads: &'l [LoadIntoTable],
     source: &'l dyn Source,

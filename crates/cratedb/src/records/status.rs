@@ -16,10 +16,11 @@ use crate::table::names::CrateTable;
 /// Tries of a lost connection.
 const RETRIES: u32 = 3;
 
-/// All loads that a cluster has records of, or those into one table, the latest first; then the tables in which rows of
-/// a load gathered that is not recorded. `checkpoint_schema` is that of the checkpoint tables.
+/// All loads that a cluster has records of, or those into one table, the latest first; then the tables in
+/// which rows of a load gathered that is not recorded. `checkpoint_schema` is that of the checkpoint tables.
 ///
-/// Whether a load of another machine is under way shows within four seconds, which this call waits for if need be.
+/// Whether a load of another machine is under way shows within four seconds, which this call waits for if
+/// need be.
 ///
 /// # Errors
 /// No connection, or no permission.

@@ -11,7 +11,8 @@ use crate::table::columns::Key;
 use crate::write::durable;
 
 impl CrateSession<'_> {
-    /// Counts the table where rows are written, and makes sure that it has the rows of the units that were acknowledged.
+    /// Counts the table where rows are written, and makes sure that it has the rows of the units that were
+    /// acknowledged.
     pub(super) fn count(
         &self,
         client: &mut Client,
@@ -72,7 +73,8 @@ impl CrateSession<'_> {
         Err(self.error(Kind::Mismatch, what).advise(advice))
     }
 
-    /// The same at the end, when nothing that was counted can be lost any more. A table that gathered has no other rows.
+    /// The same at the end, when nothing that was counted can be lost any more. A table that gathered has no
+    /// other rows.
     pub(super) fn count_all(&self, client: &mut Client, total: &Tally, control: &Control<'_>) -> Result<u64> {
         let (written, retries) = (&self.written, self.options.retries);
         if durable::may_lose_rows(client, written, retries, control)? {

@@ -54,7 +54,8 @@ pub(crate) struct CrateSession<'a> {
     record: LoadRecord,
     standing: Standing,
     done: HashMap<UnitKey, Tally>,
-    /// Rows of the units in [`done`](Self::done) that were refused; none where that was not recorded of all of them.
+    /// Rows of the units in [`done`](Self::done) that were refused; none where that was not recorded of all
+    /// of them.
     refused: Option<Arc<BTreeMap<UnitKey, Tally>>>,
     /// Rows of the units in [`done`](Self::done) that were in the table before.
     there_before: Tally,
@@ -353,8 +354,8 @@ fn choose_transport(
     }
 }
 
-/// Over the PostgreSQL wire it is not known which rows of a batch were there before. Of a table that holds rows which
-/// cannot be told from the load's, verification needs to know.
+/// Over the PostgreSQL wire it is not known which rows of a batch were there before. Of a table that holds
+/// rows which cannot be told from the load's, verification needs to know.
 fn which_tells_rows(chosen: Chosen, record: &LoadRecord, key: &Key) -> Chosen {
     let needs = *key != Key::None && record.before.as_ref().is_some_and(|before| before.rows > 0);
     match chosen {
@@ -366,8 +367,8 @@ fn which_tells_rows(chosen: Chosen, record: &LoadRecord, key: &Key) -> Chosen {
     }
 }
 
-/// Whether other loads have brought other rows of the same files since the load began, or before it, when it did not sum
-/// them up.
+/// Whether other loads have brought other rows of the same files since the load began, or before it, when it
+/// did not sum them up.
 fn is_shared(loads: &[LoadIntoTable], source: &dyn Source, mapping: &str, record: &LoadRecord) -> bool {
     // In the order in which they began.
     let own = loads.iter().position(|into| into.load.id == record.id);

@@ -137,7 +137,8 @@ impl Preparing<'_> {
         Ok((record, Standing::New))
     }
 
-    /// What the table holds of rows that cannot be told from the load's own: by their row keys all rows of other files can.
+    /// What the table holds of rows that cannot be told from the load's own: by their row keys all rows of
+    /// other files can.
     fn sum_up_before(&mut self) -> Result<Option<Tally>> {
         let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
         let shares = sharing_files(&loads, self.source, self.mapping, self.id).next().is_some();
@@ -150,8 +151,8 @@ impl Preparing<'_> {
         read.run(self.control).map(Some)
     }
 
-    /// Refuses to append a file without a key that another load into the table has brought: its rows would be there twice.
-    /// With a key the server finds the rows that are there.
+    /// Refuses to append a file without a key that another load into the table has brought: its rows would be
+    /// there twice. With a key the server finds the rows that are there.
     fn refuse_twice(&mut self, kind: Kind) -> Result<()> {
         if self.plan.key != Key::None || self.options.again {
             return Ok(());
@@ -194,8 +195,8 @@ impl Preparing<'_> {
         ))
     }
 
-    /// Refuses at the start what verification would find out at the end: that an earlier run of this append has not
-    /// summed up what the table held before, or that it has left rows that will be there twice.
+    /// Refuses at the start what verification would find out at the end: that an earlier run of this append
+    /// has not summed up what the table held before, or that it has left rows that will be there twice.
     fn refuse_unverifiable(&mut self, record: &LoadRecord) -> Result<()> {
         if !self.options.verify || matches!(self.plan.key, Key::Row(_)) {
             // Whether its rows can be told from others is seen from the other loads.

@@ -21,7 +21,8 @@ pub(crate) fn exists(
     Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count > 0))
 }
 
-/// Which of two tables of one schema are there, seen at one moment: a server that restarts in between knows neither.
+/// Which of two tables of one schema are there, seen at one moment: a server that restarts in between knows
+/// neither.
 pub(crate) fn which_exist(
     client: &mut Client,
     [one, other]: [&CrateTable; 2],

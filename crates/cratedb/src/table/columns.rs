@@ -92,8 +92,8 @@ pub(crate) fn natural(
     checked(columns, refused, schema, table)
 }
 
-/// The columns of an existing table that this schema fills, or is compared with. Missing, extra and incompatible columns are
-/// named at once.
+/// The columns of an existing table that this schema fills, or is compared with. Missing, extra and
+/// incompatible columns are named at once.
 pub(crate) fn matched(
     schema: &Schema,
     options: &CrateOptions,

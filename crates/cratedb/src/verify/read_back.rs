@@ -60,7 +60,8 @@ impl OfFiles {
         Self { column: column.to_owned(), files: files.map(text).collect() }
     }
 
-    /// The condition of each file's rows. A file is followed by `-`, before which nothing and after which `.` comes.
+    /// The condition of each file's rows. A file is followed by `-`, before which nothing and after which `.`
+    /// comes.
     fn conditions(&self) -> impl Iterator<Item = (String, Vec<Value>)> {
         let column = quote(&self.column);
         self.files.iter().map(move |file| {

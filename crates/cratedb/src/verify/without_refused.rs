@@ -11,8 +11,8 @@ use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{CrateEncoder, EncodePlan};
 use crate::records::checkpoint::UnitRecord;
 
-/// Sums up units of the source as the table has them. Rows that cannot be represented are left out by the encoder as they
-/// were in the load; of those that were sent in vain their sum is on record.
+/// Sums up units of the source as the table has them. Rows that cannot be represented are left out by the
+/// encoder as they were in the load; of those that were sent in vain their sum is on record.
 pub(crate) struct WithoutRefused {
     inner: CrateEncoder,
     refused: Arc<BTreeMap<UnitKey, Tally>>,

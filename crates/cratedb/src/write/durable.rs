@@ -1,4 +1,5 @@
-//! Rows that a server has acknowledged and would lose in a crash: of tables whose translog is written asynchronously
+//! Rows that a server has acknowledged and would lose in a crash: of tables whose translog is written
+//! asynchronously
 //! (<https://cratedb.com/docs/crate/reference/en/latest/sql/statements/create-table.html#translog-durability>).
 
 use sawmill_source::{Control, Result};
@@ -21,8 +22,8 @@ pub(crate) fn may_lose_rows(
     Ok(settings.iter().any(|(durability,)| durability.as_deref() == Some("ASYNC")))
 }
 
-/// Has all rows of the table written to disk that were acknowledged. Segments are merged for deleted rows alone, of which
-/// a table that was loaded has none.
+/// Has all rows of the table written to disk that were acknowledged. Segments are merged for deleted rows
+/// alone, of which a table that was loaded has none.
 pub(crate) fn make_durable(
     client: &mut Client,
     table: &CrateTable,

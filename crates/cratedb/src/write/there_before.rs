@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use sawmill_loader::Tally;
 
-/// What a run knows of such rows. The server says of a row whether it has it; only on the row's first try this cannot be
-/// the row itself.
+/// What a run knows of such rows. The server says of a row whether it has it; only on the row's first try
+/// this cannot be the row itself.
 #[derive(Debug)]
 pub(crate) struct ThereBefore {
     named: Mutex<Tally>,
@@ -49,7 +49,8 @@ impl ThereBefore {
         !self.uncounted.load(Relaxed)
     }
 
-    /// What they come to, unless it is not known which they are. Rows that may be of an earlier try are taken to be that.
+    /// What they come to, unless it is not known which they are. Rows that may be of an earlier try are taken
+    /// to be that.
     pub(crate) fn tally(&self) -> Option<Tally> {
         (self.unnamed.load(Relaxed) == 0)
             .then(|| self.named.lock().unwrap_or_else(PoisonError::into_inner).clone())

@@ -163,7 +163,8 @@ impl CrateWriter {
         batch.rows() * 2 <= self.plan.batch_rows && batch.size() * 2 <= self.plan.batch_bytes
     }
 
-    /// Has a small unit, whose rows are all in `batch`, wait for others. Returns those that were sent meanwhile.
+    /// Has a small unit, whose rows are all in `batch`, wait for others. Returns those that were sent
+    /// meanwhile.
     fn wait_for_others(
         &mut self,
         (unit, tally): (&Unit, Tally),

@@ -1,5 +1,5 @@
-//! Types inside objects and arrays of a table that exists: what they do not take exactly is refused before the first
-//! row goes, whatever the object's policy and the transport.
+//! Types inside objects and arrays of a table that exists: what they do not take exactly is refused before
+//! the first row goes, whatever the object's policy and the transport.
 
 use std::sync::Arc;
 

@@ -205,7 +205,8 @@ fn an_append_that_cannot_be_verified_says_so_before_it_sends_a_row() {
             }
         }
         run(&source, &target, &small()).unwrap();
-        // Where it was asked for from the start, a key makes it good, and without one rows would be there twice.
+        // Where it was asked for from the start, a key makes it good, and without one rows would be there
+        // twice.
         let (_third, source) = people(1_000);
         let broken_off = || {
             standin.faults().plan([None, None, None, None, None, None, Some(Fault::Disappear)]);

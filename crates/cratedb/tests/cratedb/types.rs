@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, keyed, run, small, source_of};
 
-/// Loads one column over both transports, verifies it, and returns its type and values as the server has them.
+/// Loads one column over both transports, verifies it, and returns its type and values as the server has
+/// them.
 fn through(array: ArrayRef, options: CrateOptions) -> (String, Vec<Value>) {
     let mut seen = Vec::new();
     for transport in [Transport::Http, Transport::Pg] {

@@ -289,7 +289,8 @@ mod tests {
     use crate::synthetic::{SyntheticColumns, SyntheticFooter};
     use crate::thrift::cursor::Cursor;
 
-    /// Compares the walks at every offset, as if a chunk started there; returns how many the quick one decoded.
+    /// Compares the walks at every offset, as if a chunk started there; returns how many the quick one
+    /// decoded.
     fn agreements(bytes: &[u8]) -> usize {
         let mut decoded = 0;
         for at in 0..bytes.len() {

@@ -109,8 +109,8 @@ impl Footer {
         Self::decode(&bytes[start..end], options)
     }
 
-    /// What the crate's own decoder makes of the footer, at a half to a quarter of the time of conversion; `None` if
-    /// that has less than what was decoded, or more.
+    /// What the crate's own decoder makes of the footer, at a half to a quarter of the time of conversion;
+    /// `None` if that has less than what was decoded, or more.
     fn decoded_by_the_crate(&self, schema: &SchemaDescPtr) -> Option<ParquetMetaData> {
         let all = self.num_row_groups() == self.num_row_groups_in_file()
             && self.decoded.with_statistics.is_none()

@@ -242,8 +242,8 @@ impl Engine {
         again || self.learning == Learning::Always
     }
 
-    /// Adopts the traits that another engine, started as a copy of this one, has found. Returns this
-    /// engine's index for each of `other`'s, or an empty list if they are the same. `None`: the table is full.
+    /// Adopts the traits that another engine, started as a copy of this one, has found. Returns this engine's
+    /// index for each of `other`'s, or an empty list if they are the same. `None`: the table is full.
     pub fn adopt(&mut self, other: &Self) -> Option<Vec<u16>> {
         let mut places: Vec<u16> =
             other.traits.list().iter().map(|&traits| self.traits.place(traits)).collect::<Option<_>>()?;

@@ -5,7 +5,8 @@ use crate::matching::engine::Learning;
 use crate::matching::portable::Portable;
 use crate::matching::shape::Shape;
 
-/// The decoded values of a match, by lane (see [`crate::matching::shape`]). Lanes that no segment decodes are 0.
+/// The decoded values of a match, by lane (see [`crate::matching::shape`]). Lanes that no segment decodes are
+/// 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub(crate) struct Values {

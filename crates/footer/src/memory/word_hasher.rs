@@ -2,8 +2,8 @@
 
 use std::hash::Hasher;
 
-/// FxHash, the hash of the Rust compiler, at a tenth of the time of the standard library's. It does not resist
-/// keys chosen to collide, so it is only for tables whose size is bounded.
+/// FxHash, the hash of the Rust compiler, at a tenth of the time of the standard library's. It does not
+/// resist keys chosen to collide, so it is only for tables whose size is bounded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct WordHasher(u64);
 

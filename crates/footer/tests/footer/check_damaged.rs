@@ -190,8 +190,8 @@ fn row_groups_that_are_listed_twice_are_found() {
     }
 }
 
-/// Repeats each field of the footer in turn at the end of its struct. The check finds the repetition at its offset, in
-/// any struct.
+/// Repeats each field of the footer in turn at the end of its struct. The check finds the repetition at its
+/// offset, in any struct.
 #[test]
 fn a_repeated_field_in_any_struct_is_found() {
     for name in FIXTURES {

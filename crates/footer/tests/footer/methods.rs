@@ -92,8 +92,8 @@ fn many(
     writer.into_bytes()
 }
 
-/// A chunk of one of many kinds: type, codec, encodings, dictionary, nulls, and which statistics there are all
-/// follow from `kind`, sizes and bounds from `seed`.
+/// A chunk of one of many kinds: type, codec, encodings, dictionary, nulls, and which statistics there are
+/// all follow from `kind`, sizes and bounds from `seed`.
 fn chunk_of_kind(writer: &mut sawmill_footer::ThriftWriter, kind: u64, seed: u64) {
     let (physical_type, codec, rest) = (kind % 8, kind / 8 % 4, kind / 32);
     let size = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (20 + seed % 40);

@@ -9,8 +9,9 @@ use crate::random::rng::{Sequence, Stream, purpose};
 /// A generator for one value, with the traits of `rand_core`: it draws from any distribution of `rand`,
 /// `rand_distr` or your own.
 ///
-/// Like the values of datasets, its numbers depend on the seed, the block and the index alone, so any thread can
-/// draw any value. Distributions that use the system's C library may differ in the last bit between platforms.
+/// Like the values of datasets, its numbers depend on the seed, the block and the index alone, so any thread
+/// can draw any value. Distributions that use the system's C library may differ in the last bit between
+/// platforms.
 ///
 /// ```
 /// use rand::distr::{Distribution, Uniform};

@@ -1,7 +1,7 @@
 //! Dates and times of a spec as the days and nanoseconds that Parquet stores.
 //!
-//! Why our own: the calendar is two functions of a dozen lines. A calendar crate would not read TOML's dates, and
-//! without the feature `arrow` it would be an additional dependency.
+//! Why our own: the calendar is two functions of a dozen lines. A calendar crate would not read TOML's dates,
+//! and without the feature `arrow` it would be an additional dependency.
 
 use toml::value::{Date, Datetime, Offset, Time};
 

@@ -39,7 +39,8 @@ pub struct LoadOptions {
     pub batch_rows: usize,
     /// Bytes of an encoded block.
     pub batch_bytes: usize,
-    /// Maximum rows of a unit: one transaction commits a unit, and a lost connection makes the loader send it again.
+    /// Maximum rows of a unit: one transaction commits a unit, and a lost connection makes the loader send it
+    /// again.
     pub unit_rows: u64,
     /// How often to reconnect in a row without committing a unit in between.
     pub retries: u32,
@@ -93,7 +94,8 @@ pub struct LoadReport {
     pub files_already: u64,
     /// Rows of the source that are in the target now, those of earlier runs included.
     pub rows: u64,
-    /// Rows in the table, counted in this run, rows of other writers included; `None` if this run did not count.
+    /// Rows in the table, counted in this run, rows of other writers included; `None` if this run did not
+    /// count.
     pub rows_in_table: Option<u64>,
     /// Rows that this run committed.
     pub rows_loaded: u64,
@@ -191,8 +193,8 @@ impl LoadReport {
         self.notes.extend(other.notes);
     }
 
-    /// Adds what a later load of the same source, in the same run, found and sent again because the target had
-    /// lost it.
+    /// Adds what a later load of the same source, in the same run, found and sent again because the target
+    /// had lost it.
     pub fn sent_again(&mut self, again: Self) {
         let Self { rows, content, verified, rows_rejected, mut notes, .. } = again;
         let lost = again.units.saturating_sub(again.units_resumed);
@@ -229,8 +231,8 @@ impl LoadReport {
 /// Calling it again continues where an earlier call ended, however that ended.
 ///
 /// # Errors
-/// See [`Target::prepare`]; a value that cannot be represented, with its file, row group, row and column;
-/// a corrupt file; a connection that cannot be restored; a failed verification; a raised cancel flag. Committed
+/// See [`Target::prepare`]; a value that cannot be represented, with its file, row group, row and column; a
+/// corrupt file; a connection that cannot be restored; a failed verification; a raised cancel flag. Committed
 /// units stay, in a staging table or on record, and the next run continues from there.
 pub fn load(
     source: &dyn Source,
@@ -365,8 +367,8 @@ impl UnderWay<'_> {
         Ok(Loaded { progress, bytes_read: 0, server_waits: None, verified })
     }
 
-    /// Sends what is missing, verifies, and lets the session finish. Confirmed units that the target loses before
-    /// that are sent again.
+    /// Sends what is missing, verifies, and lets the session finish. Confirmed units that the target loses
+    /// before that are sent again.
     fn to_the_end(&self, mut runs: Vec<Vec<Unit>>) -> Result<Loaded> {
         let Self { session, options, .. } = *self;
         let done = session.done();

@@ -1,8 +1,8 @@
 //! Counts what a load has done: the units whose commit the target confirmed, and their content sum.
 //!
-//! A confirmed commit may be lost. A server that does not flush its log (`synchronous_commit = off`), or a lagging
-//! replica that was promoted, comes back without the last commits. The loader therefore keeps a list of units, and
-//! asks the target after each lost connection which of them it still has.
+//! A confirmed commit may be lost. A server that does not flush its log (`synchronous_commit = off`), or a
+//! lagging replica that was promoted, comes back without the last commits. The loader therefore keeps a list
+//! of units, and asks the target after each lost connection which of them it still has.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -86,8 +86,8 @@ impl Progress {
         control.phase().add_bytes(bytes);
     }
 
-    /// Asks the target which of the counted units it still holds. Returns the others, which are no longer counted and have
-    /// to be sent again, divided and ordered as in the plan.
+    /// Asks the target which of the counted units it still holds. Returns the others, which are no longer
+    /// counted and have to be sent again, divided and ordered as in the plan.
     ///
     /// # Errors
     /// A lost connection; a different server at the same address.

@@ -24,12 +24,12 @@ use crate::identity::remembered::Remembered;
 
 /// A table in a database at an address.
 pub trait Target: Sync {
-    /// What the target knows about each file of the source when rows are appended; `None` if the whole source is to be
-    /// loaded.
+    /// What the target knows about each file of the source when rows are appended; `None` if the whole source
+    /// is to be loaded.
     ///
     /// # Errors
-    /// No connection; a loaded file whose content has changed since; a target that has lost rows; an interrupted
-    /// load that cannot be finished with these files.
+    /// No connection; a loaded file whose content has changed since; a target that has lost rows; an
+    /// interrupted load that cannot be finished with these files.
     fn remembered(
         &self,
         _source: &dyn Source,
@@ -106,8 +106,8 @@ pub trait Session: Sync {
     /// A lost connection.
     fn record_stamps(&self, files: &RecordedFiles, control: &Control<'_>) -> Result<()>;
 
-    /// Encoders that leave rejected rows out of a unit's totals, as the target's records do. `None` if those rows
-    /// are unknown.
+    /// Encoders that leave rejected rows out of a unit's totals, as the target's records do. `None` if those
+    /// rows are unknown.
     ///
     /// # Errors
     /// A lost connection.
@@ -160,8 +160,8 @@ pub trait Session: Sync {
         true
     }
 
-    /// Samples what the server spends the load's connections on, until `done` is set and the calling
-    /// thread is unparked. `None` if that cannot be observed; never an error, since the load does not depend on it.
+    /// Samples what the server spends the load's connections on, until `done` is set and the calling thread
+    /// is unparked. `None` if that cannot be observed; never an error, since the load does not depend on it.
     fn watch(&self, _done: &AtomicBool, _control: &Control<'_>) -> Option<ServerWaits> {
         None
     }
@@ -202,8 +202,8 @@ pub struct Block {
 /// The individual rows of a block.
 #[derive(Debug, Default)]
 pub struct Marks {
-    /// The end of each row in the block's bytes, and its number counted from the unit's first row, or the number of the
-    /// record that it belongs to.
+    /// The end of each row in the block's bytes, and its number counted from the unit's first row, or the
+    /// number of the record that it belongs to.
     pub rows: Vec<Mark>,
     /// The numbers alone, if the bytes themselves mark where rows end.
     pub numbers: Vec<u32>,
@@ -272,8 +272,8 @@ pub trait UnitWriter {
     /// What the target recorded of a unit whose commit may have been lost.
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>>;
 
-    /// Takes the parcels of one unit up to its `End`. Returns the units that it committed meanwhile, each with
-    /// its record: usually this one, or none while the writer collects several for one commit.
+    /// Takes the parcels of one unit up to its `End`. Returns the units that it committed meanwhile, each
+    /// with its record: usually this one, or none while the writer collects several for one commit.
     ///
     /// Returns `Ok(None)` if the channel closed before the end: nothing of the unit was committed.
     fn write(

@@ -38,8 +38,8 @@ pub(crate) struct Hand {
     place: Mutex<Option<usize>>,
 }
 
-/// Loads units until none is left. After a lost connection it waits, reconnects, and asks the target about the
-/// units in flight: a commit may have happened although its answer was lost.
+/// Loads units until none is left. After a lost connection it waits, reconnects, and asks the target about
+/// the units in flight: a commit may have happened although its answer was lost.
 pub(crate) fn run_worker(worker: &Worker<'_>, control: &Control<'_>) -> Result<()> {
     let _attached = control.phase().attach(&format!("sender {}", worker.number));
     let (mut attempt, mut reconnecting) = (0, false);
@@ -197,8 +197,8 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
     }
 }
 
-/// Turns a refusal into an error that locates the value in the source's files. `row` is the batch's first row,
-/// counted as units count.
+/// Turns a refusal into an error that locates the value in the source's files. `row` is the batch's first
+/// row, counted as units count.
 pub fn refusal_error(
     refusal: Refusal,
     source: &dyn Source,

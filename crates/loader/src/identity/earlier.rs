@@ -26,7 +26,8 @@ pub struct EarlierLoad {
     pub files: RecordedFiles,
     /// Whether all of its units are committed.
     pub complete: bool,
-    /// The selection of rows and columns that its files were loaded with; `None` in records of earlier versions.
+    /// The selection of rows and columns that its files were loaded with; `None` in records of earlier
+    /// versions.
     pub mapping: Option<String>,
 }
 
@@ -72,8 +73,8 @@ pub fn found<'l>(source: &dyn Source, loads: &[&'l EarlierLoad]) -> Vec<Found<'l
     found.collect()
 }
 
-/// The files of each interrupted load that includes files of the source. `is_same` says whether a load of these
-/// files would now continue it.
+/// The files of each interrupted load that includes files of the source. `is_same` says whether a load of
+/// these files would now continue it.
 ///
 /// # Errors
 /// An interrupted load that cannot be finished with the source's files and options.

@@ -2,8 +2,8 @@
 
 use sawmill_source::SourceFile;
 
-/// A load's identity: names of files, table and mode. Content is compared separately, so that a changed file is
-/// noticed instead of becoming a different load.
+/// A load's identity: names of files, table and mode. Content is compared separately, so that a changed file
+/// is noticed instead of becoming a different load.
 pub fn load_id(files: &[SourceFile], mapping: &str, table: &str, mode: &str) -> String {
     id_of_names(files.iter().map(|file| file.name.as_str()), mapping, table, mode)
 }

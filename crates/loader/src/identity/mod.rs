@@ -5,9 +5,10 @@
 //!         different: content differs       the same: content is trusted        read again from the source
 //! ```
 //!
-//! A footer does not always show that values changed: sizes, offsets and statistics can be the same. The content sum in
-//! a unit's record in the target identifies its content. While a file's [`Stamp`] equals the recorded one, the loader
-//! trusts its content; otherwise, and whenever a load is verified, it computes the sums again ([`recheck`]).
+//! A footer does not always show that values changed: sizes, offsets and statistics can be the same. The
+//! content sum in a unit's record in the target identifies its content. While a file's [`Stamp`] equals the
+//! recorded one, the loader trusts its content; otherwise, and whenever a load is verified, it computes the
+//! sums again ([`recheck`]).
 
 pub mod earlier;
 pub(crate) mod load_id;
@@ -62,7 +63,8 @@ impl RecordedFiles {
         Self { stamps: stamps.collect(), ..self.clone() }
     }
 
-    /// Positions in `files` of those whose stamp differs from the recorded one: their content may have changed.
+    /// Positions in `files` of those whose stamp differs from the recorded one: their content may have
+    /// changed.
     pub fn untrusted(&self, files: &[SourceFile]) -> BTreeSet<u32> {
         let recorded: HashMap<&str, &Option<String>> =
             self.names.iter().map(String::as_str).zip(&self.stamps).collect();

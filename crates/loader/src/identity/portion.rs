@@ -6,7 +6,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use sawmill_source::{Known, Result, Source, SourceFile, Unit, UnitKey, UnitReader, recut};
 
-/// Some files of a source, renumbered in the given order. The plan is that of a source with these files alone.
+/// Some files of a source, renumbered in the given order. The plan is that of a source with these files
+/// alone.
 pub struct Portion<'a> {
     source: &'a dyn Source,
     /// Their positions in the source, without repetition.

@@ -16,10 +16,10 @@ use crate::engine::worker::{no_thread, refusal_error};
 /// Creates the encoder of a thread.
 pub type Encoders<'e> = dyn Fn() -> Result<Box<dyn BatchEncoder>> + Sync + 'e;
 
-/// Compares the content of the committed units with what the source holds now, and records the stamps of files that
-/// are unchanged. A load that will be verified compares all of these units, another load only those of untrusted
-/// files ([`RecordedFiles::untrusted`](super::RecordedFiles::untrusted)). Returns whether every such unit could be
-/// compared.
+/// Compares the content of the committed units with what the source holds now, and records the stamps of
+/// files that are unchanged. A load that will be verified compares all of these units, another load only
+/// those of untrusted files ([`RecordedFiles::untrusted`](super::RecordedFiles::untrusted)). Returns whether
+/// every such unit could be compared.
 ///
 /// # Errors
 /// A file whose content is no longer what was loaded, with its row group; a file that cannot be read.

@@ -6,8 +6,8 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// The table must not exist. Rows go to a staging table in the same schema, which takes the final name once
-    /// it is complete: no client ever sees a partly filled table.
+    /// The table must not exist. Rows go to a staging table in the same schema, which takes the final name
+    /// once it is complete: no client ever sees a partly filled table.
     #[default]
     Create,
     /// The table exists; columns are matched by name. Rows become visible as their units are committed.
@@ -17,8 +17,8 @@ pub enum Mode {
     Truncate,
     /// The load fills a staging table, which then replaces the existing table, if any, in one step.
     Replace,
-    /// The table exists and has a unique key. Rows go to a staging table; then, in one step, rows with an existing
-    /// key overwrite the columns of the old row, and the others are added. PostgreSQL only.
+    /// The table exists and has a unique key. Rows go to a staging table; then, in one step, rows with an
+    /// existing key overwrite the columns of the old row, and the others are added. PostgreSQL only.
     Upsert,
 }
 

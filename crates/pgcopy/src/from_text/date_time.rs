@@ -186,8 +186,8 @@ fn zone(pieces: &mut Pieces<'_>) -> Option<i64> {
     there_is.then_some(east * ((hours * 60 + minutes) * 60 + seconds))
 }
 
-/// Parses a timestamp; returns its local time in microseconds since 2000, and the offset of its time zone, if it
-/// has one.
+/// Parses a timestamp; returns its local time in microseconds since 2000, and the offset of its time zone, if
+/// it has one.
 fn local_time(text: &[u8], cut: bool) -> Result<(i128, Option<i64>), String> {
     let form = || "expected YYYY-MM-DD HH:MM[:SS[.ffffff]]".to_owned();
     let mut pieces = Pieces(text);

@@ -1,5 +1,5 @@
-//! The parameters of a connection: those of the address, be it a URL or libpq's keywords, then those of the service
-//! that is named, then those of the environment
+//! The parameters of a connection: those of the address, be it a URL or libpq's keywords, then those of the
+//! service that is named, then those of the environment
 //! (<https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>).
 //!
 //! No message shows a value: it may be a password.
@@ -44,8 +44,8 @@ const KNOWN: [(&str, &str); 47] = [
     ("requirepeer", "PGREQUIREPEER"),
     ("gssencmode", "PGGSSENCMODE"),
     ("replication", ""),
-    // These change nothing here: connections are kept alive by the rows, text is always UTF-8, and there is neither
-    // compression of TLS nor Kerberos.
+    // These change nothing here: connections are kept alive by the rows, text is always UTF-8, and there is
+    // neither compression of TLS nor Kerberos.
     ("client_encoding", ""),
     ("gssdelegation", ""),
     ("gsslib", ""),
@@ -86,8 +86,8 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// All that is known of a server by its address: of each parameter the address' own value, else the service's,
-    /// else that of the environment.
+    /// All that is known of a server by its address: of each parameter the address' own value, else the
+    /// service's, else that of the environment.
     ///
     /// # Errors
     /// An address that cannot be read, a parameter that does not exist or cannot be obeyed, a service that is
@@ -149,7 +149,8 @@ pub(crate) fn refused(what: impl std::fmt::Display) -> Error {
         .advise("give postgres://user@host:port/database or host=... port=... dbname=... user=...")
 }
 
-/// `user:password@host:port,host:port/database?name=value&...`, each part percent-encoded and none of them needed.
+/// `user:password@host:port,host:port/database?name=value&...`, each part percent-encoded and none of them
+/// needed.
 fn of_url(url: &str) -> Result<Vec<(String, String)>> {
     let mut pairs = Vec::new();
     let (before, query) = url.split_once('?').unwrap_or((url, ""));
@@ -211,8 +212,8 @@ fn decoded(text: &str) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| refused("the percent-encoded text is not UTF-8"))
 }
 
-/// `key = value` pairs with blanks between; a value in single quotes may have blanks, and a backslash takes the next
-/// character as it is.
+/// `key = value` pairs with blanks between; a value in single quotes may have blanks, and a backslash takes
+/// the next character as it is.
 fn of_keywords(address: &str) -> Result<Vec<(String, String)>> {
     let mut pairs = Vec::new();
     let mut rest = address.trim_start();

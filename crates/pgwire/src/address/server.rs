@@ -109,18 +109,18 @@ impl FromStr for Server {
     type Err = Error;
 
     /// Parses `postgres://user:password@host:port/database?...` or `host=... port=... dbname=...`
-    /// (<https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>). What is not named comes from
-    /// the service (`service`, `PGSERVICE`), then from libpq's `PG*` variables, then from the password file
-    /// (`PGPASSFILE`, `~/.pgpass`) and libpq's defaults: a local Unix socket if there is one, else localhost, port
-    /// 5432, the name of the user.
+    /// (<https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING>). What is not named
+    /// comes from the service (`service`, `PGSERVICE`), then from libpq's `PG*` variables, then from the
+    /// password file (`PGPASSFILE`, `~/.pgpass`) and libpq's defaults: a local Unix socket if there is one,
+    /// else localhost, port 5432, the name of the user.
     fn from_str(address: &str) -> Result<Self> {
         Self::with_environment(address, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
     }
 }
 
 impl Server {
-    /// The nodes of a CrateDB cluster, by host name and port, to be tried in this order. A server that does not answer within
-    /// `timeout` is not there.
+    /// The nodes of a CrateDB cluster, by host name and port, to be tried in this order. A server that does
+    /// not answer within `timeout` is not there.
     pub fn of_crate_db(
         config: Config,
         nodes: impl Iterator<Item = (String, u16)>,

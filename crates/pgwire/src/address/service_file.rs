@@ -1,8 +1,8 @@
 //! libpq's connection service file: parameters of servers under names
 //! (<https://www.postgresql.org/docs/current/libpq-pgservice.html>).
 //!
-//! The user's own file is looked at first, then the system's; the first that knows the service gives all of its
-//! parameters.
+//! The user's own file is looked at first, then the system's; the first that knows the service gives all of
+//! its parameters.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,12 @@ use sawmill_source::{Error, Kind, Result};
 
 use crate::address::parameters::{Variable, known};
 
-/// Where the system's file is, if `PGSYSCONFDIR` does not say so: as libpq is built by the project itself and by the
-/// distributions.
+/// Where the system's file is, if `PGSYSCONFDIR` does not say so: as libpq is built by the project itself and
+/// by the distributions.
 const SYSTEM: [&str; 4] = ["/etc/postgresql-common", "/etc/sysconfig/pgsql", "/etc", "/usr/local/pgsql/etc"];
 
-/// The parameters of a service; the first value of one that is there twice. `file` goes before the user's own.
+/// The parameters of a service; the first value of one that is there twice. `file` goes before the user's
+/// own.
 ///
 /// # Errors
 /// A service that no file knows, a file that was named and is not there, lines that cannot be read.

@@ -21,7 +21,8 @@ pub fn authorities(file: Option<&Path>, advice: &str) -> Result<RootCertStore> {
             }
         }
         None => {
-            // Single certificates of the system's that cannot be read do not matter as long as there are others.
+            // Single certificates of the system's that cannot be read do not matter as long as there are
+            // others.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
     }

@@ -1,14 +1,14 @@
-//! What a server sends, on its way to the client: the rows of a `COPY TO STDOUT`, of which each comes as a message of
-//! its own, become fewer and larger messages.
+//! What a server sends, on its way to the client: the rows of a `COPY TO STDOUT`, of which each comes as a
+//! message of its own, become fewer and larger messages.
 //!
 //! ```text
 //! d 4+17 row  d 4+17 row  d 4+17 r...   ─▶   d 4+35 row row r...      ...ow  c 4   ─▶   d 4+2 ow  c 4
 //! ```
 //!
-//! The client takes each message off by itself and hands it from task to task, which costs more than what is done
-//! with a row. How a `COPY` is cut into messages means nothing to those that read it
-//! (<https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY>). All other messages pass as they are,
-//! and so does what cannot be read because it is encrypted.
+//! The client takes each message off by itself and hands it from task to task, which costs more than what is
+//! done with a row. How a `COPY` is cut into messages means nothing to those that read it
+//! (<https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY>). All other messages pass as
+//! they are, and so does what cannot be read because it is encrypted.
 
 use std::io;
 
@@ -143,7 +143,8 @@ impl Incoming {
         self.at += bytes;
     }
 
-    /// Reads what can be had now, while nothing is pending; returns how much that was, 0 at the end of the stream.
+    /// Reads what can be had now, while nothing is pending; returns how much that was, 0 at the end of the
+    /// stream.
     ///
     /// # Errors
     /// Those of `read`.
@@ -158,8 +159,8 @@ impl Incoming {
         Ok(bytes)
     }
 
-    /// Makes fewer messages of those in the buffer, in their place: from a head's length on up to `filled`. At the end
-    /// of the stream nothing is held back.
+    /// Makes fewer messages of those in the buffer, in their place: from a head's length on up to `filled`.
+    /// At the end of the stream nothing is held back.
     fn merge(&mut self, filled: usize, ended: bool) {
         let mut from = HEAD;
         // What goes on with a row's bytes needs a head of its own.
@@ -198,7 +199,8 @@ impl Incoming {
         self.end = to;
     }
 
-    /// Makes one message of the rows from a place of the buffer on, with its head at `to`; where both come to.
+    /// Makes one message of the rows from a place of the buffer on, with its head at `to`; where both come
+    /// to.
     fn merge_rows(&mut self, mut from: usize, filled: usize, to: usize) -> (usize, usize) {
         let mut end = to + HEAD;
         while self.data_left > 0 && from < filled {

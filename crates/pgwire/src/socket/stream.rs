@@ -24,12 +24,12 @@ use tokio::net::{TcpStream, lookup_host};
 use crate::address::server::Endpoint;
 use crate::socket::incoming::Incoming;
 
-/// What a Unix socket is to hold that the server has not read yet; TCP sees to that itself. In the system's default, of
-/// 208 KiB, a block of rows does not fit: each makes the sender wait three times.
+/// What a Unix socket is to hold that the server has not read yet; TCP sees to that itself. In the system's
+/// default, of 208 KiB, a block of rows does not fit: each makes the sender wait three times.
 const SEND_BUFFER: usize = 1 << 20;
 
-/// How long the server may go on sending rows after all that there were have been read. It sends 8 KiB at a time; woken
-/// for each of these, the reader and the server would spend a tenth of their time on that.
+/// How long the server may go on sending rows after all that there were have been read. It sends 8 KiB at a
+/// time; woken for each of these, the reader and the server would spend a tenth of their time on that.
 const PAUSE: Duration = Duration::from_micros(400);
 
 /// A connected stream.
@@ -146,8 +146,8 @@ impl Socket {
 /// Sends rows while the connection waits for the end of a COPY that it has begun: without the copy into its
 /// buffer and the change to its task that each block would cost, a twelfth of the processor time of a load.
 ///
-/// Between the server's answer to the COPY and `CopyDone` the connection sends nothing of its own accord, and what
-/// it had to send before was sent when the answer came.
+/// Between the server's answer to the COPY and `CopyDone` the connection sends nothing of its own accord, and
+/// what it had to send before was sent when the answer came.
 #[derive(Clone)]
 pub(crate) struct CopyStream {
     shared: Arc<Shared>,

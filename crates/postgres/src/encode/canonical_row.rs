@@ -3,13 +3,13 @@
 //!
 //! Two things in that form are not part of the row's values, and are hashed as zeros:
 //!
-//! - the OIDs of types in arrays and composite values (`array_send`, `record_send`): the server assigns them to
-//!   types that are created with a table, so they differ from table to table. They are always left out;
+//! - the OIDs of types in arrays and composite values (`array_send`, `record_send`): the server assigns them
+//!   to types that are created with a table, so they differ from table to table. They are always left out;
 //! - the display scale of a numeric: in a column of type `numeric` without a scale, 1.5 and 1.50 are the same
 //!   value, but the server keeps the number of digits that came. A numeric consists of the number of its
 //!   base-10000 digits, a weight, a sign, the display scale, and the digits without zeros at either end
-//!   (`numeric_send` in src/backend/utils/adt/numeric.c): two values are equal if everything but the display scale
-//!   is. The scale is left out when rows are compared by value.
+//!   (`numeric_send` in src/backend/utils/adt/numeric.c): two values are equal if everything but the display
+//!   scale is. The scale is left out when rows are compared by value.
 //!
 //! Lengths and positions of fields stay as they are.
 

@@ -214,8 +214,8 @@ impl Case {
 }
 
 impl ResultFile {
-    /// The name and accessor of the runs' size in bytes: what they stored if that was measured, otherwise the bytes
-    /// they processed.
+    /// The name and accessor of the runs' size in bytes: what they stored if that was measured, otherwise the
+    /// bytes they processed.
     pub(crate) fn size(&self) -> (&'static str, fn(&Run) -> Option<u64>) {
         let mut runs = self.cases.iter().flat_map(|case| &case.sides).flat_map(|side| &side.runs);
         match runs.any(|run| run.stored.is_some()) {

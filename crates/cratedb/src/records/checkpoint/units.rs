@@ -17,7 +17,8 @@ pub(crate) struct UnitRecord {
     /// What the table has of it.
     pub tally: Tally,
     pub rejected: u64,
-    /// Those of the rejected rows that were sent; the others cannot be represented. None in records of earlier versions.
+    /// Those of the rejected rows that were sent; the others cannot be represented. None in records of
+    /// earlier versions.
     pub refused: Option<Tally>,
     /// Rows that an earlier load had brought, where that is known.
     pub there_before: Option<Tally>,
@@ -105,8 +106,8 @@ impl Checkpoints {
     }
 }
 
-/// A unit's row: file, row group, first row, rows, rejected ones, content sum, values that are not null, refused rows, and
-/// rows that were there before.
+/// A unit's row: file, row group, first row, rows, rejected ones, content sum, values that are not null,
+/// refused rows, and rows that were there before.
 #[derive(Deserialize)]
 struct UnitRow(u32, u32, u64, u64, u64, String, Vec<u64>, Option<String>, Option<String>);
 

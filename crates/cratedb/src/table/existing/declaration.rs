@@ -1,7 +1,7 @@
 //! The types in the statement that would make a table (`SHOW CREATE TABLE`).
 //!
-//! It alone has all of them: `information_schema.columns` knows neither the scale of a NUMERIC nor the precision of
-//! one inside an array.
+//! It alone has all of them: `information_schema.columns` knows neither the scale of a NUMERIC nor the
+//! precision of one inside an array.
 
 use std::iter::Peekable;
 use std::str::Chars;

@@ -1,8 +1,8 @@
 //! How values are written for a column that exists, when its type takes every one of them without change.
 //!
-//! CrateDB silently changes values that go into another type: 1.5 becomes 1 in a BIGINT, the text '7'
-//! becomes 7, and so it is inside objects of any policy and in the items of arrays. Therefore types are compared
-//! down to the last field before the first row goes.
+//! CrateDB silently changes values that go into another type: 1.5 becomes 1 in a BIGINT, the text '7' becomes
+//! 7, and so it is inside objects of any policy and in the items of arrays. Therefore types are compared down
+//! to the last field before the first row goes.
 
 use arrow_schema::{DataType, Field};
 
@@ -35,8 +35,8 @@ impl Misfit {
 }
 
 impl Form {
-    /// The form for a column of this type, and the type in which its values are sent by column. `wanted` is the type
-    /// that a new column would get.
+    /// The form for a column of this type, and the type in which its values are sent by column. `wanted` is
+    /// the type that a new column would get.
     pub(crate) fn into_stored(
         self,
         wanted: &CrateType,
@@ -189,8 +189,8 @@ fn guess_of(arrow: &DataType) -> String {
     )
 }
 
-/// Whether the type that CrateDB guesses from any first value holds all others: BIGINT from integers, BOOLEAN, TEXT
-/// from strings. Of floats it may see `"NaN"` first, which makes TEXT of all of them.
+/// Whether the type that CrateDB guesses from any first value holds all others: BIGINT from integers,
+/// BOOLEAN, TEXT from strings. Of floats it may see `"NaN"` first, which makes TEXT of all of them.
 fn guessed_exactly(form: &Form) -> bool {
     match form {
         Form::Real | Form::Double => false,

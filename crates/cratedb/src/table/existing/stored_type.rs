@@ -29,7 +29,8 @@ pub(crate) enum Policy {
 }
 
 impl StoredType {
-    /// Whether no value has given the type yet: a dynamic object had the field, but only with NULL or empty arrays.
+    /// Whether no value has given the type yet: a dynamic object had the field, but only with NULL or empty
+    /// arrays.
     pub(crate) fn is_undefined(&self) -> bool {
         match self {
             Self::Scalar(name) => name == "undefined",

@@ -64,7 +64,8 @@ impl CrateWriter {
         Ok(())
     }
 
-    /// Sends a block by column, and returns how many of its rows went in; the inner error is why that is not known.
+    /// Sends a block by column, and returns how many of its rows went in; the inner error is why that is not
+    /// known.
     fn send_columns(
         &mut self,
         marks: &Marks,
@@ -255,7 +256,8 @@ impl CrateWriter {
         self.present(batch, present, repeat, control)
     }
 
-    /// Rows whose key the table has already: of an earlier try, of another load, or of another row of this one.
+    /// Rows whose key the table has already: of an earlier try, of another load, or of another row of this
+    /// one.
     fn present(
         &mut self,
         batch: &Batch,

@@ -60,8 +60,8 @@ fn system_time(usage: &std::convert::Infallible) -> Duration {
     match *usage {}
 }
 
-/// Peak resident memory in bytes since the start of the last phase (`VmHWM` of `/proc/self/status`), or of the
-/// process where that cannot be reset (`ru_maxrss` of other Unix systems); `None` if the system does not
+/// Peak resident memory in bytes since the start of the last phase (`VmHWM` of `/proc/self/status`), or of
+/// the process where that cannot be reset (`ru_maxrss` of other Unix systems); `None` if the system does not
 /// report it.
 pub fn peak_memory() -> Option<u64> {
     #[cfg(target_os = "linux")]
