@@ -241,6 +241,21 @@ struct Slots {
 }
 
 impl Slots {
+    /// The slots of a leaf in `scope`.
+    fn of(field: &Field, levels: &LeafLevels<'_>, scope: Scope) -> Self {
+        let mut next = 0;
+        let mut values = Vec::new();
+        for i in 0..levels.entries {
+            let definition = levels.definition(i);
+            let there = definition == field.levels.definition;
+            if definition >= scope.definition {
+                values.push(there.then_some(next));
+            }
+            next += usize::from(there);
+        }
+        Self { values, optional: field.nulls != Nulls::Never }
+    }
+
     fn nulls(&self) -> Option<NullBuffer> {
         self.optional.then(|| NullBuffer::from(self.values.iter().map(Option::is_some).collect::<Vec<_>>()))
     }
@@ -277,17 +292,7 @@ fn leaf_array(
     most: usize,
 ) -> Result<ArrayRef, ArrowError> {
     let buffer = &shredded.leaves[leaf.index].values;
-    let mut next = 0;
-    let mut values = Vec::new();
-    for i in 0..levels.entries {
-        let definition = levels.definition(i);
-        let there = definition == field.levels.definition;
-        if definition >= scope.definition {
-            values.push(there.then_some(next));
-        }
-        next += usize::from(there);
-    }
-    let slots = Slots { values, optional: field.nulls != Nulls::Never };
+    let slots = Slots::of(field, levels, scope);
     // INT96 timestamps stay nanoseconds.
     if let (
         DataType::Timestamp(TimeUnit::Nanosecond, None),
@@ -303,7 +308,23 @@ fn leaf_array(
     {
         return Err(ArrowError::OffsetOverflowError(strings.data.len()));
     }
-    Ok(match (&kind, physical) {
+    let array = match &kind {
+        DataType::Decimal128(..) | DataType::Decimal256(..) => decimals(&kind, &physical, &slots)?,
+        DataType::Utf8 | DataType::Binary | DataType::FixedSizeBinary(_) => bytes(&kind, &physical, &slots)?,
+        DataType::Date32 | DataType::Time32(_) | DataType::Time64(_) | DataType::Timestamp(..) => {
+            moments(&kind, &physical, &slots)
+        }
+        _ => numbers(&kind, &physical, &slots),
+    };
+    array.ok_or_else(|| {
+        let what = format!("{} has {physical:?} values instead of {kind}", field.path);
+        ArrowError::InvalidArgumentError(what)
+    })
+}
+
+/// Booleans, integers and floating-point numbers; `None` if the buffer stores something else.
+fn numbers(kind: &DataType, physical: &PhysicalBuffer, slots: &Slots) -> Option<ArrayRef> {
+    let array: ArrayRef = match (kind, physical) {
         (DataType::Boolean, PhysicalBuffer::Booleans(v)) => {
             let bits: BooleanBuffer = slots.values.iter().map(|i| i.is_some_and(|i| v[i] == 1)).collect();
             Arc::new(BooleanArray::new(bits, slots.nulls()))
@@ -329,6 +350,14 @@ fn leaf_array(
         }
         (DataType::Float32, PhysicalBuffer::Float(v)) => Arc::new(slots.primitive::<Float32Type>(|i| v[i])),
         (DataType::Float64, PhysicalBuffer::Double(v)) => Arc::new(slots.primitive::<Float64Type>(|i| v[i])),
+        _ => return None,
+    };
+    Some(array)
+}
+
+/// Dates, times and timestamps; `None` if the buffer stores something else.
+fn moments(kind: &DataType, physical: &PhysicalBuffer, slots: &Slots) -> Option<ArrayRef> {
+    let array: ArrayRef = match (kind, physical) {
         (DataType::Date32, PhysicalBuffer::Int32(v)) => Arc::new(slots.primitive::<Date32Type>(|i| v[i])),
         (DataType::Time32(_), PhysicalBuffer::Int32(v)) => {
             Arc::new(slots.primitive::<Time32MillisecondType>(|i| v[i]))
@@ -354,8 +383,20 @@ fn leaf_array(
         (DataType::Timestamp(..), PhysicalBuffer::Fixed { data, .. }) => {
             Arc::new(slots.primitive::<TimestampNanosecondType>(|i| nanoseconds(&data[12 * i..12 * i + 12])))
         }
+        _ => return None,
+    };
+    Some(array)
+}
+
+/// Decimals; `None` if the buffer stores something else.
+fn decimals(
+    kind: &DataType,
+    physical: &PhysicalBuffer,
+    slots: &Slots,
+) -> Result<Option<ArrayRef>, ArrowError> {
+    let array: ArrayRef = match (kind, physical) {
         (DataType::Decimal128(precision, scale), physical) => {
-            let unscaled = |i: usize| match &physical {
+            let unscaled = |i: usize| match physical {
                 PhysicalBuffer::Int32(v) => i128::from(v[i]),
                 PhysicalBuffer::Int64(v) => i128::from(v[i]),
                 PhysicalBuffer::Fixed { width, data } => wide(&data[i * width..(i + 1) * width]),
@@ -369,6 +410,14 @@ fn leaf_array(
             let array = slots.primitive::<Decimal256Type>(unscaled);
             Arc::new(array.with_precision_and_scale(*precision, *scale)?)
         }
+        _ => return Ok(None),
+    };
+    Ok(Some(array))
+}
+
+/// Strings and bytes; `None` if the buffer stores something else.
+fn bytes(kind: &DataType, physical: &PhysicalBuffer, slots: &Slots) -> Result<Option<ArrayRef>, ArrowError> {
+    let array: ArrayRef = match (kind, physical) {
         (DataType::Utf8, PhysicalBuffer::Bytes(strings)) => {
             let all: Vec<&[u8]> = strings.iter().collect();
             let (offsets, data) = slots.strings(|i| all[i]);
@@ -389,11 +438,9 @@ fn leaf_array(
             }
             Arc::new(FixedSizeBinaryArray::try_new(*size, out.into(), slots.nulls())?)
         }
-        (kind, physical) => {
-            let what = format!("{} has {physical:?} values instead of {kind}", field.path);
-            return Err(ArrowError::InvalidArgumentError(what));
-        }
-    })
+        _ => return Ok(None),
+    };
+    Ok(Some(array))
 }
 
 /// A big-endian two's complement number whose value fits into the lowest 16 bytes.

@@ -217,27 +217,7 @@ impl ValueSpec {
                 if !kind.is_whole() {
                     return Err(not_for("whole numbers"));
                 }
-                let table = parameters.table(path, name, &["start", "step"])?;
-                let start = match table.get("start") {
-                    Some(node) => whole_of(kind, node, path)?,
-                    None => 0,
-                };
-                let step = match table.get("step") {
-                    None => kind.one(),
-                    Some(node) if kind.is_temporal() => {
-                        let step = quantity(kind, node, path)?;
-                        nearest_whole(step).filter(|whole| *whole as f64 == step).ok_or_else(|| {
-                            let what = format!(
-                                "a step of {}, which is {step} units of type {}",
-                                node.described(),
-                                kind.name()
-                            );
-                            node.error(path, what, "use a step of whole units")
-                        })?
-                    }
-                    Some(node) => whole_of(kind, node, path)?,
-                };
-                Ok(ValueSpec::Sequence { start, step })
+                sequence(parameters, kind, path)
             }
             "walk" => {
                 if !kind.is_whole() {
@@ -247,34 +227,16 @@ impl ValueSpec {
             }
             "expression" => {
                 numbers_only()?;
-                let Some(text) = parameters.string() else {
-                    let what = "an expression must be a string";
-                    return Err(parameters.error(path, what, "for example \"start + lognormal(3h, 0.5)\""));
-                };
-                let expression = Expression::parse(text, kind, around.operand)
-                    .map_err(|(what, advice)| parameters.error(path, what, advice))?;
-                can_fit(&expression, kind).map_err(|(what, advice)| parameters.error(path, what, advice))?;
-                Ok(ValueSpec::Expression(expression))
+                expression(parameters, around)
             }
             "ref" => reference(parameters, around),
             "unique" => {
                 text_only(name, parameters, around)?;
-                let template = parameters.string().map_or_else(
-                    || Err("the template of `unique` must be a string".to_owned()),
-                    Template::parse,
-                );
-                template
-                    .map(ValueSpec::Unique)
-                    .map_err(|what| parameters.error(path, what, "for example \"+91-{id:010}\""))
+                template(parameters, path)
             }
             "pattern" => {
                 text_only(name, parameters, around)?;
-                let advice = "for example \"[A-Z]{2}-[0-9]{4}\"";
-                let pattern = parameters.string().map_or_else(
-                    || Err("a pattern must be a string with a regular expression".to_owned()),
-                    Pattern::parse,
-                );
-                pattern.map(ValueSpec::Pattern).map_err(|what| parameters.error(path, what, advice))
+                pattern(parameters, path)
             }
             "words" => {
                 text_only(name, parameters, around)?;
@@ -333,6 +295,61 @@ impl ValueSpec {
             _ => stored(Reach::ANY),
         }
     }
+}
+
+/// `sequence`: whole numbers from `start` in steps of `step`.
+fn sequence(parameters: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSpec, Error> {
+    let table = parameters.table(path, "sequence", &["start", "step"])?;
+    let start = match table.get("start") {
+        Some(node) => whole_of(kind, node, path)?,
+        None => 0,
+    };
+    let step = match table.get("step") {
+        None => kind.one(),
+        Some(node) if kind.is_temporal() => {
+            let step = quantity(kind, node, path)?;
+            nearest_whole(step).filter(|whole| *whole as f64 == step).ok_or_else(|| {
+                let what =
+                    format!("a step of {}, which is {step} units of type {}", node.described(), kind.name());
+                node.error(path, what, "use a step of whole units")
+            })?
+        }
+        Some(node) => whole_of(kind, node, path)?,
+    };
+    Ok(ValueSpec::Sequence { start, step })
+}
+
+/// `expression`: a formula whose results can fit into the type.
+fn expression(parameters: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
+    let (kind, path) = (around.kind, around.path);
+    let Some(text) = parameters.string() else {
+        let what = "an expression must be a string";
+        return Err(parameters.error(path, what, "for example \"start + lognormal(3h, 0.5)\""));
+    };
+    let expression = Expression::parse(text, kind, around.operand)
+        .map_err(|(what, advice)| parameters.error(path, what, advice))?;
+    can_fit(&expression, kind).map_err(|(what, advice)| parameters.error(path, what, advice))?;
+    Ok(ValueSpec::Expression(expression))
+}
+
+/// `unique`: a template with the number of the value.
+fn template(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
+    let template = parameters
+        .string()
+        .map_or_else(|| Err("the template of `unique` must be a string".to_owned()), Template::parse);
+    template
+        .map(ValueSpec::Unique)
+        .map_err(|what| parameters.error(path, what, "for example \"+91-{id:010}\""))
+}
+
+/// `pattern`: strings that match a regular expression.
+fn pattern(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
+    let advice = "for example \"[A-Z]{2}-[0-9]{4}\"";
+    let pattern = parameters.string().map_or_else(
+        || Err("a pattern must be a string with a regular expression".to_owned()),
+        Pattern::parse,
+    );
+    pattern.map(ValueSpec::Pattern).map_err(|what| parameters.error(path, what, advice))
 }
 
 fn unknown(name: &str, node: SpecNode<'_>, path: &str) -> Error {
