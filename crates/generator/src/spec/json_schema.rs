@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::draw::lengths::LENGTHS;
-use crate::draw::value_spec::VALUES;
+use crate::draw::value_spec::reader::VALUES;
 use crate::spec::reader::{DATASET_KEYS, GROUP_KEYS};
 use crate::types::logical_type::{LEAF_TYPES, LogicalType, MOST_DIGITS, MOST_WIDTH};
 

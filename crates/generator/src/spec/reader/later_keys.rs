@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::draw::value_spec::{ReferencedKey, Surroundings, ValueSpec};
+use crate::draw::value_spec::reader::Surroundings;
+use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::Complaint;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};

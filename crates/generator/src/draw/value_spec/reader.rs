@@ -1,0 +1,466 @@
+//! Reads the `values` of a leaf.
+//!
+//! `values` is either a name (`"person_name"`) or a table with one key: the name of a distribution with its
+//! parameters. The reader checks everything that drawing relies on.
+
+use crate::draw::choice::{choice, constant, weighted};
+use crate::draw::distribution::{Counts, Curve, Ranks, count, exponent, quantity};
+use crate::draw::expression::{Expression, Operand};
+use crate::draw::misfit::nearest_whole;
+use crate::draw::monotone::Monotone;
+use crate::draw::value_spec::{Reference, ReferencedKey, ValueSpec};
+use crate::error::{Complaint, Error};
+use crate::spec_file::folder::SpecFolder;
+use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed};
+use crate::text::pattern::Pattern;
+use crate::text::template::Template;
+use crate::types::literal::{Literal, real, whole};
+use crate::types::logical_type::LogicalType;
+use crate::types::number::Number;
+
+/// A key of a dataset, and the number of rows in its spec.
+pub(crate) type FoundKey = (ReferencedKey, Option<u64>);
+
+/// What the reader of `values` may need of its surroundings.
+pub(crate) struct Surroundings<'a> {
+    pub kind: &'a LogicalType,
+    pub path: &'a str,
+    /// The folder with the files that the spec names.
+    pub folder: &'a SpecFolder<'a>,
+    /// Finds an earlier field of the record by its name in an expression.
+    pub operand: &'a mut dyn FnMut(&str) -> Result<Operand, Complaint>,
+    /// Finds the key of another dataset, and the number of rows in that dataset's spec.
+    pub key: &'a mut dyn FnMut(&str) -> Result<FoundKey, Complaint>,
+}
+
+/// The names of distributions and what they draw, for error messages and the JSON schema.
+pub(crate) const VALUES: &[(&str, &str)] = &[
+    ("constant", "always the same value"),
+    (
+        "uniform",
+        "every value from `min` to `max` with the same probability; whole numbers, dates and times include `max`",
+    ),
+    ("zipf", "the ranks 1 to `n`, rank k with a probability proportional to k^-s"),
+    ("weights", "one of the keys, with a probability proportional to its weight"),
+    ("choice", "one of a list of values or of the lines of a `file`, uniformly or with Zipfian skew `s`"),
+    ("normal", "the normal distribution of `mean` and standard deviation `stddev`"),
+    (
+        "lognormal",
+        "exp of a normal distribution of mean `mu` (or ln(`median`)) and standard deviation `sigma`",
+    ),
+    ("exponential", "waiting times with this `mean`"),
+    ("poisson", "counts with this `mean`"),
+    ("geometric", "the number of failures before the first success, with success probability `p`"),
+    ("sequence", "`start`, `start + step`, ...: by row or, inside a list, by the position of the element"),
+    ("walk", "from `start`, increasing by `step` each row, with `jitter`; some values are `late`"),
+    ("expression", "a formula over earlier fields of the record"),
+    ("ref", "the key of a row of another dataset; rows are drawn with Zipfian skew"),
+    ("unique", "a template with a number that is unique in the dataset"),
+    ("pattern", "strings that match a regular expression"),
+    ("person_name", "\"First Last\""),
+    ("email", "an e-mail address"),
+    ("words", "from `min` to `max` words of a small dictionary, with realistic frequencies"),
+    ("uuid", "a random UUID of version 4"),
+    ("bytes", "from `min` to `max` random bytes"),
+];
+
+impl ValueSpec {
+    /// Reads the `values` of a leaf.
+    pub(crate) fn read(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<Self, Error> {
+        let (kind, path) = (around.kind, around.path);
+        if let Some(name) = node.string() {
+            return match name {
+                "person_name" | "email" => text_only(name, node, around).map(|()| match name {
+                    "email" => ValueSpec::Email,
+                    _ => ValueSpec::PersonName,
+                }),
+                "uuid" => uuid(node, around),
+                "words" => text_only(name, node, around).map(|()| ValueSpec::Words { least: 3, most: 8 }),
+                "bytes" => bytes(None, node, around),
+                _ => Err(unknown(name, node, path)),
+            };
+        }
+        let table = node.any_table(path, "`values`")?;
+        let mut entries = table.entries();
+        let (Some((name, parameters)), None) = (entries.next(), entries.next()) else {
+            let what = "`values` must be a table with one key, the name of a distribution";
+            return Err(node.error(path, what, "for example { uniform = { min = 1, max = 9 } }"));
+        };
+        let not_for = |made: &str| {
+            let what = format!("{name} draws {made}, not {}", kind.name());
+            table.key_error(name, path, what, "change the type of the field, or use another distribution")
+        };
+        let numbers_only = || match kind.is_whole() || kind.is_real() {
+            true => Ok(()),
+            false => Err(not_for("numbers")),
+        };
+        match name {
+            "constant" => constant(kind, parameters, path),
+            "weights" => weighted(kind, parameters, path),
+            "choice" => choice(kind, parameters, path, around.folder),
+            "uniform" => {
+                numbers_only()?;
+                uniform(parameters, kind, path)
+            }
+            "zipf" => {
+                numbers_only()?;
+                let ranks = Ranks::read(parameters, path)?;
+                fits(kind, i128::from(ranks.count()), parameters, path)?;
+                Ok(ValueSpec::Zipf(ranks))
+            }
+            "normal" | "lognormal" | "exponential" => {
+                numbers_only()?;
+                let curve = Curve::read(name, parameters, kind, path)?;
+                let (low, high) = bounds(curve, parameters, kind, path)?;
+                Ok(ValueSpec::Curve { curve, low, high })
+            }
+            "poisson" | "geometric" => {
+                numbers_only()?;
+                let counts = Counts::read(name, parameters, path)?;
+                let most = counts.outcomes().last().map_or(0, |(k, _)| k);
+                fits(kind, most.into(), parameters, path)?;
+                Ok(ValueSpec::Counts(counts))
+            }
+            "sequence" => {
+                if !kind.is_whole() {
+                    return Err(not_for("whole numbers"));
+                }
+                sequence(parameters, kind, path)
+            }
+            "walk" => {
+                if !kind.is_whole() {
+                    return Err(not_for("whole numbers"));
+                }
+                Monotone::read(parameters, kind, path).map(ValueSpec::Monotone)
+            }
+            "expression" => {
+                numbers_only()?;
+                expression(parameters, around)
+            }
+            "ref" => reference(parameters, around),
+            "unique" => {
+                text_only(name, parameters, around)?;
+                template(parameters, path)
+            }
+            "pattern" => {
+                text_only(name, parameters, around)?;
+                pattern(parameters, path)
+            }
+            "words" => {
+                text_only(name, parameters, around)?;
+                let table = parameters.table(path, name, &["min", "max"])?;
+                let (least, most) = lengths(table, path, 1000)?;
+                Ok(ValueSpec::Words { least, most })
+            }
+            "bytes" => bytes(Some(parameters), parameters, around),
+            "person_name" | "email" | "uuid" => {
+                let what = format!("{name} does not take parameters");
+                Err(parameters.error(path, what, format!("write `values = \"{name}\"`")))
+            }
+            _ => Err(unknown(name, node, path)),
+        }
+    }
+}
+
+/// `sequence`: whole numbers from `start` in steps of `step`.
+fn sequence(parameters: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSpec, Error> {
+    let table = parameters.table(path, "sequence", &["start", "step"])?;
+    let start = match table.get("start") {
+        Some(node) => whole_of(kind, node, path)?,
+        None => 0,
+    };
+    let step = match table.get("step") {
+        None => kind.one(),
+        Some(node) if kind.is_temporal() => {
+            let step = quantity(kind, node, path)?;
+            nearest_whole(step).filter(|whole| *whole as f64 == step).ok_or_else(|| {
+                let what =
+                    format!("a step of {}, which is {step} units of type {}", node.described(), kind.name());
+                node.error(path, what, "use a step of whole units")
+            })?
+        }
+        Some(node) => whole_of(kind, node, path)?,
+    };
+    Ok(ValueSpec::Sequence { start, step })
+}
+
+/// `expression`: a formula whose results can fit into the type.
+fn expression(parameters: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
+    let (kind, path) = (around.kind, around.path);
+    let Some(text) = parameters.string() else {
+        let what = "an expression must be a string";
+        return Err(parameters.error(path, what, "for example \"start + lognormal(3h, 0.5)\""));
+    };
+    let expression = Expression::parse(text, kind, around.operand)
+        .map_err(|(what, advice)| parameters.error(path, what, advice))?;
+    can_fit(&expression, kind).map_err(|(what, advice)| parameters.error(path, what, advice))?;
+    Ok(ValueSpec::Expression(expression))
+}
+
+/// `unique`: a template with the number of the value.
+fn template(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
+    let template = parameters
+        .string()
+        .map_or_else(|| Err("the template of `unique` must be a string".to_owned()), Template::parse);
+    template
+        .map(ValueSpec::Unique)
+        .map_err(|what| parameters.error(path, what, "for example \"+91-{id:010}\""))
+}
+
+/// `pattern`: strings that match a regular expression.
+fn pattern(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
+    let advice = "for example \"[A-Z]{2}-[0-9]{4}\"";
+    let pattern = parameters.string().map_or_else(
+        || Err("a pattern must be a string with a regular expression".to_owned()),
+        Pattern::parse,
+    );
+    pattern.map(ValueSpec::Pattern).map_err(|what| parameters.error(path, what, advice))
+}
+
+fn unknown(name: &str, node: SpecNode<'_>, path: &str) -> Error {
+    let names: Vec<&str> = VALUES.iter().map(|(name, _)| *name).collect();
+    node.error(path, format!("unknown distribution {name:?}"), format!("allowed: {}", listed(&names)))
+}
+
+fn text_only(name: &str, node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<(), Error> {
+    match around.kind {
+        LogicalType::String | LogicalType::Enum | LogicalType::Binary => Ok(()),
+        // A pattern can draw JSON. The user is responsible for its validity.
+        LogicalType::Json if name == "pattern" => Ok(()),
+        kind => {
+            let what = format!("{name} draws strings, not {}", kind.name());
+            Err(node.error(around.path, what, "change the field to a string, or use another distribution"))
+        }
+    }
+}
+
+fn uuid(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+    if *around.kind == LogicalType::Uuid {
+        return Ok(ValueSpec::Uuid);
+    }
+    text_only("uuid", node, around).map(|()| ValueSpec::Uuid)
+}
+
+fn bytes(
+    parameters: Option<SpecNode<'_>>,
+    node: SpecNode<'_>,
+    around: &Surroundings<'_>,
+) -> Result<ValueSpec, Error> {
+    let path = around.path;
+    match (around.kind, parameters) {
+        (LogicalType::FixedBinary(width), None) => Ok(ValueSpec::Bytes { least: *width, most: *width }),
+        (LogicalType::Binary, Some(parameters)) => {
+            let table = parameters.table(path, "bytes", &["min", "max"])?;
+            let (least, most) = lengths(table, path, 1 << 20)?;
+            Ok(ValueSpec::Bytes { least, most })
+        }
+        (LogicalType::Binary, None) => {
+            Err(node.error(path, "bytes without a length", "write { bytes = { min = 0, max = 16 } }"))
+        }
+        (LogicalType::FixedBinary(_), Some(_)) => Err(node.error(
+            path,
+            "bytes in a fixed_binary always have its width",
+            "write `values = \"bytes\"`",
+        )),
+        (kind, _) => {
+            let what = format!("bytes draws binary, not {}", kind.name());
+            Err(node.error(path, what, "change the type of the field, or use another distribution"))
+        }
+    }
+}
+
+/// Reads `min` and `max` of a length.
+fn lengths(table: SpecTable<'_>, path: &str, longest: u32) -> Result<(u32, u32), Error> {
+    let read = |key: &str| {
+        let node = table.need(key, path, "a length")?;
+        match node.integer().map(u32::try_from) {
+            Some(Ok(n)) if n <= longest => Ok((n, node)),
+            _ => {
+                let what = format!("`{key} = {}`", node.described());
+                Err(node.error(path, what, format!("use a whole number from 0 to {longest}")))
+            }
+        }
+    };
+    let ((least, node), (most, _)) = (read("min")?, read("max")?);
+    if least > most {
+        return Err(node.error(path, format!("min {least} is greater than max {most}"), "swap them"));
+    }
+    Ok((least, most))
+}
+
+/// Reads a whole number of the type `kind`.
+pub(crate) fn whole_of(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<i128, Error> {
+    Literal::of(node).and_then(|literal| whole(kind, &literal)).ok_or_else(|| {
+        node.error(path, format!("{} is not {}", node.described(), kind.a_name()), kind.takes())
+    })
+}
+
+/// Refuses distributions whose largest value `most` exceeds the type.
+fn fits(kind: &LogicalType, most: i128, node: SpecNode<'_>, path: &str) -> Result<(), Error> {
+    let high = kind.range().1;
+    let too_large = match kind.is_real() {
+        true => most as f64 > kind.most_real(),
+        false => most.checked_mul(kind.one()).is_none_or(|most| most > high),
+    };
+    if too_large {
+        let what = format!("values up to {most} in {}", kind.a_name());
+        return Err(node.error(path, what, "use a wider type or smaller parameters"));
+    }
+    Ok(())
+}
+
+/// Refuses formulas whose values never fit the type.
+fn can_fit(expression: &Expression, kind: &LogicalType) -> Result<(), Complaint> {
+    let Some(reach) = expression.reach() else {
+        return Err(("the formula always divides by zero".into(), "use another divisor".into()));
+    };
+    let (least, most) = match kind.is_real() {
+        true => (-kind.most_real(), kind.most_real()),
+        false => (kind.range().0 as f64 / kind.one() as f64, kind.range().1 as f64 / kind.one() as f64),
+    };
+    // Values are rounded, so they may be half a unit outside of the range.
+    let half = 0.5 / kind.one() as f64;
+    let what = if reach.low - half > most {
+        format!(
+            "the formula's values are at least {}, too large for {}",
+            Number::Real(reach.low),
+            kind.a_name()
+        )
+    } else if reach.high + half < least {
+        format!(
+            "the formula's values are at most {}, too small for {}",
+            Number::Real(reach.high),
+            kind.a_name()
+        )
+    } else {
+        return Ok(());
+    };
+    let operand = expression.operands.iter().find_map(|o| Some((&o.kind, o.kind.ticks_per_day()?)));
+    let text = expression.text.trim();
+    let advice = match (kind, kind.ticks_per_day(), operand) {
+        (LogicalType::Time { .. }, Some(here), Some((LogicalType::Timestamp { .. }, there)))
+            if here == there =>
+        {
+            format!("a time of day is the remainder of whole days: ({text}) % {here}")
+        }
+        (_, Some(here), Some((other, there))) if here < there => {
+            let units = there / here;
+            let (from, to) = (other.name(), kind.name());
+            format!(
+                "{units} units of a {from} are one unit of a {to}: divide, like floor(({text}) / {units})"
+            )
+        }
+        _ => "use a wider type or another formula".to_owned(),
+    };
+    Err((what, advice))
+}
+
+/// Reads the optional `min` and `max` of a continuous distribution, in the units of the draw. A missing bound
+/// is infinite.
+fn bounds(curve: Curve, node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<(f64, f64), Error> {
+    let table = node.any_table(path, "parameters")?;
+    let one = kind.one() as f64;
+    let (least, most) = match kind.is_whole() {
+        true => (kind.range().0 as f64 / one, kind.range().1 as f64 / one),
+        false => (-kind.most_real(), kind.most_real()),
+    };
+    let bound = |key: &str| match table.get(key) {
+        None => Ok(None),
+        Some(node) => match quantity(kind, node, path)? {
+            bound if (least..=most).contains(&bound) => Ok(Some(bound)),
+            _ => {
+                let what = format!("`{key} = {}` of {}", node.described(), kind.a_name());
+                Err(node.error(path, what, format!("use a value from {least} to {most}")))
+            }
+        },
+    };
+    let (min, max) = (bound("min")?, bound("max")?);
+    let (low, high) = (min.unwrap_or(f64::NEG_INFINITY), max.unwrap_or(f64::INFINITY));
+    if low > high {
+        return Err(node.error(path, format!("min {low} is greater than max {high}"), "swap them"));
+    }
+    // Otherwise half of the values would not fit.
+    let centre = curve.centre().clamp(low, high);
+    if !(least..=most).contains(&centre) {
+        let what = format!("values around {} in {}", Number::Real(centre), kind.a_name());
+        return Err(node.error(path, what, "use a wider type, or set `min` and `max`"));
+    }
+    Ok((low, high))
+}
+
+fn uniform(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSpec, Error> {
+    let table = node.table(path, "uniform", &["min", "max"])?;
+    let (min, max) = (table.need("min", path, "uniform")?, table.need("max", path, "uniform")?);
+    let above = || {
+        let what = format!("min {} is greater than max {}", min.described(), max.described());
+        min.error(path, what, "swap them")
+    };
+    if kind.is_real() {
+        let bound = |node: SpecNode<'_>| {
+            let value = Literal::of(node).and_then(|literal| real(kind, &literal)).filter(|v| v.is_finite());
+            value.ok_or_else(|| {
+                let what = format!("{} is not a finite {}", node.described(), kind.name());
+                node.error(path, what, kind.takes())
+            })
+        };
+        let (low, high) = (bound(min)?, bound(max)?);
+        if low > high {
+            return Err(above());
+        }
+        if !(high - low).is_finite() {
+            return Err(max.error(path, "the span from min to max is not finite", "use closer bounds"));
+        }
+        return Ok(ValueSpec::Reals { min: low, width: high - low });
+    }
+    let (low, high) = (whole_of(kind, min, path)?, whole_of(kind, max, path)?);
+    if low > high {
+        return Err(above());
+    }
+    let span = high.wrapping_sub(low) as u128;
+    Ok(match span < 1 << 64 && i64::try_from(low).is_ok() {
+        // A span of 2^64 is stored as 0.
+        true => ValueSpec::Integers { min: low as i64, span: (span as u64).wrapping_add(1) },
+        false => ValueSpec::Wide { min: low, span: span.wrapping_add(1) },
+    })
+}
+
+fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
+    let path = around.path;
+    let (to, rows, s) = match node.string() {
+        Some(to) => (to, None, 1.0),
+        None => {
+            let table = node.table(path, "ref", &["to", "rows", "s"])?;
+            let to = table.need("to", path, "ref")?;
+            let Some(name) = to.string() else {
+                let what = format!("`to = {}`", to.described());
+                return Err(to.error(path, what, "write a dataset and its key, like \"orders.id\""));
+            };
+            let rows = table.get("rows").map(|node| count(node, path, u64::MAX >> 11)).transpose()?;
+            let s = table.get("s").map_or(Ok(1.0), |node| exponent(node, path))?;
+            (name, rows, s)
+        }
+    };
+    let (key, rows_in_spec) = (around.key)(to).map_err(|(what, advice)| node.error(path, what, advice))?;
+    let Some(rows) = rows.or(rows_in_spec) else {
+        let what = format!("the dataset of {to} has an unknown number of rows");
+        let advice = format!(
+            "write {{ ref = {{ to = \"{to}\", rows = ... }} }}, or add `rows` to that dataset's spec"
+        );
+        return Err(node.error(path, what, advice));
+    };
+    match &key {
+        ReferencedKey::Unique(_) => text_only("a unique key", node, around)?,
+        ReferencedKey::Sequence { start, step } => {
+            let last = step.checked_mul(rows as i128 - 1).and_then(|n| n.checked_add(*start));
+            let (low, high) = around.kind.range();
+            let inside = |n: &i128| (low..=high).contains(n);
+            if !(around.kind.is_whole() && inside(start) && last.as_ref().is_some_and(inside)) {
+                let what = format!("the keys of {to} do not fit {}", around.kind.a_name());
+                return Err(node.error(path, what, "use the type of the key for this field"));
+            }
+        }
+    }
+    let ranks = Ranks::new(rows, s)
+        .ok_or_else(|| node.error(path, format!("a reference with s = {s}"), "use an s from 0 to 100"))?;
+    Ok(ValueSpec::Reference(Reference { ranks, key }))
+}
