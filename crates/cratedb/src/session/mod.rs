@@ -1,11 +1,12 @@
 //! A load into a CrateDB table: found or made, written, checked, put in its place.
 
 mod counting;
+mod equal_rows;
 mod placing;
 pub(crate) mod prepare;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sawmill_loader::{
@@ -196,6 +197,8 @@ impl<'a> CrateSession<'a> {
             gathers,
             before: ThereBefore::none(plan.columns.len()),
             begun: Mutex::default(),
+            taken_as_sent: AtomicBool::new(standing == Standing::Resumed),
+            equal: Mutex::default(),
             rejects: rejects.map(|path| Rejects::open(path, standing == Standing::Resumed)).transpose()?,
             max_rejects: crate_db.options.max_rejects.unwrap_or(u64::MAX),
             retries,
@@ -234,7 +237,8 @@ impl<'a> CrateSession<'a> {
         session.cluster.table_is_known();
         if standing == Standing::Resumed {
             let recorded = session.done.values().map(|tally| tally.rows).sum();
-            session.count(&mut client, recorded, "are recorded as loaded", control)?;
+            let at_end = false;
+            session.count(&mut client, recorded, ("are recorded as loaded", at_end), control)?;
         }
         Ok(session)
     }
@@ -390,6 +394,10 @@ impl Session for CrateSession<'_> {
         &self.done
     }
 
+    fn to_send_again(&self, total: &Tally, control: &Control<'_>) -> Result<Vec<UnitKey>> {
+        self.with_equal_rows(total, control)
+    }
+
     fn recorded_files(&self) -> &RecordedFiles {
         &self.record.files
     }
@@ -512,13 +520,18 @@ impl Session for CrateSession<'_> {
         count(self.writers.retried.load(Relaxed), "requests were tried again");
         count(self.writers.redone.load(Relaxed), "batches were redone over HTTP");
         notes.extend(self.note_of_rejected());
+        // Rows of one load have their row keys each by itself.
+        let since = match &self.encode.plan.key {
+            Key::Own(_) => "already (of another load, or equal rows of this one)",
+            Key::Row(_) | Key::None => "before",
+        };
         match (self.writers.before.rows(), self.writers.before.is_counted()) {
             (0, true) => {}
             (rows, true) => notes.push(format!(
-                "{rows} rows were in the table before, by their keys and with the same values: they were not added"
+                "{rows} rows were in the table {since}, by their keys and with the same values: they were not added"
             )),
             (rows, false) => notes.push(format!(
-                "at least {rows} rows were in the table before, by their keys and with the same values; others were there \
+                "at least {rows} rows were in the table {since}, by their keys and with the same values; others were there \
                  when they were sent again"
             )),
         }

@@ -1,7 +1,6 @@
 //! Rows that are in the table under the same primary key: ours from an earlier attempt, or others?
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use sawmill_source::{Control, Error, Kind, Result};
 use serde_json::Value;
@@ -31,19 +30,28 @@ pub(crate) struct Sent<'a> {
     pub values: &'a [u8],
 }
 
+/// Rows that were sent, by their numbers, beside the stored ones with their keys.
+#[derive(Debug, Default)]
+pub(crate) struct Compared {
+    /// The stored row has other values.
+    pub different: HashSet<usize>,
+    /// The stored row has the same values, and so has an earlier one of those that were compared.
+    pub again: HashSet<usize>,
+}
+
 impl Comparison<'_> {
-    /// The numbers of those rows whose key is taken by a row of other content.
-    pub(crate) fn others(
+    /// Looks at the stored rows with the keys of these. A row whose key is not found counts as different.
+    pub(crate) fn run(
         &self,
         client: &mut Client,
         rows: &[Sent<'_>],
         control: &Control<'_>,
-    ) -> Result<Vec<usize>> {
+    ) -> Result<Compared> {
         let columns = &self.plan.columns;
         let (row_key, own): (Option<&String>, &[String]) = match &self.plan.key {
             Key::Row(name) => (Some(name), &[]),
             Key::Own(names) => (None, names),
-            Key::None => return Ok(Vec::new()),
+            Key::None => return Ok(Compared::default()),
         };
         // Columns of the key that come from the source; generated ones follow from them.
         let key: Vec<usize> =
@@ -58,9 +66,9 @@ impl Comparison<'_> {
         };
         client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
         let unreadable = |what: String| Error::new(Kind::Server, what).at(format!("table {}", self.table));
-        let mut others = Vec::new();
+        let mut compared_rows = Compared::default();
         for chunk in rows.chunks(AT_ONCE) {
-            let mut ours: HashMap<Vec<u8>, (usize, &[u8])> = HashMap::with_capacity(chunk.len());
+            let mut ours: HashMap<Vec<u8>, Vec<(usize, &[u8])>> = HashMap::with_capacity(chunk.len());
             let mut arguments: Vec<Value> = Vec::with_capacity(chunk.len() * key.len());
             for Sent { number, row_key, values } in chunk {
                 let array = [b"[", *values, b"]"].concat();
@@ -75,16 +83,11 @@ impl Comparison<'_> {
                     of_key.push(b',');
                     arguments.push(serde_json::from_str(field.get()).unwrap_or(Value::Null));
                 }
-                match ours.entry(of_key) {
-                    Entry::Vacant(place) => {
-                        place.insert((*number, values));
-                    }
-                    // Two rows of the batch with one key: only one of them can be in the table.
-                    Entry::Occupied(_) => {
-                        others.push(*number);
-                        arguments.truncate(arguments.len().saturating_sub(compared.len()));
-                    }
+                let rows = ours.entry(of_key).or_default();
+                if !rows.is_empty() {
+                    arguments.truncate(arguments.len().saturating_sub(compared.len()));
                 }
+                rows.push((*number, values));
             }
             let condition = match compared.as_slice() {
                 [name] => format!("{name} IN ({})", vec!["?"; ours.len()].join(", ")),
@@ -109,13 +112,17 @@ impl Comparison<'_> {
                         of_key.push(b',');
                     }
                 }
-                if let Some((number, values)) = ours.get(&of_key)
-                    && *values != row.as_slice()
-                {
-                    others.push(*number);
+                let mut is_again = false;
+                for (number, values) in ours.remove(&of_key).unwrap_or_default() {
+                    if values != row.as_slice() {
+                        compared_rows.different.insert(number);
+                    } else if std::mem::replace(&mut is_again, true) {
+                        compared_rows.again.insert(number);
+                    }
                 }
             }
+            compared_rows.different.extend(ours.into_values().flatten().map(|(number, _)| number));
         }
-        Ok(others)
+        Ok(compared_rows)
     }
 }

@@ -1,6 +1,8 @@
 //! The table read back, and rows compared by their keys.
 
 pub(crate) mod compare;
+pub(crate) mod equal_rows;
 pub(crate) mod read_back;
+pub(crate) mod read_source;
 pub(crate) mod table;
 pub(crate) mod without_refused;

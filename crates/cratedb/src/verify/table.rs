@@ -1,19 +1,18 @@
 //! The comparison of any table with any source, whoever loaded it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use sawmill_loader::{BatchEncoder, Block, LoadOptions, Refusal, Schedule, Verification};
+use sawmill_loader::{LoadOptions, Verification};
 use sawmill_source::{Control, Error, Kind, Result, Source};
 
 use crate::connect::client::{Client, Cluster};
-use crate::encode::bodies::Bodies;
 use crate::encode::canonical::Sums;
-use crate::encode::encoder::{CrateEncoder, EncodePlan, file_hash, longest_row};
+use crate::encode::encoder::{EncodePlan, file_hash, longest_row};
 use crate::session::existing_plan;
 use crate::table::catalogue;
 use crate::target::CrateDb;
 use crate::verify::read_back::{ReadBack, paging_key};
+use crate::verify::read_source::{Part, ReadSource};
 use crate::write::writer::values_of;
 
 /// Compares what is in the table with what is in the source: number of rows, non-null values of each
@@ -87,55 +86,24 @@ pub(crate) fn encode_source(
     each_column: bool,
     control: &Control<'_>,
 ) -> Result<Sums> {
-    let schedule = Schedule::new(source.plan(unit_rows));
-    let stop = AtomicBool::new(false);
-    let control = control.with_stop(&stop);
     let columns = encode.plan.columns.len();
-    let work = || -> Result<Sums> {
-        let mut reader = source.reader(options.batch_rows);
-        let mut encoder = CrateEncoder::new(Arc::clone(encode), Bodies::new(encode.bytes));
-        let mut sums = Sums::empty(columns, each_column);
-        let mut place = None;
-        while let Some(unit) = schedule.next(&mut place) {
-            let mut look = |block: Block| match (&block.marks, each_column) {
-                (Some(marks), true) => (0..marks.rows.len()).try_for_each(|row| {
-                    let values = values_of(&encode.plan, &block.bytes, marks, row);
-                    sums.add_written(values).map_err(|what| Error::new(Kind::Source, what))
-                }),
-                _ => Ok(()),
-            };
-            reader.start(&unit)?;
-            encoder.begin_unit(&unit);
-            while let Some(batch) = reader.next_batch()? {
-                control.check()?;
-                encoder.encode(&batch, &mut look).map_err(|refusal| match refusal {
-                    Refusal::Stopped(error) => error,
-                    Refusal::Value { column, what, .. } => {
-                        Error::new(Kind::Value, what).at(format!("column {column:?}"))
-                    }
-                })?;
-            }
-            let tally = encoder.end_unit(&mut look)?;
-            sums.whole.add(&tally);
+    let reading = ReadSource { source, encode, options, unit_rows, control };
+    let start = || Sums::empty(columns, each_column);
+    let parts = reading.run(start, |sums, part| match part {
+        Part::Rows(block) => match (&block.marks, each_column) {
+            (Some(marks), true) => (0..marks.rows.len()).try_for_each(|row| {
+                let values = values_of(&encode.plan, &block.bytes, marks, row);
+                sums.add_written(values).map_err(|what| Error::new(Kind::Source, what))
+            }),
+            _ => Ok(()),
+        },
+        Part::End(tally) => {
+            sums.whole.add(tally);
+            Ok(())
         }
-        Ok(sums)
-    };
+        Part::Unit(_) => Ok(()),
+    })?;
     let mut total = Sums::empty(columns, each_column);
-    let mut failure: Option<Error> = None;
-    std::thread::scope(|scope| {
-        let work = || work().inspect_err(|_| stop.store(true, Relaxed));
-        let threads: Vec<_> = (0..options.degree.max(1)).map(|_| scope.spawn(work)).collect();
-        for thread in threads {
-            match thread.join() {
-                Ok(Ok(sums)) => total.merge(&sums),
-                Ok(Err(error)) => {
-                    if failure.as_ref().is_none_or(|first| first.kind() == Kind::Cancelled) {
-                        failure = Some(error);
-                    }
-                }
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-    });
-    failure.map_or(Ok(total), Err)
+    parts.iter().for_each(|sums| total.merge(sums));
+    Ok(total)
 }

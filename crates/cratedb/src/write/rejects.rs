@@ -71,6 +71,12 @@ impl Rejects {
         Ok(Self { path: path.to_owned(), open: Mutex::new(Open { file: file.map_err(failed)?, known }) })
     }
 
+    /// Whether a row is in the file.
+    pub(crate) fn has(&self, file: &str, row_group: u32, row: u64) -> bool {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.known.contains(&(file.to_owned(), row_group, row))
+    }
+
     /// Writes rows that are not in the file yet.
     pub(crate) fn write(&self, rows: &[Reject]) -> Result<()> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -20,7 +20,7 @@ mod refusing;
 mod sending;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sawmill_profile::{WaitKind, wait};
@@ -32,11 +32,12 @@ use crate::records::checkpoint::{Checkpoints, UnitRecord};
 use crate::records::lease::Lease;
 use crate::table::columns::Plan;
 use crate::table::names::CrateTable;
+use crate::verify::equal_rows::Place;
 use crate::write::carried::Carried;
 use crate::write::rejects::{Reject, Rejects};
 use crate::write::there_before::ThereBefore;
-pub(crate) use batch::values_of;
 use batch::{Batch, Together};
+pub(crate) use batch::{shown_key, values_of};
 use sawmill_loader::Tally;
 use sawmill_loader::{Arrived, Block, Parcel, Parcels, UnitWriter};
 use sawmill_source::Control;
@@ -64,6 +65,11 @@ pub(crate) struct WriterPlan {
     pub before: ThereBefore,
     /// Units that this run has sent rows of.
     pub begun: Mutex<HashSet<UnitKey>>,
+    /// A row that was sent before was found with its values, in a table that gathers by its own primary key. It
+    /// may be an equal row of the source.
+    pub taken_as_sent: AtomicBool,
+    /// Rows that are known to be equal to another row of the source, which is in the table.
+    pub equal: Mutex<HashSet<Place>>,
     pub rejects: Option<Rejects>,
     pub max_rejects: u64,
     pub retries: u32,
@@ -78,6 +84,20 @@ pub(crate) struct WriterPlan {
     pub redone: AtomicU64,
     pub carried: Carried,
     pub writers: AtomicU64,
+}
+
+impl WriterPlan {
+    /// Whether a row whose key and values the table has is known to be another one than that in the table: it
+    /// was rejected before its unit was sent again, or the source was searched for equal rows.
+    pub(crate) fn is_one_too_many(&self, place: &Place) -> bool {
+        self.is_rejected(place) || self.equal.lock().unwrap_or_else(PoisonError::into_inner).contains(place)
+    }
+
+    /// Whether the file of rejected rows has this one.
+    pub(crate) fn is_rejected(&self, (file, row_group, row): &Place) -> bool {
+        let name = self.files.get(*file as usize).map_or("", |file| file.name.as_str());
+        self.rejects.as_ref().is_some_and(|rejects| rejects.has(name, *row_group, *row))
+    }
 }
 
 /// The part of a request after the rows.

@@ -4,6 +4,7 @@
 mod addresses;
 mod cluster;
 mod counts;
+mod equal_keys;
 mod faults;
 mod filtered;
 mod keys;

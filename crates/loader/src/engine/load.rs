@@ -99,7 +99,8 @@ pub struct LoadReport {
     pub rows_in_table: Option<u64>,
     /// Rows that this run committed.
     pub rows_loaded: u64,
-    /// Rows that an earlier load had brought and that this run found unchanged in the target.
+    /// Rows that this run found in the target when it sent them first, under their keys and with their values:
+    /// of an earlier load, or equal rows of this one.
     pub rows_there_before: u64,
     /// Rows that the target refused and that went to the rejects file, those of earlier runs included.
     pub rows_rejected: u64,
@@ -384,6 +385,9 @@ impl UnderWay<'_> {
             if progress.retries.load(Relaxed) > 0 {
                 runs = self.take_off_lost(&progress)?;
             }
+            if runs.is_empty() {
+                runs = self.take_back(&progress)?;
+            }
             if !runs.is_empty() {
                 continue;
             }
@@ -408,6 +412,13 @@ impl UnderWay<'_> {
     fn take_off_lost(&self, progress: &Progress) -> Result<Vec<Vec<Unit>>> {
         let Self { source, session, options, control } = *self;
         retry_lost(options.retries, control, || progress.take_off_lost(source, session, control))
+    }
+
+    /// The units that the session asks for once more.
+    fn take_back(&self, progress: &Progress) -> Result<Vec<Vec<Unit>>> {
+        let Self { source, session, control, .. } = *self;
+        let units = session.to_send_again(&progress.total(), control)?;
+        Ok(progress.take_back(&units, source, session.unit_rows()))
     }
 
     fn copy(&self, runs: Vec<Vec<Unit>>, progress: &Progress) -> Result<Option<ServerWaits>> {

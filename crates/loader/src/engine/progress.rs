@@ -112,11 +112,27 @@ impl Progress {
         }
         session.lost(&gone);
         let gone: HashSet<UnitKey> = gone.iter().map(|arrived| arrived.unit.key).collect();
-        let mut runs = source.plan(session.unit_rows());
-        runs.iter_mut().for_each(|run| run.retain(|unit| gone.contains(&unit.key)));
-        runs.retain(|run| !run.is_empty());
-        Ok(runs)
+        Ok(planned(&gone, source, session.unit_rows()))
     }
+
+    /// Takes off units that are sent again although the target has not lost them. Returns them divided and
+    /// ordered as in the plan.
+    pub(crate) fn take_back(&self, units: &[UnitKey], source: &dyn Source, unit_rows: u64) -> Vec<Vec<Unit>> {
+        if units.is_empty() {
+            return Vec::new();
+        }
+        let mut counted = self.counted();
+        units.iter().for_each(|key| drop(counted.remove(*key)));
+        planned(&units.iter().copied().collect(), source, unit_rows)
+    }
+}
+
+/// These units of the plan.
+fn planned(units: &HashSet<UnitKey>, source: &dyn Source, unit_rows: u64) -> Vec<Vec<Unit>> {
+    let mut runs = source.plan(unit_rows);
+    runs.iter_mut().for_each(|run| run.retain(|unit| units.contains(&unit.key)));
+    runs.retain(|run| !run.is_empty());
+    runs
 }
 
 impl Counted {
@@ -125,12 +141,17 @@ impl Counted {
         self.units.insert(arrived.unit.key, arrived);
     }
 
-    fn take_off(&mut self, key: UnitKey) -> Option<Arrived> {
+    fn remove(&mut self, key: UnitKey) -> Option<Arrived> {
         let arrived = self.units.remove(&key)?;
         self.total = self.total.minus(&arrived.tally);
         if self.before.remove(&key) {
             self.rows_before -= arrived.tally.rows;
         }
+        Some(arrived)
+    }
+
+    fn take_off(&mut self, key: UnitKey) -> Option<Arrived> {
+        let arrived = self.remove(key)?;
         self.lost.insert(key);
         self.units_lost += 1;
         self.rows_lost += arrived.tally.rows;

@@ -89,6 +89,15 @@ pub trait Session: Sync {
         Ok(None)
     }
 
+    /// Units of which only the whole load shows that their rows have to be accounted for once more. They are
+    /// on record no longer and will be sent again. `total` is the sum of all units.
+    ///
+    /// # Errors
+    /// A lost connection; rows that cannot be in the target, with their places.
+    fn to_send_again(&self, _total: &Tally, _control: &Control<'_>) -> Result<Vec<UnitKey>> {
+        Ok(Vec::new())
+    }
+
     /// Reports that the target lost these units after confirming them. They will be sent again.
     fn lost(&self, _units: &[Arrived]) {}
 

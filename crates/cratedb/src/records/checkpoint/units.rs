@@ -64,6 +64,23 @@ impl Checkpoints {
         rows.into_iter().next().map(|row| Ok(row.read()?.1)).transpose()
     }
 
+    /// Removes the record of a unit that is sent once more.
+    pub(crate) fn delete_unit(
+        &self,
+        client: &mut Client,
+        id: &str,
+        key: UnitKey,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let statement = format!(
+            "DELETE FROM {} WHERE \"load_id\" = ? AND \"file\" = ? AND \"row_group\" = ? AND \"first_row\" = ?",
+            self.table("units")
+        );
+        let arguments = [json!(id), json!(key.file), json!(key.row_group), json!(key.first_row)];
+        self.run(client, &statement, &arguments, control)?;
+        Ok(())
+    }
+
     fn select_units(&self, added: &str) -> String {
         format!(
             "SELECT \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\"{added} \

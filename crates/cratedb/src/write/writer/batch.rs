@@ -4,11 +4,13 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use sawmill_loader::{Block, Mark, Marks};
-use sawmill_source::{Error, Kind, Result, Unit};
+use sawmill_source::{Error, Kind, Result, Unit, UnitKey};
+use serde_json::value::RawValue;
 
 use crate::encode::unnest;
 use crate::table::columns::{Key, Plan};
 use crate::verify::compare::Sent;
+use crate::verify::equal_rows::Place;
 
 /// Encoded rows, and the units that they are of.
 #[derive(Debug)]
@@ -74,6 +76,18 @@ impl Batch {
         values_of(plan, &self.bytes, &self.marks, row)
     }
 
+    /// A row's place in the source.
+    pub(super) fn place_of(&self, row: usize) -> Place {
+        let UnitKey { file, row_group, first_row } = self.unit_of(row).key;
+        let number = self.marks.rows.get(row).map_or(0, |mark| mark.row);
+        (file, row_group, first_row + u64::from(number))
+    }
+
+    /// A row's primary key for messages: `"a" = 1, "b" = "x"`.
+    pub(super) fn key_of(&self, plan: &Plan, names: &[String], row: usize) -> String {
+        shown_key(plan, names, self.values(plan, row))
+    }
+
     /// A row as it is compared with the one that is in the table.
     pub(super) fn sent_row(&self, plan: &Plan, row: usize) -> Sent<'_> {
         let (whole, values) = (self.row(row), self.values(plan, row));
@@ -128,6 +142,18 @@ impl Together {
         let columns = columns.into_iter().map(Bytes::from).collect();
         Batch { bytes: bytes.into(), marks: Marks { rows, columns, ..Marks::default() }, units }
     }
+}
+
+/// The columns of a primary key and their values in a row, shortened.
+pub(crate) fn shown_key(plan: &Plan, names: &[String], values: &[u8]) -> String {
+    let array = [b"[", values, b"]"].concat();
+    let fields: Vec<&RawValue> = serde_json::from_slice(&array).unwrap_or_default();
+    let of_key = plan.columns.iter().zip(fields).filter(|(column, _)| names.contains(&column.name));
+    let shown = of_key.map(|(column, value)| match value.get().char_indices().nth(60) {
+        Some((end, _)) => format!("{:?} = {}...", column.name, &value.get()[..end]),
+        None => format!("{:?} = {}", column.name, value.get()),
+    });
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 /// A row's values: without brackets and row key. Keys have nothing in them that JSON escapes.

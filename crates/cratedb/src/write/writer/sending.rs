@@ -1,6 +1,5 @@
 //! Sends a batch until each of its rows is in or refused.
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,7 +16,7 @@ use crate::connect::pg::PgInsert;
 use crate::connect::waiting::Waiting;
 use crate::encode::canonical;
 use crate::table::columns::Key;
-use crate::verify::compare::{Comparison, Sent};
+use crate::verify::compare::{Compared, Comparison, Sent};
 use crate::write::bulk;
 use crate::write::bulk::RowResult;
 
@@ -266,28 +265,40 @@ impl CrateWriter {
         control: &Control<'_>,
     ) -> Result<()> {
         let plan = Arc::clone(&self.plan);
-        let differing: HashSet<usize> = match &plan.plan.key {
+        // Among the rows of a load only those of its own primary key may have the same one.
+        let gathers_own = plan.gathers && matches!(plan.plan.key, Key::Own(_));
+        let Compared { mut different, again } = match &plan.plan.key {
             Key::None => return Ok(()),
             // Only this load writes to its staging table, and this run has sent this very row.
             Key::Row(_) if plan.gathers && repeat && !plan.resumed => return Ok(()),
             // A table that began empty has a row of the same key only from another row of this load.
-            _ if plan.gathers && !repeat => present.iter().copied().collect(),
+            _ if plan.gathers && !repeat => {
+                Compared { different: present.iter().copied().collect(), ..Compared::default() }
+            }
             _ => {
                 let sent: Vec<Sent<'_>> =
                     present.iter().map(|row| batch.sent_row(&plan.plan, *row)).collect();
                 let comparison = Comparison { table: &plan.table, plan: &plan.plan, retries: plan.retries };
-                comparison.others(&mut self.client, &sent, control)?.into_iter().collect()
+                comparison.run(&mut self.client, &sent, control)?
             }
         };
+        if gathers_own {
+            different.extend(again);
+            different.extend(present.iter().filter(|row| plan.is_one_too_many(&batch.place_of(**row))));
+        }
         for row in present {
-            if differing.contains(&row) {
-                let reason = match plan.plan.key {
-                    Key::Row(_) => {
-                        "a row with this row key and other values is in the table: the file held something else when it was loaded"
-                    }
-                    _ => "another row with this primary key is in the table",
+            if different.contains(&row) {
+                let reason = match &plan.plan.key {
+                    Key::Own(names) => format!(
+                        "another row with this primary key is in the table: {}",
+                        batch.key_of(&plan.plan, names, row)
+                    ),
+                    _ => "a row with this row key and other values is in the table: the file held something else when it was loaded"
+                        .to_owned(),
                 };
-                self.refuse(batch, row, Some(4091), reason)?;
+                self.refuse(batch, row, Some(4091), &reason)?;
+            } else if gathers_own {
+                plan.taken_as_sent.store(true, Relaxed);
             } else if !plan.gathers && !repeat {
                 let there = canonical::sent_row(batch.values(&plan.plan, row), plan.plan.columns.len());
                 self.account_of(batch.unit_of(row)).there_before.add(&there);

@@ -1,0 +1,101 @@
+//! Equal rows of the source under one primary key, of which a table has one.
+//!
+//! A row that is sent for the first time into a table that gathers is one too many if its key is there. After a
+//! lost answer, or in a load that goes on, a row that is there with the same values may also be the row itself,
+//! and is taken to be that. Equal rows among them show in the end: the table has fewer rows than were
+//! acknowledged. Then the source is read to find them, and their units are sent once more.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
+
+use sawmill_loader::Tally;
+use sawmill_source::{Control, Error, Kind, Result, UnitKey};
+
+use super::CrateSession;
+use crate::connect::client::Client;
+use crate::encode::encoder::EncodePlan;
+use crate::table::columns::Key;
+use crate::verify::equal_rows::{Equal, Place, equal_rows};
+use crate::verify::read_source::ReadSource;
+
+impl CrateSession<'_> {
+    /// The units of equal rows of which more than one was taken as sent. Their records are deleted; the writers
+    /// reject all but one of those rows.
+    pub(super) fn with_equal_rows(&self, total: &Tally, control: &Control<'_>) -> Result<Vec<UnitKey>> {
+        let writers = &self.writers;
+        let gathers = writers.gathers && self.written != self.table;
+        let by_own_key = matches!(self.encode.plan.key, Key::Own(_));
+        if !(gathers && by_own_key && writers.taken_as_sent.load(Relaxed)) {
+            return Ok(Vec::new());
+        }
+        let mut client = Client::new(&self.cluster, false);
+        let rows = self.read_back(&self.written).count(&mut client, control)?;
+        if rows >= total.rows {
+            return Ok(Vec::new());
+        }
+        let (mut units, mut too_many) = (BTreeSet::new(), None);
+        {
+            let mut equal = writers.equal.lock().unwrap_or_else(PoisonError::into_inner);
+            for Equal { rows, key } in self.equal_rows(control)? {
+                let places = || rows.iter().map(|(place, _)| *place);
+                let kept = places().find(|place| !writers.is_rejected(place)).or(places().next());
+                let Some(kept) = kept else { continue };
+                let others = places().filter(|place| *place != kept);
+                let unknown: Vec<Place> = others.filter(|place| !equal.contains(place)).collect();
+                if let Some(first) = unknown.iter().find(|place| !writers.is_rejected(place)) {
+                    too_many.get_or_insert((*first, kept, key));
+                    equal.extend(unknown);
+                    units.extend(rows.iter().map(|(_, unit)| *unit));
+                }
+            }
+        }
+        if writers.rejects.is_none() {
+            return match too_many {
+                None => Ok(Vec::new()),
+                Some((place, kept, key)) => Err(self.equal_row(place, kept, &key, total.rows - rows)),
+            };
+        }
+        let checkpoints = &writers.checkpoints;
+        let recorded = checkpoints.units(&mut client, &writers.load_id, control)?;
+        for unit in &units {
+            checkpoints.delete_unit(&mut client, &writers.load_id, *unit, control)?;
+            let rejected = recorded.get(unit).map_or(0, |unit| unit.rejected);
+            writers.rejected.fetch_sub(rejected, Relaxed);
+        }
+        Ok(units.into_iter().collect())
+    }
+
+    /// How many rows of the source are equal to an earlier one.
+    pub(super) fn equal_to_others(&self, control: &Control<'_>) -> Result<u64> {
+        Ok(self.equal_rows(control)?.iter().map(|equal| equal.rows.len() as u64 - 1).sum())
+    }
+
+    fn equal_rows(&self, control: &Control<'_>) -> Result<Vec<Equal>> {
+        let encode = Arc::new(EncodePlan { columns: false, ..EncodePlan::clone(&self.encode) });
+        let Key::Own(names) = &self.encode.plan.key else { return Ok(Vec::new()) };
+        let (source, options, unit_rows) = (self.source, self.options, self.record.unit_rows);
+        equal_rows(&ReadSource { source, encode: &encode, options, unit_rows, control }, names)
+    }
+
+    /// The error of a row that is equal to one that is kept; `count` rows are like that.
+    fn equal_row(&self, place: Place, kept: Place, key: &str, count: u64) -> Error {
+        let shown = |(file, row_group, row): Place| {
+            let name = self.source.files().get(file as usize).map_or("", |file| file.name.as_str());
+            format!("{name}, row group {row_group}, row {row}")
+        };
+        let more = match count {
+            0 | 1 => String::new(),
+            2 => "; 1 more row is equal to another one".to_owned(),
+            count => format!("; {} more rows are equal to other ones", count - 1),
+        };
+        let what = format!(
+            "another row with this primary key and the same values is in the table: {key}, of {}{more}",
+            shown(kept)
+        );
+        Error::new(Kind::Value, what).at(shown(place)).advise(
+            "all other rows are loaded: run the same command with --rejects FILE, which writes such rows to a file and \
+             finishes the load",
+        )
+    }
+}

@@ -1,0 +1,91 @@
+//! Rows of a source that are equal to each other: under a primary key only one of them fits into a table.
+//!
+//! Two readings of the source find them by the hashes of their rows. Where there are more rows than
+//! [`LoadOptions::locate_rows`](sawmill_loader::LoadOptions::locate_rows), the first reading is repeated, each
+//! time for a part of all hashes, so that memory stays bounded by that option and by the number of equal rows.
+
+use std::collections::{BTreeMap, HashSet};
+
+use sawmill_loader::{Block, Mark};
+use sawmill_source::{Result, Unit, UnitKey};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::verify::read_source::{Part, ReadSource};
+use crate::write::writer::{shown_key, values_of};
+
+/// A row of the source, by file, row group and number in the row group.
+pub(crate) type Place = (u32, u32, u64);
+
+/// Rows with equal values.
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Equal {
+    /// Each with its unit, in the order of the source.
+    pub rows: Vec<(Place, UnitKey)>,
+    /// Their key, for messages.
+    pub key: String,
+}
+
+/// Finds all rows that are equal to another one. `names` are the columns of the primary key.
+pub(crate) fn equal_rows(reading: &ReadSource<'_>, names: &[String]) -> Result<Vec<Equal>> {
+    let at_once = reading.options.locate_rows.max(1);
+    let parts = u128::from(reading.source.rows().div_ceil(at_once).max(1));
+    let mut repeated = HashSet::new();
+    for part in 0..parts {
+        let threads = reading.run(Vec::new, |hashes: &mut Vec<u128>, found| {
+            if let Part::Rows(block) = found {
+                let of_rows = rows_of(reading, block).map(|(_, values)| xxh3_128(values));
+                hashes.extend(of_rows.filter(|hash| hash % parts == part));
+            }
+            Ok(())
+        })?;
+        let mut hashes = threads.concat();
+        hashes.sort_unstable();
+        repeated.extend(hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]));
+    }
+    if repeated.is_empty() {
+        return Ok(Vec::new());
+    }
+    let threads = reading.run(Located::default, |located: &mut Located, found| {
+        match (found, located.unit) {
+            (Part::Unit(unit), _) => located.unit = Some(*unit),
+            (Part::Rows(block), Some(unit)) => {
+                for (mark, values) in rows_of(reading, block) {
+                    let hash = xxh3_128(values);
+                    if !repeated.contains(&hash) {
+                        continue;
+                    }
+                    let row = unit.key.first_row + u64::from(mark.row);
+                    located.rows.push((hash, ((unit.key.file, unit.key.row_group, row), unit.key)));
+                    let key = located.keys.entry(hash);
+                    key.or_insert_with(|| shown_key(&reading.encode.plan, names, values));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let mut groups: BTreeMap<u128, Equal> = BTreeMap::new();
+    for Located { rows, keys, .. } in threads {
+        rows.into_iter().for_each(|(hash, row)| groups.entry(hash).or_default().rows.push(row));
+        keys.into_iter().for_each(|(hash, key)| groups.entry(hash).or_default().key = key);
+    }
+    let mut groups: Vec<Equal> = groups.into_values().collect();
+    groups.iter_mut().for_each(|equal| equal.rows.sort_unstable());
+    groups.sort_unstable();
+    Ok(groups)
+}
+
+#[derive(Default)]
+struct Located {
+    unit: Option<Unit>,
+    rows: Vec<(u128, (Place, UnitKey))>,
+    keys: BTreeMap<u128, String>,
+}
+
+/// Each row's mark and values.
+fn rows_of<'b>(reading: &'b ReadSource<'_>, block: &'b Block) -> impl Iterator<Item = (Mark, &'b [u8])> + 'b {
+    block.marks.iter().flat_map(move |marks| {
+        let numbered = marks.rows.iter().enumerate();
+        numbered.map(move |(i, mark)| (*mark, values_of(&reading.encode.plan, &block.bytes, marks, i)))
+    })
+}
