@@ -91,7 +91,7 @@ fn files_that_cannot_be_compared_are_named_and_not_called_verified() {
     assert!(second.verified.is_none(), "{second:?}");
     let of_first = second.notes.iter().find(|note| note.contains("0.parquet")).unwrap();
     assert!(of_first.contains("not compared with what was loaded"), "{of_first}");
-    assert!(second.notes.iter().any(|note| note.starts_with("what this run has loaded is verified")));
+    assert!(second.notes.iter().any(|note| note.starts_with("verified what this run loaded")));
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn an_interrupted_load_is_not_bypassed() {
     let one = ParquetFiles::open(&[files.path().join("a.parquet")]).unwrap();
     let error = run(&one, &files.target(), &small()).unwrap_err();
     assert_eq!(error.kind(), Kind::Exists);
-    assert!(error.what().contains("b.parquet of it is not among the files"), "{error}");
+    assert!(error.what().contains("b.parquet is not among the files"), "{error}");
     assert!(error.advice().contains("forget"), "{error}");
     files.append().unwrap();
     files.holds_files(2);
