@@ -128,8 +128,8 @@ pub(crate) fn table_of(verification: &Verification) -> String {
     let sums = [source, target].map(|side| side.content_sum.to_string());
     let [source_sum, target_sum] = sums;
     rows.push(["content sum".to_owned(), source_sum, target_sum]);
-    if verification.put_aside > 0 {
-        rows.push(["rejected, left out".to_owned(), thousands(verification.put_aside), String::new()]);
+    if verification.rejected > 0 {
+        rows.push(["rejected, left out".to_owned(), thousands(verification.rejected), String::new()]);
     }
     let mut verdict = match (verification.matches(), verification.not_compared.as_slice()) {
         (true, []) => "verified: both hold the same\n".to_owned(),

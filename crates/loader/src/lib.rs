@@ -40,10 +40,11 @@ mod table;
 
 pub use engine::content_sum::{ContentSum, Tally};
 pub use engine::load::{CHANNEL, LoadOptions, LoadReport, backoff, load, refuse_cut_otherwise, retry_lost};
+pub use engine::note::Note;
 pub use engine::schedule::Schedule;
 pub use engine::server_waits::ServerWaits;
 pub use engine::target::{
-    Arrived, BatchEncoder, Block, Mark, Marks, Parcel, Parcels, Refusal, Session, Standing, Target,
+    Arrived, BatchEncoder, Block, LoadState, Mark, Marks, Parcel, Parcels, Refusal, Session, Target,
     UnitWriter,
 };
 pub use engine::verification::{Located, LocatedUnit, Verification};

@@ -39,19 +39,19 @@ impl<'a> Control<'a> {
     /// Sets the function that receives notices of one line that a person should see at once, such as what the
     /// load waits for.
     #[must_use]
-    pub fn saying(self, say: &'a (dyn Fn(&str) + Sync)) -> Self {
-        Self { notices: Some(Notices(say)), ..self }
+    pub fn with_notices(self, show: &'a (dyn Fn(&str) + Sync)) -> Self {
+        Self { notices: Some(Notices(show)), ..self }
     }
 
-    /// Whether a function receives the notices of [`say`](Self::say).
-    pub fn is_heard(&self) -> bool {
+    /// Whether [`with_notices`](Self::with_notices) has set a function.
+    pub fn has_notices(&self) -> bool {
         self.notices.is_some()
     }
 
-    /// Passes a notice to the function that [`saying`](Self::saying) has set.
-    pub fn say(&self, line: &str) {
-        if let Some(Notices(say)) = self.notices {
-            say(line);
+    /// Passes a notice to the function that [`with_notices`](Self::with_notices) has set.
+    pub fn notice(&self, line: &str) {
+        if let Some(Notices(show)) = self.notices {
+            show(line);
         }
     }
 

@@ -245,7 +245,7 @@ pub(crate) fn load_files(
     let rows = source.rows();
     let phase = profile.phase("load");
     let say = |line: &str| console.notice(line);
-    let control = Control::new(cancel, &phase).saying(&say);
+    let control = Control::new(cancel, &phase).with_notices(&say);
     let report = console
         .with_bar("load", rows, &AtomicU64::new(0), &phase, || load(source, target, options, &control))?;
     Ok((report, phase.finish()))

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use sawmill_cratedb::{CrateDb, CrateExplanation};
-use sawmill_loader::{LoadOptions, Standing};
+use sawmill_loader::{LoadOptions, LoadState, Note};
 use sawmill_postgres::{Postgres, PostgresTables};
 use sawmill_profile::Profile;
 use sawmill_source::{Control, Source};
@@ -42,7 +42,8 @@ struct PostgresPlan<'a> {
     rows: u64,
     units: usize,
     degree: usize,
-    way: String,
+    #[serde(rename = "way")]
+    route: String,
     memory_bytes: u64,
     ddl: String,
     #[serde(flatten)]
@@ -101,7 +102,7 @@ impl PlannedLoad<'_> {
             rows: source.rows(),
             units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
             degree: options.degree,
-            way: postgres.way(options.degree)?,
+            route: postgres.route(options.degree)?,
             memory_bytes: options.block_memory(),
             ddl: tables.map_or_else(|| postgres.ddl(source, control), |tables| tables.ddl(control))?,
             reading,
@@ -122,22 +123,21 @@ impl PlannedLoad<'_> {
         let phase = Profile::new().phase("dry run");
         let plan = postgres.rehearse(source, options, &Control::new(cancel, &phase))?;
         console.result(&plan, || {
-            let standing = match plan.standing {
-                Standing::New => "a new load".to_owned(),
-                Standing::Resumed => format!("would resume after {} of {} units", plan.units_done, plan.units),
-                Standing::Complete => "this load is complete already; nothing to do".to_owned(),
+            let state = match plan.state {
+                LoadState::New => "a new load".to_owned(),
+                LoadState::Resumed => format!("would resume after {} of {} units", plan.units_done, plan.units),
+                LoadState::Complete => "this load is complete already; nothing to do".to_owned(),
             };
-            let way = std::slice::from_ref(&plan.way);
-            let notes = plan.notes.iter().filter(|note| !way.contains(note));
+            let notes = plan.notes.iter().filter(|note| **note != Note::Route(plan.route.clone()));
             let notes: String = notes.map(|note| format!("{note}\n")).collect();
             let partitions = PartitionsPlan::of(postgres).map(|plan| plan.lines()).unwrap_or_default();
             format!(
-                "{}: {standing}\n{} rows in {} units over {} connections\n{}\n{partitions}{}\n{notes}nothing was changed\n",
+                "{}: {state}\n{} rows in {} units over {} connections\n{}\n{partitions}{}\n{notes}nothing was changed\n",
                 plan.table,
                 phases::thousands(plan.rows),
                 plan.units - plan.units_done,
                 options.degree,
-                plan.way,
+                plan.route,
                 plan.copy
             )
         })
@@ -154,7 +154,7 @@ fn postgres_text(plan: &PostgresPlan<'_>) -> String {
         phases::thousands(plan.rows),
         plan.units,
         plan.degree,
-        plan.way,
+        plan.route,
         phases::bytes(plan.memory_bytes),
         plan.ddl
     )

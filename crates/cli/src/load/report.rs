@@ -1,6 +1,6 @@
 //! The report of a load.
 
-use sawmill_loader::{LoadReport, Standing};
+use sawmill_loader::{LoadReport, LoadState};
 use sawmill_profile::{
     Bottleneck, Maxima, PhaseReport, Profile, Sampler, SamplerOptions, Timeline, format_byte_rate,
     format_bytes, format_rate,
@@ -61,8 +61,8 @@ pub(super) fn print(
 }
 
 fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxima) -> String {
-    let mut out = match report.standing {
-        Standing::Complete => {
+    let mut out = match report.state {
+        LoadState::Complete => {
             let rows = phases::thousands(report.rows);
             let counted = report.rows_in_table.filter(|counted| *counted != report.rows);
             let counted = counted.map(|counted| format!(" of {} in the table", phases::thousands(counted)));
@@ -71,13 +71,13 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
                 counted.unwrap_or_default()
             )
         }
-        Standing::Resumed => format!(
+        LoadState::Resumed => format!(
             "{table}: resumed after {} of {} units; now {} rows\n",
             report.units_resumed,
             report.units,
             phases::thousands(report.rows_in_table.unwrap_or(report.rows))
         ),
-        Standing::New => format!("{table}: {} rows\n", phases::thousands(report.rows)),
+        LoadState::New => format!("{table}: {} rows\n", phases::thousands(report.rows)),
     };
     if report.files_already > 0 && report.files_loaded > 0 {
         out += &format!(

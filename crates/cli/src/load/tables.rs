@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use sawmill_loader::{LoadOptions, LoadReport, ServerWaits, Standing, TableName};
+use sawmill_loader::{LoadOptions, LoadReport, LoadState, ServerWaits, TableName};
 use sawmill_postgres::{OfTable, PostgresTables};
 use sawmill_profile::{PhaseReport, Profile, format_byte_rate};
 use sawmill_source::Control;
@@ -65,7 +65,7 @@ pub(crate) fn load(
     let reports = console.with_named_bar("load", records, &AtomicU64::new(0), &phase, |name| {
         let mut next = |table: &TableName| name(table.name().to_owned());
         let say = |line: &str| console.notice(line);
-        tables.load(options, &Control::new(cancel, &phase).saying(&say), &mut next)
+        tables.load(options, &Control::new(cancel, &phase).with_notices(&say), &mut next)
     })?;
     let mut phase = phase.finish();
     // The bar counted records.
@@ -78,13 +78,13 @@ fn summary(result: &TablesResult<'_>) -> String {
     let Measured { bottleneck, phase, maxima, .. } = measured;
     let header = ["table", "rows", "units", "", "content sum"].map(str::to_owned);
     let rows = tables.iter().map(|OfTable { table, result: report }| {
-        let standing = match report.standing {
-            Standing::New => "",
-            Standing::Resumed => "resumed",
-            Standing::Complete => "was complete",
+        let state = match report.state {
+            LoadState::New => "",
+            LoadState::Resumed => "resumed",
+            LoadState::Complete => "was complete",
         };
         let verified = if report.verified.is_some() { "verified" } else { "" };
-        let remarks: Vec<&str> = [standing, verified].into_iter().filter(|text| !text.is_empty()).collect();
+        let remarks: Vec<&str> = [state, verified].into_iter().filter(|text| !text.is_empty()).collect();
         let sum = report.content.content_sum.to_string();
         [table.clone(), thousands(report.rows), thousands(report.units), remarks.join(", "), sum]
     });
@@ -107,7 +107,7 @@ fn summary(result: &TablesResult<'_>) -> String {
         limit::enough(server_waits.as_ref()).map(ToString::to_string),
         bottleneck.as_ref().map(ToString::to_string),
     );
-    let notes = tables.iter().flat_map(|report| report.result.notes.iter().cloned());
+    let notes = tables.iter().flat_map(|report| report.result.notes.iter().map(ToString::to_string));
     [waits, limit, lost].into_iter().flatten().chain(notes).for_each(|line| out += &format!("{line}\n"));
     out
 }
@@ -123,14 +123,14 @@ pub(crate) fn dry_run(
     let plans = tables.rehearse(options, &Control::new(cancel, &phase))?;
     console.result(&plans, || {
         let lines = plans.iter().map(|OfTable { table, result: plan }| {
-            let standing = match plan.standing {
-                Standing::New => format!("a new load of {} units", plan.units),
-                Standing::Resumed => {
+            let state = match plan.state {
+                LoadState::New => format!("a new load of {} units", plan.units),
+                LoadState::Resumed => {
                     format!("would resume after {} of {} units", plan.units_done, plan.units)
                 }
-                Standing::Complete => "complete already; nothing to do".to_owned(),
+                LoadState::Complete => "complete already; nothing to do".to_owned(),
             };
-            format!("{table}: {standing}\n{}\n", plan.copy)
+            format!("{table}: {state}\n{}\n", plan.copy)
         });
         let (lines, records) = (lines.collect::<String>(), thousands(tables.records()));
         format!(

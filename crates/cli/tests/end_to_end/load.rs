@@ -143,7 +143,7 @@ fn interrupted_by(name: &str, code: Option<i32>) {
 }
 
 #[test]
-fn a_killed_load_that_puts_rows_aside_ends_with_each_of_them_once() {
+fn a_killed_load_that_rejects_rows_ends_with_each_of_them_once() {
     let bench = Bench::new();
     let file = bench.contacts("200k");
     let refused = bench.dir.path().join("refused.parquet");

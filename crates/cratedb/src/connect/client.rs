@@ -248,10 +248,10 @@ impl Client {
             Ok((200, body)) => {
                 let mut outage = self.cluster.outage();
                 outage.reached = true;
-                if control.is_heard()
+                if control.has_notices()
                     && let Some(line) = outage.over()
                 {
-                    control.say(&line);
+                    control.notice(&line);
                 }
                 drop(outage);
                 answer(body);

@@ -63,12 +63,12 @@ impl Waiting {
         if self.tries >= self.retries && waited >= cluster.patience {
             return Err(error);
         }
-        if waited >= SHORT && control.is_heard() {
+        if waited >= SHORT && control.has_notices() {
             let mut outage = cluster.outage();
             if outage.reported.is_none() {
                 outage.reported = Some(self.since);
                 let most = cluster.patience.as_secs();
-                control.say(&format!("{}: waiting for the server, up to {most} s", error.what()));
+                control.notice(&format!("{}: waiting for the server, up to {most} s", error.what()));
             }
         }
         control.sleep(cluster.pause(self.tries))?;

@@ -53,7 +53,7 @@ pub(crate) struct CrateEncoder {
     body: Vec<u8>,
     marks: Marks,
     arrays: Vec<ArrayColumn>,
-    cells: JsonCells,
+    json_cells: JsonCells,
     /// Bytes of columns that a row adds at most beside what it takes as JSON; 0 without columns.
     beside: usize,
     /// Beginning of the row keys of the unit.
@@ -84,7 +84,7 @@ impl CrateEncoder {
             body: bodies.take(),
             marks: Marks::default(),
             arrays: Vec::new(),
-            cells: JsonCells::default(),
+            json_cells: JsonCells::default(),
             key: Vec::new(),
             first_row: 0,
             next: 0,
@@ -274,15 +274,17 @@ impl BatchEncoder for CrateEncoder {
             *count += column.non_null(batch.num_rows());
         }
         let run = run_of(bound.len());
-        let mut cells = std::mem::take(&mut self.cells);
+        let mut json_cells = std::mem::take(&mut self.json_cells);
         let mut run_start = 0;
         for row in 0..batch.num_rows() {
             if row == run_start + run || row == 0 {
                 run_start = row;
-                cells.fill(&bound, row..(row + run).min(batch.num_rows()));
+                json_cells.fill(&bound, row..(row + run).min(batch.num_rows()));
             }
             let start = self.body.len();
-            if let Err((i, fault)) = self.write_row(&bound, row, places.of(row), cells.row(row - run_start)) {
+            if let Err((i, fault)) =
+                self.write_row(&bound, row, places.of(row), json_cells.row(row - run_start))
+            {
                 self.body.truncate(start);
                 if !encode.leave_out {
                     return Err(refusal(row, i, &fault));
@@ -318,7 +320,7 @@ impl BatchEncoder for CrateEncoder {
                 self.flush(emit).map_err(Refusal::Stopped)?;
             }
         }
-        self.cells = cells;
+        self.json_cells = json_cells;
         self.columns_of(&bound, base, &places, &mut pending)
             .map_err(|(row, i, fault)| refusal(row, i, &fault))
     }

@@ -197,8 +197,9 @@ fn follow(
                     Some(_) => looks += 1,
                     None => {
                         let who = held.owner.map(|owner| format!(" by {owner}")).unwrap_or_default();
-                        control
-                            .say(&format!("{name} is locked{who}; checking whether that run is still alive"));
+                        control.notice(&format!(
+                            "{name} is locked{who}; checking whether that run is still alive"
+                        ));
                         seen = Some((held.number, held.beat));
                     }
                 }

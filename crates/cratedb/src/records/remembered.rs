@@ -180,7 +180,7 @@ impl Remembering<'_> {
         earlier::broken_off(self.source, &loads, same).map_err(|error| error.at(self.place()))
     }
 
-    /// Makes sure that the files' rows are in the table, as far as that can be told, and that the files hold
+    /// Makes sure that the files' rows are in the table, as far as that is known, and that the files hold
     /// them still.
     fn look_at(
         &self,
@@ -213,7 +213,7 @@ impl Remembering<'_> {
         let what =
             format!("the table has {rows} rows; it had {at_end} when the last load into it was complete");
         if rows > 0 && !(remembered.new.is_empty() && remembered.unfinished.is_empty()) {
-            remembered.notes.push(what);
+            remembered.notes.push(what.into());
             return Ok(());
         }
         Err(Error::new(Kind::Changed, what).at(self.place()).advise(
@@ -293,7 +293,7 @@ impl Remembering<'_> {
         earlier::compare(portion, load, &recorded, looked_at, columns, &encoder, options, control)
     }
 
-    /// Compares the files' rows with those that the table has, where these can be told from others.
+    /// Compares the files' rows with those that the table has, where these can be distinguished from others.
     fn verify(
         &self,
         client: &mut Client,
@@ -325,7 +325,8 @@ impl Remembering<'_> {
             remembered.notes.push(
                 "what the files hold was compared with the records of their loads, but not with the table: it has other rows, \
                  too (sawmill verify compares whole tables)"
-                    .to_owned(),
+                    .to_owned()
+                    .into(),
             );
             return Ok(());
         };
@@ -357,7 +358,7 @@ impl Remembering<'_> {
             columns: self.plan.columns.iter().map(|column| column.name.clone()).collect(),
             source,
             target,
-            put_aside: 0,
+            rejected: 0,
             not_compared: Vec::new(),
             differing: Vec::new(),
             located: None,

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use sawmill_loader::{Mode, Session, Standing, Tally};
+use sawmill_loader::{LoadState, Mode, Session, Tally};
 use sawmill_source::{Control, Kind, Result};
 
 use super::{CrateSession, FORGET};
@@ -26,7 +26,7 @@ impl CrateSession<'_> {
         let there_before = &self.writers.before;
         let least = match self.encode.plan.key {
             Key::None => before + acknowledged,
-            _ if self.standing == Standing::New && there_before.is_counted() => {
+            _ if self.state == LoadState::New && there_before.is_counted() => {
                 (before + acknowledged).saturating_sub(there_before.rows())
             }
             // Of rows whose key was there it is not known whether an earlier run has sent them.
@@ -69,7 +69,7 @@ impl CrateSession<'_> {
         }
         let advice = match (self.crate_db.mode, &self.encode.plan.key) {
             (Mode::Append, Key::None) => {
-                "rows have no key, so that this load's rows cannot be told from others: bring the table back to what it held \
+                "rows have no key, so that this load's rows cannot be distinguished from others: bring the table back to what it held \
                  before, forget this load (sawmill load forget) and start it again"
             }
             (Mode::Append, _) => {
@@ -98,10 +98,10 @@ impl CrateSession<'_> {
         Err(self.error(Kind::Mismatch, what).advise(FORGET))
     }
 
-    /// What is to be said of a load whose rows may be there twice.
+    /// The note on a load whose rows may be there twice.
     pub(super) fn sent_twice(&self, loaded: u64) -> Option<String> {
         let rows = self.counted()?;
-        let keyless = self.encode.plan.key == Key::None && self.standing == Standing::Resumed;
+        let keyless = self.encode.plan.key == Key::None && self.state == LoadState::Resumed;
         let more = rows.saturating_sub(self.record.rows_before() + loaded);
         (keyless && more > 0).then(|| {
             let other = match self.crate_db.mode {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sawmill_loader::{
-    BatchEncoder, Encoders, LoadOptions, Mode, RecordedFiles, Session, Standing, Tally, UnitWriter,
+    BatchEncoder, Encoders, LoadOptions, LoadState, Mode, Note, RecordedFiles, Session, Tally, UnitWriter,
     Verification,
 };
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
@@ -53,7 +53,7 @@ pub(crate) struct CrateSession<'a> {
     bodies: Arc<Bodies>,
     writers: Arc<WriterPlan>,
     record: LoadRecord,
-    standing: Standing,
+    state: LoadState,
     done: HashMap<UnitKey, Tally>,
     /// Rows of the units in [`done`](Self::done) that were refused; none where that was not recorded of all
     /// of them.
@@ -141,19 +141,19 @@ impl<'a> CrateSession<'a> {
             counted: None,
             placed: false,
         };
-        let (record, standing) = if gathers { preparing.gather()? } else { preparing.append()? };
-        let counted = preparing.counted.filter(|_| standing == Standing::Complete);
-        let placed = preparing.placed || standing == Standing::Complete;
-        let units = match standing {
-            Standing::New => HashMap::new(),
+        let (record, state) = if gathers { preparing.gather()? } else { preparing.append()? };
+        let counted = preparing.counted.filter(|_| state == LoadState::Complete);
+        let placed = preparing.placed || state == LoadState::Complete;
+        let units = match state {
+            LoadState::New => HashMap::new(),
             _ => checkpoints.units(&mut client, &id, control)?,
         };
         let rejected: u64 = units.values().map(|unit| unit.rejected).sum();
         let refused = WithoutRefused::refused(units.iter());
         let mut there_before = Tally::empty(plan.columns.len());
         units.values().filter_map(|unit| unit.there_before.as_ref()).for_each(|rows| there_before.add(rows));
-        let shared = match (&plan.key, standing) {
-            (Key::Row(_), Standing::Resumed | Standing::Complete) => {
+        let shared = match (&plan.key, state) {
+            (Key::Row(_), LoadState::Resumed | LoadState::Complete) => {
                 let loads = checkpoints.of_table(&mut client, &table.to_string(), control)?;
                 is_shared(&loads, source, &mapping, &record)
             }
@@ -161,8 +161,8 @@ impl<'a> CrateSession<'a> {
         };
         let done = units.into_iter().map(|(key, unit)| (key, unit.tally)).collect();
         let written = if gathers && !placed { table.staging() } else { table.clone() };
-        let chosen = match standing {
-            Standing::Complete => Chosen::Http("no row was sent".to_owned()),
+        let chosen = match state {
+            LoadState::Complete => Chosen::Http("no row was sent".to_owned()),
             _ => which_tells_rows(chosen?, &record, &plan.key),
         };
         let by_column = chosen == Chosen::Pg;
@@ -176,7 +176,7 @@ impl<'a> CrateSession<'a> {
             files: source.files().iter().map(file_hash).collect(),
             plan: plan.clone(),
         };
-        let rejects = crate_db.options.rejects.as_deref().filter(|_| standing != Standing::Complete);
+        let rejects = crate_db.options.rejects.as_deref().filter(|_| state != LoadState::Complete);
         let writers = WriterPlan {
             cluster: Arc::clone(&cluster),
             load_id: id,
@@ -193,13 +193,13 @@ impl<'a> CrateSession<'a> {
                 });
                 (statements, unnest::parameter_types(&plan))
             }),
-            resumed: standing == Standing::Resumed,
+            resumed: state == LoadState::Resumed,
             gathers,
             before: ThereBefore::none(plan.columns.len()),
             begun: Mutex::default(),
-            taken_as_sent: AtomicBool::new(standing == Standing::Resumed),
+            taken_as_sent: AtomicBool::new(state == LoadState::Resumed),
             equal: Mutex::default(),
-            rejects: rejects.map(|path| Rejects::open(path, standing == Standing::Resumed)).transpose()?,
+            rejects: rejects.map(|path| Rejects::open(path, state == LoadState::Resumed)).transpose()?,
             max_rejects: crate_db.options.max_rejects.unwrap_or(u64::MAX),
             retries,
             gzip: crate_db.options.gzip,
@@ -225,7 +225,7 @@ impl<'a> CrateSession<'a> {
             encode: Arc::new(encode),
             writers: Arc::new(writers),
             record,
-            standing,
+            state,
             done,
             refused,
             there_before,
@@ -235,7 +235,7 @@ impl<'a> CrateSession<'a> {
             loaded: AtomicU64::new(0),
         };
         session.cluster.table_is_known();
-        if standing == Standing::Resumed {
+        if state == LoadState::Resumed {
             let recorded = session.done.values().map(|tally| tally.rows).sum();
             let at_end = false;
             session.count(&mut client, recorded, ("are recorded as loaded", at_end), control)?;
@@ -254,7 +254,7 @@ impl<'a> CrateSession<'a> {
         }
     }
 
-    /// How this load's rows are told from others in the table: by the row key of an append.
+    /// How this load's rows are distinguished from others in the table: by the row key of an append.
     fn own_rows(&self) -> Option<OfFiles> {
         let (Mode::Append, Key::Row(column)) = (self.crate_db.mode, &self.encode.plan.key) else {
             return None;
@@ -359,7 +359,7 @@ fn choose_transport(
 }
 
 /// Over the PostgreSQL wire it is not known which rows of a batch were there before. Of a table that holds
-/// rows which cannot be told from the load's, verification needs to know.
+/// rows which cannot be distinguished from the load's, verification needs to know.
 fn which_tells_rows(chosen: Chosen, record: &LoadRecord, key: &Key) -> Chosen {
     let needs = *key != Key::None && record.before.as_ref().is_some_and(|before| before.rows > 0);
     match chosen {
@@ -382,8 +382,8 @@ fn is_shared(loads: &[LoadIntoTable], source: &dyn Source, mapping: &str, record
 }
 
 impl Session for CrateSession<'_> {
-    fn standing(&self) -> Standing {
-        self.standing
+    fn state(&self) -> LoadState {
+        self.state
     }
 
     fn unit_rows(&self) -> u64 {
@@ -457,7 +457,7 @@ impl Session for CrateSession<'_> {
             columns,
             source: expected.clone(),
             target,
-            put_aside: 0,
+            rejected: 0,
             not_compared: Vec::new(),
             differing: Vec::new(),
             located: None,
@@ -471,7 +471,7 @@ impl Session for CrateSession<'_> {
                 )
                 .advise("compare the whole table with all that should be in it (sawmill verify)"));
         }
-        // Which columns differ can be told of a table that holds nothing else, and when all rows went in.
+        // Which columns differ is known for a table that holds nothing else, and when all rows went in.
         if !verification.matches() && alone && self.rejected() == 0 {
             let unit_rows = self.record.unit_rows;
             let source = encode_source(self.source, &self.encode, self.options, unit_rows, true, control)?;
@@ -510,11 +510,12 @@ impl Session for CrateSession<'_> {
         self.writers.rejected.load(Relaxed)
     }
 
-    fn notes(&self) -> Vec<String> {
-        let mut notes: Vec<String> = self.writers.carried.report(&self.chosen).into_iter().collect();
+    fn notes(&self) -> Vec<Note> {
+        let mut notes: Vec<Note> =
+            self.writers.carried.report(&self.chosen).into_iter().map(Note::from).collect();
         let mut count = |number: u64, what: &str| {
             if number > 0 {
-                notes.push(format!("{number} {what}"));
+                notes.push(format!("{number} {what}").into());
             }
         };
         count(self.writers.retried.load(Relaxed), "requests were tried again");
@@ -527,20 +528,21 @@ impl Session for CrateSession<'_> {
         };
         match (self.writers.before.rows(), self.writers.before.is_counted()) {
             (0, true) => {}
-            (rows, true) => notes.push(format!(
+            (rows, true) => notes.push(Note::Remark(format!(
                 "{rows} rows were in the table {since}, by their keys and with the same values: they were not added"
-            )),
-            (rows, false) => notes.push(format!(
+            ))),
+            (rows, false) => notes.push(Note::Remark(format!(
                 "at least {rows} rows were in the table {since}, by their keys and with the same values; others were there \
                  when they were sent again"
-            )),
+            ))),
         }
-        notes.extend(self.sent_twice(self.loaded.load(Relaxed)));
+        notes.extend(self.sent_twice(self.loaded.load(Relaxed)).map(Note::from));
         if self.shared && self.options.verify {
             notes.push(
                 "not verified: another load has brought other rows or columns of the same files (sawmill verify compares whole \
                  tables)"
-                    .to_owned(),
+                    .to_owned()
+                    .into(),
             );
         }
         notes
@@ -549,7 +551,7 @@ impl Session for CrateSession<'_> {
 
 impl CrateSession<'_> {
     /// How many rows were rejected, and where they are now.
-    fn note_of_rejected(&self) -> Option<String> {
+    fn note_of_rejected(&self) -> Option<Note> {
         let rows = self.rejected();
         let what = match &self.crate_db.options.rejects {
             _ if rows == 0 => return None,
@@ -557,7 +559,7 @@ impl CrateSession<'_> {
             Some(file) => format!("{rows} rows were rejected, and {} is gone", file.display()),
             None => format!("{rows} rows were rejected, see the file that --rejects named when they were"),
         };
-        Some(what)
+        Some(Note::Rejected(what))
     }
 
     /// What the table held before this load of rows that are not this load's, too.

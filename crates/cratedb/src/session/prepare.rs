@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{LoadOptions, Mode, RecordedFiles, Standing, Tally};
+use sawmill_loader::{LoadOptions, LoadState, Mode, RecordedFiles, Tally};
 use sawmill_source::{Control, Error, Kind, Result, Source, SourceFile};
 
 use crate::CrateDb;
@@ -38,7 +38,7 @@ pub(crate) struct Preparing<'p> {
 
 impl Preparing<'_> {
     /// A table that gathers out of sight, and takes its name (or another's place) in the end.
-    pub(crate) fn gather(&mut self) -> Result<(LoadRecord, Standing)> {
+    pub(crate) fn gather(&mut self) -> Result<(LoadRecord, LoadState)> {
         let staging = self.table.staging();
         let retries = self.options.retries;
         let record = self.checkpoints.find(self.client, self.id, self.control)?;
@@ -51,7 +51,7 @@ impl Preparing<'_> {
                 let untouched =
                     rows == record.rows && !(self.options.again && self.crate_db.mode == Mode::Replace);
                 match (changed.is_empty(), untouched, self.crate_db.mode) {
-                    (true, true, _) => Ok((record, Standing::Complete)),
+                    (true, true, _) => Ok((record, LoadState::Complete)),
                     (_, _, Mode::Replace) => self.start(gathered, &staging),
                     (false, ..) => {
                         Err(self.exists(&format!("loaded from another content of {}", changed.join(", "))))
@@ -68,21 +68,21 @@ impl Preparing<'_> {
             (Some(record), true) if record.state == State::Placing && !gathered => {
                 self.refuse_changed(&record)?;
                 self.placed = true;
-                Ok((record, Standing::Resumed))
+                Ok((record, LoadState::Resumed))
             }
             (Some(record), _) if record.state != State::Complete && gathered => {
                 if self.crate_db.mode == Mode::Create && table {
                     return Err(self.exists("made by another program while the load ran"));
                 }
                 self.refuse_changed(&record)?;
-                Ok((record, Standing::Resumed))
+                Ok((record, LoadState::Resumed))
             }
             (_, true) if self.crate_db.mode == Mode::Create => Err(self.exists("not loaded by this command")),
             _ => self.start(gathered, &staging),
         }
     }
 
-    fn start(&mut self, gathered: bool, staging: &CrateTable) -> Result<(LoadRecord, Standing)> {
+    fn start(&mut self, gathered: bool, staging: &CrateTable) -> Result<(LoadRecord, LoadState)> {
         if gathered {
             return Err(Error::new(
                 Kind::Exists,
@@ -97,23 +97,23 @@ impl Preparing<'_> {
         // Run twice after a lost answer, it says that the table exists: that is well then.
         let create = create.replacen("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1);
         self.client.sql(&create, &[], self.options.retries, self.control)?;
-        Ok((record, Standing::New))
+        Ok((record, LoadState::New))
     }
 
-    pub(crate) fn append(&mut self) -> Result<(LoadRecord, Standing)> {
+    pub(crate) fn append(&mut self) -> Result<(LoadRecord, LoadState)> {
         let record = self.checkpoints.find(self.client, self.id, self.control)?;
         if let Some(record) = record {
             match (record.state == State::Complete, record.files.changed(self.source.files()).is_empty()) {
                 (true, true) if !self.options.again => {
                     self.refuse_fewer(&record)?;
-                    return Ok((record, Standing::Complete));
+                    return Ok((record, LoadState::Complete));
                 }
                 // Another content under the same name, after the first was loaded, is another load.
                 (true, _) => {}
                 (false, _) => {
                     self.refuse_changed(&record)?;
                     self.refuse_unverifiable(&record)?;
-                    return Ok((record, Standing::Resumed));
+                    return Ok((record, LoadState::Resumed));
                 }
             }
         }
@@ -134,10 +134,10 @@ impl Preparing<'_> {
             self.checkpoints.delete(self.client, "load_id", self.id, self.control)?;
             return Err(error);
         }
-        Ok((record, Standing::New))
+        Ok((record, LoadState::New))
     }
 
-    /// What the table holds of rows that cannot be told from the load's own: by their row keys all rows of
+    /// What the table holds of rows that cannot be distinguished from the load's own: by their row keys all rows of
     /// other files can.
     fn sum_up_before(&mut self) -> Result<Option<Tally>> {
         let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
@@ -199,7 +199,7 @@ impl Preparing<'_> {
     /// has not summed up what the table held before, or that it has left rows that will be there twice.
     fn refuse_unverifiable(&mut self, record: &LoadRecord) -> Result<()> {
         if !self.options.verify || matches!(self.plan.key, Key::Row(_)) {
-            // Whether its rows can be told from others is seen from the other loads.
+            // Whether its rows can be distinguished from others is seen from the other loads.
             return Ok(());
         }
         let Some(before) = &record.before else {
@@ -282,7 +282,7 @@ impl Preparing<'_> {
     }
 }
 
-/// The error of an append whose rows cannot be told from those that were there before.
+/// The error of an append whose rows cannot be distinguished from those that were there before.
 pub(crate) fn not_summed_up(place: &str) -> Error {
     let what = "cannot be verified: the first run of this append was without --verify, so what the table held before \
                 was not summed up";

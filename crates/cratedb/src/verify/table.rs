@@ -66,7 +66,7 @@ pub(crate) fn verify(
         columns: encode.plan.columns.iter().map(|column| column.name.clone()).collect(),
         source: expected(false)?.whole,
         target: read.run(control)?,
-        put_aside: 0,
+        rejected: 0,
         not_compared,
         differing: Vec::new(),
         located: None,

@@ -242,7 +242,7 @@ impl CrateWriter {
                 there_before: (account.there_before.rows > 0).then_some(account.there_before),
             });
         }
-        self.write_aside(&rejects)?;
+        self.write_rejects(&rejects)?;
         let plan = Arc::clone(&self.plan);
         plan.checkpoints.commit(&mut self.client, &plan.load_id, &records, control)?;
         for record in &records {

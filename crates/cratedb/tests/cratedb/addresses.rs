@@ -50,7 +50,7 @@ fn a_port_of_postgresql_for_the_wire_of_cratedb_is_an_error_that_says_so() {
     assert!(error.advice().contains("pg_port"), "{error}");
     // Where the transport is free, the report says why it was HTTP.
     let report = into(&target(Transport::Auto)).unwrap();
-    let way = report.notes.join("\n");
+    let way = report.notes.iter().map(|note| &**note).collect::<Vec<_>>().join("\n");
     assert!(way.starts_with("transport http: 3 rows") && way.contains("the server is not CrateDB"), "{way}");
 }
 

@@ -2,7 +2,7 @@
 
 use sawmill_cratedb::{CrateOptions, Transport};
 use sawmill_cratedb_standin::Fault;
-use sawmill_loader::{LoadOptions, Mode, Standing};
+use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_source::Kind;
 
 use crate::cluster::{Cluster, append, keyed, people, run, small};
@@ -18,14 +18,14 @@ fn an_append_whose_rows_were_deleted_is_not_complete() {
     let target = append(target);
     run(&second, &target, &small()).unwrap();
     let complete = run(&second, &target, &small()).unwrap();
-    assert_eq!((complete.standing, complete.rows_in_table), (Standing::Complete, Some(1_000)));
+    assert_eq!((complete.state, complete.rows_in_table), (LoadState::Complete, Some(1_000)));
     cluster.sql(&format!("DELETE FROM doc.\"{table}\""));
     let error = run(&second, &target, &small()).unwrap_err();
     assert_eq!(error.kind(), Kind::Changed);
     assert!(error.what().contains("the table has 0 rows; it had 1000 when"), "{error}");
     assert!(error.advice().contains("--again"), "{error}");
     let again = run(&second, &target, &LoadOptions { again: true, ..small() }).unwrap();
-    assert_eq!((again.standing, again.rows, again.rows_in_table), (Standing::New, 300, Some(300)));
+    assert_eq!((again.state, again.rows, again.rows_in_table), (LoadState::New, 300, Some(300)));
     assert_eq!(cluster.count(&table), 300);
 }
 
@@ -40,7 +40,7 @@ fn a_table_of_a_complete_load_that_was_emptied_is_refused_with_what_was_found() 
     let error = run(&source, &target, &small()).unwrap_err();
     assert!(error.what().contains("with 0 rows; it had 700 when this load was complete"), "{error}");
     let replaced = run(&source, &target.mode(Mode::Replace), &small()).unwrap();
-    assert_eq!((replaced.standing, replaced.rows_in_table), (Standing::New, Some(700)));
+    assert_eq!((replaced.state, replaced.rows_in_table), (LoadState::New, Some(700)));
 }
 
 #[test]
@@ -71,11 +71,11 @@ fn batches_that_were_sent_twice_without_a_key_are_counted_and_named() {
     // Of the second unit two batches go in before the third is lost.
     standin.faults().plan((0..7).map(|_| None).chain([Some(Fault::DropAfter)]));
     run(&source, &target, &LoadOptions { degree: 1, ..small() }).unwrap_err();
-    for standing in [Standing::Resumed, Standing::Complete] {
+    for state in [LoadState::Resumed, LoadState::Complete] {
         let report = run(&source, &target, &LoadOptions { degree: 1, ..small() }).unwrap();
-        assert_eq!((report.standing, report.rows, report.rows_in_table), (standing, 3_000, Some(3_300)));
-        let told = report.notes.iter().any(|note| note.contains("sent twice") && note.contains("300 more"));
-        assert_eq!(told, standing == Standing::Resumed, "{:?}", report.notes);
+        assert_eq!((report.state, report.rows, report.rows_in_table), (state, 3_000, Some(3_300)));
+        let noted = report.notes.iter().any(|note| note.contains("sent twice") && note.contains("300 more"));
+        assert_eq!(noted, state == LoadState::Resumed, "{:?}", report.notes);
     }
     assert_eq!(cluster.count("t"), 3_300);
 }

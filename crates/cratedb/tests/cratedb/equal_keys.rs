@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, StringArray};
 use sawmill_cratedb::{CrateOptions, Transport};
 use sawmill_cratedb_standin::Fault;
-use sawmill_loader::{LoadOptions, Standing};
+use sawmill_loader::{LoadOptions, LoadState};
 use sawmill_source::Kind;
 use serde_json::Value;
 
@@ -104,7 +104,7 @@ fn of_rows_with_one_key_in_several_requests_and_connections_one_is_loaded() {
         assert!(report.verified.unwrap().matches());
         assert_each_name_is_there_once(&cluster, &table, &rejects);
         let again = run(&source, &target, &options).unwrap();
-        assert_eq!((again.standing, again.rows, again.rows_rejected), (Standing::Complete, 1_798, 202));
+        assert_eq!((again.state, again.rows, again.rows_rejected), (LoadState::Complete, 1_798, 202));
     }
 }
 
@@ -132,7 +132,7 @@ fn without_a_file_for_them_equal_rows_end_the_load_with_their_places_and_key() {
         let rejects = kept.path().join("rejects.ndjson");
         let target = cluster.target(&table, named(transport, Some(&rejects)));
         let report = run(&source, &target, &LoadOptions { verify: true, ..small() }).unwrap();
-        assert_eq!((report.standing, report.rows, report.rows_rejected), (Standing::Resumed, 1_499, 1));
+        assert_eq!((report.state, report.rows, report.rows_rejected), (LoadState::Resumed, 1_499, 1));
         assert_eq!((cluster.count(&table), rejected(&rejects).len()), (1_499, 1));
     }
 }
@@ -164,7 +164,7 @@ fn a_load_that_was_broken_off_ends_with_one_row_of_each_key() {
         run(&source, &target, &LoadOptions { retries: 0, ..small() }).unwrap_err();
         standin.restart(0);
         let report = run(&source, &target, &LoadOptions { verify: true, ..small() }).unwrap();
-        assert_eq!((report.standing, report.rows, report.rows_rejected), (Standing::Resumed, 1_798, 202));
+        assert_eq!((report.state, report.rows, report.rows_rejected), (LoadState::Resumed, 1_798, 202));
         assert!(report.verified.unwrap().matches());
         assert_each_name_is_there_once(&cluster, "t", &rejects);
     }
@@ -189,5 +189,5 @@ fn an_append_that_goes_on_does_not_miss_the_rows_that_are_equal_to_others() {
     run(&source, &target, &LoadOptions { retries: 0, degree: 1, ..small() }).unwrap_err();
     standin.restart(0);
     let report = run(&source, &target, &small()).unwrap();
-    assert_eq!((report.standing, report.rows, cluster.count("t")), (Standing::Resumed, 1_000, 500));
+    assert_eq!((report.state, report.rows, cluster.count("t")), (LoadState::Resumed, 1_000, 500));
 }

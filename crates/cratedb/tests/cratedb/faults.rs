@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sawmill_cratedb::{CrateDb, CrateOptions, Transport};
 use sawmill_cratedb_standin::{Fault, StandIn};
-use sawmill_loader::{LoadOptions, Standing};
+use sawmill_loader::{LoadOptions, LoadState};
 
 use crate::cluster::{Cluster, keyed, people, run, small};
 
@@ -13,7 +13,7 @@ fn options(transport: Transport) -> CrateOptions {
 }
 
 #[test]
-fn rows_are_not_put_aside_because_the_table_is_blocked() {
+fn rows_are_not_rejected_because_the_table_is_blocked() {
     let cluster = Cluster::standin();
     let standin = cluster.standin.as_ref().unwrap();
     let (kept, source) = people(3_000);
@@ -82,7 +82,7 @@ fn a_server_that_stays_away_ends_the_load_and_the_same_command_finishes_it() {
     assert!(error.place().contains(&standin.port(0).to_string()), "{error}");
     standin.restart(0);
     let report = run(&source, &target, &LoadOptions { verify: true, ..small() }).unwrap();
-    assert_eq!((report.standing, report.rows, report.units_resumed), (Standing::Resumed, 3_000, 1));
+    assert_eq!((report.state, report.rows, report.units_resumed), (LoadState::Resumed, 3_000, 1));
     assert_eq!(cluster.count("t"), 3_000);
 }
 
@@ -135,7 +135,7 @@ fn bodies_are_compressed_where_asked_for() {
 }
 
 #[test]
-fn a_wrong_password_is_told_without_showing_it() {
+fn a_wrong_password_is_reported_without_showing_it() {
     let cluster = Cluster::standin();
     let standin = cluster.standin.as_ref().unwrap();
     standin.require("me", "right");

@@ -1,7 +1,7 @@
 //! Rows of files that meet a condition: the same row has the same row key whatever the condition.
 
 use sawmill_cratedb::{CrateOptions, Transport};
-use sawmill_loader::{LoadOptions, LoadReport, Mode, Standing};
+use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode};
 use sawmill_source::{Kind, ParquetFiles, Result};
 
 use crate::cluster::{Cluster, append, keyed, people_from, run, small, with_control};
@@ -68,7 +68,7 @@ fn a_file_is_appended_in_parts_by_conditions_and_verified_each_time() {
         assert_eq!(parts.cluster.count(&parts.table), 2_599);
         // A part that is complete can be looked up, but not told from the others.
         let report = parts.load("id < 1000 or id > 2900", Mode::Append).unwrap();
-        assert_eq!((report.standing, report.verified.is_none()), (Standing::Complete, true));
+        assert_eq!((report.state, report.verified.is_none()), (LoadState::Complete, true));
         assert!(report.notes.iter().any(|note| note.starts_with("not verified")), "{:?}", report.notes);
         // All of it, with the keys that a load without a condition gives.
         let whole = ParquetFiles::open(&[parts.path()]).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{Int64Array, StringArray};
 use sawmill_cratedb::{CrateOptions, Transport};
 use sawmill_cratedb_standin::Fault;
-use sawmill_loader::{LoadOptions, Mode, Standing};
+use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_source::ParquetFiles;
 
 use crate::cluster::{Cluster, append, people, run, small, source_of};
@@ -50,7 +50,7 @@ fn two_rows_with_one_key_are_no_repetition() {
     let rejects = kept.path().join("rejects.ndjson");
     let options = CrateOptions { rejects: Some(rejects.clone()), ..own() };
     let report = run(&source, &cluster.target(&table, options), &small()).unwrap();
-    assert_eq!((report.standing, report.rows, report.rows_rejected), (Standing::Resumed, 299, 1));
+    assert_eq!((report.state, report.rows, report.rows_rejected), (LoadState::Resumed, 299, 1));
     assert_eq!(cluster.count(&table), 299);
     let text = std::fs::read_to_string(rejects).unwrap();
     assert!(text.contains("\"row\":250"), "{text}");
@@ -75,7 +75,7 @@ fn without_a_key_a_batch_whose_outcome_is_unknown_is_not_sent_again() {
     assert_eq!(rows, 200, "the batch was sent once");
     // The same command again is what the consent is for.
     let report = run(&source, &target, &small()).unwrap();
-    assert_eq!((report.standing, report.rows), (Standing::Resumed, 1_000));
+    assert_eq!((report.state, report.rows), (LoadState::Resumed, 1_000));
     assert_eq!(cluster.count("t"), 1_200);
 }
 
@@ -129,7 +129,7 @@ fn without_a_key_a_file_is_appended_again_only_where_that_is_asked_for() {
     let report = run(&both, &target, &small()).unwrap();
     assert_eq!((report.files_loaded, report.files_already, report.rows_loaded), (1, 1, 200));
     let one = run(&ParquetFiles::open(&[second]).unwrap(), &target, &small()).unwrap();
-    assert_eq!(one.standing, Standing::Complete);
+    assert_eq!(one.state, LoadState::Complete);
     assert_eq!(cluster.count(&table), 500);
     run(&both, &target, &LoadOptions { again: true, ..small() }).unwrap();
     assert_eq!(cluster.count(&table), 1_000);

@@ -10,7 +10,7 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Fields};
 use sawmill_cratedb::{CrateOptions, Transport};
-use sawmill_loader::{LoadOptions, Mode, Standing};
+use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_source::{Kind, ParquetFiles};
 
 use crate::cluster::{Cluster, append, keyed, people, run, small, source_of, verify, with_control};
@@ -24,7 +24,7 @@ fn a_file_arrives_over_either_transport_and_is_verified() {
         let target = cluster.target(&table, CrateOptions { batch_rows: 300, ..keyed(transport) });
         let options = LoadOptions { verify: true, ..small() };
         let report = run(&source, &target, &options).unwrap();
-        assert_eq!((report.rows, report.rows_loaded, report.standing), (2_500, 2_500, Standing::New));
+        assert_eq!((report.rows, report.rows_loaded, report.state), (2_500, 2_500, LoadState::New));
         assert!(report.verified.unwrap().matches());
         assert_eq!(cluster.count(&table), 2_500);
         assert!(verify(&source, &target).matches());
@@ -33,7 +33,7 @@ fn a_file_arrives_over_either_transport_and_is_verified() {
             assert_eq!(standin.bulks() > 0, transport == Transport::Http);
         }
         let again = run(&source, &target, &options).unwrap();
-        assert_eq!((again.standing, again.rows_loaded), (Standing::Complete, 0));
+        assert_eq!((again.state, again.rows_loaded), (LoadState::Complete, 0));
     }
 }
 
@@ -52,7 +52,7 @@ fn a_table_that_exists_is_refused_appended_to_or_replaced() {
     assert_eq!(cluster.count(&table), 1_000);
     // The same append again does nothing.
     let again = run(&second, &append(target.clone()), &small()).unwrap();
-    assert_eq!(again.standing, Standing::Complete);
+    assert_eq!(again.state, LoadState::Complete);
     let replace = target.mode(Mode::Replace);
     run(&second, &replace, &small()).unwrap();
     assert_eq!(cluster.count(&table), 300);
@@ -190,7 +190,7 @@ fn a_decimal_of_an_existing_table_has_the_scale_of_the_column_and_not_of_a_field
 }
 
 #[test]
-fn a_row_without_a_partition_has_no_key_and_is_put_aside() {
+fn a_row_without_a_partition_has_no_key_and_is_rejected() {
     let cluster = Cluster::any();
     let moments = (0..90).map(|i| (i != 40).then_some(i * 86_400_000));
     let ids = Int64Array::from_iter_values(0..90);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use sawmill_cratedb::{CrateDb, CrateOptions, Transport, crate_status};
 use sawmill_cratedb_standin::Fault;
-use sawmill_loader::{LoadOptions, LoadReport, Mode, Standing};
+use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode};
 use sawmill_source::{Kind, ParquetFiles, Result};
 
 use crate::cluster::{Cluster, append, keyed, people_from, run, small, verify, with_control};
@@ -123,11 +123,11 @@ fn a_directory_that_grows_is_loaded_file_by_file() {
         assert_eq!((report.files_loaded, report.files_already, report.rows), (2, 2, 4 * ROWS));
         assert!(report.verified.unwrap().matches());
         let report = files.append().unwrap();
-        assert_eq!((report.standing, report.files_already), (Standing::Complete, 4));
+        assert_eq!((report.state, report.files_already), (LoadState::Complete, 4));
         // A part of them.
         let report =
             run(&files.only("aa"), &files.target(), &LoadOptions { verify: true, ..small() }).unwrap();
-        assert_eq!((report.standing, report.rows), (Standing::Complete, ROWS));
+        assert_eq!((report.state, report.rows), (LoadState::Complete, ROWS));
         assert!(report.verified.unwrap().matches());
         files.holds_files(4);
     }
@@ -204,7 +204,7 @@ fn a_load_that_was_broken_off_is_ended_before_the_new_files_are_loaded() {
         assert!(files.cluster.count(&files.table) > ROWS);
         files.file("aa", 2);
         let report = files.append_with(small()).unwrap();
-        assert_eq!((report.standing, report.rows), (Standing::Resumed, 3 * ROWS));
+        assert_eq!((report.state, report.rows), (LoadState::Resumed, 3 * ROWS));
         assert_eq!((report.files_loaded, report.files_already), (2, 1));
         let rows = files.cluster.count(&files.table);
         // Without a key the rows of the unit that was broken off are there twice.
@@ -292,7 +292,7 @@ fn a_table_that_has_lost_rows_is_not_called_complete() {
 }
 
 #[test]
-fn a_file_of_other_content_is_another_one_and_that_is_said() {
+fn a_file_of_other_content_is_another_one_and_a_note_says_so() {
     for files in Directory::of_both_kinds() {
         files.append().unwrap();
         people_from(&files.directory.path().join("a.parquet"), 5_000, ROWS as i64 - 1);

@@ -22,7 +22,7 @@ fn run_saying(source: &ParquetFiles, target: &sawmill_cratedb::CrateDb) -> (Load
     let (cancel, profile) = (AtomicBool::new(false), Profile::new());
     let phase = profile.phase("load");
     let options = LoadOptions { verify: true, ..patient() };
-    let report = load(source, target, &options, &Control::new(&cancel, &phase).saying(&say)).unwrap();
+    let report = load(source, target, &options, &Control::new(&cancel, &phase).with_notices(&say)).unwrap();
     (report, lines.into_inner().unwrap())
 }
 

@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicro
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use sawmill_cratedb::{CrateOptions, Timestamps, Transport};
-use sawmill_loader::{LoadOptions, LoadReport, Standing};
+use sawmill_loader::{LoadOptions, LoadReport, LoadState};
 use sawmill_source::{Kind, ParquetFiles};
 use serde_json::Value;
 
@@ -46,7 +46,7 @@ fn rejected(path: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn refused_rows_are_put_aside_with_place_and_reason_and_the_rest_goes_in() {
+fn refused_rows_are_rejected_with_place_and_reason_and_the_rest_goes_in() {
     for transport in [Transport::Http, Transport::Pg] {
         let cluster = Cluster::any();
         let table = table(&cluster);
@@ -143,7 +143,7 @@ fn too_many_refused_rows_end_the_load() {
 }
 
 #[test]
-fn values_that_have_no_place_in_the_table_are_put_aside_too() {
+fn values_that_have_no_place_in_the_table_are_rejected_too() {
     let cluster = Cluster::any();
     let fine = (0..300).map(|i| if i == 17 || i == 250 { 1001 } else { i * 1000 });
     let columns: Vec<(&str, ArrayRef)> =
@@ -195,7 +195,7 @@ fn a_file_with_rejected_rows_is_compared_with_the_table() {
         let path = kept.path().join("data.parquet");
         let first = run(&written(&path, "key"), &target, &small()).unwrap();
         let again = run(&written(&path, "key"), &target, &small()).unwrap();
-        assert_eq!((again.standing, again.rows), (Standing::Complete, first.rows));
+        assert_eq!((again.state, again.rows), (LoadState::Complete, first.rows));
         assert!(!again.notes.iter().any(|note| note.contains("not looked at")), "{:?}", again.notes);
         // Alone as well as beside another file.
         let other = kept.path().join("other.parquet");

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sawmill_cratedb::{CrateDb, CrateOptions, Transport, crate_status};
 use sawmill_cratedb_standin::Fault;
-use sawmill_loader::{LoadOptions, LoadStatus, Standing};
+use sawmill_loader::{LoadOptions, LoadState, LoadStatus};
 use sawmill_source::Kind;
 
 use crate::cluster::{Cluster, append, keyed, people, run, small, with_control};
@@ -91,7 +91,7 @@ fn a_run_of_another_machine_that_shows_no_life_any_more_is_followed() {
     });
     // Now it is not any more.
     let report = run(&source, &target, &small()).unwrap();
-    assert_eq!((report.standing, report.rows), (Standing::Resumed, 1_000));
+    assert_eq!((report.state, report.rows), (LoadState::Resumed, 1_000));
     assert_eq!(cluster.count("t"), 1_000);
 }
 

@@ -8,7 +8,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use sawmill_cratedb::{CrateOptions, Transport};
 use sawmill_cratedb_standin::Fault;
-use sawmill_loader::{LoadOptions, Mode, Standing};
+use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_source::{Kind, ParquetFiles};
 
 use crate::cluster::{Cluster, append, keyed, people, people_from, run, small, verify};
@@ -82,7 +82,7 @@ fn rows_that_are_there_are_counted_as_such_and_only_the_others_are_loaded() {
         let (_other, other) = people(300);
         run(&other, &target, &small()).unwrap();
         let complete = run(&source, &target, &verifying()).unwrap();
-        assert_eq!(complete.standing, Standing::Complete);
+        assert_eq!(complete.state, LoadState::Complete);
         assert!(complete.verified.unwrap().matches());
     }
 }
@@ -103,7 +103,7 @@ fn an_append_by_the_key_of_the_table_takes_rows_that_are_there_for_what_they_are
         assert_eq!((again.rows, again.rows_loaded, again.rows_there_before), (1_000, 0, 1_000));
         assert!(again.verified.unwrap().matches());
         let complete = run(&source, &target, &verifying()).unwrap();
-        assert!(complete.standing == Standing::Complete && complete.verified.unwrap().matches());
+        assert!(complete.state == LoadState::Complete && complete.verified.unwrap().matches());
         assert!(verify(&source, &target).matches());
         // Another row under the same key is refused.
         cluster.sql(&format!("UPDATE \"doc\".\"{table}\" SET \"name\" = 'another' WHERE \"id\" = 77"));
@@ -133,7 +133,7 @@ fn a_load_does_not_go_on_with_a_file_that_holds_something_else_now() {
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.place().contains("row group 0"), "{error}");
         let report = run(&written(&path, 1_500, |id| id), &target, &verifying()).unwrap();
-        assert_eq!((report.standing, report.rows), (Standing::Resumed, 1_500));
+        assert_eq!((report.state, report.rows), (LoadState::Resumed, 1_500));
         cluster.sql("DROP TABLE \"doc\".\"t\"");
     }
 }
@@ -146,10 +146,10 @@ fn a_complete_load_of_a_file_that_holds_something_else_now_is_not_complete() {
     let target = cluster.target(&table, keyed(Transport::Http)).mode(Mode::Replace);
     run(&written(&path, 1_500, |id| id), &target, &small()).unwrap();
     let again = run(&written(&path, 1_500, |id| id), &target, &small()).unwrap();
-    assert_eq!(again.standing, Standing::Complete);
+    assert_eq!(again.state, LoadState::Complete);
     let changed = written(&path, 1_500, |id| id + 1);
     let report = run(&changed, &target, &small()).unwrap();
-    assert_eq!((report.standing, report.rows), (Standing::New, 1_500));
+    assert_eq!((report.state, report.rows), (LoadState::New, 1_500));
     assert!(verify(&changed, &target).matches());
 }
 
@@ -179,7 +179,7 @@ fn an_append_that_finds_some_of_its_rows_by_the_tables_key_is_verified_over_ever
         assert!(report.verified.unwrap().matches());
         assert_eq!(cluster.count(&table), 1_750);
         let complete = run(&source, &target, &verifying()).unwrap();
-        assert!(complete.standing == Standing::Complete && complete.verified.unwrap().matches());
+        assert!(complete.state == LoadState::Complete && complete.verified.unwrap().matches());
     }
 }
 
@@ -196,7 +196,7 @@ fn rows_that_were_there_are_known_after_a_load_was_broken_off() {
     run(&source, &target, &LoadOptions { retries: 0, degree: 1, ..verifying() }).unwrap_err();
     standin.restart(0);
     let report = run(&source, &target, &verifying()).unwrap();
-    assert_eq!((report.standing, report.rows), (Standing::Resumed, 1_000));
+    assert_eq!((report.state, report.rows), (LoadState::Resumed, 1_000));
     assert!(report.verified.unwrap().matches());
     assert_eq!(cluster.count("t"), 1_750);
 }

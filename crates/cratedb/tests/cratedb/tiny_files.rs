@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use sawmill_cratedb::{CrateOptions, Transport, crate_status};
 use sawmill_cratedb_standin::Fault;
-use sawmill_loader::{LoadOptions, Mode, Standing};
+use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_source::{Kind, ParquetFiles};
 
 use crate::cluster::{Cluster, append, keyed, people_from, run, small, with_control};
@@ -38,7 +38,7 @@ fn small_files_share_requests_and_are_known_one_by_one() {
         assert!(loads.unwrap()[0].files.iter().all(|file| file.rows == 10));
         let some = ParquetFiles::open(&[directory.path().join("007.parquet")]).unwrap();
         let report = run(&some, &append(target), &verifying()).unwrap();
-        assert_eq!((report.standing, report.files_already), (Standing::Complete, 1));
+        assert_eq!((report.state, report.files_already), (LoadState::Complete, 1));
     }
 }
 
@@ -58,8 +58,8 @@ fn a_batch_of_small_files_that_is_lost_is_sent_again_and_the_load_goes_on_after_
             standin.restart(0);
         }
         let report = run(&source, &target, &verifying()).unwrap();
-        let standing = if first.is_ok() { Standing::Complete } else { Standing::Resumed };
-        assert_eq!((report.standing, report.rows), (standing, 500));
+        let state = if first.is_ok() { LoadState::Complete } else { LoadState::Resumed };
+        assert_eq!((report.state, report.rows), (state, 500));
         if first.is_err() {
             assert_eq!(report.units_resumed, 20);
         }
@@ -94,7 +94,7 @@ fn a_refused_row_among_small_files_is_of_its_own_file() {
         assert_eq!(text.lines().filter(|line| line.contains("010.parquet")).count(), 7);
         assert_eq!(text.lines().filter(|line| line.contains("011.parquet")).count(), 7);
         let again = run(&source, &target, &verifying()).unwrap();
-        assert_eq!((again.standing, again.rows_rejected), (Standing::Complete, 14));
+        assert_eq!((again.state, again.rows_rejected), (LoadState::Complete, 14));
         assert!(!again.notes.iter().any(|note| note.contains("not looked at")), "{:?}", again.notes);
     }
 }

@@ -135,7 +135,7 @@ fn arrays_of_scalars_go_over_the_postgresql_wire_as_every_other_value_does() {
             Transport::Pg => "transport pg: 3 rows by UNNEST over the PostgreSQL wire",
             _ => "transport http: 3 rows; --transport http",
         };
-        assert_eq!(report.notes, [way]);
+        assert_eq!(report.notes.iter().map(|note| &**note).collect::<Vec<_>>(), [way]);
         let names = names.join(", ");
         lines.push(cluster.sql(&format!("SELECT {names} FROM \"doc\".\"{table}\" ORDER BY \"i\"")));
     }

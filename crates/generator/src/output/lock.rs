@@ -32,7 +32,7 @@ pub struct Patience<'a> {
     /// Whether to wait until the other run ends.
     pub waits: bool,
     /// Receives a line that names the run to wait for.
-    pub say: &'a dyn Fn(&str),
+    pub notice: &'a dyn Fn(&str),
     /// Cancels the waiting when it becomes true.
     pub cancel: &'a AtomicBool,
 }
@@ -100,7 +100,7 @@ impl Drop for OutputLock {
 impl Target<'_> {
     /// Errors and notices name `output`.
     fn lock(&self, output: &Path, patience: &Patience<'_>) -> Result<OutputLock, Error> {
-        let mut said = false;
+        let mut reported = false;
         loop {
             let busy = match self.try_lock()? {
                 Attempt::Taken(lock) => return Ok(lock),
@@ -109,13 +109,13 @@ impl Target<'_> {
             if !patience.waits {
                 return Err(Error::busy(&format!("{} is writing here", holder(&busy)), output));
             }
-            if !said {
-                (patience.say)(&format!(
+            if !reported {
+                (patience.notice)(&format!(
                     "{}: {} is writing here, waiting for it to end",
                     output.display(),
                     holder(&busy)
                 ));
-                said = true;
+                reported = true;
             }
             // Waiting processes do not all retry at the same time.
             std::thread::sleep(Duration::from_millis(50 + u64::from(std::process::id() % 41)));
@@ -261,7 +261,7 @@ mod tests {
 
     fn lock(directory: &Path, part: &str, waits: bool) -> Result<OutputLock, Error> {
         let cancel = AtomicBool::new(false);
-        let patience = Patience { waits, say: &|_| {}, cancel: &cancel };
+        let patience = Patience { waits, notice: &|_| {}, cancel: &cancel };
         OutputLock::of_directory(directory, "trips", part.parse().unwrap(), &patience)
     }
 

@@ -174,8 +174,8 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
         Some(directory) => directory.settle(job.earlier_files(), &manifest, &check)?,
         None => Settled::default(),
     };
-    if let (Some(notice), Some(say)) = (&settled.notice, job.notices.0) {
-        say(notice);
+    if let (Some(notice), Some(show)) = (&settled.notice, job.notices.0) {
+        show(notice);
     }
     manifest.content_sum = job.content_sum;
     if let (None, Existing::Resume, Some(directory)) = (job.content_sum, job.existing, &directory) {
@@ -240,12 +240,12 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
 
 /// Locks the files of the job. Streams are not locked.
 fn lock_output(dataset: &Dataset, job: &Job<'_>) -> Result<Option<OutputLock>, Error> {
-    let say = |text: &str| {
-        if let Some(say) = job.notices.0 {
-            say(text);
+    let notice = |text: &str| {
+        if let Some(show) = job.notices.0 {
+            show(text);
         }
     };
-    let patience = Patience { waits: job.existing != Existing::Refuse, say: &say, cancel: job.cancel };
+    let patience = Patience { waits: job.existing != Existing::Refuse, notice: &notice, cancel: job.cancel };
     match job.output {
         Output::Directory(path) => {
             OutputLock::of_directory(path, dataset.name(), job.part, &patience).map(Some)

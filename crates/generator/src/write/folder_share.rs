@@ -30,7 +30,7 @@ impl RowSize {
     ) -> Result<f64, Error> {
         let plan = FilePlan::new(options, dataset, Some(column))?;
         let Some((field, leaf)) = plan.partition else { return Ok(1.0) };
-        let share = match said(field, leaf) {
+        let share = match share_in_spec(field, leaf) {
             Some(share) => share,
             None => sampled(dataset, leaf, seed, self.sampled.clamp(1, SAMPLE_ROWS)),
         };
@@ -39,7 +39,7 @@ impl RowSize {
 }
 
 /// The share according to the spec.
-fn said(field: &Field, leaf: &Leaf) -> Option<f64> {
+fn share_in_spec(field: &Field, leaf: &Leaf) -> Option<f64> {
     let null = match field.nulls {
         Nulls::Never => 0.0,
         Nulls::Share(share) => share,

@@ -17,12 +17,13 @@ use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
 use serde::Serialize;
 
 use crate::engine::content_sum::Tally;
+use crate::engine::note::Note;
 use crate::engine::progress::Progress;
 use crate::engine::schedule::Schedule;
 use crate::engine::server_waits::ServerWaits;
-use crate::engine::target::{Arrived, Session, Standing, Target};
+use crate::engine::target::{Arrived, LoadState, Session, Target};
 use crate::engine::verification::Verification;
-use crate::engine::worker::{Hand, Worker, no_thread, run_worker};
+use crate::engine::worker::{InFlight, Worker, no_thread, run_worker};
 use crate::identity::portion::Portion;
 use crate::identity::recheck::recheck;
 use crate::identity::remembered::{AlreadyLoaded, Remembered};
@@ -87,7 +88,8 @@ impl LoadOptions {
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadReport {
     /// The state in which the load found the target.
-    pub standing: Standing,
+    #[serde(rename = "standing")]
+    pub state: LoadState,
     /// Files that this run loaded or finished.
     pub files_loaded: u64,
     /// Files that earlier loads had completed.
@@ -127,17 +129,17 @@ pub struct LoadReport {
     /// What the server spent the connections' time on, if that could be sampled.
     pub server_waits: Option<ServerWaits>,
     /// Further remarks for the user.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl LoadReport {
     /// The report of a run that found these files in the target and has not loaded anything yet.
-    fn of_already_loaded(files: &[AlreadyLoaded], notes: Vec<String>) -> Self {
+    fn of_already_loaded(files: &[AlreadyLoaded], notes: Vec<Note>) -> Self {
         let mut content = Tally::default();
         files.iter().for_each(|file| content.add(&file.tally));
         let units = files.iter().map(|file| file.units).sum();
         Self {
-            standing: Standing::Complete,
+            state: LoadState::Complete,
             files_loaded: 0,
             files_already: files.len() as u64,
             rows: content.rows,
@@ -162,11 +164,11 @@ impl LoadReport {
 
     /// Adds the report on other files of the same source.
     fn add(&mut self, other: Self) {
-        self.standing = match (self.standing, other.standing) {
-            (Standing::Complete, other) => other,
-            (own, Standing::Complete) => own,
-            (Standing::New, Standing::New) => Standing::New,
-            _ => Standing::Resumed,
+        self.state = match (self.state, other.state) {
+            (LoadState::Complete, other) => other,
+            (own, LoadState::Complete) => own,
+            (LoadState::New, LoadState::New) => LoadState::New,
+            _ => LoadState::Resumed,
         };
         self.files_loaded += other.files_loaded;
         self.files_already += other.files_already;
@@ -212,16 +214,15 @@ impl LoadReport {
     ///
     /// # Errors
     /// The remaining rows are not all in the target.
-    pub fn put_aside(&mut self, rows: u64, planned: u64, file: &Path) -> Result<()> {
+    pub fn record_rejected(&mut self, rows: u64, planned: u64, file: &Path) -> Result<()> {
         self.rows_rejected = rows;
         if self.rows + rows != planned {
             let what = format!("{} rows are recorded as loaded, the source has {planned}", self.rows + rows);
             return Err(Error::new(Kind::Mismatch, what).advise("forget this load and start it again"));
         }
         if rows > 0 {
-            self.notes.retain(|note| !note.contains("rows could not be loaded"));
-            let file = file.display();
-            self.notes.push(format!("{rows} rows could not be loaded and were written to {file}"));
+            let what = format!("{rows} rows could not be loaded and were written to {}", file.display());
+            self.notes.push(Note::Rejected(what));
         }
         Ok(())
     }
@@ -265,7 +266,7 @@ fn load_the_rest(
     }
     report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
     if unverified && report.verified.take().is_some() {
-        report.notes.push("verified what this run loaded: the table holds it".to_owned());
+        report.notes.push("verified what this run loaded: the table holds it".to_owned().into());
     }
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
@@ -284,7 +285,7 @@ fn load_files(
         Opened::Same(session, notes) => (session, notes),
         Opened::Changed(how) => match opened(source, target, &anew, control)? {
             Opened::Same(session, mut notes) => {
-                notes.push(format!("loaded anew: {how}"));
+                notes.push(format!("loaded anew: {how}").into());
                 (session, notes)
             }
             Opened::Changed(error) => return Err(error),
@@ -295,9 +296,9 @@ fn load_files(
     let runs = source.plan(session.unit_rows());
     let units = runs.iter().map(Vec::len).sum::<usize>() as u64;
     let under_way = UnderWay { source, session, options, control };
-    let Loaded { progress, bytes_read, server_waits, verified } = match session.standing() {
-        Standing::Complete => under_way.as_it_is()?,
-        Standing::New | Standing::Resumed => under_way.to_the_end(runs)?,
+    let Loaded { progress, bytes_read, server_waits, verified } = match session.state() {
+        LoadState::Complete => under_way.as_it_is()?,
+        LoadState::New | LoadState::Resumed => under_way.to_the_end(runs)?,
     };
     let (total, rows_before) = (progress.total(), progress.rows_before());
     let mut notes = notes;
@@ -306,9 +307,9 @@ fn load_files(
         notes.push(sent_again(units_lost, rows_lost));
     }
     let files = source.files().len() as u64;
-    let complete = session.standing() == Standing::Complete;
+    let complete = session.state() == LoadState::Complete;
     Ok(LoadReport {
-        standing: session.standing(),
+        state: session.state(),
         files_loaded: if complete { 0 } else { files },
         files_already: if complete { files } else { 0 },
         rows: total.rows,
@@ -332,11 +333,11 @@ fn load_files(
 }
 
 /// The remark about units that a target has lost.
-pub(crate) fn sent_again(units: u64, rows: u64) -> String {
-    format!(
+fn sent_again(units: u64, rows: u64) -> Note {
+    Note::from(format!(
         "{units} units with {rows} rows whose commit the server had confirmed were gone after a lost connection, and were sent \
          again"
-    )
+    ))
 }
 
 /// A load with an open session.
@@ -465,8 +466,8 @@ impl UnderWay<'_> {
 
 /// A session whose source was compared with the target's records of it.
 enum Opened<'a> {
-    /// The source holds what was loaded. The string is a remark for the user.
-    Same(Box<dyn Session + 'a>, Vec<String>),
+    /// The source holds what was loaded, as far as the notes say.
+    Same(Box<dyn Session + 'a>, Vec<Note>),
     /// The source has changed, and the load starts over.
     Changed(Error),
 }
@@ -481,18 +482,18 @@ fn opened<'a>(
     let session = target.prepare(source, options, control)?;
     preparing.finish();
     let loaded = session.source().unwrap_or(source);
-    if session.standing() != Standing::Complete {
+    if session.state() != LoadState::Complete {
         refuse_cut_otherwise(loaded, session.unit_rows(), session.done())?;
     }
     match recheck(loaded, session.as_ref(), options, control) {
         Ok(true) => Ok(Opened::Same(session, Vec::new())),
         Ok(false) => {
             let note = "did not compare the source with the rows loaded before: some of them were rejected";
-            Ok(Opened::Same(session, vec![note.to_owned()]))
+            Ok(Opened::Same(session, vec![Note::Rejected(note.to_owned())]))
         }
         Err(error)
             if error.kind() == Kind::Changed
-                && session.standing() == Standing::Complete
+                && session.state() == LoadState::Complete
                 && session.starts_anew() =>
         {
             Ok(Opened::Changed(error))
@@ -549,8 +550,8 @@ fn run_workers(
                 let number = worker + 1;
                 let (schedule, control, stop) = (&schedule, &control, &stop);
                 let work = move || {
-                    let hand = &Hand::default();
-                    let worker = Worker { number, source, session, options, schedule, progress, hand };
+                    let in_flight = &InFlight::default();
+                    let worker = Worker { number, source, session, options, schedule, progress, in_flight };
                     run_worker(&worker, control).inspect_err(|_| stop.store(true, Relaxed))
                 };
                 let spawned = Builder::new().name(format!("sender-{number}")).spawn_scoped(scope, work);

@@ -2,6 +2,7 @@
 
 pub(crate) mod content_sum;
 pub(crate) mod load;
+pub(crate) mod note;
 pub(crate) mod progress;
 pub(crate) mod schedule;
 pub(crate) mod server_waits;

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
+use crate::engine::note::Note;
 use crate::engine::server_waits::ServerWaits;
 use crate::engine::verification::Verification;
 use crate::identity::RecordedFiles;
@@ -56,7 +57,7 @@ pub trait Target: Sync {
 /// The state in which a load finds its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum LoadState {
     /// This load has not been here before.
     New,
     /// An earlier run was interrupted.
@@ -68,7 +69,7 @@ pub enum Standing {
 /// A load in progress.
 pub trait Session: Sync {
     /// The state in which the load found the target.
-    fn standing(&self) -> Standing;
+    fn state(&self) -> LoadState;
 
     /// Maximum rows of a unit: that of an earlier run, so that units stay the same.
     fn unit_rows(&self) -> u64;
@@ -176,7 +177,7 @@ pub trait Session: Sync {
     }
 
     /// Further remarks about the load for the user.
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<Note> {
         Vec::new()
     }
 }

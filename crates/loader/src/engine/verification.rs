@@ -54,8 +54,8 @@ pub struct Verification {
     /// What the target holds.
     pub target: Tally,
     /// Rejected rows of the source, if the comparison leaves them out.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub put_aside: u64,
+    #[serde(rename = "put_aside", skip_serializing_if = "is_zero")]
+    pub rejected: u64,
     /// Columns of the target that the source lacks; the comparison does not cover them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_compared: Vec<String>,
@@ -75,7 +75,7 @@ impl Verification {
     pub(crate) fn add(&mut self, other: Self) {
         self.source.add(&other.source);
         self.target.add(&other.target);
-        self.put_aside += other.put_aside;
+        self.rejected += other.rejected;
         self.differing.extend(other.differing);
     }
 

@@ -24,12 +24,12 @@ pub(crate) struct Worker<'a> {
     pub schedule: &'a Schedule,
     pub progress: &'a Progress,
     /// Its work in progress.
-    pub hand: &'a Hand,
+    pub in_flight: &'a InFlight,
 }
 
 /// A worker's work in progress; it outlives a lost connection.
 #[derive(Default)]
-pub(crate) struct Hand {
+pub(crate) struct InFlight {
     /// Units that the decoder took from the schedule and that are not confirmed as committed.
     units: Mutex<VecDeque<Unit>>,
     /// Those of them whose rows the progress already counts.
@@ -150,7 +150,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
         let _full = wait(WaitKind::ChannelFull);
         parcels.blocking_send(parcel).map_err(|_| Error::cancelled())
     };
-    let mut place = worker.hand.place.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut place = worker.in_flight.place.lock().unwrap_or_else(PoisonError::into_inner);
     let mut held = worker.held();
     loop {
         control.check()?;
@@ -158,7 +158,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
             Some(unit) => unit,
             None => match worker.schedule.next(&mut place) {
                 Some(unit) => {
-                    worker.hand.units.lock().unwrap_or_else(PoisonError::into_inner).push_back(unit);
+                    worker.in_flight.units.lock().unwrap_or_else(PoisonError::into_inner).push_back(unit);
                     unit
                 }
                 None => return Ok(()),
@@ -231,7 +231,7 @@ pub fn no_thread(error: &std::io::Error) -> Error {
 
 impl Worker<'_> {
     fn held(&self) -> VecDeque<Unit> {
-        self.hand.units.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.in_flight.units.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// After a lost connection: makes confirmed units that the target lost available again.
@@ -245,7 +245,7 @@ impl Worker<'_> {
 
     /// Records that the unit was written; it may not be committed yet, and may have to be written again.
     fn count(&self, unit: &Unit, control: &Control<'_>) {
-        let mut counted = self.hand.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.in_flight.counted.lock().unwrap_or_else(PoisonError::into_inner);
         if counted.insert(unit.key) && !self.progress.was_lost(unit.key) {
             control.phase().add_rows(unit.rows);
         }
@@ -254,8 +254,8 @@ impl Worker<'_> {
     fn confirm(&self, committed: &Arrived, control: &Control<'_>) {
         self.count(&committed.unit, control);
         let key = committed.unit.key;
-        self.hand.counted.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
-        self.hand.units.lock().unwrap_or_else(PoisonError::into_inner).retain(|held| held.key != key);
+        self.in_flight.counted.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        self.in_flight.units.lock().unwrap_or_else(PoisonError::into_inner).retain(|held| held.key != key);
         self.progress.committed(committed);
     }
 }

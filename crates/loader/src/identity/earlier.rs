@@ -10,7 +10,8 @@ use super::recheck::{Encoders, by_row_group, changed, unit_sums};
 use super::remembered::Remembered;
 use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
-use crate::engine::target::Standing;
+use crate::engine::note::Note;
+use crate::engine::target::LoadState;
 
 /// A recorded load into a table of the target's name.
 pub struct EarlierLoad {
@@ -146,13 +147,14 @@ pub fn refuse_unclear(source: &dyn Source, unclear: &[&EarlierLoad], new: &[u32]
 }
 
 /// Remarks about new files whose earlier content was loaded before.
-pub fn of_another_content(source: &dyn Source, loads: &[&EarlierLoad], new: &[u32]) -> Vec<String> {
+pub fn of_another_content(source: &dyn Source, loads: &[&EarlierLoad], new: &[u32]) -> Vec<Note> {
     let names: BTreeSet<&String> = loads.iter().flat_map(|load| &load.files.names).collect();
     let files = new.iter().filter_map(|file| source.files().get(*file as usize));
     let changed = files.filter(|file| names.contains(&file.name));
     changed
         .map(|file| {
-            format!("{} was loaded before with other content; those rows stay in the table", file.name)
+            let name = &file.name;
+            Note::from(format!("{name} was loaded before with other content; those rows stay in the table"))
         })
         .collect()
 }
@@ -183,7 +185,7 @@ pub fn compare(
     for group in groups {
         let (was, now) = (was.get(&group).unwrap_or(&none), now.get(&group).unwrap_or(&none));
         if was != now {
-            return Err(changed(portion, group, was, now, Standing::Complete));
+            return Err(changed(portion, group, was, now, LoadState::Complete));
         }
     }
     Ok(())

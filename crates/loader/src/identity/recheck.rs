@@ -10,7 +10,7 @@ use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
 use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
 use crate::engine::schedule::Schedule;
-use crate::engine::target::{BatchEncoder, Session, Standing};
+use crate::engine::target::{BatchEncoder, LoadState, Session};
 use crate::engine::worker::{no_thread, refusal_error};
 
 /// Creates the encoder of a thread.
@@ -31,11 +31,11 @@ pub(crate) fn recheck(
 ) -> Result<bool> {
     let done = session.done();
     let files = session.recorded_files();
-    let untrusted = match session.standing() {
-        Standing::New => BTreeSet::new(),
-        Standing::Resumed | Standing::Complete => files.untrusted(source.files()),
+    let untrusted = match session.state() {
+        LoadState::New => BTreeSet::new(),
+        LoadState::Resumed | LoadState::Complete => files.untrusted(source.files()),
     };
-    let complete = session.standing() == Standing::Complete;
+    let complete = session.state() == LoadState::Complete;
     let looked_at = |file: u32| options.verify || untrusted.contains(&file);
     let mut runs = source.plan(session.unit_rows());
     for run in &mut runs {
@@ -60,7 +60,7 @@ pub(crate) fn recheck(
     for group in groups {
         let (was, is) = (recorded.get(&group).unwrap_or(&none), now.get(&group).unwrap_or(&none));
         if was != is {
-            return Err(changed(source, group, was, is, session.standing()));
+            return Err(changed(source, group, was, is, session.state()));
         }
     }
     if !untrusted.is_empty() {
@@ -138,15 +138,15 @@ pub(crate) fn changed(
     (file, row_group): (u32, u32),
     was: &Tally,
     is: &Tally,
-    standing: Standing,
+    state: LoadState,
 ) -> Error {
     let name = source.files().get(file as usize).map(|file| file.name.as_str()).unwrap_or_default();
-    let advice = match standing {
-        Standing::Complete => {
+    let advice = match state {
+        LoadState::Complete => {
             "restore the file, or forget the load (sawmill load forget) and load the file anew; \
              with --again a load that appends adds its rows as they are now"
         }
-        Standing::New | Standing::Resumed => {
+        LoadState::New | LoadState::Resumed => {
             "restore the file and run the same command again to continue, or forget the load \
              (sawmill load forget) and start afresh"
         }

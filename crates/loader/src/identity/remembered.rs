@@ -1,6 +1,7 @@
 //! Files that the target already holds, recognised one by one rather than by the list that they came in.
 
 use crate::engine::content_sum::Tally;
+use crate::engine::note::Note;
 use crate::engine::verification::Verification;
 
 /// What a target knows about the files of an appended source; files are identified by position.
@@ -15,7 +16,7 @@ pub struct Remembered {
     /// The comparison of [`already`](Self::already) with the target, if requested and possible.
     pub verified: Option<Verification>,
     /// Remarks about them for the user.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// A file that the target holds.

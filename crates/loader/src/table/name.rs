@@ -24,7 +24,7 @@ impl TableName {
     /// A table by the exact names of its schema and itself.
     ///
     /// # Errors
-    /// Names that are empty, longer than 63 bytes, or hold 0x00.
+    /// Names that are empty, longer than 63 bytes, or contain 0x00.
     pub fn new(schema: Option<&str>, name: &str) -> Result<Self> {
         for part in schema.iter().copied().chain([name]) {
             check_name(part).map_err(|what| {
@@ -71,7 +71,7 @@ impl TableName {
     }
 
     /// A partition of this table, by what its rows have in common.
-    pub fn ending(&self, suffix: &str) -> Self {
+    pub fn partition(&self, suffix: &str) -> Self {
         self.with_suffix(&format!("_{suffix}"))
     }
 
@@ -121,7 +121,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
         name if name.len() > LONGEST => {
             Err(format!("the name has {} bytes, PostgreSQL keeps only {LONGEST}", name.len()))
         }
-        name if name.contains('\0') => Err("the name has a 0x00".to_owned()),
+        name if name.contains('\0') => Err("the name contains 0x00".to_owned()),
         _ => Ok(()),
     }
 }

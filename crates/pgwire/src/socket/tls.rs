@@ -1,4 +1,4 @@
-//! TLS below the PostgreSQL protocol: the server is asked for it before anything else is said
+//! TLS below the PostgreSQL protocol: the server is asked for it before any other message
 //! (<https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-SSL>), and a server that has
 //! none is not talked to where TLS is required. What is checked of the server's certificate is the
 //! configuration's to say.

@@ -13,7 +13,7 @@ mod in_place;
 
 use std::sync::Arc;
 
-use sawmill_loader::{LoadOptions, LoadReport, Mode, TableName, Verification, load, load_id};
+use sawmill_loader::{LoadOptions, LoadReport, Mode, Note, TableName, Verification, load, load_id};
 use sawmill_pgcopy::Enums;
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
 use sawmill_source::{Control, Error, Kind, Result, Source};
@@ -158,10 +158,14 @@ impl<'a> PostgresTables<'a> {
         let (server, targets) = self.begin(&connection, control)?;
         let mut reports = self.load_targets(&server, &targets, options, control, next)?;
         let notes = self.put_in_place(&server, &targets, &mut reports, options, control)?;
-        reports.iter_mut().zip(notes).for_each(|(report, notes)| report.notes.extend(notes));
+        reports
+            .iter_mut()
+            .zip(notes)
+            .for_each(|(report, notes)| report.notes.extend(notes.into_iter().map(Note::from)));
         if let Some(first) = reports.first_mut() {
-            let news = server.changes().into_iter().filter(|change| !first.notes.contains(change));
-            let news: Vec<String> = news.collect();
+            let news =
+                server.changes().into_iter().map(Note::from).filter(|change| !first.notes.contains(change));
+            let news: Vec<Note> = news.collect();
             first.notes.extend(news);
         }
         drop(connection);
@@ -348,16 +352,16 @@ impl<'a> PostgresTables<'a> {
             None => None,
             Some(to) => Some(RejectedRecords::open(&to.path, self.source, &self.records, &self.tables)?),
         };
-        let mut aside = rejected.as_ref().map(RejectedRecords::tables);
+        let mut rejected_rows = rejected.as_ref().map(RejectedRecords::tables);
         let pairs = self.tables.iter().zip(names);
         let verified = pairs.map(|(table, name)| {
             let target = Postgres { table: name.clone(), ..self.postgres.clone() };
-            let (source, aside) = (self.rows(table), aside.as_mut().and_then(Iterator::next));
-            let put_aside = aside.as_ref().map(|rows| rows as &dyn Source);
-            let compared = Compared { source: &source, put_aside, records: Some(&self.records) };
+            let (source, rows) = (self.rows(table), rejected_rows.as_mut().and_then(Iterator::next));
+            let rows = rows.as_ref().map(|rows| rows as &dyn Source);
+            let compared = Compared { source: &source, rejected: rows, records: Some(&self.records) };
             let mut result = compare(&compared, &target, options, control)?;
             let of_records = rejected.as_ref().filter(|_| table.path.is_empty());
-            result.put_aside = of_records.map_or(0, RejectedRecords::count);
+            result.rejected = of_records.map_or(0, RejectedRecords::count);
             Ok(OfTable { table: name.to_string(), result })
         });
         verified.collect()

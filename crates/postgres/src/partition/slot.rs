@@ -280,7 +280,7 @@ impl Rule {
                             let stripped: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != 0).collect();
                             book.number(&self.slot_of_bytes(&stripped))?
                         }
-                        true => return Err(Unplaced::Value(row, "the text contains a 0x00".to_owned())),
+                        true => return Err(Unplaced::Value(row, "the text contains 0x00".to_owned())),
                         false if matches!(self.scheme, Scheme::Hash(_)) => {
                             book.number(&self.slot_of_bytes(bytes))?
                         }

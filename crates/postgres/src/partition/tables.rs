@@ -41,7 +41,7 @@ impl Partitions {
         distinct.dedup();
         let plain = distinct.len() == self.slots.len();
         let name = |(place, suffix): (usize, &Option<String>)| match suffix {
-            Some(suffix) if plain => table.ending(suffix),
+            Some(suffix) if plain => table.partition(suffix),
             _ => table.numbered(place as u32 + 1),
         };
         suffixes.iter().enumerate().map(name).collect()

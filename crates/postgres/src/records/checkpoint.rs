@@ -307,7 +307,12 @@ impl Checkpoints {
 
     /// Moves the records of a complete load to another ID and keeps them there, since the same files are
     /// loaded again.
-    pub(crate) fn set_aside(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<()> {
+    pub(crate) fn keep_under_another_id(
+        &self,
+        connection: &Connection,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<()> {
         let (loads, lasts) = (
             self.table("loads"),
             "target, mode, table_oid, unit_rows, files, fingerprints, begun, \

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use sawmill_loader::{
-    AlreadyLoaded, EarlierLoad, Found, LoadOptions, Mode, Portion, RecordedFiles, Remembered, TableName,
-    Tally, Verification, earlier, id_of_names,
+    AlreadyLoaded, EarlierLoad, Found, LoadOptions, Mode, Note, Portion, RecordedFiles, Remembered,
+    TableName, Tally, Verification, earlier, id_of_names,
 };
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer};
@@ -226,7 +226,7 @@ impl Remembering<'_> {
                  these files again with --again",
             ));
         }
-        remembered.notes.extend(presence.finding());
+        remembered.notes.extend(presence.finding().map(Note::from));
         let ids: BTreeSet<&str> = found.iter().map(|found| found.load.id.as_str()).collect();
         let existing = columns::read(self.connection, self.oid, self.control)?;
         let schema = match self.postgres.by_position {
@@ -245,9 +245,9 @@ impl Remembering<'_> {
                 0 => String::new(),
                 more => format!(" and {more} more files"),
             };
-            remembered.notes.push(format!(
+            remembered.notes.push(Note::Rejected(format!(
                 "not compared with what was loaded: {first}{more}, since some rows were rejected"
-            ));
+            )));
         } else if self.options.verify {
             self.verify(&presence, &columns, remembered)?;
         }
@@ -332,7 +332,8 @@ impl Remembering<'_> {
             remembered.notes.push(
                 "the files were compared with the records of their loads, but not with the table, which has other rows, too \
                  (sawmill verify compares whole tables)"
-                    .to_owned(),
+                    .to_owned()
+                    .into(),
             );
             return Ok(());
         };
@@ -349,7 +350,7 @@ impl Remembering<'_> {
             columns: columns.iter().map(|column| column.name.clone()).collect(),
             source: recorded,
             target: table,
-            put_aside: 0,
+            rejected: 0,
             not_compared: Vec::new(),
             differing: Vec::new(),
             located: None,
@@ -361,7 +362,7 @@ impl Remembering<'_> {
             columns: columns.iter().map(|column| column.name.clone()).collect(),
             source: files.clone(),
             target: files,
-            put_aside: 0,
+            rejected: 0,
             not_compared: Vec::new(),
             differing: Vec::new(),
             located: None,

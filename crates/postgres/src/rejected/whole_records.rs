@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sawmill_loader::{
-    LoadOptions, LoadReport, RejectOptions, TableName, Tally, literal, load, quote, retry_lost,
+    LoadOptions, LoadReport, Note, RejectOptions, TableName, Tally, literal, load, quote, retry_lost,
 };
 use sawmill_pgcopy::{Column, HEADER};
 use sawmill_pgwire::{Connection, KnownServer};
@@ -73,7 +73,7 @@ impl WholeRecords<'_> {
             }
         }
         if let Some(records) = reports.first_mut() {
-            records.put_aside(bad.count(), self.source.rows(), &rejects.path)?;
+            records.record_rejected(bad.count(), self.source.rows(), &rejects.path)?;
         }
         if let Some(records) = self.targets.first() {
             bad.write(&rejects.path, records.rejects_of(self.source, &records.table), self.options)?;
@@ -97,8 +97,7 @@ impl WholeRecords<'_> {
             next(&target.table);
             let rows = FlatRows::new(self.source, table, self.records);
             let mut report = load(&rows, target, &unverified, control)?;
-            let of_rejects = ["rows could not be loaded", "were rejected"];
-            report.notes.retain(|note| !of_rejects.iter().any(|words| note.contains(words)));
+            report.notes.retain(|note| !matches!(note, Note::Rejected(_)));
             report.rows_rejected = 0;
             reports.push(report);
             let last = self.connected(control, |connection| {

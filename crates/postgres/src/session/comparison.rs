@@ -19,7 +19,7 @@ impl PostgresSession<'_> {
             columns: self.columns.iter().map(|column| column.name.clone()).collect(),
             source: expected.clone(),
             target: sums.whole.minus(&others),
-            put_aside: 0,
+            rejected: 0,
             not_compared: Vec::new(),
             differing: Vec::new(),
             located: None,
@@ -93,7 +93,7 @@ impl PostgresSession<'_> {
             columns: &self.columns,
             options: self.options,
             unit_rows: self.record.unit_rows,
-            put_aside: None,
+            rejected: None,
             refused,
             records: self.postgres.several.as_ref().map(|several| &several.records),
         };

@@ -2,7 +2,7 @@
 
 pub(crate) mod activity;
 mod comparison;
-mod ending;
+mod finishing;
 mod notes;
 mod opening;
 pub(crate) mod prepare;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sawmill_loader::{
-    Arrived, BatchEncoder, Encoders, LoadOptions, Mode, RecordedFiles, ServerWaits, Session, Standing,
+    Arrived, BatchEncoder, Encoders, LoadOptions, LoadState, Mode, Note, RecordedFiles, ServerWaits, Session,
     TableName, Tally, UnitWriter, Verification,
 };
 use sawmill_pgcopy::{Buffers, Column};
@@ -57,7 +57,7 @@ pub(crate) struct PostgresSession<'a> {
     parts: Option<Arc<PartPlan>>,
     buffers: Arc<Buffers>,
     record: LoadRecord,
-    standing: Standing,
+    state: LoadState,
     done: HashMap<UnitKey, Tally>,
     /// Rows that earlier runs rejected, if this run may reject none.
     rejected_before: AtomicU64,
@@ -133,8 +133,8 @@ impl PostgresSession<'_> {
 }
 
 impl Session for PostgresSession<'_> {
-    fn standing(&self) -> Standing {
-        self.standing
+    fn state(&self) -> LoadState {
+        self.state
     }
 
     fn unit_rows(&self) -> u64 {
@@ -234,8 +234,8 @@ impl Session for PostgresSession<'_> {
     }
 
     fn can_verify(&self) -> bool {
-        // Merged rows cannot be told from those that were in the table before.
-        !(self.overlaid || self.postgres.mode == Mode::Upsert && self.standing == Standing::Complete)
+        // Merged rows cannot be distinguished from those that were in the table before.
+        !(self.overlaid || self.postgres.mode == Mode::Upsert && self.state == LoadState::Complete)
     }
 
     fn rejected(&self) -> u64 {
@@ -245,7 +245,7 @@ impl Session for PostgresSession<'_> {
         }
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<Note> {
         self.all_notes()
     }
 

@@ -2,46 +2,50 @@
 
 use std::sync::PoisonError;
 
-use sawmill_loader::{Session, Standing};
+use sawmill_loader::{LoadState, Note, Session};
 
 use super::PostgresSession;
 
 impl PostgresSession<'_> {
     /// All notes, in the order in which they are shown.
-    pub(super) fn all_notes(&self) -> Vec<String> {
-        let mut notes = self.found_notes.clone();
-        notes.extend(self.server.changes());
-        if self.postgres.partitions.is_some() && self.standing != Standing::Complete {
-            notes.push(self.route.to_string());
+    pub(super) fn all_notes(&self) -> Vec<Note> {
+        let found = self.found_notes.iter().cloned().chain(self.server.changes());
+        let mut notes: Vec<Note> = found.map(Note::from).collect();
+        if self.postgres.partitions.is_some() && self.state != LoadState::Complete {
+            notes.push(Note::Route(self.route.to_string()));
         }
-        if !self.not_filled.is_empty() && self.standing != Standing::Complete {
-            notes.push(format!("columns of the table that the files lack: {}", self.not_filled.join(", ")));
+        if !self.not_filled.is_empty() && self.state != LoadState::Complete {
+            let lacking = self.not_filled.join(", ");
+            notes.push(format!("columns of the table that the files lack: {lacking}").into());
         }
-        notes.extend(self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let at_the_end = self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.extend(at_the_end.iter().cloned().map(Note::from));
         if self.overlaid && self.options.verify {
             notes.push(
                 "not verified: since this load began, another load has brought other rows or columns of its files into the \
                  table, or merged rows into it (sawmill verify compares whole tables)"
-                    .to_owned(),
+                    .to_owned()
+                    .into(),
             );
         } else if !self.can_verify() {
             notes.push(
                 "not verified: an earlier run merged these rows, and an upsert is verified only while it merges; --again \
                  merges them again"
-                    .to_owned(),
+                    .to_owned()
+                    .into(),
             );
         }
         match (self.rejected(), &self.postgres.rejects) {
             (0, _) => {}
             (rows, Some(to)) if self.postgres.several.is_some() || to.path.exists() => {
-                notes.push(format!(
+                notes.push(Note::Rejected(format!(
                     "{rows} rows could not be loaded and were written to {}",
                     to.path.display()
-                ));
+                )));
             }
-            (rows, _) => notes.push(format!(
+            (rows, _) => notes.push(Note::Rejected(format!(
                 "{rows} rows could not be loaded in earlier runs; the same command with --rejects FILE writes them to a file"
-            )),
+            ))),
         }
         notes
     }

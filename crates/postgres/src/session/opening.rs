@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-use sawmill_loader::{LoadOptions, Mode, Standing, TableName, Tally};
+use sawmill_loader::{LoadOptions, LoadState, Mode, TableName, Tally};
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
@@ -62,16 +62,16 @@ impl<'a> PostgresSession<'a> {
             staged,
             notes: Vec::new(),
         };
-        let (record, standing) = preparing.decide(found.as_ref().map_or(0, |found| found.oid))?;
+        let (record, state) = preparing.decide(found.as_ref().map_or(0, |found| found.oid))?;
         let found_notes = preparing.notes;
-        let earlier = opening.earlier(&checkpoints, &record, standing, &table)?;
+        let earlier = opening.earlier(&checkpoints, &record, state, &table)?;
         if postgres.rejects.is_some() {
             checkpoints.create_rejects(&connection, control)?;
         }
-        let written = opening.written_table(&table, standing)?;
+        let written = opening.written_table(&table, state)?;
         let columns = opening.server_columns(columns, record.table_oid, &written)?;
         let plan = opening.writer_plan(checkpoints, &record, &written, &columns, staged);
-        let parts = match staged && standing != Standing::Complete {
+        let parts = match staged && state != LoadState::Complete {
             true => Some(Arc::new(opening.part_plan(&plan, &table, record.table_oid, &columns)?)),
             false => None,
         };
@@ -91,7 +91,7 @@ impl<'a> PostgresSession<'a> {
             plan: Arc::new(plan),
             buffers: Buffers::new(options.batch_bytes),
             record,
-            standing,
+            state,
             done: earlier.done,
             rejected_before: AtomicU64::new(earlier.rejected),
             not_filled,
@@ -237,17 +237,17 @@ impl<'a> Opening<'_, 'a> {
         &self,
         checkpoints: &Checkpoints,
         record: &LoadRecord,
-        standing: Standing,
+        state: LoadState,
         table: &TableName,
     ) -> Result<Earlier> {
         let Self { postgres, connection, control, source } = self;
-        if standing == Standing::New {
+        if state == LoadState::New {
             return Ok(Earlier { done: HashMap::new(), rejected: 0, overlaid: false });
         }
         let overlaid =
             postgres.mode != Mode::Upsert && checkpoints.since(connection, record, control)?.is_none();
         let done = checkpoints.units(connection, &record.id, control)?;
-        let emptied = standing == Standing::Complete && done.is_empty() && source.rows() > 0;
+        let emptied = state == LoadState::Complete && done.is_empty() && source.rows() > 0;
         if emptied && checkpoints.of_unlogged_table() {
             let what =
                 "the load was complete, but the server has crashed since and emptied the unlogged table";
@@ -270,10 +270,10 @@ impl<'a> Opening<'_, 'a> {
     }
 
     /// The table that rows are written to: the staging table until it gets its place.
-    fn written_table(&self, table: &TableName, standing: Standing) -> Result<TableName> {
+    fn written_table(&self, table: &TableName, state: LoadState) -> Result<TableName> {
         let Self { postgres, connection, control, .. } = self;
-        let staged = match (postgres.mode.gathers(), standing) {
-            (true, Standing::New | Standing::Resumed) => true,
+        let staged = match (postgres.mode.gathers(), state) {
+            (true, LoadState::New | LoadState::Resumed) => true,
             // One of several tables that wait for each other may be complete but not in its place yet.
             _ if postgres.several.is_some() => find(connection, &table.staging(), control)?.is_some(),
             _ => false,

@@ -1,6 +1,6 @@
 //! Whether to start a new load, resume an earlier one, do nothing, or refuse.
 
-use sawmill_loader::{LoadOptions, Mode, RecordedFiles, Standing, TableName, Tally, refuse_cut_otherwise};
+use sawmill_loader::{LoadOptions, LoadState, Mode, RecordedFiles, TableName, Tally, refuse_cut_otherwise};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{Connection, KnownServer};
 use sawmill_source::{Control, Error, Kind, Result, Source};
@@ -40,7 +40,7 @@ pub(crate) struct Preparing<'p, 'a> {
 
 impl Preparing<'_, '_> {
     /// Decides how to begin. `oid` is that of the existing table, in modes that need one.
-    pub(crate) fn decide(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
+    pub(crate) fn decide(&mut self, oid: u32) -> Result<(LoadRecord, LoadState)> {
         match self.postgres.mode {
             Mode::Create | Mode::Replace => self.create(),
             Mode::Append | Mode::Truncate => self.append(oid),
@@ -48,7 +48,7 @@ impl Preparing<'_, '_> {
         }
     }
 
-    fn create(&mut self) -> Result<(LoadRecord, Standing)> {
+    fn create(&mut self) -> Result<(LoadRecord, LoadState)> {
         let staging = self.table.staging();
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
         self.found = find(self.connection, self.table, self.control)?;
@@ -62,7 +62,7 @@ impl Preparing<'_, '_> {
                 match changed.is_empty() {
                     true if !presence.lacks_rows() => {
                         self.notes.extend(presence.finding());
-                        Ok((record, Standing::Complete))
+                        Ok((record, LoadState::Complete))
                     }
                     _ if self.postgres.mode == Mode::Replace => self.start(gathered.as_ref(), &staging),
                     true => Err(presence.error(
@@ -93,7 +93,7 @@ impl Preparing<'_, '_> {
                     }
                     _ => {
                         self.refuse_lost(Scope::Load(self.id), &staging)?;
-                        Ok((record, Standing::Complete))
+                        Ok((record, LoadState::Complete))
                     }
                 }
             }
@@ -102,7 +102,7 @@ impl Preparing<'_, '_> {
                     self.refuse_changed(&record)?;
                     self.refuse_cut_otherwise(&record)?;
                     self.refuse_lost(Scope::Load(self.id), &staging)?;
-                    Ok((record, Standing::Resumed))
+                    Ok((record, LoadState::Resumed))
                 }
                 _ => self.start(gathered.as_ref(), &staging),
             },
@@ -122,7 +122,7 @@ impl Preparing<'_, '_> {
         &mut self,
         gathered: Option<&FoundTable>,
         staging: &TableName,
-    ) -> Result<(LoadRecord, Standing)> {
+    ) -> Result<(LoadRecord, LoadState)> {
         let connection = self.connection;
         // If several tables are replaced together, they may refer to each other.
         if let (Mode::Replace, Some(found), None) = (self.postgres.mode, &self.found, &self.postgres.several)
@@ -161,7 +161,7 @@ impl Preparing<'_, '_> {
         self.checkpoints.delete(connection, self.id, self.control)?;
         self.write_record(&record)?;
         durable::commit(connection, self.control)?;
-        Ok((record, Standing::New))
+        Ok((record, LoadState::New))
     }
 
     /// Keeps other loads from creating the staging table until the open transaction ends.
@@ -191,7 +191,7 @@ impl Preparing<'_, '_> {
     }
 
     /// A load into a staging table, which is merged into the existing table in the end.
-    fn upsert(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
+    fn upsert(&mut self, oid: u32) -> Result<(LoadRecord, LoadState)> {
         let staging = self.table.staging();
         let gathered = find(self.connection, &staging, self.control)?;
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
@@ -202,13 +202,13 @@ impl Preparing<'_, '_> {
                     && record.files.changed(self.source.files()).is_empty() =>
             {
                 self.refuse_lost_merged(&record)?;
-                return Ok((record, Standing::Complete));
+                return Ok((record, LoadState::Complete));
             }
             Some(record) if !record.complete && gathered.is_some() => {
                 self.refuse_changed(&record)?;
                 self.refuse_cut_otherwise(&record)?;
                 self.refuse_lost(Scope::Load(self.id), &staging)?;
-                return Ok((record, Standing::Resumed));
+                return Ok((record, LoadState::Resumed));
             }
             _ => {}
         }
@@ -226,7 +226,7 @@ impl Preparing<'_, '_> {
         self.checkpoints.delete(self.connection, self.id, self.control)?;
         self.write_record(&record)?;
         durable::commit(self.connection, self.control)?;
-        Ok((record, Standing::New))
+        Ok((record, LoadState::New))
     }
 
     /// Discards the staging table of a load that failed before its first unit, for example because of a value
@@ -276,7 +276,7 @@ impl Preparing<'_, '_> {
 
     /// A load into the existing table. Mode truncate empties it in the transaction that records the load, so
     /// that this happens once.
-    fn append(&mut self, oid: u32) -> Result<(LoadRecord, Standing)> {
+    fn append(&mut self, oid: u32) -> Result<(LoadRecord, LoadState)> {
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
         let truncate = self.postgres.mode == Mode::Truncate;
         self.refuse_of_another_table(record.as_ref(), oid)?;
@@ -286,7 +286,7 @@ impl Preparing<'_, '_> {
                     if !truncate {
                         self.refuse_lost(Scope::Table(oid), self.table)?;
                     }
-                    return Ok((record, Standing::Complete));
+                    return Ok((record, LoadState::Complete));
                 }
                 // The table must hold only these rows, and has been changed.
                 (true, true) => {}
@@ -300,7 +300,7 @@ impl Preparing<'_, '_> {
                     self.refuse_changed(&record)?;
                     self.refuse_cut_otherwise(&record)?;
                     self.refuse_lost(Scope::Table(oid), self.table)?;
-                    return Ok((record, Standing::Resumed));
+                    return Ok((record, LoadState::Resumed));
                 }
             }
         }
@@ -334,7 +334,7 @@ impl Preparing<'_, '_> {
         }
         self.write_record(&record)?;
         durable::commit(self.connection, self.control)?;
-        Ok((record, Standing::New))
+        Ok((record, LoadState::New))
     }
 
     /// Whether the table is empty; false if this user may not read it.
@@ -470,7 +470,7 @@ impl Preparing<'_, '_> {
         if self.options.again && self.presence(Scope::Table(oid), self.table)?.was_emptied() {
             self.checkpoints.delete_of_table(connection, oid, self.id, control)?;
         } else if kept {
-            return self.checkpoints.set_aside(connection, self.id, control);
+            return self.checkpoints.keep_under_another_id(connection, self.id, control);
         }
         self.checkpoints.delete(connection, self.id, control).map(drop)
     }

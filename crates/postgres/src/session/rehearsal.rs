@@ -1,7 +1,7 @@
 //! A load up to its first row, in a transaction that is never committed: what would be done, checked by the
 //! server.
 
-use sawmill_loader::{LoadOptions, Portion, Remembered, Session, Standing};
+use sawmill_loader::{LoadOptions, LoadState, Note, Portion, Remembered, Session};
 use sawmill_source::{Control, Result, Source};
 use serde::Serialize;
 
@@ -12,7 +12,8 @@ use crate::target::Postgres;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rehearsal {
     /// How the target was found.
-    pub standing: Standing,
+    #[serde(rename = "standing")]
+    pub state: LoadState,
     /// The table, with its schema.
     pub table: String,
     /// The statement that copies rows.
@@ -26,16 +27,17 @@ pub struct Rehearsal {
     /// The most bytes of encoded rows in memory.
     pub memory_bytes: u64,
     /// The route that rows would take, and why.
-    pub way: String,
+    #[serde(rename = "way")]
+    pub route: String,
     /// Other notes.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 impl Rehearsal {
     /// Adds what would be done for other files.
     fn add(&mut self, other: Self) {
-        if other.standing == Standing::Resumed {
-            self.standing = Standing::Resumed;
+        if other.state == LoadState::Resumed {
+            self.state = LoadState::Resumed;
         }
         self.units += other.units;
         self.units_done += other.units_done;
@@ -63,11 +65,11 @@ impl Postgres {
         let Remembered { already, unfinished, new, mut notes, .. } = remembered;
         notes.insert(
             0,
-            format!(
+            Note::Remark(format!(
                 "{} files are already loaded, {} are not",
                 already.len(),
                 source.files().len() - already.len()
-            ),
+            )),
         );
         let mut portions = unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty());
         let first = portions.next();
@@ -79,7 +81,7 @@ impl Postgres {
             whole.add(self.rehearse_files(&Portion::new(source, files), &options, control)?);
         }
         if none_left {
-            whole.standing = Standing::Complete;
+            whole.state = LoadState::Complete;
         }
         notes.append(&mut whole.notes);
         Ok(Rehearsal { notes, ..whole })
@@ -94,19 +96,19 @@ impl Postgres {
         let session = PostgresSession::prepare(self, source, options, true, control)?;
         let source = session.source().unwrap_or(source);
         let units: Vec<_> = source.plan(session.unit_rows()).into_iter().flatten().collect();
-        let left = match session.standing() {
-            Standing::Complete => Vec::new(),
+        let left = match session.state() {
+            LoadState::Complete => Vec::new(),
             _ => units.iter().filter(|unit| !session.done().contains_key(&unit.key)).collect(),
         };
         Ok(Rehearsal {
-            standing: session.standing(),
+            state: session.state(),
             table: session.table().to_string(),
             copy: session.copy().to_owned(),
             units: units.len() as u64,
             units_done: (units.len() - left.len()) as u64,
             rows: left.iter().map(|unit| unit.rows).sum(),
             memory_bytes: options.block_memory(),
-            way: session.route().to_string(),
+            route: session.route().to_string(),
             notes: session.notes(),
         })
     }

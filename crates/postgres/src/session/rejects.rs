@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sawmill_loader::{Session, Standing};
+use sawmill_loader::{LoadState, Session};
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Result, Unit, UnitKey};
 
@@ -41,7 +41,7 @@ impl PostgresSession<'_> {
     /// name it, or it has been removed since.
     pub(super) fn write_missing_rejects(&self, control: &Control<'_>) -> Result<()> {
         let file = self.postgres.rejects.as_ref().filter(|rejects| !rejects.path.exists());
-        let complete = self.standing == Standing::Complete && self.postgres.several.is_none();
+        let complete = self.state == LoadState::Complete && self.postgres.several.is_none();
         match file {
             Some(_) if complete && self.rejected() > 0 => {
                 self.with_connection(control, |connection| self.write_rejects(connection, control))

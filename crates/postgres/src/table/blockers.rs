@@ -69,7 +69,7 @@ fn watch(
         let found = blockers(&connection, process, control).ok()?;
         for (process, line) in &found {
             if reported.insert(*process, line.clone()).is_none() {
-                control.say(&format!("waiting for a lock: {line}"));
+                control.notice(&format!("waiting for a lock: {line}"));
             }
         }
         if !found.is_empty() {

@@ -64,12 +64,12 @@ pub(crate) fn find_labels(
         Ok(labels)
     };
     let read = || read().inspect_err(|_| stop.store(true, Relaxed));
-    let parts = std::thread::scope(|scope| {
+    let found = std::thread::scope(|scope| {
         join_all((0..options.degree.max(1)).map(|_| scope.spawn(read)).collect())
     })?;
     for (nth, (column, labels)) in new.types.iter_mut().filter_map(MadeType::enumeration).enumerate() {
-        let all = parts.iter().filter_map(|part| part.get(nth));
-        let all: BTreeSet<&[u8]> = all.flat_map(|part| part.seen.iter().map(AsRef::as_ref)).collect();
+        let all = found.iter().filter_map(|labels| labels.get(nth));
+        let all: BTreeSet<&[u8]> = all.flat_map(|labels| labels.seen.iter().map(AsRef::as_ref)).collect();
         check_number(all.len()).map_err(|what| refused(column, what))?;
         *labels = all.into_iter().map(|label| String::from_utf8_lossy(label).into_owned()).collect();
     }

@@ -1,4 +1,4 @@
-//! The composite types and enumerations that a new table brings with it: made under names that nobody uses
+//! The composite types and enumerations that a new table brings with it: made under names that no other type has
 //! yet, renamed with the table, dropped with it.
 //!
 //! A comment on each type says that the loader created it, so types of other owners are never touched.

@@ -35,15 +35,15 @@ pub fn verify(
 ) -> Result<Verification> {
     let rejects = postgres.rejects.as_ref();
     let rejects = rejects.map(|rejects| file::open(&rejects.path, source, false)).transpose()?;
-    let put_aside = rejects.as_ref().map(|rejects| rejects as &dyn Source);
-    compare(&Compared { source, put_aside, records: None }, postgres, options, control)
+    let rejected = rejects.as_ref().map(|rejects| rejects as &dyn Source);
+    compare(&Compared { source, rejected, records: None }, postgres, options, control)
 }
 
 /// What a table is compared with.
 pub(crate) struct Compared<'a> {
     pub source: &'a dyn Source,
     /// Rows of the source that are not in the table.
-    pub put_aside: Option<&'a dyn Source>,
+    pub rejected: Option<&'a dyn Source>,
     /// The records that the source's rows are of.
     pub records: Option<&'a Arc<RecordNumbers>>,
 }
@@ -55,7 +55,7 @@ pub(crate) fn compare(
     options: &LoadOptions,
     control: &Control<'_>,
 ) -> Result<Verification> {
-    let Compared { source, put_aside, records } = *compared;
+    let Compared { source, rejected, records } = *compared;
     let connection = Connection::open(&postgres.server, control)?;
     refuse_pooler(&connection, &postgres.server, control)?;
     let server = &KnownServer::of(&postgres.server, &connection, control)?;
@@ -69,13 +69,13 @@ pub(crate) fn compare(
     drop(connection);
     let matched = |source: &dyn Source| columns::matched(source.schema(), &existing, table, &postgres.values);
     let columns = matched(source)?;
-    let rejects = put_aside.map(|rejects| Ok::<_, Error>((rejects, matched(rejects)?))).transpose()?;
+    let rejects = rejected.map(|rejects| Ok::<_, Error>((rejects, matched(rejects)?))).transpose()?;
     let sides = Sides { source, rejects, server, table, columns: &columns, options, records };
     let mut verification = Verification {
         columns: columns.iter().map(|column| column.name.clone()).collect(),
         source: sides.source_sums(false, false, control)?.whole,
         target: sides.table_sums(false, false, control)?.whole,
-        put_aside: put_aside.map_or(0, Source::rows),
+        rejected: rejected.map_or(0, Source::rows),
         not_compared: columns::lacking(source.schema(), &existing)
             .map(|column| column.name.clone())
             .collect(),
@@ -139,10 +139,10 @@ impl Sides<'_> {
     /// Locates missing rows; the table has `rows` rows.
     fn locate(&self, rows: u64, control: &Control<'_>) -> Result<Located> {
         let Self { source, server, table, columns, options, records, .. } = *self;
-        let put_aside = self.rejects.as_ref().map(|(source, columns)| (*source, columns));
+        let rejected = self.rejects.as_ref().map(|(source, columns)| (*source, columns));
         let (unit_rows, refused) = (options.unit_rows, None);
         let locating =
-            Locating { source, server, table, columns, options, unit_rows, put_aside, refused, records };
+            Locating { source, server, table, columns, options, unit_rows, rejected, refused, records };
         locating.run(rows, control)
     }
 }

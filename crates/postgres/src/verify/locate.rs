@@ -36,7 +36,7 @@ pub(crate) struct Locating<'a> {
     pub options: &'a LoadOptions,
     pub unit_rows: u64,
     /// Rejected rows, which are rightly not in the table.
-    pub put_aside: Option<(&'a dyn Source, &'a Arc<Vec<Column>>)>,
+    pub rejected: Option<(&'a dyn Source, &'a Arc<Vec<Column>>)>,
     /// Rows of the source that the table rightly lacks.
     pub refused: Option<&'a BadRecords>,
     /// The records that rows belong to, which are named instead of rows.
@@ -110,14 +110,14 @@ impl Locating<'_> {
     pub(crate) fn run(&self, rows: u64, control: &Control<'_>) -> Result<Located> {
         let connection = self.server.connect(control)?;
         connection.batch(control, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-        let rows = rows + self.put_aside.map_or(0, |(source, _)| source.rows());
+        let rows = rows + self.rejected.map_or(0, |(source, _)| source.rows());
         let passes = rows.div_ceil(self.options.locate_rows.max(1)).max(1);
         let mut missing: BTreeMap<UnitKey, Missing> = BTreeMap::new();
         let mut rows_of_none = 0;
         for pass in 0..passes {
             let range = HashRange { pass, passes };
             let mut hashes = self.table_hashes(&connection, range, control)?;
-            if let Some((source, columns)) = self.put_aside {
+            if let Some((source, columns)) = self.rejected {
                 self.source_hashes(source, columns, control, |_, _, hash| {
                     hashes.extend(hash.filter(|hash| range.has(*hash)));
                 })?;
@@ -127,7 +127,7 @@ impl Locating<'_> {
                 // Rows that cannot be encoded have no hash. They are counted in the first pass, unless there
                 // is a file of rejected rows, which holds all of them.
                 let lacks = match hash {
-                    None => pass == 0 && self.put_aside.is_none(),
+                    None => pass == 0 && self.rejected.is_none(),
                     Some(hash) => range.has(hash) && !hashes.take(hash),
                 };
                 if lacks {

@@ -92,7 +92,7 @@ impl ReadBack<'_> {
         let ranges = Mutex::new(ranges);
         let stop = AtomicBool::new(false);
         let control = control.with_stop(&stop);
-        let parts = std::thread::scope(|scope| {
+        let sums = std::thread::scope(|scope| {
             let readers: Vec<_> = (0..degree)
                 .map(|_| {
                     scope.spawn(|| {
@@ -106,7 +106,7 @@ impl ReadBack<'_> {
             join_all(readers)
         })?;
         drop(leader);
-        Ok(Sums::of(parts, self.columns.len()))
+        Ok(Sums::of(sums, self.columns.len()))
     }
 
     /// The table and its descendants, each in ranges of its pages.
@@ -214,17 +214,17 @@ pub(crate) async fn read_copy(
 /// Conditions that split a table's pages into four ranges per connection. The last is open-ended, for pages
 /// added meanwhile.
 fn page_ranges(pages: i64, degree: usize) -> VecDeque<String> {
-    let parts = (degree as i64 * 4).min(pages.max(1) / 64 + 1);
-    if parts == 1 {
+    let ranges = (degree as i64 * 4).min(pages.max(1) / 64 + 1);
+    if ranges == 1 {
         return VecDeque::from([String::new()]);
     }
-    let bound = |part: i64| pages * part / parts;
-    (0..parts)
-        .map(|part| {
-            let from = format!(" WHERE ctid >= '({},0)'", bound(part));
-            match part + 1 == parts {
+    let bound = |range: i64| pages * range / ranges;
+    (0..ranges)
+        .map(|range| {
+            let from = format!(" WHERE ctid >= '({},0)'", bound(range));
+            match range + 1 == ranges {
                 true => from,
-                false => format!("{from} AND ctid < '({},0)'", bound(part + 1)),
+                false => format!("{from} AND ctid < '({},0)'", bound(range + 1)),
             }
         })
         .collect()

@@ -90,9 +90,9 @@ impl SourceSums<'_> {
             Ok(if again { tuples.into_sums() } else { Sums { whole: encoded, each: Vec::new() } })
         };
         let worker = || encode().inspect_err(|_| stop.store(true, Relaxed));
-        let parts = std::thread::scope(|scope| {
+        let sums = std::thread::scope(|scope| {
             join_all((0..options.degree.max(1)).map(|_| scope.spawn(worker)).collect())
         })?;
-        Ok((Sums::of(parts, columns.len()), left_out.into_inner()))
+        Ok((Sums::of(sums, columns.len()), left_out.into_inner()))
     }
 }

@@ -212,7 +212,7 @@ impl Postgres {
     ///
     /// # Errors
     /// The requested strategy is not possible.
-    pub fn way(&self, degree: usize) -> Result<String> {
+    pub fn route(&self, degree: usize) -> Result<String> {
         self.choose(degree).map(|route| route.to_string())
     }
 

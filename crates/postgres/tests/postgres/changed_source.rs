@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use sawmill_loader::{LoadOptions, Mode, RejectOptions, Standing, load};
+use sawmill_loader::{LoadOptions, LoadState, Mode, RejectOptions, load};
 use sawmill_postgres::Postgres;
 use sawmill_profile::Profile;
 use sawmill_source::{Control, Error, Kind, ParquetFiles, Source};
@@ -134,7 +134,7 @@ fn an_interrupted_load_is_not_finished_with_other_content() {
         }
         original(&words.path);
         let report = run(&words.source(), &target, &small()).unwrap();
-        assert_eq!((report.standing, report.rows), (Standing::Resumed, ROWS as u64), "{mode:?}");
+        assert_eq!((report.state, report.rows), (LoadState::Resumed, ROWS as u64), "{mode:?}");
         assert!(report.verified.unwrap().matches());
         assert_eq!((words.database.count("t"), words.strange()), (ROWS, 0));
     }
@@ -152,7 +152,7 @@ fn a_complete_load_of_a_file_that_has_changed_is_not_called_complete() {
         assert!(error.advice().contains("--again"), "{error}");
         original(&words.path);
         let report = run(&words.source(), &target, &small()).unwrap();
-        assert_eq!((report.standing, report.rows), (Standing::Complete, ROWS as u64));
+        assert_eq!((report.state, report.rows), (LoadState::Complete, ROWS as u64));
     }
 }
 
@@ -164,7 +164,7 @@ fn modes_that_replace_rows_load_the_new_content() {
         run(&words.source(), &target, &small()).unwrap();
         changed(&words.path);
         let report = run(&words.source(), &target, &small()).unwrap();
-        assert_eq!((report.standing, report.rows_loaded), (Standing::New, ROWS as u64), "{mode:?}");
+        assert_eq!((report.state, report.rows_loaded), (LoadState::New, ROWS as u64), "{mode:?}");
         assert!(report.notes.iter().any(|note| note.contains("loaded anew")), "{:?}", report.notes);
         assert_eq!((words.database.count("t"), words.strange()), (ROWS, 1));
     }
@@ -179,7 +179,7 @@ fn the_new_content_is_appended_on_request() {
     changed(&words.path);
     let again = LoadOptions { again: true, ..small() };
     let report = run(&words.source(), &target, &again).unwrap();
-    assert_eq!((report.standing, report.rows_loaded), (Standing::New, ROWS as u64));
+    assert_eq!((report.state, report.rows_loaded), (LoadState::New, ROWS as u64));
     assert!(report.verified.unwrap().matches());
     assert_eq!((words.database.count("t"), words.strange()), (2 * ROWS, 1));
 }
@@ -195,10 +195,10 @@ fn a_file_that_was_touched_or_copied_is_the_same() {
     std::fs::copy(&words.path, &copy).unwrap();
     std::fs::rename(&copy, &words.path).unwrap();
     let report = run(&words.source(), &target, &options()).unwrap();
-    assert_eq!((report.standing, report.rows), (Standing::Resumed, ROWS as u64));
+    assert_eq!((report.state, report.rows), (LoadState::Resumed, ROWS as u64));
     original(&words.path);
     let report = run(&words.source(), &target, &options()).unwrap();
-    assert_eq!((report.standing, report.rows_loaded), (Standing::Complete, 0));
+    assert_eq!((report.state, report.rows_loaded), (LoadState::Complete, 0));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn compared_content_is_trusted_until_the_file_is_touched() {
     // The source is compared with the records only if it needs to be.
     let spoil = "UPDATE _sawmill.units SET content_sum = repeat('0', 32) WHERE row_group = 2";
     words.database.client().batch_execute(spoil).unwrap();
-    assert_eq!(run(&words.source(), &target, &options()).unwrap().standing, Standing::Complete);
+    assert_eq!(run(&words.source(), &target, &options()).unwrap().state, LoadState::Complete);
     names_the_row_group(&run(&words.source(), &target, &small()).unwrap_err());
     File::options().write(true).open(&words.path).unwrap().set_modified(SystemTime::now()).unwrap();
     names_the_row_group(&run(&words.source(), &target, &options()).unwrap_err());
@@ -249,7 +249,7 @@ fn rejected_rows_are_left_out_of_the_comparison() {
     original(&words.path);
     for target in [target.clone(), target.clone().rejects(Some(rejects))] {
         let report = run(&words.source(), &target, &options()).unwrap();
-        assert_eq!((report.standing, report.rows_rejected), (Standing::Complete, 20));
+        assert_eq!((report.state, report.rows_rejected), (LoadState::Complete, 20));
     }
     changed(&words.path);
     names_the_row_group(&run(&words.source(), &target, &options()).unwrap_err());

@@ -9,7 +9,7 @@ use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type as SchemaType;
-use sawmill_loader::{LoadOptions, Mode, RejectOptions, Standing};
+use sawmill_loader::{LoadOptions, LoadState, Mode, RejectOptions};
 use sawmill_pgcopy::{Enums, ValueOptions};
 use sawmill_postgres::{Nested, Postgres, PostgresTables, Strategy, TableKind, forget, verify};
 use sawmill_source::{Kind, ParquetFiles};
@@ -78,7 +78,7 @@ fn an_annotated_column_becomes_a_type_of_its_values_that_goes_with_the_table() {
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)), (9, 7, 3));
     // Complete: nothing is created again. Text is appended as labels.
     let again = run(&source, &target(&database, Mode::Create), &small()).unwrap();
-    assert_eq!(again.standing, Standing::Complete);
+    assert_eq!(again.state, LoadState::Complete);
     let more = annotated(directory.path(), "more.parquet", &["Zoo"]);
     run(&ParquetFiles::open(&[more]).unwrap(), &database.target("t").mode(Mode::Append), &small()).unwrap();
     assert_eq!(database.count("t"), 11);
@@ -204,7 +204,7 @@ fn an_interrupted_load_resumes_with_its_types_and_a_forgotten_one_leaves_none() 
         .batch_execute("DELETE FROM t__sawmill_loading WHERE id = 2998 AND kind = 'mid'")
         .unwrap();
     let report = run(&source, &target, &options).unwrap();
-    assert_eq!(report.standing, Standing::Resumed);
+    assert_eq!(report.state, LoadState::Resumed);
     let found = "the table has 2999 rows; according to the records 3000 were loaded into it";
     assert!(report.notes.iter().any(|note| note.contains(found)), "{:?}", report.notes);
     assert_eq!(types(&database), [pair("t_kind", "high,low,mid")]);

@@ -88,10 +88,7 @@ fn units_cut_differently_than_recorded_are_not_loaded_a_second_time() {
     run(&source, &target, &small()).unwrap();
     database.client().batch_execute("UPDATE _sawmill.units SET first_row = first_row + 7").unwrap();
     let again = run(&source, &target, &small()).unwrap();
-    assert_eq!(
-        (again.standing, again.rows, again.rows_loaded),
-        (sawmill_loader::Standing::Complete, 2000, 0)
-    );
+    assert_eq!((again.state, again.rows, again.rows_loaded), (sawmill_loader::LoadState::Complete, 2000, 0));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use sawmill_loader::{LoadOptions, Mode, Standing, load};
+use sawmill_loader::{LoadOptions, LoadState, Mode, load};
 use sawmill_localpg::LocalPg;
 use sawmill_profile::Profile;
 use sawmill_source::{Control, Kind, ParquetFiles};
@@ -121,7 +121,7 @@ fn the_next_run_finishes_the_load_of_a_killed_one() {
     let killed =
         database.kill_loads("faults::as_a_child_process", &people.path, &[], 30, |round| 1 + round % 4);
     let report = run(&people.source, &database.target("people"), &options()).unwrap();
-    println!("{killed} killed, then {:?}, {} units resumed", report.standing, report.units_resumed);
+    println!("{killed} killed, then {:?}, {} units resumed", report.state, report.units_resumed);
     assert!(killed >= 25, "only {killed} runs were killed before they ended");
     exactly_once(&database, "people");
 }
@@ -157,7 +157,7 @@ fn a_cancelled_load_shows_nothing_and_the_same_load_again_loads_only_what_is_mis
     let before = cancelled(&people, &target).expect("the load was cancelled in its middle");
     assert!(!database.has("people"));
     let report = run(&people.source, &target, &options()).unwrap();
-    assert_eq!(report.standing, Standing::Resumed);
+    assert_eq!(report.state, LoadState::Resumed);
     assert!(report.units_resumed >= 2 && report.rows_loaded <= ROWS as u64 - before, "{report:?}");
     exactly_once(&database, "people");
 }
@@ -170,7 +170,7 @@ fn an_append_that_was_cancelled_is_finished_exactly_once() {
     let target = database.target("people").mode(Mode::Append);
     cancelled(&people, &target).expect("the load was cancelled in its middle");
     let report = run(&people.source, &target, &options()).unwrap();
-    assert_eq!(report.standing, Standing::Resumed);
+    assert_eq!(report.state, LoadState::Resumed);
     assert!(report.verified.unwrap().matches());
     exactly_once(&database, "people");
 }

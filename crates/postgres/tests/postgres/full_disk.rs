@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
-use sawmill_loader::{LoadOptions, Mode, Standing};
+use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_localpg::LocalPg;
 use sawmill_postgres::{Postgres, Strategy, TableKind};
 use sawmill_source::{Kind, ParquetFiles};
@@ -72,7 +72,7 @@ fn a_full_tablespace_is_named_and_with_more_space_the_load_resumes() {
         assert!(error.advice().contains("tablespace") && error.advice().contains("same command"), "{error}");
         disk.grow(room + 58);
         let report = run(&source, &at, &options).unwrap();
-        assert_eq!(report.standing, Standing::Resumed);
+        assert_eq!(report.state, LoadState::Resumed);
         assert!(report.units_resumed > 0 && report.verified.unwrap().matches());
         let row = client.query_one("SELECT count(*), count(DISTINCT id) FROM t", &[]).unwrap();
         assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (ROWS as i64, ROWS as i64));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, Int64Array, StringArray};
-use sawmill_loader::{LoadOptions, Mode, Standing};
+use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_postgres::forget;
 use sawmill_source::{Kind, Limited, ParquetFiles, Source};
 
@@ -19,13 +19,13 @@ fn a_complete_load_is_not_repeated_unless_its_table_was_dropped() {
     let source = ParquetFiles::open(&[&path]).unwrap();
     let target = database.target("people");
     let first = run(&source, &target, &small()).unwrap();
-    assert_eq!((first.standing, first.rows, first.units, first.units_resumed), (Standing::New, 1200, 3, 0));
+    assert_eq!((first.state, first.rows, first.units, first.units_resumed), (LoadState::New, 1200, 3, 0));
     let second = run(&source, &target, &small()).unwrap();
-    assert_eq!((second.standing, second.rows, second.rows_loaded), (Standing::Complete, 1200, 0));
+    assert_eq!((second.state, second.rows, second.rows_loaded), (LoadState::Complete, 1200, 0));
     assert_eq!(second.content, first.content);
     assert_eq!(database.count("people"), 1200);
     database.client().batch_execute("DROP TABLE people").unwrap();
-    assert_eq!(run(&source, &target, &small()).unwrap().standing, Standing::New);
+    assert_eq!(run(&source, &target, &small()).unwrap().state, LoadState::New);
     assert_eq!(database.count("people"), 1200);
     assert!(!database.has("people__sawmill_loading"));
 }
@@ -105,7 +105,7 @@ fn appending_matches_columns_by_name_and_widens_integers() {
     let text = "SELECT string_agg(concat_ws('|', id, amount, note), ',' ORDER BY id) FROM t";
     let rows = |database: &Database| database.client().query_one(text, &[]).unwrap().get::<_, String>(0);
     assert_eq!(rows(&database), "-8|b,0|0.50,7|-2147483648.00|a");
-    assert_eq!(run(&source, &target, &small()).unwrap().standing, Standing::Complete);
+    assert_eq!(run(&source, &target, &small()).unwrap().state, LoadState::Complete);
     assert_eq!(rows(&database), "-8|b,0|0.50,7|-2147483648.00|a");
 }
 
@@ -221,11 +221,11 @@ fn a_table_is_replaced_in_one_step_and_matched_by_position_on_request() {
     let replace = target.clone().mode(Mode::Replace);
     let options = LoadOptions { verify: true, ..small() };
     let report = run(&open("new.parquet"), &replace, &options).unwrap();
-    assert_eq!((report.standing, report.rows), (Standing::New, 300));
+    assert_eq!((report.state, report.rows), (LoadState::New, 300));
     assert_eq!(database.count("people WHERE id >= 1000"), 300);
     assert_eq!(database.count("people"), 300);
     assert!(!database.has("people__sawmill_loading"));
-    assert_eq!(run(&open("new.parquet"), &replace, &options).unwrap().standing, Standing::Complete);
+    assert_eq!(run(&open("new.parquet"), &replace, &options).unwrap().state, LoadState::Complete);
     // Without a table to replace, it is created.
     run(&open("new.parquet"), &database.target("fresh").mode(Mode::Replace), &options).unwrap();
     assert_eq!(database.count("fresh"), 300);
@@ -254,13 +254,13 @@ fn a_table_is_emptied_once_and_then_loaded_and_again_only_if_it_was_changed() {
     database.client().batch_execute(table).unwrap();
     let target = database.target("people").mode(Mode::Truncate);
     let first = run(&source, &target, &small()).unwrap();
-    assert_eq!((first.standing, first.rows_loaded), (Standing::New, 1200));
+    assert_eq!((first.state, first.rows_loaded), (LoadState::New, 1200));
     assert!(first.verified.unwrap().matches());
     assert_eq!(database.count("people"), 1200);
     assert_eq!(database.count("people WHERE kept = 'k'"), 1200);
-    assert_eq!(run(&source, &target, &small()).unwrap().standing, Standing::Complete);
+    assert_eq!(run(&source, &target, &small()).unwrap().state, LoadState::Complete);
     database.client().batch_execute("DELETE FROM people WHERE id < 10").unwrap();
-    assert_eq!(run(&source, &target, &small()).unwrap().standing, Standing::New);
+    assert_eq!(run(&source, &target, &small()).unwrap().state, LoadState::New);
     assert_eq!(database.count("people"), 1200);
     // Foreign keys refer to its rows: none is removed, none loaded.
     let referring =
@@ -290,7 +290,7 @@ fn an_interrupted_truncating_load_keeps_what_it_had_loaded() {
     assert!((1..1200).contains(&loaded), "{loaded}");
     database.client().batch_execute("ALTER TABLE people DROP CONSTRAINT people_id_check").unwrap();
     let rest = run(&source, &target, &options).unwrap();
-    assert_eq!((rest.standing, rest.rows_loaded), (Standing::Resumed, 1200 - loaded as u64));
+    assert_eq!((rest.state, rest.rows_loaded), (LoadState::Resumed, 1200 - loaded as u64));
     assert_eq!(database.count("people"), 1200);
 }
 
@@ -328,7 +328,7 @@ fn an_upsert_replaces_rows_by_their_key_and_adds_the_others_in_one_step() {
     database.client().batch_execute(table).unwrap();
     let target = database.target("people").mode(Mode::Upsert).key(vec!["id".into()]);
     let first = run(&source, &target, &small()).unwrap();
-    assert_eq!((first.standing, first.rows_loaded), (Standing::New, 1200));
+    assert_eq!((first.state, first.rows_loaded), (LoadState::New, 1200));
     assert!(first.verified.unwrap().matches());
     assert_eq!(database.count("people"), 1201);
     // The column that the file lacks keeps its values, the others get those of the file.
@@ -338,7 +338,7 @@ fn an_upsert_replaces_rows_by_their_key_and_adds_the_others_in_one_step() {
     );
     assert_eq!(database.count("people WHERE kept = 'new'"), 1199);
     assert!(!database.has("people__sawmill_loading"));
-    assert_eq!(run(&source, &target, &small()).unwrap().standing, Standing::Complete);
+    assert_eq!(run(&source, &target, &small()).unwrap().state, LoadState::Complete);
     assert_eq!(database.count("people"), 1201);
 }
 
@@ -375,8 +375,8 @@ fn a_trigger_or_a_rule_that_changes_merged_rows_fails_a_verified_upsert_and_noth
         let unchecked = LoadOptions { verify: false, ..small() };
         let report = run(&source, &target, &unchecked).unwrap();
         assert!(report.verified.is_none());
-        let said = report.notes.iter().any(|note| note.contains("1199 of 1200 rows were merged"));
-        assert_eq!(said, ["drops", "skips"].contains(&table), "{table}: {:?}", report.notes);
+        let merged = report.notes.iter().any(|note| note.contains("1199 of 1200 rows were merged"));
+        assert_eq!(merged, ["drops", "skips"].contains(&table), "{table}: {:?}", report.notes);
         assert!(database.count(table) >= 1199);
     }
 }
@@ -468,7 +468,7 @@ fn columns_that_only_the_table_has_get_their_default_or_null_and_are_named() {
         let report = run(&source, &target, &small()).unwrap();
         assert!(report.verified.unwrap().matches());
         let note = "columns of the table that the files lack: \"made\" (its default), \"remark\" (null), \"twice\" (computed)";
-        assert!(report.notes.iter().any(|said| said == note), "{:?}", report.notes);
+        assert!(report.notes.iter().any(|found| **found == *note), "{:?}", report.notes);
         let counts = "SELECT count(*), count(made), count(remark), count(twice) FROM t";
         let counts = database.client().query_one(counts, &[]).unwrap();
         assert_eq!([0, 1, 2, 3].map(|i| counts.get::<_, i64>(i)), [1000, 1000, 0, 1000]);

@@ -10,7 +10,7 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use sawmill_loader::{Mode, RejectOptions, Standing};
+use sawmill_loader::{LoadState, Mode, RejectOptions};
 use sawmill_postgres::{Nested, Postgres, forget, verify};
 use sawmill_source::{Kind, ParquetFiles, Source};
 
@@ -238,7 +238,7 @@ fn types_come_and_go_with_their_table_and_foreign_ones_stay() {
     database.client().batch_execute("DROP TYPE t_phones").unwrap();
 
     run(&source, &target, &small()).unwrap();
-    assert_eq!(run(&source, &target, &small()).unwrap().standing, Standing::Complete);
+    assert_eq!(run(&source, &target, &small()).unwrap().state, LoadState::Complete);
     let replacing = target.clone().mode(Mode::Replace);
     for _ in 0..2 {
         run(&source, &replacing, &small()).unwrap();
@@ -282,7 +282,7 @@ fn an_interrupted_load_resumes_with_the_types_that_it_has_created() {
     assert_eq!(types(&database), ["t__sawmill_loading_s"]);
     database.client().batch_execute("ALTER TABLE t__sawmill_loading DROP CONSTRAINT stop").unwrap();
     let report = run(&source, &target, &small()).unwrap();
-    assert_eq!((report.standing, report.rows), (Standing::Resumed, 20_000));
+    assert_eq!((report.state, report.rows), (LoadState::Resumed, 20_000));
     assert_eq!(types(&database), ["t_s"]);
     assert_eq!(database.count("t WHERE (s).list = ARRAY[n, NULL]"), 20_000);
 }

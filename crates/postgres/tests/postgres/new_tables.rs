@@ -1,6 +1,6 @@
 //! New tables: keys before and after the rows, indexes, storage, settings of the server, rehearsals.
 
-use sawmill_loader::{LoadOptions, Mode, Standing};
+use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_localpg::LocalPg;
 use sawmill_postgres::{Postgres, TableKind};
 use sawmill_source::{Kind, ParquetFiles};
@@ -76,7 +76,7 @@ fn a_duplicate_key_is_reported_and_the_load_can_be_finished_when_the_rows_are_co
                    (SELECT min(ctid) FROM t__sawmill_loading WHERE id = 599)";
     database.client().batch_execute(correct).unwrap();
     let report = run(&source, &target, &LoadOptions { verify: false, ..small() }).unwrap();
-    assert_eq!((report.standing, report.rows_loaded), (Standing::Resumed, 0));
+    assert_eq!((report.state, report.rows_loaded), (LoadState::Resumed, 0));
     assert_eq!(database.count("t"), 1200);
     // With the key in the table, the unit that brings the second row of a key is refused.
     let target = database.target("u").kind(keyed(false));
@@ -149,10 +149,10 @@ fn a_rehearsal_reports_what_would_be_done_and_changes_nothing() {
     let rehearse =
         |target: &Postgres| with_control(|control| target.rehearse(&people.source, &options, control));
     let plan = rehearse(&target).unwrap();
-    assert_eq!((plan.standing, plan.rows, plan.units, plan.units_done), (Standing::New, 1500, 5, 0));
+    assert_eq!((plan.state, plan.rows, plan.units, plan.units_done), (LoadState::New, 1500, 5, 0));
     assert!(!database.has("t__sawmill_loading") && !database.has("_sawmill.loads"));
     run(&people.source, &target, &options).unwrap();
-    assert_eq!(rehearse(&target).unwrap().standing, Standing::Complete);
+    assert_eq!(rehearse(&target).unwrap().state, LoadState::Complete);
     let error = rehearse(&database.target("t").mode(Mode::Upsert).key(vec!["name".into()])).unwrap_err();
     assert!(error.what().contains("no unique key"), "{error}");
     let truncate = database.target("t").mode(Mode::Truncate);

@@ -10,7 +10,7 @@ use arrow_array::{
 };
 use parquet::arrow::ArrowWriter;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use sawmill_loader::{LoadOptions, Mode, Standing};
+use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_postgres::{PartitionBy, Postgres, Strategy, TableKind, forget, status, verify};
 use sawmill_source::{Kind, Limited, ParquetFiles, Result, Source};
 
@@ -202,7 +202,7 @@ fn hashes_are_routed_by_the_server_and_known_to_workers() {
     let database = Database::new();
     let events = clustered();
     let target = partitioned(database.target("events"), "hash(country, 3)", &events.source).unwrap();
-    assert!(target.way(2).unwrap().starts_with("direct"));
+    assert!(target.route(2).unwrap().starts_with("direct"));
     for text in
         ["hash(id, 7)", "hash(country, 3)", "hash(day, 4)", "hash(flag, 5)", "hash(at, 4)", "hash(seen, 6)"]
     {
@@ -386,7 +386,7 @@ fn keys_indexes_and_storage_are_those_of_each_partition() {
         let target = partitioned(target, "month(seen)", &events.source).unwrap();
         let report = run(&events.source, &target, &options()).unwrap();
         assert!(report.verified.unwrap().matches());
-        assert_eq!(run(&events.source, &target, &options()).unwrap().standing, Standing::Complete);
+        assert_eq!(run(&events.source, &target, &options()).unwrap().state, LoadState::Complete);
         let mut client = database.client();
         let mut one = |sql: &str| -> i64 { client.query_one(sql, &[]).unwrap().get(0) };
         assert_eq!(one("SELECT count(*) FROM pg_indexes WHERE schemaname = 'public'"), 2 * 6);
@@ -480,7 +480,7 @@ fn the_route_is_chosen_by_what_would_be_read_and_kept_by_the_next_run() {
     let database = Database::new();
     let (events, mixed) = (clustered(), files(false, EnabledStatistics::Chunk));
     let way = |events: &Events, degree| {
-        partitioned(database.target("events"), "month(seen)", &events.source).unwrap().way(degree).unwrap()
+        partitioned(database.target("events"), "month(seen)", &events.source).unwrap().route(degree).unwrap()
     };
     assert!(way(&events, 2).starts_with("staged: each connection fills whole partitions: there are 5"));
     assert!(way(&events, 8).contains("direct") && way(&events, 8).contains("than connections (8)"));
@@ -490,7 +490,7 @@ fn the_route_is_chosen_by_what_would_be_read_and_kept_by_the_next_run() {
     assert!(report.notes.iter().any(|note| note.starts_with("staged")), "{:?}", report.notes);
     // With more connections than partitions it is still the same load.
     let again = run(&events.source, &target, &LoadOptions { degree: 8, ..options() }).unwrap();
-    assert_eq!(again.standing, Standing::Complete);
+    assert_eq!(again.state, LoadState::Complete);
     let loads = with_control(|control| {
         status(&database.url.parse().unwrap(), Postgres::CHECKPOINT_SCHEMA, None, control)
     });
@@ -527,7 +527,7 @@ fn the_next_run_finishes_the_load_of_a_killed_one() {
         let target = partitioned(target, "day(seen)", &events.source).unwrap();
         let options = LoadOptions { unit_rows: 20, ..options() };
         let report = run(&events.source, &target, &options).unwrap();
-        println!("{killed} killed, then {:?}, {} units resumed", report.standing, report.units_resumed);
+        println!("{killed} killed, then {:?}, {} units resumed", report.state, report.units_resumed);
         assert!(killed >= 2, "only {killed} runs were killed before they ended");
         assert!(report.verified.unwrap().matches());
         exactly_once(&database, "events");

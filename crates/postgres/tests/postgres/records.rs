@@ -1,6 +1,6 @@
 //! The schema of the records of loads: the user chooses it, and it is created if permitted or left as it was.
 
-use sawmill_loader::{LoadReport, LoadStatus, Standing};
+use sawmill_loader::{LoadReport, LoadState, LoadStatus};
 use sawmill_postgres::{Postgres, forget, status};
 use sawmill_source::{Kind, ParquetFiles, Result};
 
@@ -80,9 +80,9 @@ fn forgotten(target: &Postgres) -> u64 {
 fn records_are_kept_in_the_named_schema_and_nowhere_else() {
     let case = case("SELECT 1");
     let target = case.target(ODD);
-    assert_eq!(case.load(&target).unwrap().standing, Standing::New);
+    assert_eq!(case.load(&target).unwrap().state, LoadState::New);
     assert!(case.has_schema(ODD) && !case.has_schema("_sawmill"));
-    assert_eq!(case.load(&target).unwrap().standing, Standing::Complete);
+    assert_eq!(case.load(&target).unwrap().state, LoadState::Complete);
     assert_eq!(
         (case.status(ODD).len(), case.status("_sawmill").len(), case.status("other").len()),
         (1, 0, 0)

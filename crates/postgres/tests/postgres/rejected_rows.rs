@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields};
-use sawmill_loader::{LoadOptions, Mode, RejectOptions, Standing, Verification};
+use sawmill_loader::{LoadOptions, LoadState, Mode, RejectOptions, Verification};
 use sawmill_localpg::LocalPg;
 use sawmill_postgres::{Postgres, TableKind, verify};
 use sawmill_source::{Kind, ParquetFiles, Source};
@@ -90,7 +90,7 @@ fn rejected_rows_count_once_when_a_killed_run_commits_while_the_next_one_begins(
             .unwrap();
         next.join().unwrap().unwrap()
     });
-    assert_eq!((report.standing, report.rows, report.rows_rejected), (Standing::Resumed, 1990, 10));
+    assert_eq!((report.state, report.rows, report.rows_rejected), (LoadState::Resumed, 1990, 10));
     assert_eq!((case.database.count("t"), read_rejects(&case.file()).len()), (1990, 10));
 }
 
@@ -117,7 +117,7 @@ fn a_crash_that_empties_an_unlogged_table_empties_the_record_of_its_rejected_row
     client().batch_execute("UPDATE _sawmill.loads SET completed = NULL").unwrap();
     server.restart_immediate().unwrap();
     let again = run(&source, &append, &small()).unwrap();
-    assert_eq!((again.standing, again.rows_loaded, again.rows_rejected), (Standing::Resumed, 1485, 15));
+    assert_eq!((again.state, again.rows_loaded, again.rows_rejected), (LoadState::Resumed, 1485, 15));
     assert_eq!(read_rejects(&aside).len(), 15);
     let kind = TableKind { unlogged: true, ..TableKind::default() };
     let report = run(&source, &target("made").kind(kind), &small()).unwrap();
@@ -160,7 +160,7 @@ fn the_table_and_the_rejected_rows_together_are_verified_against_the_source() {
     );
     let same = compared(&case, &small()).unwrap();
     assert!(same.matches());
-    assert_eq!((same.source.rows, same.target.rows, same.put_aside), (1994, 1994, 6));
+    assert_eq!((same.source.rows, same.target.rows, same.rejected), (1994, 1994, 6));
     // A row that is in neither is found, in few passes and in many.
     case.database.client().batch_execute("DELETE FROM t WHERE id = 801").unwrap();
     for locate_rows in [4 << 20, 100] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_array::*;
-use sawmill_loader::{LoadOptions, RejectOptions, Standing};
+use sawmill_loader::{LoadOptions, LoadState, RejectOptions};
 use sawmill_postgres::{Postgres, Strategy, TableKind, verify};
 use sawmill_source::{Kind, ParquetFiles, Source};
 
@@ -93,12 +93,12 @@ fn bad_rows_of_partitions_have_their_numbers_in_the_file_on_both_routes() {
             assert!(read_rejects(&words.file()).iter().all(|(.., reason)| reason.contains("0x00")));
             all_others(&database, table, &BAD);
             let again = run(&words.source, &target, &small()).unwrap();
-            assert_eq!((again.standing, again.rows_rejected), (Standing::Complete, 7));
+            assert_eq!((again.state, again.rows_rejected), (LoadState::Complete, 7));
             // Table and file together are the source, and what is missing from both is found.
             let compare =
                 || with_control(|control| verify(&words.source, &target, &small(), control)).unwrap();
             let same = compare();
-            assert!(same.matches() && same.put_aside == 7);
+            assert!(same.matches() && same.rejected == 7);
             database.client().batch_execute(&format!("DELETE FROM {table} WHERE id = 1779")).unwrap();
             let options = LoadOptions { locate: true, ..small() };
             let found = with_control(|control| verify(&words.source, &target, &options, control)).unwrap();

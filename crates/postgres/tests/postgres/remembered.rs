@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use sawmill_loader::{LoadOptions, LoadReport, Mode, Standing, load};
+use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode, load};
 use sawmill_postgres::{Postgres, status};
 use sawmill_profile::Profile;
 use sawmill_source::{Control, Kind, Limited, ParquetFiles, Result, Source};
@@ -110,11 +110,11 @@ fn a_growing_directory_is_loaded_file_by_file() {
     assert_eq!((report.files_loaded, report.files_already, report.rows), (2, 2, 4 * ROWS as u64));
     files.holds_files(4);
     let report = files.append().unwrap();
-    assert_eq!((report.standing, report.files_already), (Standing::Complete, 4));
+    assert_eq!((report.state, report.files_already), (LoadState::Complete, 4));
     // Some of them.
     let one = ParquetFiles::open(&[files.path().join("aa.parquet")]).unwrap();
     let report = run(&one, &files.target(), &small()).unwrap();
-    assert_eq!((report.standing, report.rows), (Standing::Complete, ROWS as u64));
+    assert_eq!((report.state, report.rows), (LoadState::Complete, ROWS as u64));
     files.holds_files(4);
 }
 
@@ -133,7 +133,7 @@ fn files_that_made_the_table_are_not_appended_to_it() {
     // The load that created the table is still complete, and can be verified.
     let one = ParquetFiles::open(&[files.path().join("a.parquet")]).unwrap();
     let report = run(&one, &files.database.target("t"), &small()).unwrap();
-    assert_eq!(report.standing, Standing::Complete);
+    assert_eq!(report.state, LoadState::Complete);
     assert!(report.verified.unwrap().matches());
 }
 
@@ -206,7 +206,7 @@ fn an_interrupted_load_is_finished_before_new_files_are_loaded() {
     assert!(files.database.count("t") > ROWS as i64);
     files.file("aa", 2);
     let report = files.append().unwrap();
-    assert_eq!((report.standing, report.rows), (Standing::Resumed, 3 * ROWS as u64));
+    assert_eq!((report.state, report.rows), (LoadState::Resumed, 3 * ROWS as u64));
     assert_eq!((report.files_loaded, report.files_already), (2, 1));
     files.holds_files(3);
 }
@@ -263,10 +263,10 @@ fn a_table_that_has_lost_rows_is_not_called_complete() {
         assert!(error.what().contains(&found), "{loss}: {error}");
         assert!(error.advice().contains("forget") && error.advice().contains("--again"), "{error}");
         let report = run(&files.source(), &files.target(), &LoadOptions { again: true, ..small() }).unwrap();
-        assert_eq!((report.standing, report.rows_loaded), (Standing::New, ROWS as u64));
+        assert_eq!((report.state, report.rows_loaded), (LoadState::New, ROWS as u64));
         if rows == 0 {
             // The records of the missing rows are missing, too.
-            assert_eq!(files.append().unwrap().standing, Standing::Complete);
+            assert_eq!(files.append().unwrap().state, LoadState::Complete);
             files.holds_files(1);
         }
     }
@@ -287,11 +287,11 @@ fn a_new_table_that_has_lost_rows_is_not_called_complete() {
     run(&files.source(), &replaced, &small()).unwrap();
     files.execute("TRUNCATE people");
     let report = run(&files.source(), &replaced, &small()).unwrap();
-    assert_eq!((report.standing, files.database.count("people")), (Standing::New, ROWS as i64));
+    assert_eq!((report.state, files.database.count("people")), (LoadState::New, ROWS as i64));
     // Rows of others do not hide that, and are reported.
     files.execute("INSERT INTO people SELECT * FROM people LIMIT 7");
     let report = run(&files.source(), &replaced, &LoadOptions { verify: false, ..small() }).unwrap();
-    assert_eq!(report.standing, Standing::Complete);
+    assert_eq!(report.state, LoadState::Complete);
     assert!(
         report.notes.iter().any(|note| note.contains("3007 rows; according to the records 3000 were loaded")),
         "{:?}",
@@ -412,7 +412,7 @@ fn records_of_an_earlier_version_are_understood() {
     files.execute(
         "ALTER TABLE _sawmill.loads DROP COLUMN stamps, DROP COLUMN mapping, DROP COLUMN table_file",
     );
-    assert_eq!(files.append().unwrap().standing, Standing::Complete);
+    assert_eq!(files.append().unwrap().state, LoadState::Complete);
     files.holds_files(1);
     // The same with a new file.
     files.execute("UPDATE _sawmill.loads SET mapping = NULL");
@@ -462,7 +462,7 @@ fn a_load_followed_by_one_with_other_columns_is_complete_but_not_called_verified
     let some = files.source().select(&["id".to_owned()], &[]).unwrap();
     run(&some, &files.target(), &small()).unwrap();
     let report = files.append().unwrap();
-    assert_eq!(report.standing, Standing::Complete);
+    assert_eq!(report.state, LoadState::Complete);
     assert!(report.verified.is_none());
     assert!(report.notes.iter().any(|note| note.starts_with("not verified")), "{:?}", report.notes);
 }
@@ -515,7 +515,7 @@ fn two_loads_that_share_a_file_and_begin_at_once_load_it_once() {
 
 #[test]
 fn a_table_that_is_emptied_or_replaced_while_a_load_runs_is_not_reported_as_loaded() {
-    for (change, said) in [
+    for (change, expected) in [
         ("TRUNCATE t", Some("truncated or rewritten")),
         ("ALTER TABLE t RENAME TO old; CREATE TABLE t (LIKE old)", Some("dropped or renamed while")),
         (
@@ -546,11 +546,14 @@ fn a_table_that_is_emptied_or_replaced_while_a_load_runs_is_not_reported_as_load
             });
             load(&source, &files.target(), &options, &Control::new(&cancel, &phase))
         });
-        match said {
+        match expected {
             None => assert_eq!(result.unwrap().rows, ROWS as u64),
-            Some(said) => {
+            Some(expected) => {
                 let error = result.unwrap_err();
-                assert!(error.kind() == Kind::Mismatch && error.what().contains(said), "{change}: {error}");
+                assert!(
+                    error.kind() == Kind::Mismatch && error.what().contains(expected),
+                    "{change}: {error}"
+                );
             }
         }
     }
@@ -567,7 +570,7 @@ fn a_table_that_becomes_unlogged_or_logged_still_has_its_rows() {
         files.append().unwrap();
         turned(then);
         let again = files.append().unwrap();
-        assert_eq!((again.standing, again.rows), (Standing::Complete, ROWS as u64), "{then}");
+        assert_eq!((again.state, again.rows), (LoadState::Complete, ROWS as u64), "{then}");
         assert!(again.verified.unwrap().matches());
     }
 }

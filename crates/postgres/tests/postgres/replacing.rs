@@ -106,23 +106,23 @@ fn sessions_that_read_the_table_are_named_while_the_load_waits_and_the_wait_may_
         assert!(error.advice().contains("--lock-timeout"), "{error}");
         assert_eq!(database.count("people"), 1000);
 
-        let said: Mutex<Vec<String>> = Mutex::new(Vec::new());
+        let notices: Mutex<Vec<String>> = Mutex::new(Vec::new());
         let report = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let started = Instant::now();
-                while said.lock().unwrap().is_empty() && started.elapsed() < Duration::from_secs(60) {
+                while notices.lock().unwrap().is_empty() && started.elapsed() < Duration::from_secs(60) {
                     std::thread::sleep(Duration::from_millis(10));
                 }
                 reader.batch_execute("COMMIT").unwrap();
             });
-            let say = |line: &str| said.lock().unwrap().push(line.to_owned());
+            let say = |line: &str| notices.lock().unwrap().push(line.to_owned());
             let target = database.target("people").mode(mode);
-            with_control(|control| load(&source, &target, &small(), &control.saying(&say)))
+            with_control(|control| load(&source, &target, &small(), &control.with_notices(&say)))
         });
         assert!(report.unwrap().verified.unwrap().matches());
-        let said = said.into_inner().unwrap();
-        assert_eq!(said.len(), 1, "{said:?}");
-        assert!(said[0].contains(&named) && said[0].contains("rows_of_people"), "{said:?}");
+        let notices = notices.into_inner().unwrap();
+        assert_eq!(notices.len(), 1, "{notices:?}");
+        assert!(notices[0].contains(&named) && notices[0].contains("rows_of_people"), "{notices:?}");
         assert_eq!(database.count("people"), 1000);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sawmill_loader::{LoadOptions, Mode, Standing};
+use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_localpg::LocalPg;
 use sawmill_postgres::{Postgres, Strategy, TableKind, forget};
 use sawmill_source::{Kind, ParquetFiles};
@@ -72,7 +72,7 @@ fn workers_fill_part_tables_which_become_the_children_of_one_table() {
         children as i64 + 1
     );
     // The same load again does nothing; a replacement drops the old children with their parent.
-    assert_eq!(run(&people.source, &target, &options()).unwrap().standing, Standing::Complete);
+    assert_eq!(run(&people.source, &target, &options()).unwrap().state, LoadState::Complete);
     let target = target.mode(Mode::Replace);
     run(&people.source, &target, &options()).unwrap();
     exactly_once(&database, "people");
@@ -112,7 +112,7 @@ fn the_next_run_finishes_the_load_of_a_killed_one() {
     let killed = database.kill_loads("staged::as_a_child_process", &people.path, &[], 6, |round| 1 + round);
     let target = database.target("people").strategy(Strategy::Staged).part_rows(1000);
     let report = run(&people.source, &target, &options()).unwrap();
-    println!("{killed} killed, then {:?}, {} units resumed", report.standing, report.units_resumed);
+    println!("{killed} killed, then {:?}, {} units resumed", report.state, report.units_resumed);
     assert!(killed >= 2, "only {killed} runs were killed before they ended");
     exactly_once(&database, "people");
     assert!(tables(&database).iter().all(|table| !table.contains("sawmill")), "{:?}", tables(&database));

@@ -9,7 +9,7 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields, Schema};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use sawmill_loader::{LoadOptions, LoadReport, Mode, Standing, TableName};
+use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode, TableName};
 use sawmill_postgres::{OfTable, Postgres, PostgresTables, forget, status};
 use sawmill_profile::Profile;
 use sawmill_source::{Control, Kind, Limited, ParquetFiles, Result, Source};
@@ -94,7 +94,7 @@ fn each_level_of_lists_is_a_table_whose_key_leads_back_to_the_row() {
     assert_eq!(all("people_marks"), "(0,1,a,1) (0,2,b,)");
     // The same load again has nothing to do, and both sides still agree.
     let again = load(&source, database.target("people"), false, &small()).unwrap();
-    assert!(again.iter().all(|report| report.result.standing == Standing::Complete));
+    assert!(again.iter().all(|report| report.result.state == LoadState::Complete));
     let tables = PostgresTables::new(&source, database.target("people"), false).unwrap();
     let verified = with_control(|control| tables.verify(&small(), control)).unwrap();
     assert!(verified.iter().all(|verified| verified.result.matches()));
@@ -196,8 +196,8 @@ fn a_load_interrupted_in_one_table_resumes_and_shows_none_before_all_are_complet
     assert_eq!(complete, [("public.t", true), ("public.t_list", false)]);
     database.client().batch_execute("ALTER TABLE t_list__sawmill_loading DROP CONSTRAINT stop").unwrap();
     let reports = load(&source, database.target("t"), true, &small()).unwrap();
-    let standings: Vec<Standing> = reports.iter().map(|report| report.result.standing).collect();
-    assert_eq!(standings, [Standing::Complete, Standing::Resumed]);
+    let standings: Vec<LoadState> = reports.iter().map(|report| report.result.state).collect();
+    assert_eq!(standings, [LoadState::Complete, LoadState::Resumed]);
     assert!(reports[1].result.units_resumed > 0);
     assert_eq!(database.count(NUMBERS_ARE_RIGHT), 20_000);
 }

@@ -13,7 +13,7 @@ use arrow_array::*;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use sawmill_loader::{LoadOptions, RejectOptions, Standing};
+use sawmill_loader::{LoadOptions, LoadState, RejectOptions};
 use sawmill_localpg::LocalPg;
 use sawmill_pgcopy::{Nul, ValueOptions};
 use sawmill_postgres::{Postgres, PostgresTables, TableKind};
@@ -117,14 +117,14 @@ fn a_record_with_a_bad_value_anywhere_is_rejected_as_a_whole() {
     assert_eq!((database.count("t_notes"), database.count("t_notes_item")), (lists, 2 * lists));
     assert_eq!(noted(&database), [5, 5, 5]);
     let again = load(&source, target(Some(5)), true, &small()).unwrap();
-    assert!(again.iter().all(|report| report.result.standing == Standing::Complete));
+    assert!(again.iter().all(|report| report.result.state == LoadState::Complete));
     assert_eq!((again[0].result.rows_rejected, noted(&database)), (5, vec![5, 5, 5]));
     // Tables and file together are the source.
     let tables = PostgresTables::new(&source, target(None), false).unwrap();
     let compare = || with_control(|control| tables.verify(&small(), control)).unwrap();
     let verified = compare();
     assert!(verified.iter().all(|verified| verified.result.matches()));
-    assert_eq!(verified[0].result.put_aside, 5);
+    assert_eq!(verified[0].result.rejected, 5);
     database.client().batch_execute("DELETE FROM t_notes_item WHERE _row = 7 AND _ordinal = 1").unwrap();
     assert!(!compare()[2].result.matches());
     // A file that names other rows.
@@ -167,7 +167,7 @@ fn all_tables_of_an_interrupted_load_lack_the_same_records() {
     assert_eq!(stopped.unwrap_err().kind(), Kind::Cancelled);
     assert!(!database.has("t"));
     let reports = load(&source, target(), false, &small()).unwrap();
-    assert_eq!(reports[0].result.standing, Standing::Complete);
+    assert_eq!(reports[0].result.state, LoadState::Complete);
     assert_eq!((reports[0].result.rows, reports[0].result.rows_rejected), (995, 5));
     assert_eq!((database.count("t"), noted(&database)), (995, vec![5, 5, 5]));
     assert_eq!(read_rejects(&rejects.path).len(), 5);
@@ -206,7 +206,7 @@ fn a_record_is_rejected_as_a_whole_if_the_server_refuses_a_row_in_any_table() {
     assert!(!database.has("t") && !path.exists());
     // The rows loaded until then are not loaded again.
     let reports = load(&source, target(Some(9)), true, &small()).unwrap();
-    assert_eq!(reports[0].result.standing, Standing::Complete);
+    assert_eq!(reports[0].result.state, LoadState::Complete);
     assert_eq!((reports[0].result.rows, reports[0].result.rows_rejected), (991, 9));
     assert!(reports.iter().all(|report| report.result.verified.as_ref().unwrap().matches()));
     assert!(reports[1].result.notes.is_empty() && reports[0].result.notes[0].contains("9 rows"));
@@ -221,7 +221,7 @@ fn a_record_is_rejected_as_a_whole_if_the_server_refuses_a_row_in_any_table() {
     }
     assert_eq!(noted(&database), [9, 9, 9]);
     let again = load(&source, target(None), true, &small()).unwrap();
-    assert!(again.iter().all(|report| report.result.standing == Standing::Complete));
+    assert!(again.iter().all(|report| report.result.state == LoadState::Complete));
     assert!(again.iter().all(|report| report.result.verified.as_ref().unwrap().matches()));
     assert_eq!((again[0].result.rows, again[0].result.rows_rejected), (991, 9));
     holds_all_but(&database, 1000, &places);

@@ -8,7 +8,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use sawmill_loader::{LoadOptions, Standing};
+use sawmill_loader::{LoadOptions, LoadState};
 use sawmill_source::ParquetFiles;
 
 use crate::database::{Database, run};
@@ -37,7 +37,7 @@ fn every_row_of_the_taxi_file_arrives_exactly() {
     let source = ParquetFiles::open(&[&path]).unwrap();
     let options = LoadOptions { unit_rows: 512, verify: true, ..LoadOptions::default() };
     let report = run(&source, &database.target("public.taxi"), &options).unwrap();
-    assert_eq!((report.rows, report.rows_loaded, report.standing), (5_000, 5_000, Standing::New));
+    assert_eq!((report.rows, report.rows_loaded, report.state), (5_000, 5_000, LoadState::New));
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!((&json["rows"], &json["standing"]), (&5_000.into(), &"new".into()));
     assert_eq!(json["content"]["content_sum"], report.content.content_sum.to_string());

@@ -42,8 +42,8 @@ pub(crate) fn plan(
     if there.as_ref().is_some_and(|there| !there.is_dir() && !there.is_file()) {
         return Ok(PlannedFiles { files: vec![single(job, Some(out), true)?], _lock: None });
     }
-    let say = |text: &str| console.notice(text);
-    let patience = Patience { waits: job.existing != Existing::Refuse, say: &say, cancel };
+    let notice = |text: &str| console.notice(text);
+    let patience = Patience { waits: job.existing != Existing::Refuse, notice: &notice, cancel };
     if there.as_ref().is_some_and(fs::Metadata::is_file) || (there.is_none() && is_file_name) {
         let files = vec![single(job, Some(out), false)?];
         let lock = OutputLock::of_file(out, &patience)?;

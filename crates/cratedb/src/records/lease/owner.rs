@@ -46,7 +46,7 @@ impl Owner {
         !self.boot.is_empty() && self.boot == here.boot && self.namespace == here.namespace
     }
 
-    /// Whether the load cannot be under way any more. Of other machines nothing can be said.
+    /// Whether the load cannot be under way any more. Processes of other machines cannot be checked.
     pub(super) fn is_gone(&self) -> bool {
         if !self.is_here() {
             return false;

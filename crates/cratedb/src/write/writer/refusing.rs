@@ -37,7 +37,7 @@ impl CrateWriter {
         self.reject(unit, number, reason, code, RawValue::from_string(text).ok())
     }
 
-    /// A row that does not go in: written aside, or the end of the load.
+    /// A row that does not go in: written to the file of rejected rows, or the end of the load.
     pub(super) fn reject(
         &mut self,
         unit: &Unit,
@@ -67,7 +67,7 @@ impl CrateWriter {
         self.rejecting += 1;
         let rejected = self.plan.rejected.load(Relaxed) + self.rejecting;
         if rejected > self.plan.max_rejects {
-            self.accounts.values().try_for_each(|account| self.write_aside(&account.rejects))?;
+            self.accounts.values().try_for_each(|account| self.write_rejects(&account.rejects))?;
             return Err(Error::new(
                 Kind::Value,
                 format!("{rejected} rows were refused, the last one: {reason}"),
@@ -78,8 +78,8 @@ impl CrateWriter {
         Ok(())
     }
 
-    /// Writes rows aside.
-    pub(super) fn write_aside(&self, rows: &[Reject]) -> Result<()> {
+    /// Writes rejected rows to their file.
+    pub(super) fn write_rejects(&self, rows: &[Reject]) -> Result<()> {
         match &self.plan.rejects {
             Some(rejects) => rejects.write(rows),
             None => Ok(()),

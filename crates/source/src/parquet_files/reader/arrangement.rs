@@ -16,7 +16,7 @@ pub(super) struct Chosen {
     pub fields: Option<Vec<usize>>,
     /// The columns, if they are not the fields that are read in their order; fields are given by their
     /// positions among those that are read.
-    parts: Option<Vec<ColumnPlace>>,
+    places: Option<Vec<ColumnPlace>>,
 }
 
 impl Chosen {
@@ -29,42 +29,42 @@ impl Chosen {
         let mut read: Vec<usize> = columns.clone().filter_map(field).collect();
         read.sort_unstable();
         read.dedup();
-        let parts: Vec<ColumnPlace> = columns
+        let places: Vec<ColumnPlace> = columns
             .filter_map(|column| match column {
                 ColumnPlace::Field(at) => read.binary_search(&at).ok().map(ColumnPlace::Field),
                 folder => Some(folder),
             })
             .collect();
-        let as_read = parts.iter().copied().eq((0..read.len()).map(ColumnPlace::Field));
-        Self { fields: (read.len() != fields).then_some(read), parts: (!as_read).then_some(parts) }
+        let as_read = places.iter().copied().eq((0..read.len()).map(ColumnPlace::Field));
+        Self { fields: (read.len() != fields).then_some(read), places: (!as_read).then_some(places) }
     }
 }
 
 /// Assembles batches of the requested columns from the batches that are read.
 pub(super) struct Arrangement {
-    parts: Option<Vec<ColumnPlace>>,
+    places: Option<Vec<ColumnPlace>>,
     /// The values of each column that folders name, for the largest batch.
     folders: Vec<(Field, ArrayRef)>,
 }
 
 impl Arrangement {
     pub(super) fn new(chosen: Chosen, folders: &[Folder], batch_rows: usize) -> Self {
-        let is_used = |at| chosen.parts.iter().flatten().any(|part| *part == ColumnPlace::Folder(at));
+        let is_used = |at| chosen.places.iter().flatten().any(|place| *place == ColumnPlace::Folder(at));
         let array = |(at, folder): (usize, &Folder)| {
             let rows = if is_used(at) { batch_rows } else { 0 };
             (folder.field.clone(), folder.value.array(rows))
         };
         let folders = folders.iter().enumerate().map(array).collect();
-        Self { parts: chosen.parts, folders }
+        Self { places: chosen.places, folders }
     }
 
     pub(super) fn columns(&self, batch: RecordBatch) -> Result<RecordBatch, ArrowError> {
-        let Some(parts) = &self.parts else { return Ok(batch) };
+        let Some(places) = &self.places else { return Ok(batch) };
         let missing = || ArrowError::SchemaError("a column is missing".to_owned());
-        let mut fields = Vec::with_capacity(parts.len());
-        let mut columns = Vec::with_capacity(parts.len());
-        for part in parts {
-            match *part {
+        let mut fields = Vec::with_capacity(places.len());
+        let mut columns = Vec::with_capacity(places.len());
+        for place in places {
+            match *place {
                 ColumnPlace::Field(at) => {
                     let schema = batch.schema_ref();
                     fields.push(Arc::clone(schema.fields().get(at).ok_or_else(missing)?));
@@ -91,13 +91,13 @@ mod tests {
     #[test]
     fn only_requested_fields_are_read() {
         let of = |columns: &[ColumnPlace]| Chosen::of(columns.iter().copied(), 3);
-        let all = Chosen { fields: None, parts: None };
+        let all = Chosen { fields: None, places: None };
         assert_eq!(of(&[Field(0), Field(1), Field(2)]), all);
         assert_eq!(
             of(&[Field(2), Folder(0), Field(0)]),
-            Chosen { fields: Some(vec![0, 2]), parts: Some(vec![Field(1), Folder(0), Field(0)]) }
+            Chosen { fields: Some(vec![0, 2]), places: Some(vec![Field(1), Folder(0), Field(0)]) }
         );
-        assert_eq!(of(&[Folder(1)]), Chosen { fields: Some(Vec::new()), parts: Some(vec![Folder(1)]) });
-        assert_eq!(of(&[Field(1), Field(2)]), Chosen { fields: Some(vec![1, 2]), parts: None });
+        assert_eq!(of(&[Folder(1)]), Chosen { fields: Some(Vec::new()), places: Some(vec![Folder(1)]) });
+        assert_eq!(of(&[Field(1), Field(2)]), Chosen { fields: Some(vec![1, 2]), places: None });
     }
 }

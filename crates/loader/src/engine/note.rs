@@ -1,0 +1,44 @@
+//! Remarks on a load.
+
+use std::fmt;
+use std::ops::Deref;
+
+use serde::{Serialize, Serializer};
+
+/// A remark on a load for the user, by what it is about. It reads, and is serialized, as its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// Rows were rejected: where they are, or what was not compared because of them.
+    Rejected(String),
+    /// The route that rows take into a partitioned table, and why.
+    Route(String),
+    /// Any other remark.
+    Remark(String),
+}
+
+impl Deref for Note {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        let (Self::Rejected(text) | Self::Route(text) | Self::Remark(text)) = self;
+        text
+    }
+}
+
+impl From<String> for Note {
+    fn from(text: String) -> Self {
+        Self::Remark(text)
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl Serialize for Note {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
+    }
+}
