@@ -11,6 +11,7 @@ use sawmill_footer::{Footer, Method, Options};
 
 use crate::broken::exercise;
 use crate::equality::{assert_equal, by_parquet};
+use crate::interop::assert_conversions;
 use crate::methods::assert_agreement;
 use crate::page_index_equality::{assert_methods_read_the_same_page_indexes, assert_page_indexes};
 use crate::samples;
@@ -44,6 +45,9 @@ fn compare(path: &Path) -> bool {
     if let Ok(ours) = Footer::from_file_bytes(&file, &Options::new()) {
         let checked = ours.check_file(file.as_slice(), |finding| panic!("{}: {finding}", path.display()));
         checked.unwrap();
+    }
+    if theirs.is_ok() {
+        assert_conversions(&path.display().to_string(), samples::metadata(&file));
     }
     let (of_columns, of_offsets) = assert_page_indexes(&path.display().to_string(), &file);
     println!("{of_columns} column indexes, {of_offsets} offset indexes");

@@ -7,10 +7,11 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::{ProjectionMask, arrow_reader::ArrowReaderBuilder};
 use proptest::prelude::*;
-use sawmill_footer::{Footer, Options};
+use sawmill_footer::{Footer, FooterBytes, Method, Options, SyntheticColumns, SyntheticFooter};
 
 use crate::equality::by_parquet;
 use crate::handmade;
+use crate::methods::OTHERS;
 use crate::samples;
 
 #[test]
@@ -23,6 +24,59 @@ fn metadata_converted_from_a_footer_equals_the_parquet_crates_own() {
         assert_eq!(footer.to_parquet_metadata(None).unwrap(), theirs);
         let back = Footer::from_parquet_metadata(&theirs, &Options::new()).unwrap();
         assert_eq!(back.to_parquet_metadata(None).unwrap(), theirs);
+    }
+}
+
+/// Asserts equality without printing what may be megabytes. Bounds may be NaN, so text counts as well as `==`.
+fn assert_same<T: PartialEq + std::fmt::Debug>(ours: &T, theirs: &T, place: &str) {
+    assert!(
+        ours == theirs || format!("{ours:?}") == format!("{theirs:?}"),
+        "{place}: not the crate's metadata"
+    );
+}
+
+/// Asserts that conversions by every method equal what the crate decodes: of the whole footer, and of its
+/// chunks when one column or one row group is left out, which takes another way.
+pub fn assert_conversions(name: &str, bytes: &[u8]) {
+    let theirs = by_parquet(bytes).unwrap();
+    let shared = FooterBytes::from(bytes.to_vec());
+    for method in OTHERS.into_iter().chain([Method::Scalar]) {
+        let options = Options::new().method(method);
+        let footer = Footer::decode(shared.clone(), &options).unwrap();
+        let place = format!("{name}, {method:?}");
+        assert_same(&footer.to_parquet_metadata(None).unwrap(), &theirs, &place);
+        let (leaves, groups) = (footer.schema().num_leaves(), footer.num_row_groups());
+        for left_out in [0, leaves / 2, leaves - 1] {
+            let others: Vec<usize> = (0..leaves).filter(|&leaf| leaf != left_out).collect();
+            let pruned = match footer.to_parquet_metadata(Some(&others)) {
+                Ok(pruned) => pruned,
+                Err(error) => {
+                    assert!(error.what().contains("all columns of the map"), "{name}: {error}");
+                    continue;
+                }
+            };
+            for (group, their_group) in pruned.row_groups().iter().zip(theirs.row_groups()) {
+                for (chunk, &leaf) in group.columns().iter().zip(&others) {
+                    assert_same(chunk, their_group.column(leaf), &format!("{place}, column {leaf}"));
+                }
+            }
+        }
+        if groups > 1 {
+            let footer = Footer::decode(shared.clone(), &options.row_groups(1..groups)).unwrap();
+            let rest = footer.to_parquet_metadata(None).unwrap();
+            assert_same(&rest.row_groups().to_vec(), &theirs.row_groups()[1..].to_vec(), &place);
+        }
+    }
+}
+
+#[test]
+fn conversions_by_every_method_equal_what_the_crate_decodes() {
+    for (name, file) in samples::all() {
+        assert_conversions(&name, samples::metadata(&file));
+    }
+    for kind in [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed] {
+        let bytes = SyntheticFooter { columns: 30, row_groups: 40, kind, seed: 3 }.bytes();
+        assert_conversions(&format!("{kind:?}"), &bytes);
     }
 }
 
@@ -192,7 +246,14 @@ proptest! {
             }
             if let Ok(footer) = Footer::decode(bytes, &Options::new()) {
                 let _ = footer.to_parquet_metadata(None).map_err(|error| error.to_string());
-                let _ = footer.to_parquet_metadata(Some(&[leaf])).map_err(|error| error.to_string());
+                let one = footer.to_parquet_metadata(Some(&[leaf])).map_err(|error| error.to_string());
+                if let (Ok(one), Ok(theirs)) = (one, by_parquet(footer.bytes())) {
+                    for (ours, theirs) in one.row_groups().iter().zip(theirs.row_groups()) {
+                        // Not by `==`: a bound may be NaN.
+                        let theirs = format!("{:?}", theirs.column(leaf));
+                        assert_eq!(format!("{:?}", ours.column(0)), theirs);
+                    }
+                }
             }
         });
     }

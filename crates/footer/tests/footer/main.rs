@@ -11,7 +11,6 @@ mod files;
 mod foreign;
 mod handmade;
 mod indexes;
-#[cfg(feature = "parquet")]
 mod interop;
 mod many;
 mod methods;
