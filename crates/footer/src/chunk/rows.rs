@@ -116,7 +116,7 @@ pub(crate) struct TraitTable {
 }
 
 /// The number of traits up to which a linear search beats hashing.
-const LOOKED_THROUGH: usize = 8;
+const LOOKED_THROUGH: usize = 24;
 
 impl TraitTable {
     /// The index of `traits`; `None` if the table is full.

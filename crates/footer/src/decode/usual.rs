@@ -58,18 +58,24 @@ pub(crate) struct UsualIndexes {
 pub(crate) fn page_indexes(bytes: &[u8], at: usize) -> Option<UsualIndexes> {
     let mut reader = Reader { bytes, at, kind: 0 };
     reader.column_chunk()?;
-    let (mut values, mut stated, mut id) = ([0; 4], 0, 3);
-    loop {
-        match (reader.field(&mut id)?, id) {
-            (STOP, _) => return Some(UsualIndexes { values, stated, kind: reader.kind }),
-            (I64, 4 | 6) | (I32, 5 | 7) => {
-                let place = usize::from(id - 4);
-                values[place] = reader.integer()?;
-                stated |= 1 << place;
-            }
-            _ => return None,
-        }
-    }
+    let (values, stated) = reader.index_fields()?;
+    Some(UsualIndexes { values, stated, kind: reader.kind })
+}
+
+/// The values and bits of [`UsualIndexes`] for a decoded chunk at `at` whose statistics start `statistics`
+/// bytes later: what is before them need not be walked again.
+#[inline(always)]
+pub(crate) fn page_indexes_after(bytes: &[u8], at: usize, statistics: usize) -> Option<([i64; 4], u8)> {
+    let mut reader = Reader { bytes, at, kind: 0 };
+    // No field of the chunk but its file offset comes before its metadata.
+    reader.expect(0x26)?;
+    reader.skip_varint()?;
+    reader.expect(0x1c)?;
+    reader.at = at + statistics;
+    // Of bounds, only the kind depends on the type.
+    reader.statistics(true)?;
+    reader.rest_of_meta_data(&mut Chunk::default(), 12, true)?;
+    reader.index_fields()
 }
 
 struct Reader<'a> {
@@ -209,7 +215,12 @@ impl Reader<'_> {
             _ => return None,
         }
         chunk.data_page_offset = self.size()?;
-        let mut id = 9;
+        self.rest_of_meta_data(chunk, 9, physical_type == BYTE_ARRAY)
+    }
+
+    /// Walks the fields of the metadata after `id`.
+    #[inline(always)]
+    fn rest_of_meta_data(&mut self, chunk: &mut Chunk, mut id: u8, any_length: bool) -> Option<()> {
         loop {
             match (self.field(&mut id)?, id) {
                 (STOP, _) => return Some(()),
@@ -219,11 +230,28 @@ impl Reader<'_> {
                 }
                 (STRUCT, 12) => {
                     chunk.statistics = statistics_place(self.at - chunk.at as usize);
-                    self.statistics(physical_type == BYTE_ARRAY)?;
+                    self.statistics(any_length)?;
                 }
                 (LIST, 13) => self.encoding_stats()?,
                 (STRUCT, 16) => self.size_statistics()?,
                 (I32 | I64, 10 | 14 | 15) => self.skip_varint()?,
+                _ => return None,
+            }
+        }
+    }
+
+    /// The fields after the metadata: the values and bits of [`UsualIndexes`].
+    #[inline(always)]
+    fn index_fields(&mut self) -> Option<([i64; 4], u8)> {
+        let (mut values, mut stated, mut id) = ([0; 4], 0, 3);
+        loop {
+            match (self.field(&mut id)?, id) {
+                (STOP, _) => return Some((values, stated)),
+                (I64, 4 | 6) | (I32, 5 | 7) => {
+                    let place = usize::from(id - 4);
+                    values[place] = self.integer()?;
+                    stated |= 1 << place;
+                }
                 _ => return None,
             }
         }
@@ -285,6 +313,7 @@ impl Reader<'_> {
 mod tests {
     use proptest::prelude::*;
 
+    use crate::chunk::rows::{STATISTICS_NONE, STATISTICS_UNKNOWN};
     use crate::decode::{scan, usual};
     use crate::synthetic::{SyntheticColumns, SyntheticFooter};
     use crate::thrift::cursor::Cursor;
@@ -299,6 +328,11 @@ mod tests {
                 let slow = scan::column_chunk(&mut cursor);
                 assert_eq!(slow.ok(), Some(quick.chunk), "at {at}");
                 assert_eq!(cursor.at, quick.end, "at {at}");
+                let place = quick.chunk.statistics;
+                if place != STATISTICS_UNKNOWN && place != STATISTICS_NONE {
+                    let whole = usual::page_indexes(bytes, at).map(|found| (found.values, found.stated));
+                    assert_eq!(usual::page_indexes_after(bytes, at, place.into()), whole, "at {at}");
+                }
                 decoded += 1;
             }
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use crate::chunk::column_chunk::ColumnChunk;
-use crate::chunk::rows::Chunk;
+use crate::chunk::rows::{Chunk, STATISTICS_NONE, STATISTICS_UNKNOWN};
 use crate::decode::scan;
 use crate::decode::usual::{self, UsualIndexes};
 use crate::error::Error;
@@ -30,6 +30,9 @@ const NONE: usize = usize::MAX;
 /// The number of chunks that did not match from which shapes are tried only if most chunks match.
 const ENOUGH: u64 = 256;
 
+/// The number of chunks below which walking them is faster than learning their shapes.
+const WORTH_SHAPES: usize = 400;
+
 /// Where a chunk's page indexes are in the file: offset and length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Location {
@@ -47,6 +50,7 @@ pub(crate) fn each(
     wanted: impl Fn(usize, usize) -> bool,
     found: impl FnMut(usize, Location) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    let few = footer.num_columns().saturating_mul(footer.num_row_groups()) < WORTH_SHAPES;
     let walk = LocateIndexes {
         footer,
         wanted,
@@ -55,6 +59,7 @@ pub(crate) fn each(
         kinds: HashMap::default(),
         last_kind: 0,
         missed: 0,
+        differ: few && footer.method() == Method::Fastest,
         method: footer.method(),
     };
     footer.method().choose(walk)
@@ -71,6 +76,8 @@ struct LocateIndexes<'a, W, F> {
     last_kind: u64,
     /// How many chunks did not match.
     missed: u64,
+    /// Whether chunks are too few, or too different from their neighbours, for shapes to be of use.
+    differ: bool,
     method: Method,
 }
 
@@ -115,9 +122,12 @@ impl<W: Fn(usize, usize) -> bool, F: FnMut(usize, Location) -> Result<(), Error>
                 // read.
                 let mut lanes_of_match = 0;
                 seen += count as u64;
-                // Where neighbours differ, the quick walk alone takes less time.
-                let differ = self.missed > ENOUGH && self.missed > seen / 2 && self.method == Method::Fastest;
-                if !differ && let Some(shape) = self.shapes.get(expected) {
+                if self.missed > ENOUGH && self.missed > seen / 2 && self.method == Method::Fastest {
+                    self.differ = true;
+                }
+                if !self.differ
+                    && let Some(shape) = self.shapes.get(expected)
+                {
                     lanes_of_match = shape.lanes;
                     // Nothing starts at the end of the bytes, so lanes without a chunk match nothing.
                     let starts =
@@ -156,6 +166,12 @@ impl<W, F> LocateIndexes<'_, W, F> {
         let bytes = self.footer.bytes.as_slice();
         let columns = self.footer.num_columns().max(1);
         self.missed += 1;
+        if self.differ
+            && let Some((values, stated)) = self.after_statistics(row)
+            && let Some(location) = location(values, stated)
+        {
+            return Ok(location);
+        }
         let quick = match self.method {
             Method::Scalar => None,
             _ => usual::page_indexes(bytes, at),
@@ -165,6 +181,7 @@ impl<W, F> LocateIndexes<'_, W, F> {
         {
             let again = std::mem::replace(&mut self.last_kind, kind) == kind;
             *expected = match self.kinds.get(&kind) {
+                _ if self.differ => NONE,
                 Some(&place) => place,
                 None if (again || self.method.learning() == Learning::Always)
                     && self.shapes.len() < MAX_SHAPES =>
@@ -185,6 +202,14 @@ impl<W, F> LocateIndexes<'_, W, F> {
             Some(chunk) => walked(&chunk),
             None => Ok(Location::default()),
         }
+    }
+
+    /// The walk over a chunk from the statistics on, whose place its row tells.
+    #[inline(always)]
+    fn after_statistics(&self, row: usize) -> Option<([i64; 4], u8)> {
+        let (at, place) = self.footer.decoded.rows.statistics(row);
+        let known = place != STATISTICS_UNKNOWN && place != STATISTICS_NONE;
+        known.then(|| usual::page_indexes_after(self.footer.bytes.as_slice(), at, place.into()))?
     }
 
     /// Learns the shape of a chunk, if it has one.

@@ -139,7 +139,7 @@ impl Schema {
         }
         let mut schema = Self {
             nodes: allocate::with_room_at(start, count.min(cursor.left() / USUAL_ELEMENT + 1))?,
-            traits: Vec::new(),
+            traits: allocate::with_room_at(start, count.min(LAST_TRAITS))?,
             names: String::new(),
             logical_types: Vec::new(),
             leaves: Vec::new(),

@@ -52,15 +52,17 @@ struct ElementKind {
     place: u32,
 }
 
-/// The kinds found so far, the most recent first.
+/// The kinds found so far. The search starts at that of the last element: the next one is often of the same
+/// kind, or of the one learned after it where types take turns.
 pub(crate) struct Kinds {
     kinds: Vec<ElementKind>,
+    last: usize,
     room: usize,
 }
 
 impl Default for Kinds {
     fn default() -> Self {
-        Self { kinds: Vec::new(), room: MAX_KINDS }
+        Self { kinds: Vec::new(), last: 0, room: MAX_KINDS }
     }
 }
 
@@ -81,7 +83,8 @@ impl Kinds {
     ) -> Option<ElementTraits> {
         let bytes = cursor.bytes;
         let head = word(bytes, cursor.at)?;
-        for (place, kind) in self.kinds.iter().enumerate() {
+        let (before, from) = self.kinds.split_at_checked(self.last)?;
+        for (step, kind) in from.iter().chain(before).enumerate() {
             if !kind.before.fits(head) {
                 continue;
             }
@@ -96,9 +99,8 @@ impl Kinds {
             cursor.at = end + kind.after.len;
             let found = kind.traits;
             nodes.push(Node::new(name_start, len.into(), kind.place));
-            if place > 0 {
-                self.kinds.swap(0, place);
-            }
+            let place = self.last + step;
+            self.last = if place < self.kinds.len() { place } else { place - self.kinds.len() };
             return Some(found);
         }
         None
@@ -119,8 +121,15 @@ impl Kinds {
         if let (true, Some(before), Some(after)) =
             (one_byte, part(element.start..name.start), part(name.end..element.end))
         {
-            self.kinds.insert(0, ElementKind { before, after, traits, place });
-            self.kinds.truncate(self.room);
+            let kind = ElementKind { before, after, traits, place };
+            if self.kinds.len() < self.room {
+                self.kinds.reserve(self.room - self.kinds.len());
+                self.last = self.kinds.len();
+                self.kinds.push(kind);
+            } else if self.room > 0 {
+                self.last = (self.last + 1) % self.room;
+                self.kinds[self.last] = kind;
+            }
         }
     }
 }
@@ -167,7 +176,7 @@ mod tests {
 
     /// Decodes the schema with and without kinds. Returns it or the error, and the final cursor position.
     fn both(bytes: &[u8]) -> [String; 2] {
-        [Kinds::default(), Kinds { kinds: Vec::new(), room: 0 }].map(|mut kinds| {
+        [Kinds::default(), Kinds { kinds: Vec::new(), last: 0, room: 0 }].map(|mut kinds| {
             let mut cursor = Cursor::new(bytes, 0);
             match Schema::read_by(&mut cursor, &mut kinds) {
                 Ok(schema) => format!("{schema:?} {}", cursor.at),
