@@ -1,8 +1,11 @@
-//! Files that are whole or not there at all, and directories whose entries survive a crash of the machine.
+//! Where bytes are: files that are whole or not there at all, and objects in stores.
 //!
 //! ```text
 //! WholeFile::create ─▶ NAME.RUN.partial, locked ─ write ─▶ finish: fsync ─ rename ─ fsync of the directory ─▶ NAME
 //!                                                      └── dropped, or the process killed ─▶ removed, by the next run at the latest
+//!
+//! text ─▶ Location ─▶ a path
+//!             └────▶ ObjectUrl ─ Stores::open, Stores::list (feature `objects`) ─▶ Object ─▶ ranges of bytes
 //! ```
 //!
 //! ```
@@ -24,10 +27,27 @@
 //! | `whole_file` | a file that takes its name when every byte is on disk |
 //! | `partial` | the names of files until then |
 //! | [`directories`] | directories made, and their entries put on disk |
+//! | `location` | paths and URLs |
+//! | `objects` | objects, requests for their bytes, and readers of them; needs only the standard library |
+//! | `remote` | S3, Google Cloud Storage, Azure and HTTP (feature `objects`) |
+//! | `error` | the error of objects |
 
 pub mod directories;
+mod error;
+mod location;
+mod objects;
 mod partial;
+#[cfg(feature = "objects")]
+mod remote;
 mod whole_file;
 
+pub use error::{Error, Kind};
+pub use location::{Location, ObjectUrl, Scheme};
+pub use objects::{
+    Access, Answer, Fault, Object, ObjectReader, Pending, PlannedReader, ReadAhead, RequestPlan, Traffic,
+    Version,
+};
 pub use partial::{name_of_partial, partial_name};
+#[cfg(feature = "objects")]
+pub use remote::{StoreOptions, Stores};
 pub use whole_file::{Identity, WholeFile};

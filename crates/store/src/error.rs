@@ -1,0 +1,95 @@
+//! The error of objects in stores: what was wrong, where, and what to do about it.
+
+use std::fmt;
+use std::io;
+
+/// The kind of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A URL or option that cannot be used.
+    Usage,
+    /// There is no such object, bucket or container.
+    NotFound,
+    /// The object is not the one that was opened.
+    Changed,
+    /// The store refused the credentials, or asks for some.
+    Denied,
+    /// The store cannot be reached, or does not answer as it should.
+    Unavailable,
+    /// The caller asked to stop.
+    Cancelled,
+}
+
+/// An error in three parts; `Display` joins those that are not empty with `" - "`. It never contains a secret:
+/// neither the query of a URL, nor an option's value, nor a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    kind: Kind,
+    what: String,
+    place: String,
+    advice: String,
+}
+
+impl Error {
+    /// Returns an error of this kind; `what` says what was wrong.
+    pub fn new(kind: Kind, what: impl Into<String>) -> Self {
+        Self { kind, what: what.into(), place: String::new(), advice: String::new() }
+    }
+
+    /// Adds the place: the object, the store or the option.
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.place = place.into();
+        self
+    }
+
+    /// Adds what to do about it.
+    pub fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice = advice.into();
+        self
+    }
+
+    /// Returns its kind.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Returns what was wrong.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Returns the place. May be empty.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Returns what to do about it. May be empty.
+    pub fn advice(&self) -> &str {
+        &self.advice
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = [&self.what, &self.place, &self.advice].into_iter().filter(|part| !part.is_empty());
+        if let Some(first) = parts.next() {
+            f.write_str(first)?;
+        }
+        parts.try_for_each(|part| write!(f, " - {part}"))
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match error.kind {
+            Kind::NotFound => io::ErrorKind::NotFound,
+            Kind::Denied => io::ErrorKind::PermissionDenied,
+            Kind::Cancelled => io::ErrorKind::Interrupted,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, error)
+    }
+}

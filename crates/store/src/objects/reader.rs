@@ -1,0 +1,119 @@
+//! Reads an object in any order, with few requests: small reads that lie close together share one.
+
+use std::io;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::Error;
+use crate::objects::{Fault, Object};
+
+/// The least bytes of a request: reading along the gaps between wanted bytes is quicker than another request.
+const LEAST: u64 = 256 << 10;
+/// The most bytes of a request that reads along, reached when one read follows the other.
+const MOST: u64 = 8 << 20;
+
+/// Reads an object in any order. It keeps the object's end, if that was read to open it, and the last answer.
+#[derive(Debug)]
+pub struct ObjectReader {
+    object: Object,
+    end: Held,
+    last: Mutex<Held>,
+    fault: Fault,
+}
+
+/// Bytes of an object, from a position on.
+#[derive(Debug, Default)]
+struct Held {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Held {
+    fn range(&self) -> Range<u64> {
+        self.start..self.start + self.bytes.len() as u64
+    }
+
+    /// Fills `buffer` if all its bytes are here.
+    fn fill(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        let from = offset.checked_sub(self.start).and_then(|from| usize::try_from(from).ok());
+        let found = from.and_then(|from| self.bytes.get(from..)?.get(..buffer.len()));
+        found.map(|found| buffer.copy_from_slice(found)).is_some()
+    }
+}
+
+impl ObjectReader {
+    /// Returns a reader of an object whose last bytes were read already.
+    pub fn new(object: Object, end: Vec<u8>) -> Self {
+        let end = Held { start: object.size().saturating_sub(end.len() as u64), bytes: end };
+        Self { object, end, last: Mutex::default(), fault: Fault::default() }
+    }
+
+    /// Shares the first error with other readers of the object.
+    pub fn with_fault(self, fault: Fault) -> Self {
+        Self { fault, ..self }
+    }
+
+    /// The object.
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// The first error of a read. Readers above wrap it in words of their own.
+    pub fn fault(&self) -> Option<&Error> {
+        self.fault.get()
+    }
+
+    /// Fills `buffer` with the bytes from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// The object is shorter, has changed, or cannot be read.
+    pub fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        if let Some(fault) = self.fault.get() {
+            return Err(fault.clone().into());
+        }
+        let wanted = offset..offset.saturating_add(buffer.len() as u64);
+        if wanted.end > self.object.size() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if buffer.is_empty() || self.end.fill(offset, buffer) {
+            return Ok(());
+        }
+        let mut last = self.last();
+        if last.fill(offset, buffer) {
+            return Ok(());
+        }
+        let range = self.request(wanted, &last.range());
+        let start = range.start;
+        let bytes = self.object.start(range).wait().map_err(|error| {
+            let _ = self.fault.set(error.clone());
+            io::Error::from(error)
+        })?;
+        // The access answers with as many bytes as it was asked for, or an error.
+        let read = Held { start, bytes };
+        if !read.fill(offset, buffer) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        *last = read;
+        Ok(())
+    }
+
+    /// What to request so that the next reads need no request of their own: those after this one if it follows
+    /// the last, else those around it.
+    fn request(&self, wanted: Range<u64>, last: &Range<u64>) -> Range<u64> {
+        let follows = !last.is_empty() && (last.start..=last.end).contains(&wanted.start);
+        let (start, along) = match follows {
+            true => (wanted.start, ((last.end - last.start) * 2).clamp(LEAST, MOST)),
+            false => (wanted.start - wanted.start % LEAST, LEAST),
+        };
+        let end = start.saturating_add(along).min(self.object.size());
+        // What is at the object's end is here already.
+        let end = if wanted.end <= self.end.start { end.min(self.end.start) } else { end };
+        start..end.max(wanted.end)
+    }
+
+    fn last(&self) -> MutexGuard<'_, Held> {
+        // A panic cannot leave it half-changed.
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

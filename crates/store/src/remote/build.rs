@@ -1,0 +1,147 @@
+//! Makes the client of a store from its URL, the options, and the environment of the store's own tools.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::http::HttpBuilder;
+use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig};
+
+use crate::error::{Error, Kind};
+use crate::location::{ObjectUrl, Scheme};
+use crate::remote::aws_profile;
+use crate::remote::faults::fault;
+use crate::remote::options::StoreOptions;
+
+/// Settings of connections, below those of the user. A transfer may take as long as bytes arrive.
+const CONNECTIONS: [(ClientConfigKey, &str); 5] = [
+    // Whoever writes an endpoint with http:// wants it.
+    (ClientConfigKey::AllowHttp, "true"),
+    (ClientConfigKey::ConnectTimeout, "5 seconds"),
+    (ClientConfigKey::ReadTimeout, "20 seconds"),
+    (ClientConfigKey::Timeout, "30 minutes"),
+    (ClientConfigKey::UserAgent, concat!("sawmill/", env!("CARGO_PKG_VERSION"))),
+];
+
+/// Requests that a server throttles, refuses for now or does not answer are repeated, for half a minute at most.
+fn retry() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(4),
+            base: 2.0,
+        },
+        max_retries: 6,
+        retry_timeout: Duration::from_secs(30),
+    }
+}
+
+/// The client of the store that a URL names.
+pub(super) fn client(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>, Error> {
+    // TLS uses the same cryptography as the connections to databases.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    match url.scheme() {
+        Scheme::S3 => s3(url, options),
+        Scheme::Gcs => gcs(url, options),
+        Scheme::Azure => azure(url, options),
+        Scheme::Http | Scheme::Https => web(url, options),
+    }
+}
+
+fn s3(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>, Error> {
+    let mut builder = AmazonS3Builder::new();
+    for (key, value) in CONNECTIONS {
+        builder = builder.with_config(AmazonS3ConfigKey::Client(key), value);
+    }
+    let in_environment = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let has_keys = options.has(&["secret_access_key", "skip_signature"])
+        || in_environment("AWS_SECRET_ACCESS_KEY")
+        || in_environment("AWS_SKIP_SIGNATURE");
+    let mut profile = match has_keys && !in_environment("AWS_PROFILE") {
+        true => Vec::new(),
+        false => aws_profile::settings()?,
+    };
+    // Keys of one place and a token of another do not fit together.
+    profile.retain(|(key, _)| !has_keys || !key.starts_with("aws_"));
+    let environment = std::env::vars().filter(|(key, _)| key.starts_with("AWS_"));
+    let given = options.pairs().map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let all = profile.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(environment).chain(given);
+    for (key, value) in all {
+        if let Ok(key) = key.to_ascii_lowercase().parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let built = builder.with_bucket_name(url.authority()).with_retry(retry()).build();
+    built.map(|store| Arc::new(store) as _).map_err(|error| fault(url, &error))
+}
+
+fn gcs(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>, Error> {
+    let mut builder = GoogleCloudStorageBuilder::from_env();
+    for (key, value) in CONNECTIONS {
+        let key = GoogleConfigKey::Client(key);
+        if builder.get_config_value(&key).is_none()
+            || !matches!(key, GoogleConfigKey::Client(ClientConfigKey::Timeout))
+        {
+            builder = builder.with_config(key, value);
+        }
+    }
+    // The variable by which Google's own tools find an emulator.
+    if let Ok(emulator) = std::env::var("STORAGE_EMULATOR_HOST") {
+        let base = if emulator.contains("://") { emulator } else { format!("http://{emulator}") };
+        builder = builder.with_config(GoogleConfigKey::BaseUrl, base);
+        builder = builder.with_config(GoogleConfigKey::SkipSignature, "true");
+    }
+    for (key, value) in options.pairs() {
+        if let Ok(key) = key.parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let built = builder.with_bucket_name(url.authority()).with_retry(retry()).build();
+    built.map(|store| Arc::new(store) as _).map_err(|error| fault(url, &error))
+}
+
+fn azure(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>, Error> {
+    let mut builder = MicrosoftAzureBuilder::from_env();
+    for (key, value) in CONNECTIONS {
+        builder = builder.with_config(AzureConfigKey::Client(key), value);
+    }
+    for (key, value) in options.pairs() {
+        if let Ok(key) = key.parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    // abfss://container@account.dfs.core.windows.net names both.
+    builder = match url.authority().split_once('@') {
+        None => builder.with_container_name(url.authority()),
+        Some((container, host)) => {
+            let account = host.split('.').next().unwrap_or_default();
+            builder.with_container_name(container).with_account(account)
+        }
+    };
+    let built = builder.with_retry(retry()).build();
+    built.map(|store| Arc::new(store) as _).map_err(|error| fault(url, &error))
+}
+
+fn web(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>, Error> {
+    let mut connections = ClientOptions::new();
+    for (key, value) in CONNECTIONS {
+        connections = connections.with_config(key, value);
+    }
+    for (key, value) in options.pairs() {
+        if let Ok(key) = key.parse::<ClientConfigKey>() {
+            connections = connections.with_config(key, value);
+        }
+    }
+    let scheme = if url.scheme() == Scheme::Https { "https" } else { "http" };
+    // The query stays in the client: it may sign the request.
+    let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let base = format!("{scheme}://{}/{query}", url.authority());
+    let built =
+        HttpBuilder::new().with_url(base).with_client_options(connections).with_retry(retry()).build();
+    let wrong = |_| {
+        Error::new(Kind::Usage, "the URL is not valid").at(url.to_string()).advise("check its host and port")
+    };
+    built.map(|store| Arc::new(store) as _).map_err(wrong)
+}

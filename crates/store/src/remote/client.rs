@@ -1,0 +1,186 @@
+//! The client of one store: reads ranges of objects on the runtime's threads.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use object_store::path::Path;
+use object_store::{Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
+use tokio::runtime::Handle;
+
+use crate::error::{Error, Kind};
+use crate::location::ObjectUrl;
+use crate::objects::{Access, Answer, Object, Pending, Traffic, Version};
+use crate::remote::faults::{fault, lacks_ranges, was_repeated};
+
+/// How often a transfer that breaks off begins anew. Requests that fail at once are repeated by the client.
+const TRANSFERS: u32 = 4;
+
+/// The client of one store.
+#[derive(Clone)]
+pub(super) struct Client {
+    pub store: Arc<dyn ObjectStore>,
+    runtime: Handle,
+    cancel: Arc<AtomicBool>,
+    traffic: Arc<Traffic>,
+}
+
+impl Client {
+    pub(super) fn new(
+        store: Arc<dyn ObjectStore>,
+        runtime: Handle,
+        cancel: Arc<AtomicBool>,
+        traffic: Arc<Traffic>,
+    ) -> Self {
+        Self { store, runtime, cancel, traffic }
+    }
+
+    /// Starts work whose bytes are waited for.
+    pub(super) fn spawn(
+        &self,
+        work: impl Future<Output = Result<Vec<u8>, Error>> + Send + 'static,
+    ) -> Pending {
+        let (pending, answer): (Pending, Answer) = Pending::new(Arc::clone(&self.cancel));
+        self.runtime.spawn(async move { answer.send(work.await) });
+        pending
+    }
+
+    /// Reads the last bytes of an object whose size is not known, with one request where the store can do it.
+    pub(super) fn open(&self, url: &ObjectUrl, tail: u64) -> Result<(Object, Vec<u8>), Error> {
+        let (client, place) = (self.clone(), url.clone());
+        let (found, met) = std::sync::mpsc::sync_channel(1);
+        let bytes = self.spawn(async move {
+            let path = path_of(&place)?;
+            let (meta, bytes) = client.last_bytes(&place, &path, tail).await?;
+            let _ = found.send(meta);
+            Ok(bytes)
+        });
+        let bytes = bytes.wait()?;
+        let lost = |_| Error::new(Kind::Cancelled, "cancelled");
+        let meta = met.try_recv().map_err(lost)?;
+        Ok((Object::new(url.clone(), meta.size, version_of(&meta), Arc::new(self.clone())), bytes))
+    }
+
+    async fn last_bytes(
+        &self,
+        url: &ObjectUrl,
+        path: &Path,
+        tail: u64,
+    ) -> Result<(ObjectMeta, Vec<u8>), Error> {
+        let suffix = GetOptions { range: Some(GetRange::Suffix(tail)), ..GetOptions::default() };
+        match self.get(path, suffix).await {
+            Ok((meta, bytes)) => Ok((meta, bytes)),
+            // Azure has no suffix ranges.
+            Err(StoreError::NotSupported { .. }) => {
+                let failed = |error| fault(url, &error);
+                let meta = self.store.head(path).await.map_err(failed)?;
+                self.traffic.count(0);
+                let range = meta.size.saturating_sub(tail)..meta.size;
+                let bytes = if range.is_empty() {
+                    Vec::new()
+                } else {
+                    self.range(path, range, None).await.map_err(failed)?.1
+                };
+                Ok((meta, bytes))
+            }
+            Err(error) => Err(fault(url, &error)),
+        }
+    }
+
+    async fn range(
+        &self,
+        path: &Path,
+        range: Range<u64>,
+        if_match: Option<String>,
+    ) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
+        self.get(
+            path,
+            GetOptions { range: Some(GetRange::Bounded(range)), if_match, ..GetOptions::default() },
+        )
+        .await
+    }
+
+    /// Reads what the options name. A transfer that breaks off begins anew.
+    async fn get(&self, path: &Path, options: GetOptions) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
+        let mut attempt = 0;
+        loop {
+            match self.get_once(path, options.clone()).await {
+                Err(error) if attempt + 1 < TRANSFERS && broke_off(&error) => attempt += 1,
+                result => return result,
+            }
+            tokio::time::sleep(Duration::from_millis(100 << attempt)).await;
+        }
+    }
+
+    async fn get_once(&self, path: &Path, options: GetOptions) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
+        let answer = self.store.get_opts(path, options).await?;
+        let (meta, length) = (answer.meta.clone(), answer.range.end - answer.range.start);
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+        let mut stream = answer.into_stream();
+        while let Some(part) = stream.next().await {
+            bytes.extend_from_slice(&part?);
+            // Never more than the answer's headers promised.
+            if bytes.len() as u64 > length {
+                break;
+            }
+        }
+        self.traffic.count(bytes.len() as u64);
+        match bytes.len() as u64 == length {
+            true => Ok((meta, bytes)),
+            false => {
+                Err(StoreError::Generic { store: "store", source: "an answer of another length".into() })
+            }
+        }
+    }
+}
+
+/// Whether a transfer broke off after its answer began.
+fn broke_off(error: &StoreError) -> bool {
+    matches!(error, StoreError::Generic { .. }) && !was_repeated(error) && !lacks_ranges(error)
+}
+
+impl Access for Client {
+    fn start(&self, object: &Object, range: Range<u64>) -> Pending {
+        let (client, object) = (self.clone(), object.clone());
+        self.spawn(async move {
+            let url = object.url();
+            let path = path_of(url)?;
+            let if_match = object.version().strong_tag().map(str::to_owned);
+            let read = client.range(&path, range, if_match).await;
+            let (meta, bytes) = read.map_err(|error| match fault(url, &error) {
+                error if error.kind() == Kind::Changed => object.changed(),
+                error => error,
+            })?;
+            // Not every server heeds If-Match.
+            match version_of(&meta) == *object.version() && meta.size == object.size() {
+                true => Ok(bytes),
+                false => Err(object.changed()),
+            }
+        })
+    }
+
+    fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+}
+
+/// The path of an object in its store.
+pub(super) fn path_of(url: &ObjectUrl) -> Result<Path, Error> {
+    let path = match url.scheme().is_web() {
+        true => Path::from_url_path(url.key()),
+        false => Path::parse(url.key()),
+    };
+    path.map_err(|source| fault(url, &StoreError::InvalidPath { source }))
+}
+
+/// The version that a store's answer names.
+pub(super) fn version_of(meta: &ObjectMeta) -> Version {
+    match &meta.e_tag {
+        Some(tag) => Version::ETag(tag.clone()),
+        // Stores that send no time get the start of 1970 from the client.
+        None if meta.last_modified.timestamp() > 0 => Version::Modified(meta.last_modified.to_rfc3339()),
+        None => Version::Unknown,
+    }
+}

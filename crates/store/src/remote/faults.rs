@@ -1,0 +1,143 @@
+//! Errors of the client in our words. The client's own may contain URLs with signatures, so they are not shown.
+
+use std::error::Error as StdError;
+
+use object_store::Error as StoreError;
+use object_store::client::{HttpError, HttpErrorKind};
+
+use crate::error::{Error, Kind};
+use crate::location::ObjectUrl;
+
+const CREDENTIALS: &str = "check the credentials: the environment variables of the store's own tools, or --store; \
+                           --store anonymous=true reads public objects without any";
+const CHANGED: &str = "run the command again when the object no longer changes";
+
+/// What an error of the client means for the object.
+pub(super) fn fault(url: &ObjectUrl, error: &StoreError) -> Error {
+    let refusal = refusal(error);
+    let (kind, what, advice) = match error {
+        StoreError::NotFound { .. } => (Kind::NotFound, "there is no such object".to_owned(), not_found(url)),
+        StoreError::Precondition { .. } => {
+            (Kind::Changed, "the object changed while it was read".to_owned(), CHANGED)
+        }
+        StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
+            (Kind::Denied, format!("the store refused the request{refusal}"), CREDENTIALS)
+        }
+        StoreError::AlreadyExists { .. } => {
+            (Kind::Changed, "an object with this name exists".to_owned(), "choose another name")
+        }
+        StoreError::InvalidPath { .. } => {
+            (Kind::Usage, "the name of the object is not valid".to_owned(), "leave out empty parts, . and ..")
+        }
+        _ => other(error, &refusal),
+    };
+    Error::new(kind, what).at(url.to_string()).advise(advice)
+}
+
+fn not_found(url: &ObjectUrl) -> &'static str {
+    match url.scheme().is_web() {
+        true => "check the address",
+        false => "check bucket and name; a prefix ends with /",
+    }
+}
+
+fn other(error: &StoreError, refusal: &str) -> (Kind, String, &'static str) {
+    let text = error.to_string();
+    if ["ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestTimeTooSkewed"]
+        .iter()
+        .any(|code| refusal.contains(code))
+    {
+        return (Kind::Denied, format!("the store refused the request{refusal}"), CREDENTIALS);
+    }
+    if lacks_ranges(error) {
+        let what = "the server does not answer requests for ranges of bytes".to_owned();
+        return (Kind::Unavailable, what, "download the file first; sawmill load - takes a stream");
+    }
+    if text.contains("//169.254.169.254") || text.contains("//metadata") {
+        let what =
+            "no credentials were found, neither here nor from the machine's metadata service".to_owned();
+        return (Kind::Denied, what, CREDENTIALS);
+    }
+    if text.contains("redirect without LOCATION") {
+        let what = "the bucket is in another region".to_owned();
+        return (Kind::Usage, what, "name it: --store region=..., or AWS_REGION");
+    }
+    if let Some((status, _)) = status(&text) {
+        if status == "416" {
+            let what = "the object has no bytes".to_owned();
+            return (Kind::Unavailable, what, "write it again");
+        }
+        let what = format!("the store does not answer as it should{refusal}");
+        return (Kind::Unavailable, what, "try again later");
+    }
+    if let Some(http) = in_chain::<HttpError>(error) {
+        let what = match http.kind() {
+            HttpErrorKind::Connect => "the store cannot be reached",
+            HttpErrorKind::Timeout => "the store did not answer in time",
+            _ => "the connection to the store broke, again and again",
+        };
+        return (Kind::Unavailable, what.to_owned(), "check the address, the endpoint and the network");
+    }
+    if is_configuration(error) {
+        let what = "the store's settings are incomplete or not valid".to_owned();
+        return (Kind::Usage, what, "check --store and the environment variables of the store's own tools");
+    }
+    let what = "the answer of the store is not what was asked for".to_owned();
+    (Kind::Unavailable, what, "check that a proxy or cache does not change ranges and lengths")
+}
+
+/// Whether the server answered a request for a range with the whole object.
+pub(super) fn lacks_ranges(error: &StoreError) -> bool {
+    let text = error.to_string();
+    text.contains("non-partial response") || text.contains("Range request not supported")
+}
+
+/// Whether the client was never made.
+fn is_configuration(error: &StoreError) -> bool {
+    matches!(error, StoreError::UnknownConfigurationKey { .. })
+        || !was_repeated(error) && error.to_string().contains("issing")
+}
+
+/// Whether the client has sent the request as often as it may. Its errors of requests are private; they begin so.
+pub(super) fn was_repeated(error: &StoreError) -> bool {
+    error.to_string().contains("Error performing ")
+}
+
+/// The status in the text of an error, and what the store sent with it.
+fn status(text: &str) -> Option<(&str, &str)> {
+    let (_, rest) = text.split_once("status code: ")?;
+    let status = rest.get(..3).filter(|status| status.bytes().all(|b| b.is_ascii_digit()))?;
+    Some((status, rest))
+}
+
+/// The status and the store's code and message, if it sent them: ` (403 ExpiredToken: The token has expired)`.
+fn refusal(error: &StoreError) -> String {
+    let text = error.to_string();
+    let Some((status, body)) = status(&text) else { return String::new() };
+    let element = |name: &str| {
+        let (_, rest) = body.split_once(&format!("<{name}>"))?;
+        rest.split_once(&format!("</{name}>")).map(|(text, _)| plain(text))
+    };
+    match (element("Code"), element("Message")) {
+        (Some(code), Some(message)) => format!(" ({status} {code}: {message})"),
+        (Some(code), None) => format!(" ({status} {code})"),
+        _ => format!(" ({status})"),
+    }
+}
+
+/// The start of a text without control characters.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
+}
+
+/// The first error of a type among an error and its causes.
+fn in_chain<T: StdError + 'static>(error: &StoreError) -> Option<&T> {
+    let mut next: Option<&(dyn StdError + 'static)> = error.source();
+    while let Some(found) = next {
+        if let Some(found) = found.downcast_ref::<T>() {
+            return Some(found);
+        }
+        next = found.source();
+    }
+    None
+}

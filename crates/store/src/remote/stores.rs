@@ -1,0 +1,92 @@
+//! All stores of a command: their clients are made when they are first needed.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::error::{Error, Kind};
+use crate::location::{ObjectUrl, Scheme};
+use crate::objects::{Object, ObjectReader, Traffic};
+use crate::remote::build;
+use crate::remote::client::Client;
+use crate::remote::listing;
+use crate::remote::options::StoreOptions;
+
+/// What tells stores apart: their kind, bucket or host, and the query that signs requests to a web server.
+type StoreKey = (Scheme, String, Option<String>);
+
+/// All stores of a command, which share options, threads and counts. Its objects can be read while it lives.
+pub struct Stores {
+    options: StoreOptions,
+    runtime: Runtime,
+    cancel: Arc<AtomicBool>,
+    traffic: Arc<Traffic>,
+    clients: Mutex<HashMap<StoreKey, Client>>,
+}
+
+impl Stores {
+    /// Prepares for stores with these options. Waiting for a store ends when `cancel` is set.
+    ///
+    /// # Errors
+    ///
+    /// The system has no threads left.
+    pub fn new(options: StoreOptions, cancel: Arc<AtomicBool>) -> Result<Self, Error> {
+        let mut builder = Builder::new_multi_thread();
+        let runtime = builder.worker_threads(2).thread_name("store").enable_io().enable_time().build();
+        let failed = |error| Error::new(Kind::Unavailable, format!("starting threads failed: {error}"));
+        Ok(Self {
+            options,
+            runtime: runtime.map_err(failed)?,
+            cancel,
+            traffic: Arc::default(),
+            clients: Mutex::default(),
+        })
+    }
+
+    /// Opens an object: reads its last `tail` bytes, and learns its size and version from the same answer.
+    ///
+    /// # Errors
+    ///
+    /// There is no such object, or the store refuses or cannot be reached.
+    pub fn open(&self, url: &ObjectUrl, tail: u64) -> Result<ObjectReader, Error> {
+        let (object, end) = self.client(url)?.open(url, tail.max(1))?;
+        Ok(ObjectReader::new(object, end))
+    }
+
+    /// Returns the objects below a prefix, in the order of their names.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot list, refuses, or cannot be reached.
+    pub fn list(&self, prefix: &ObjectUrl) -> Result<Vec<Object>, Error> {
+        listing::list(&self.client(prefix)?, prefix)
+    }
+
+    /// The requests that were answered so far, and the bytes that came with them.
+    pub fn traffic(&self) -> (u64, u64) {
+        self.traffic.so_far()
+    }
+
+    fn client(&self, url: &ObjectUrl) -> Result<Client, Error> {
+        // A panic cannot leave it half-changed.
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (url.scheme(), url.authority().to_owned(), url.query().map(str::to_owned));
+        if let Some(client) = clients.get(&key) {
+            return Ok(client.clone());
+        }
+        let store = build::client(url, &self.options)?;
+        let runtime = self.runtime.handle().clone();
+        let client = Client::new(store, runtime, Arc::clone(&self.cancel), Arc::clone(&self.traffic));
+        clients.insert(key, client.clone());
+        Ok(client)
+    }
+}
+
+impl fmt::Debug for Stores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stores").field("options", &self.options).field("traffic", &self.traffic).finish()
+    }
+}
