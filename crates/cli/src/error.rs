@@ -56,7 +56,7 @@ impl Error {
     }
 
     /// An option whose feature this build does not have.
-    #[cfg(not(all(feature = "flamegraph", feature = "formats")))]
+    #[cfg(not(all(feature = "flamegraph", feature = "formats", feature = "stores")))]
     pub(crate) fn not_built(option: String, feature: &str) -> Self {
         let what = format!("this build of sawmill does not have the feature {feature}");
         let advice = "build it with everything: cargo run --release --features full -- ..., or cargo install \
@@ -123,6 +123,18 @@ impl From<sawmill_profile::Error> for Error {
 impl From<sawmill_localpg::Error> for Error {
     fn from(error: sawmill_localpg::Error) -> Self {
         Self::failure(error.what(), error.place(), error.advice())
+    }
+}
+
+impl From<sawmill_store::Error> for Error {
+    fn from(error: sawmill_store::Error) -> Self {
+        use sawmill_store::Kind;
+        let exit = match error.kind() {
+            Kind::Usage => Exit::Usage,
+            Kind::Cancelled => Exit::Interrupted,
+            _ => Exit::Failure,
+        };
+        Self::new(exit, error.what(), error.place(), error.advice())
     }
 }
 

@@ -1,6 +1,7 @@
 //! `sawmill verify`: compares a table with Parquet files.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
@@ -10,7 +11,7 @@ use sawmill_source::Control;
 use serde::Serialize;
 
 use crate::arguments::crate_options::CrateArgs;
-use crate::arguments::inputs::{self, ColumnArgs};
+use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::row_args::RowArgs;
 use crate::arguments::target::{EffortArgs, TargetArgs};
@@ -37,13 +38,16 @@ Any program may have loaded the table. The exit code is 4 if the two differ.")]
 pub(crate) struct VerifyArgs {
     /// Parquet files, directories to search for them (except names that start with _ or .), patterns, @LIST
     /// for a file with one path on each line (@- for standard input), - for a Parquet file on standard input,
-    /// or gen:DATASET?rows=10M&seed=7 for generated rows.
+    /// or gen:DATASET?rows=10M&seed=7 for generated rows. Paths may be URLs: s3://, gs://, az://, abfss://,
+    /// http(s)://.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
     columns: ColumnArgs,
+    #[command(flatten)]
+    objects: ObjectArgs,
     #[command(flatten)]
     rows: RowArgs,
     /// If they differ, report which rows of which row groups are missing. PostgreSQL only.
@@ -62,12 +66,12 @@ pub(crate) struct VerifyArgs {
     crate_options: CrateArgs,
 }
 
-pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let target = args.values.of(args.target.destination(&args.crate_options, &args.effort)?)?;
     target.reject_locate(args.locate)?;
     let target = target.without_rejects(args.rejects.as_deref())?;
     let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };
-    let inputs = inputs::open(&args.files, &args.columns, cancel)?;
+    let inputs = inputs::open(&args.files, &args.columns, &args.objects, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let reading = Reading::of(&inputs, filtered.as_ref());
     if let Some(folders) = reading.folders() {

@@ -34,7 +34,7 @@ pub fn on_all_cores<T: Sync, S>(
             }
         }
     };
-    on_threads(name, items.len(), &work);
+    on_threads(name, cores().min(items.len()), &work);
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
@@ -45,6 +45,19 @@ pub fn on_all_cores<T: Sync, S>(
 /// The error of the first item, in their order, for which `each` returns one.
 pub(crate) fn map_on_all_cores<T: Sync, R: Send>(
     name: &str,
+    items: &[T],
+    each: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    map_on_threads(name, cores(), items, each)
+}
+
+/// As [`map_on_all_cores`], on this many threads: more than cores for work that waits.
+///
+/// # Errors
+/// The error of the first item, in their order, for which `each` returns one.
+pub(crate) fn map_on_threads<T: Sync, R: Send>(
+    name: &str,
+    threads: usize,
     items: &[T],
     each: impl Fn(&T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
@@ -61,16 +74,19 @@ pub(crate) fn map_on_all_cores<T: Sync, R: Send>(
             results.lock().unwrap_or_else(PoisonError::into_inner).push((place, one));
         }
     };
-    on_threads(name, items.len(), &work);
+    on_threads(name, threads.min(items.len()), &work);
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     // All items before a failed one were started before it, so their results are present.
     results.sort_unstable_by_key(|(place, _)| *place);
     results.into_iter().map(|(_, one)| one).collect()
 }
 
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(MOST)
+}
+
 /// Runs `work` on several threads, including the calling one.
-fn on_threads(name: &str, items: usize, work: &(impl Fn() + Sync)) {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST).min(items);
+fn on_threads(name: &str, threads: usize, work: &(impl Fn() + Sync)) {
     std::thread::scope(|scope| {
         for number in 1..threads {
             let thread = std::thread::Builder::new().name(format!("{name}-{number}"));

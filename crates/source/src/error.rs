@@ -103,6 +103,19 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl From<sawmill_store::Error> for Error {
+    fn from(error: sawmill_store::Error) -> Self {
+        use sawmill_store::Kind as Of;
+        let kind = match error.kind() {
+            Of::Usage => Kind::Config,
+            Of::Changed => Kind::Changed,
+            Of::Cancelled => Kind::Cancelled,
+            _ => Kind::Source,
+        };
+        Self::new(kind, error.what()).at(error.place()).advise(error.advice())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

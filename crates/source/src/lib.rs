@@ -56,6 +56,7 @@ mod error;
 mod generated_rows;
 mod hive;
 mod limited;
+mod object_bytes;
 mod parquet_files;
 mod units;
 
@@ -70,6 +71,7 @@ pub use error::{Error, Kind, Result};
 pub use generated_rows::GeneratedRows;
 pub use hive::{FolderColumn, FolderKind, Hive};
 pub use limited::Limited;
+pub use object_bytes::ObjectBytes;
 pub use parquet_files::files::ParquetFiles;
 pub use parquet_files::filtered::{Filtered, Pruned};
 pub use parquet_files::guarded::silence_guarded_panics;

@@ -213,6 +213,10 @@ impl UnitReader for Projected<'_> {
         self.reader.start(unit)
     }
 
+    fn expect(&mut self, unit: &Unit) {
+        self.reader.expect(unit);
+    }
+
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let Some(batch) = self.reader.next_batch()? else { return Ok(None) };
         batch.project(&self.columns).map(Some).map_err(|error| Error::new(Kind::Source, error.to_string()))
@@ -227,6 +231,9 @@ impl UnitReader for Projected<'_> {
 pub trait UnitReader {
     /// Moves to the start of a unit; cheap if it follows the unit read last.
     fn start(&mut self, unit: &Unit) -> Result<()>;
+
+    /// A unit that a reader of this source will probably start next: its bytes may be requested ahead.
+    fn expect(&mut self, _unit: &Unit) {}
 
     /// Returns the next batch of the unit, `None` at its end.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>>;

@@ -4,15 +4,18 @@
 use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use clap::{Args, ValueEnum};
 use sawmill_footer::DEFAULT_MAX_FOOTER;
 use sawmill_source::{GeneratedRows, Hive, ParquetFiles, Source};
+use sawmill_store::{Location, ReadAhead};
 use tempfile::NamedTempFile;
 
-use crate::arguments::paths::{file_lists, parquet_files};
+use crate::arguments::paths::{Located, file_lists, located, parquet_files};
 use crate::arguments::size_arg;
+use crate::arguments::stores::{Objects, StoreArgs};
 use crate::error::{Error, Exit};
 use crate::r#gen::dataset_args;
 use crate::screen::phases;
@@ -38,6 +41,21 @@ pub(crate) struct ColumnArgs {
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true)]
     pub max_footer: Option<u64>,
 }
+
+/// How to reach and read the objects that URLs name.
+#[derive(Args, Debug)]
+pub(crate) struct ObjectArgs {
+    #[command(flatten)]
+    pub stores: StoreArgs,
+    /// How many bytes of objects each connection may request ahead and hold. Row groups that do not fit are
+    /// read in smaller requests.
+    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
+        default_value = "64MiB", help_heading = "Stores")]
+    pub read_ahead: u64,
+}
+
+/// How many last bytes of an object to read to open it.
+const TAIL: u64 = 64 << 10;
 
 /// Whether folders become columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -66,7 +84,8 @@ fn rename(text: &str) -> Result<(String, String), String> {
 /// An opened source.
 pub(crate) enum Inputs {
     /// Files, and the temporary file that holds standard input while it is read.
-    Files { source: ParquetFiles, _spooled: Option<NamedTempFile> },
+    /// The stores of objects, without which they cannot be read, stay as long.
+    Files { source: Box<ParquetFiles>, _spooled: Option<NamedTempFile>, _objects: Objects },
     /// Rows from the generator.
     Generated(GeneratedRows),
 }
@@ -74,7 +93,7 @@ pub(crate) enum Inputs {
 impl Inputs {
     pub(crate) fn source(&self) -> &dyn Source {
         match self {
-            Self::Files { source, .. } => source,
+            Self::Files { source, .. } => source.as_ref(),
             Self::Generated(rows) => rows,
         }
     }
@@ -82,15 +101,43 @@ impl Inputs {
     /// The files; `None` for generated rows.
     pub(crate) fn files(&self) -> Option<&ParquetFiles> {
         match self {
-            Self::Files { source, .. } => Some(source),
+            Self::Files { source, .. } => Some(source.as_ref()),
             Self::Generated(_) => None,
         }
     }
 }
 
-/// Opens the paths and selects the columns. `-` is a Parquet stream on standard input, `gen:...` the
+/// Opens paths and URLs and selects the columns. `-` is a Parquet stream on standard input, `gen:...` the
 /// generator.
-pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool) -> Result<Inputs, Error> {
+pub(crate) fn open(
+    paths: &[PathBuf],
+    columns: &ColumnArgs,
+    objects: &ObjectArgs,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Inputs, Error> {
+    let read_ahead = ReadAhead { budget: objects.read_ahead, ..ReadAhead::default() };
+    open_located(paths, columns, read_ahead, cancel, |named| located(named, &objects.stores, cancel))
+}
+
+/// Opens paths of this machine like [`open`].
+pub(crate) fn open_local(
+    paths: &[PathBuf],
+    columns: &ColumnArgs,
+    cancel: &AtomicBool,
+) -> Result<Inputs, Error> {
+    open_located(paths, columns, ReadAhead::default(), cancel, |named| {
+        let places = parquet_files(named)?.into_iter().map(Location::Path).collect();
+        Ok(Located { places, objects: Objects::default() })
+    })
+}
+
+fn open_located(
+    paths: &[PathBuf],
+    columns: &ColumnArgs,
+    read_ahead: ReadAhead,
+    cancel: &AtomicBool,
+    locate: impl FnOnce(&[PathBuf]) -> Result<Located, Error>,
+) -> Result<Inputs, Error> {
     if let Some(named) = paths.iter().find_map(|path| generated_name(path)) {
         if paths.len() > 1 {
             let advice = "load them one after the other, with --mode append";
@@ -117,13 +164,13 @@ pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool)
         ));
     }
     let named: Vec<PathBuf> = paths.iter().filter(|path| !is_stream(path)).cloned().collect();
-    let mut files = parquet_files(&named)?;
+    let Located { places: mut files, objects } = locate(&named)?;
     let spooled = if streams == 1 { Some(spool(cancel)?) } else { None };
-    files.extend(spooled.iter().map(|file| file.path().to_owned()));
+    files.extend(spooled.iter().map(|file| Location::Path(file.path().to_owned())));
     // The temporary file of the stream is in a folder of ours.
     let hive = if named.is_empty() { Hive::Ignored } else { columns.hive.into() };
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
-    let opened = ParquetFiles::open_within(&files, hive, max_footer);
+    let opened = ParquetFiles::open_located(&files, &|url| objects.open(url, TAIL), hive, max_footer);
     let mut source = match (&spooled, opened) {
         // Users do not know the temporary file that holds the stream.
         (Some(file), Err(error)) if error.place() == file.path().display().to_string() => {
@@ -134,8 +181,9 @@ pub(crate) fn open(paths: &[PathBuf], columns: &ColumnArgs, cancel: &AtomicBool)
     if let Some(file) = &spooled {
         source = source.called(file.path(), "standard input");
     }
-    source = source.compare_page_checksums(!columns.no_page_checksums);
-    Ok(Inputs::Files { source: source.select(&columns.columns, &columns.rename)?, _spooled: spooled })
+    source = source.compare_page_checksums(!columns.no_page_checksums).read_ahead(read_ahead);
+    let source = Box::new(source.select(&columns.columns, &columns.rename)?);
+    Ok(Inputs::Files { source, _spooled: spooled, _objects: objects })
 }
 
 /// The text after `gen:`, unless a file has that name.

@@ -7,6 +7,7 @@ pub(crate) mod paths;
 pub(crate) mod record_args;
 pub(crate) mod row_args;
 pub(crate) mod size_arg;
+pub(crate) mod stores;
 pub(crate) mod table_args;
 pub(crate) mod target;
 pub(crate) mod value_args;

@@ -14,16 +14,21 @@ mod run;
 mod selection;
 
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand};
-use sawmill_footer::{Footer, FooterIndex, Options};
+use sawmill_footer::{Footer, FooterIndex, Options, RangeReader};
 use sawmill_inspect::{FooterSummary, IndexedFile, TextStyle, View, escaped};
+use sawmill_source::ObjectBytes;
+use sawmill_store::Location;
 
 use crate::arguments::paths;
 use crate::arguments::size_arg;
+use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::footer::run::{Format, Opening, Run, unwritten};
 use crate::screen::console::Console;
@@ -71,6 +76,7 @@ Examples:
   sawmill footer wide.parquet --by-index wide.index --column 'price_*' --row-group 7
   sawmill footer bench-files --dir /tmp/footers   # files of up to 100,000 columns to measure
   sawmill footer *.parquet --json | jq '.files[].rows'
+  sawmill footer s3://bucket/trips 'gs://bucket/2020/*.parquet' https://host/data.parquet
   sawmill footer /data/trips --ndjson | jq -c 'select(.codec == \"UNCOMPRESSED\") | .path'
 
 If a file cannot be read, an error names it, the other files are still shown, and the exit code is 1. Control
@@ -78,7 +84,7 @@ characters in names and values are escaped.")]
 pub(crate) struct FooterArgs {
     /// Parquet files, directories to search for them (except names that start with _ or .), quoted patterns
     /// (*, ?, [a-z], and ** for any directories), or @LIST for a file with one path on each line (@- for
-    /// standard input).
+    /// standard input). Paths may be URLs: s3://, gs://, az://, abfss://, http(s)://.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Show the schema, as a message type and as a tree.
@@ -165,6 +171,12 @@ pub(crate) struct FooterArgs {
     #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = VIEWS,
         conflicts_with_all = ["ndjson", "csv", "row_group_rows", "row_group_bytes", "verify"])]
     by_index: Option<PathBuf>,
+    #[command(flatten)]
+    stores: StoreArgs,
+    /// How many objects to read at the same time.
+    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::new(64).unwrap_or(NonZeroUsize::MIN),
+        help_heading = "Stores")]
+    requests: NonZeroUsize,
 }
 
 /// The options that select parts of a footer.
@@ -238,6 +250,11 @@ fn escaped_path(path: &Path) -> String {
     escaped(&path.display().to_string()).into_owned()
 }
 
+/// A place as a terminal shows it.
+fn escaped_place(place: &Location) -> String {
+    escaped(&place.to_string()).into_owned()
+}
+
 /// Decodes what `options` select of the footer of one file.
 pub(crate) fn decode(
     file: &Path,
@@ -251,7 +268,7 @@ pub(crate) fn summarise(file: &Path) -> Result<FooterSummary, Error> {
     decode(file, &Options::new()).map(|(summary, _)| summary).map_err(Error::from)
 }
 
-pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let FooterCommand { other, args } = command;
     if let Some(Other::BenchFiles(args)) = other {
         return bench_files::run(args, console, cancel);
@@ -260,7 +277,15 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool
         let advice = "give one of --json, --ndjson and --csv";
         return Err(Error::usage("several formats for one output", "", advice));
     }
-    let files = paths::parquet_files(&args.files)?;
+    let paths::Located { places: files, objects } = paths::located(&args.files, &args.stores, cancel)?;
+    #[cfg(all(unix, target_pointer_width = "64"))]
+    if let Some(url) = files.iter().find(|place| args.mapped && matches!(place, Location::Object(_))) {
+        return Err(Error::usage(
+            "an object cannot be mapped into memory",
+            escaped_place(url),
+            "leave out --mapped",
+        ));
+    }
     if (args.save_index.is_some() || args.by_index.is_some()) && files.len() != 1 {
         let what =
             format!("expected one file, because an index belongs to one footer, found {}", files.len());
@@ -273,8 +298,19 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool
         let what = "expected an older index or no file at the index's path, found another file";
         return Err(Error::usage(what, escaped_path(path), "give the index another name"));
     }
-    if let (Some(index), [file]) = (&args.by_index, files.as_slice()) {
-        return show_by_index(args, file, index, console, cancel);
+    match (&args.by_index, files.as_slice()) {
+        (Some(index), [Location::Path(file)]) => {
+            let columns = selection::columns(args);
+            let indexed = IndexedFile::open(file, index, &columns, style(console), cancel)?;
+            return show_by_index(args, file, indexed, console, cancel);
+        }
+        (Some(index), [Location::Object(url)]) => {
+            let (columns, name) = (selection::columns(args), PathBuf::from(url.to_string()));
+            let opened = (ObjectBytes(objects.open(url, args.tail_hint)?), name.as_path());
+            let indexed = IndexedFile::over(opened, index, &columns, style(console), cancel)?;
+            return show_by_index(args, &name, indexed, console, cancel);
+        }
+        _ => {}
     }
     let opening = Opening {
         options: selection::options(args),
@@ -282,6 +318,8 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool
         #[cfg(all(unix, target_pointer_width = "64"))]
         mapped: args.mapped,
         save_index: args.save_index.clone(),
+        tail: args.tail_hint,
+        requests: args.requests.get(),
     };
     let format = match (console.json, args.ndjson, args.csv) {
         (true, ..) => Format::Json,
@@ -289,19 +327,17 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &AtomicBool
         (_, _, true) => Format::Csv,
         _ => Format::Text,
     };
-    Run::new(&files, opening, args.views(), format, console, cancel).run()
+    Run::new((&files, &objects), opening, args.views(), format, console, cancel).run()
 }
 
-/// Shows the column chunks of `file` that the arguments select, located by `index`.
-fn show_by_index(
+/// Shows the column chunks of `file` that the arguments select, located by an index.
+fn show_by_index<R: RangeReader>(
     args: &FooterArgs,
     file: &Path,
-    index: &Path,
+    mut indexed: IndexedFile<'_, R>,
     console: Console,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
-    let columns = selection::columns(args);
-    let mut indexed = IndexedFile::open(file, index, &columns, style(console), cancel)?;
     if let Some(range) = &args.row_group {
         if let Some(what) = selection::none_of(range, indexed.num_row_groups()) {
             return Err(Error::failure(what, escaped_path(file), "leave --row-group out for all"));

@@ -6,19 +6,22 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use sawmill_footer::{Footer, Options};
+use sawmill_footer::{Footer, Options, RangeReader};
 use sawmill_inspect::{
     CSV_HEADER, CheckTotal, Dataset, Facts, FooterSummary, JsonSafe, OpenFile, TextStyle, View,
-    dump_undecoded, in_order, summary_table, write_csv, write_ndjson, write_remarks,
+    dump_undecoded, dump_undecoded_of, in_order, summary_table, write_csv, write_ndjson, write_remarks,
 };
+use sawmill_source::ObjectBytes;
+use sawmill_store::Location;
 use serde::Serialize;
 
+use crate::arguments::stores::Objects;
 use crate::error::{Error, Exit};
 use crate::footer::Shown;
 use crate::footer::bench;
 use crate::footer::document::Document;
 use crate::footer::selection;
-use crate::footer::{decode, escaped_path, style};
+use crate::footer::{decode, escaped_place, style};
 use crate::screen::console::Console;
 
 /// The format of the output.
@@ -35,7 +38,8 @@ const AHEAD: usize = 1024;
 
 /// A run of the command.
 pub(crate) struct Run<'r> {
-    files: &'r [PathBuf],
+    files: &'r [Location],
+    objects: &'r Objects,
     opening: Opening,
     pub views: Vec<Shown>,
     format: Format,
@@ -60,6 +64,10 @@ pub(crate) struct Opening {
     pub mapped: bool,
     /// Where to save the index of the only file.
     pub save_index: Option<PathBuf>,
+    /// How many last bytes of an object to read first.
+    pub tail: u64,
+    /// How many objects to read at the same time.
+    pub requests: usize,
 }
 
 /// A decoded file on its way from the thread that decoded it.
@@ -70,10 +78,38 @@ struct Decoded {
     missed: Option<String>,
     /// Set if views need it.
     footer: Option<Footer>,
+    /// The object that it was read from.
+    object: Option<ObjectBytes>,
 }
 
 impl Opening {
-    fn open(&self, file: &Path) -> Result<(FooterSummary, Footer), sawmill_footer::Error> {
+    fn open(
+        &self,
+        file: &Location,
+        objects: &Objects,
+    ) -> Result<(FooterSummary, Footer, Option<ObjectBytes>), Error> {
+        match file {
+            Location::Path(path) => {
+                let (summary, footer) = self.open_file(path)?;
+                Ok((summary, footer, None))
+            }
+            Location::Object(url) => {
+                let name = url.to_string();
+                let mut opened = None;
+                let read = FooterSummary::of(Path::new(&name), || {
+                    let object = opened.insert(ObjectBytes(objects.open(url, self.tail)?));
+                    Footer::read(object, &name, &self.options).map_err(Error::from)
+                });
+                // The error of the store says more than that of the decoder above it.
+                match opened.as_ref().and_then(|object| object.0.fault().cloned()) {
+                    Some(fault) => Err(fault.into()),
+                    None => read.map(|(summary, footer)| (summary, footer, opened)),
+                }
+            }
+        }
+    }
+
+    fn open_file(&self, file: &Path) -> Result<(FooterSummary, Footer), sawmill_footer::Error> {
         #[cfg(all(unix, target_pointer_width = "64"))]
         if self.mapped {
             // SAFETY: the user who gives `--mapped` vouches for the files, as its help says.
@@ -85,7 +121,7 @@ impl Opening {
 
 impl<'r> Run<'r> {
     pub(crate) fn new(
-        files: &'r [PathBuf],
+        (files, objects): (&'r [Location], &'r Objects),
         opening: Opening,
         views: Vec<Shown>,
         format: Format,
@@ -94,6 +130,7 @@ impl<'r> Run<'r> {
     ) -> Self {
         Run {
             files,
+            objects,
             opening,
             views,
             format,
@@ -152,22 +189,27 @@ impl<'r> Run<'r> {
         mut take: impl FnMut(FooterSummary, Option<&OpenFile>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (footers, dataset, several) = (self.needs_footers(), self.needs_dataset(), self.files.len() > 1);
-        let (files, cancel, style) = (self.files, self.cancel, style(self.console));
+        let (files, objects, cancel, style) = (self.files, self.objects, self.cancel, style(self.console));
         let opening = self.opening.clone();
-        let make = |index: usize| -> Result<Option<Decoded>, sawmill_footer::Error> {
+        let make = |index: usize| -> Result<Option<Decoded>, Error> {
             if cancel.load(Relaxed) {
                 return Ok(None);
             }
-            let (summary, footer) = opening.open(&files[index])?;
+            let (summary, footer, object) = opening.open(&files[index], objects)?;
             if let Some(path) = &opening.save_index {
                 footer.save_index(path)?;
             }
             let there = footer.num_row_groups_in_file();
             let missed = opening.row_groups.as_ref().and_then(|wanted| selection::none_of(wanted, there));
             let facts = dataset.then(|| Facts::of(&summary, &footer, several));
-            Ok(Some(Decoded { summary, facts, missed, footer: footers.then_some(footer) }))
+            Ok(Some(Decoded { summary, facts, missed, footer: footers.then_some(footer), object }))
         };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        // Threads that read objects wait most of the time.
+        let threads = match files.iter().any(|file| matches!(file, Location::Object(_))) {
+            true => processors.max(self.opening.requests),
+            false => processors,
+        };
         let ahead = if footers { threads } else { AHEAD };
         // A bar would disturb views that are written to the terminal.
         let bar = match several && !(footers && io::stdout().is_terminal()) {
@@ -194,7 +236,7 @@ impl<'r> Run<'r> {
     fn take(
         &mut self,
         index: usize,
-        decoded: Result<Option<Decoded>, sawmill_footer::Error>,
+        decoded: Result<Option<Decoded>, Error>,
         style: TextStyle,
         take: &mut impl FnMut(FooterSummary, Option<&OpenFile>) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -202,11 +244,15 @@ impl<'r> Run<'r> {
         match decoded {
             Ok(Some(Decoded { missed: Some(what), .. })) => {
                 let advice = "--row-groups shows the row groups of the file";
-                self.failed.push(Error::failure(what, escaped_path(path), advice));
+                self.failed.push(Error::failure(what, escaped_place(path), advice));
             }
-            Ok(Some(Decoded { summary, facts, footer, .. })) => {
+            Ok(Some(Decoded { summary, facts, footer, object, .. })) => {
                 let fault = facts.and_then(|facts| self.dataset.add(&summary, facts));
-                let file = footer.map(|footer| OpenFile::new(path, footer, style));
+                let name = summary.file.clone();
+                let file = footer.map(|footer| match object {
+                    None => OpenFile::new(&name, footer, style),
+                    Some(object) => OpenFile::over(&name, footer, style, Box::new(object)),
+                });
                 take(summary, file.as_ref())?;
                 // One error for each file is enough.
                 let fault = fault.map(Error::from).or(file.and_then(OpenFile::into_fault).map(Error::from));
@@ -214,7 +260,7 @@ impl<'r> Run<'r> {
             }
             Ok(None) => {}
             Err(error) => {
-                self.failed.push(error.into());
+                self.failed.push(error);
                 self.broken.push(index);
             }
         }
@@ -277,7 +323,14 @@ impl<'r> Run<'r> {
         if views.contains(&Shown::View(View::Dump)) {
             let style = style(self.console);
             for &index in &self.broken {
-                let dump = writeln!(out).and_then(|()| dump_undecoded(&self.files[index], &style, &mut out));
+                let dump = writeln!(out).and_then(|()| match &self.files[index] {
+                    Location::Path(path) => dump_undecoded(path, &style, &mut out),
+                    Location::Object(url) => {
+                        let object = self.objects.open(url, self.opening.tail).ok().map(ObjectBytes);
+                        let reader = object.as_ref().map(|object| object as &dyn RangeReader);
+                        dump_undecoded_of(Path::new(&url.to_string()), reader, &style, &mut out)
+                    }
+                });
                 dump.map_err(|error| unwritten(&error, cancel))?;
             }
         }

@@ -63,7 +63,7 @@ pub(super) fn of_folders(
     }
     console.step("reading the files for the content sum of their rows");
     let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
-    let inputs = inputs::open(&paths, &ColumnArgs::default(), cancel)?;
+    let inputs = inputs::open_local(&paths, &ColumnArgs::default(), cancel)?;
     compute(args, inputs.source(), profile, cancel).map(Some)
 }
 

@@ -7,6 +7,7 @@ mod report;
 pub(crate) mod tables;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -15,7 +16,7 @@ use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{Control, Source};
 
 use crate::arguments::crate_options::CrateArgs;
-use crate::arguments::inputs::{self, ColumnArgs};
+use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::record_args::RecordArgs;
 use crate::arguments::row_args::RowArgs;
@@ -38,6 +39,7 @@ Examples:
   sawmill load trips.parquet --to postgres://me@localhost/db --table trips
   sawmill load /data/trips --to postgres://me@localhost/db --table public.trips --verify
   find /data -name '*.parquet' -newer done | sawmill load @- --to postgres://localhost/db --table trips
+  sawmill load s3://bucket/trips --to postgres://me@localhost/db --table trips
   sawmill load new.parquet --to 'host=/var/run/postgresql dbname=db' --table trips --mode append
   sawmill load trips.parquet --to postgres://localhost/db --table trips --ddl
   sawmill load 'gen:contacts?rows=10M' --to postgres://localhost/db --table contacts
@@ -63,7 +65,8 @@ pub(crate) struct LoadArgs {
     command: Option<LoadCommand>,
     /// Parquet files, directories to search for them (except names that start with _ or .), patterns, @LIST
     /// for a file with one path on each line (@- for standard input), - for a Parquet file on standard input,
-    /// or gen:DATASET?rows=10M&seed=7 for generated rows.
+    /// or gen:DATASET?rows=10M&seed=7 for generated rows. Paths may be URLs: s3://, gs://, az://, abfss://,
+    /// http(s)://.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -76,6 +79,8 @@ pub(crate) struct LoadArgs {
     key: Vec<String>,
     #[command(flatten)]
     columns: ColumnArgs,
+    #[command(flatten)]
+    objects: ObjectArgs,
     #[command(flatten)]
     rows: RowArgs,
     /// How to match columns of an existing table.
@@ -146,7 +151,7 @@ Examples:
     Status(records::StatusArgs),
 }
 
-pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     match &args.command {
         Some(LoadCommand::Forget(target)) => return records::forget(target, console, cancel),
         Some(LoadCommand::Status(status)) => return records::status(status, console, cancel),
@@ -154,7 +159,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &AtomicBool) -> Res
     }
     let target = args.destination()?;
     let options = args.options(&target)?;
-    let inputs = inputs::open(&args.files, &args.columns, cancel)?;
+    let inputs = inputs::open(&args.files, &args.columns, &args.objects, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let reading = Reading::of(&inputs, filtered.as_ref());
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);

@@ -1,22 +1,33 @@
 //! What a load reads of the files: the columns that folders name, and what a condition skips.
 
-use sawmill_source::{Filtered, FolderColumn, FolderKind, Pruned};
+use sawmill_source::{Filtered, FolderColumn, FolderKind, ParquetFiles, Pruned};
 use serde::Serialize;
 
 use crate::arguments::inputs::Inputs;
-use crate::screen::phases::thousands;
+use crate::screen::phases::{bytes, thousands};
 
 /// The part of a report about it, for people and for `--json`.
 #[derive(Serialize)]
 pub(crate) struct Reading {
     pub folders: Vec<FolderColumn>,
     pub pruned: Option<Pruned>,
+    /// What reading the columns of all objects takes; none if there are no objects.
+    pub objects: Option<ObjectRequests>,
+}
+
+/// Requests to stores, and the bytes that they ask for.
+#[derive(Clone, Copy, Serialize)]
+pub(crate) struct ObjectRequests {
+    requests: u64,
+    bytes: u64,
 }
 
 impl Reading {
     pub(crate) fn of(inputs: &Inputs, filtered: Option<&Filtered<'_>>) -> Self {
         let folders = inputs.files().map(|files| files.folders().to_vec()).unwrap_or_default();
-        Self { folders, pruned: filtered.map(Filtered::pruned) }
+        let planned = inputs.files().and_then(ParquetFiles::requests);
+        let objects = planned.map(|(requests, bytes)| ObjectRequests { requests, bytes });
+        Self { folders, pruned: filtered.map(Filtered::pruned), objects }
     }
 
     /// `columns from folders: year (integer), region (text)`; `None` if no folder names a column.
@@ -34,8 +45,15 @@ impl Reading {
         (!named.is_empty()).then(|| format!("columns from folders: {}", named.join(", ")))
     }
 
+    /// `objects: 12 requests for 96.0 MB`; with a condition, at most.
+    fn requests(&self) -> String {
+        let Some(ObjectRequests { requests, bytes: asked }) = self.objects else { return String::new() };
+        let most = if self.pruned.is_some() { ", fewer bytes with the condition" } else { "" };
+        format!("objects: {} requests for {}{most}\n", thousands(requests), bytes(asked))
+    }
+
     pub(crate) fn lines(&self) -> String {
-        let folders = self.folders().map(|line| line + "\n").unwrap_or_default();
+        let folders = self.folders().map(|line| line + "\n").unwrap_or_default() + &self.requests();
         let Some(pruned) = &self.pruned else { return folders };
         let of_folders = match pruned.files_pruned + pruned.files_whole {
             0 => String::new(),

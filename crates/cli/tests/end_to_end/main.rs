@@ -35,4 +35,5 @@ mod screen;
 mod signals;
 mod sizes;
 mod sources;
+mod stores;
 mod tiny_files;

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use sawmill_footer::{ColumnSelector, Footer, IndexedFooter};
+use sawmill_footer::{ColumnSelector, Footer, FooterIndex, IndexedFooter, RangeReader};
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Serialize, Serializer};
 
@@ -29,8 +29,8 @@ use crate::views::statistics::{Bounds, typed};
 ///
 /// As with [`OpenFile`](crate::OpenFile), an error of the output is returned, and a fault of the file is kept
 /// for [`IndexedFile::into_fault`]; here a fault also ends the output.
-pub struct IndexedFile<'c> {
-    footer: IndexedFooter<File>,
+pub struct IndexedFile<'c, R = File> {
+    footer: IndexedFooter<R>,
     file: String,
     index: String,
     /// The selected columns by their indices.
@@ -63,7 +63,35 @@ impl<'c> IndexedFile<'c> {
         style: TextStyle,
         cancel: &'c AtomicBool,
     ) -> Result<Self, Error> {
-        let footer = Footer::open_with_index(file, index)?;
+        Self::of(Footer::open_with_index(file, index)?, file, index, columns, style, cancel)
+    }
+}
+
+impl<'c, R: RangeReader> IndexedFile<'c, R> {
+    /// Reads a file that is not of this machine, called `name`, like [`IndexedFile::open`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`IndexedFile::open`].
+    pub fn over(
+        (reader, name): (R, &Path),
+        index: &Path,
+        columns: &[ColumnSelector],
+        style: TextStyle,
+        cancel: &'c AtomicBool,
+    ) -> Result<Self, Error> {
+        let footer = IndexedFooter::new(reader, &name.display().to_string(), FooterIndex::load(index)?)?;
+        Self::of(footer, name, index, columns, style, cancel)
+    }
+
+    fn of(
+        footer: IndexedFooter<R>,
+        file: &Path,
+        index: &Path,
+        columns: &[ColumnSelector],
+        style: TextStyle,
+        cancel: &'c AtomicBool,
+    ) -> Result<Self, Error> {
         let schema = footer.index().schema()?;
         let selected = match columns.is_empty() {
             true => (0..schema.num_leaves()).collect(),
@@ -213,18 +241,18 @@ impl<'c> IndexedFile<'c> {
 }
 
 #[derive(Serialize)]
-struct Document<'d> {
+struct Document<'d, C> {
     file: &'d str,
     index: &'d str,
     footer_bytes: u64,
     row_groups: usize,
     columns: usize,
-    chunks: Chunks<'d>,
+    chunks: C,
 }
 
-struct Chunks<'d>(&'d IndexedFile<'d>);
+struct Chunks<'d, R>(&'d IndexedFile<'d, R>);
 
-impl Serialize for Chunks<'_> {
+impl<R: RangeReader> Serialize for Chunks<'_, R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut chunks = serializer.serialize_seq(None)?;
         for row_group in self.0.row_groups.clone() {

@@ -55,10 +55,7 @@ impl FooterSummary {
     /// # Errors
     ///
     /// Those of `open`.
-    pub fn of(
-        file: &Path,
-        open: impl FnOnce() -> Result<Footer, sawmill_footer::Error>,
-    ) -> Result<(Self, Footer), sawmill_footer::Error> {
+    pub fn of<E>(file: &Path, open: impl FnOnce() -> Result<Footer, E>) -> Result<(Self, Footer), E> {
         let started = Instant::now();
         let footer = open()?;
         let decode_seconds = started.elapsed().as_secs_f64();

@@ -4,7 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use sawmill_footer::{ChunkDetails, ColumnChunk, Footer, Statistics};
+use sawmill_footer::{ChunkDetails, ColumnChunk, Footer, RangeReader, Statistics};
 
 use crate::error::Error;
 use crate::file::column::Column;
@@ -23,7 +23,7 @@ pub struct OpenFile {
     pub(crate) name: String,
     pub(crate) style: TextStyle,
     place: PathBuf,
-    opened: OnceCell<Option<File>>,
+    opened: OnceCell<Option<Box<dyn RangeReader>>>,
     columns: OnceCell<Vec<Column>>,
     fault: RefCell<Option<Error>>,
 }
@@ -42,6 +42,12 @@ impl OpenFile {
             columns: OnceCell::new(),
             fault: RefCell::new(None),
         }
+    }
+
+    /// The footer of a file that is not of this machine, called `name`. Views read what is not in the footer
+    /// from `reader`.
+    pub fn over(name: &Path, footer: Footer, style: TextStyle, reader: Box<dyn RangeReader>) -> Self {
+        OpenFile { opened: OnceCell::from(Some(reader)), ..Self::new(name, footer, style) }
     }
 
     /// The footer.
@@ -94,15 +100,15 @@ impl OpenFile {
     }
 
     /// The file, opened again for what is not in the footer; `None` if that fails.
-    pub(crate) fn reader(&self) -> Option<&File> {
-        let open = || {
+    pub(crate) fn reader(&self) -> Option<&dyn RangeReader> {
+        let open = || -> Option<Box<dyn RangeReader>> {
             let failed = |error: std::io::Error| {
                 let what = format!("opening the file again failed: {error}");
                 self.fail(|| Error::new(what, &self.name, ""));
             };
-            File::open(&self.place).map_err(failed).ok()
+            Some(Box::new(File::open(&self.place).map_err(failed).ok()?))
         };
-        self.opened.get_or_init(open).as_ref()
+        self.opened.get_or_init(open).as_deref()
     }
 
     /// What was read; an error becomes the file's fault.

@@ -1,10 +1,10 @@
 //! `--dump`: the footer's Thrift, one value on each line, even if the footer cannot be decoded.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
-use sawmill_footer::{DumpLine, DumpValue, Root, dump};
+use sawmill_footer::{DumpLine, DumpValue, RangeReader, Root, dump};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
@@ -87,25 +87,35 @@ fn head(start: Option<u64>, len: u64, style: &TextStyle, out: &mut dyn Write) ->
 ///
 /// Writing failed.
 pub fn dump_undecoded(path: &Path, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}: dump, as far as it goes", name_of(path))?;
+    // Opening a FIFO would block.
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    let file = if is_file { File::open(path).ok() } else { None };
+    dump_undecoded_of(path, file.as_ref().map(|file| file as &dyn RangeReader), style, out)
+}
+
+/// Dumps like [`dump_undecoded`] what `reader` has of a file called `name`.
+///
+/// # Errors
+///
+/// Writing failed.
+pub fn dump_undecoded_of(
+    name: &Path,
+    reader: Option<&dyn RangeReader>,
+    style: &TextStyle,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "{}: dump, as far as it goes", name_of(name))?;
     // Decoding the file has reported what is wrong with it.
-    let Ok(Some((bytes, start, root))) = footer_of(path) else { return Ok(()) };
+    let Some(Ok(Some((bytes, start, root)))) = reader.map(footer_of) else { return Ok(()) };
     head(Some(start), bytes.len() as u64, style, out)?;
     write_all(&bytes, root, style, out).map(drop)
 }
 
 /// A footer's bytes, where they start, and what they should contain. `None` if the file has no footer.
-fn footer_of(path: &Path) -> io::Result<Option<(Vec<u8>, u64, Root)>> {
-    // Opening a FIFO would block.
-    if !std::fs::metadata(path)?.is_file() {
-        return Ok(None);
-    }
-    let mut file = File::open(path)?;
-    let file_len = file.metadata()?.len();
-    let Some(tail_at) = file_len.checked_sub(TAIL) else { return Ok(None) };
+fn footer_of(reader: &dyn RangeReader) -> io::Result<Option<(Vec<u8>, u64, Root)>> {
+    let Some(tail_at) = reader.len()?.checked_sub(TAIL) else { return Ok(None) };
     let mut tail = [0; TAIL as usize];
-    file.seek(SeekFrom::Start(tail_at))?;
-    file.read_exact(&mut tail)?;
+    reader.read_exact_at(tail_at, &mut tail)?;
     let [a, b, c, d, magic @ ..] = tail;
     let root = match &magic {
         b"PAR1" => Root::FileMetaData,
@@ -116,8 +126,7 @@ fn footer_of(path: &Path) -> io::Result<Option<(Vec<u8>, u64, Root)>> {
     let Some(start) = tail_at.checked_sub(u64::from(len)) else { return Ok(None) };
     // Not longer than the file.
     let mut bytes = vec![0; len as usize];
-    file.seek(SeekFrom::Start(start))?;
-    file.read_exact(&mut bytes)?;
+    reader.read_exact_at(start, &mut bytes)?;
     Ok(Some((bytes, start, root)))
 }
 

@@ -1,6 +1,5 @@
 //! `--page-index`: the data pages of each column chunk, with their offsets and bounds.
 
-use std::fs::File;
 use std::io::{self, Write};
 
 use sawmill_footer::{ColumnChunk, ColumnIndex, OffsetIndex, RangeReader};
@@ -44,7 +43,7 @@ struct Page<'a> {
     unencoded_byte_array_data_bytes: Option<i64>,
 }
 
-fn read(file: &OpenFile, chunk: &ColumnChunk<'_>, reader: &impl RangeReader) -> Indexes {
+fn read(file: &OpenFile, chunk: &ColumnChunk<'_>, reader: &dyn RangeReader) -> Indexes {
     Indexes {
         offsets: file.or_fault(chunk.read_offset_index(reader)).flatten(),
         bounds: file.or_fault(chunk.read_column_index(reader)).flatten(),
@@ -94,7 +93,7 @@ fn pages<'a>(file: &OpenFile, chunk: &ColumnChunk<'_>, indexes: &'a Indexes) -> 
 struct Lazy<'a> {
     file: &'a OpenFile,
     chunk: ColumnChunk<'a>,
-    reader: Option<&'a File>,
+    reader: Option<&'a dyn RangeReader>,
 }
 
 impl Serialize for Lazy<'_> {

@@ -61,6 +61,12 @@ impl Schedule {
         }
     }
 
+    /// The unit that a worker takes when it is done with its row group; another worker may be quicker.
+    pub(crate) fn upcoming(&self) -> Option<Unit> {
+        let Runs { runs, untouched } = &*self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.get(*untouched.front()?)?.units.front().copied()
+    }
+
     /// The next unit for a worker. `place` belongs to the worker and starts as `None`.
     pub fn next(&self, place: &mut Option<usize>) -> Option<Unit> {
         let Runs { runs, untouched } = &mut *self.runs.lock().unwrap_or_else(PoisonError::into_inner);

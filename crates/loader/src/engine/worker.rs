@@ -166,6 +166,9 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
         };
         send(Parcel::Unit(unit))?;
         reader.start(&unit)?;
+        if let Some(upcoming) = worker.schedule.upcoming() {
+            reader.expect(&upcoming);
+        }
         encoder.begin_unit(&unit);
         let mut emit = |block: crate::engine::target::Block| {
             worker.progress.sent(block.wire_bytes(), control);

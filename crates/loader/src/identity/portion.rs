@@ -111,6 +111,10 @@ impl UnitReader for PortionReader<'_> {
         self.reader.start(&Unit { key: self.portion.key(unit.key), ..*unit })
     }
 
+    fn expect(&mut self, unit: &Unit) {
+        self.reader.expect(&Unit { key: self.portion.key(unit.key), ..*unit });
+    }
+
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         self.reader.next_batch()
     }

@@ -6,14 +6,13 @@
 //! and if they have the type that the column is read as. They may be wider than the values, as truncated text
 //! is. They do not include NaNs.
 
-use std::fs::File;
 use std::ops::Range;
 
 use arrow_schema::{DataType, TimeUnit};
 use half::f16;
 use sawmill_footer::{
     ColumnChunk, ColumnIndex, ColumnOrder, ConvertedType, Element, Footer, LogicalType, OffsetIndex,
-    PhysicalType, RowGroup, Statistics,
+    PhysicalType, RangeReader, RowGroup, Statistics,
 };
 
 use crate::condition::literal::{Domain, domain, order_of_f32, order_of_f64, value_type};
@@ -308,7 +307,7 @@ impl Chunk<'_> {
 
     /// Returns the chunk's pages: the first row of each, and what is known about its values. `None` if the
     /// file does not have a page index, or an inconsistent one.
-    fn pages(&self, footer: &Footer, file: &File, rows: u64) -> Option<Pages> {
+    fn pages(&self, footer: &Footer, file: &dyn RangeReader, rows: u64) -> Option<Pages> {
         let places: OffsetIndex = self.chunk.read_offset_index(file).ok()??;
         let index: ColumnIndex = self.chunk.read_column_index(file).ok()??;
         let mut starts: Vec<u64> = Vec::with_capacity(places.page_locations().len() + 1);
@@ -346,7 +345,12 @@ struct Pages {
 }
 
 /// Returns the rows of a row group that may pass, by the page indexes of the condition's columns.
-pub(crate) fn pages(test: &RowTest, footer: &Footer, group: RowGroup<'_>, file: &File) -> PagePlan {
+pub(crate) fn pages(
+    test: &RowTest,
+    footer: &Footer,
+    group: RowGroup<'_>,
+    file: &dyn RangeReader,
+) -> PagePlan {
     let total = u64::try_from(group.num_rows()).unwrap_or(0);
     let indexes: Vec<Option<Pages>> = chunks(test, footer, group)
         .into_iter()

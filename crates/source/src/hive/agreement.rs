@@ -1,8 +1,6 @@
 //! Files with a column that their folders also name: the file's values are used, and must all equal the
 //! folder's value.
 
-use std::fs::File;
-
 use arrow_schema::DataType;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
@@ -13,11 +11,12 @@ use crate::condition::pruning::outlook;
 use crate::condition::rows::RowTest;
 use crate::condition::{Condition, Literal};
 use crate::parquet_files::guarded::guarded;
+use crate::parquet_files::reader::FileBytes;
 
 /// A file whose values are compared with its folders.
 pub(crate) struct Compared<'a> {
     pub footer: &'a Footer,
-    pub file: &'a File,
+    pub file: &'a FileBytes,
     pub reader: &'a ArrowReaderMetadata,
 }
 
@@ -74,8 +73,8 @@ impl Compared<'_> {
     /// Returns the first row of a row group that does not pass.
     fn first_other(&self, test: &RowTest, group: usize) -> Result<Option<usize>, String> {
         let unreadable = |what: String| format!("row group {group} cannot be read: {what}");
-        let file = self.file.try_clone().map_err(|error| unreadable(error.to_string()))?;
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.reader.clone());
+        let builder =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.reader.clone());
         let places = test.columns.iter().map(|column| column.place);
         let mask = ProjectionMask::roots(builder.parquet_schema(), places);
         let builder = builder.with_row_groups(vec![group]).with_projection(mask);

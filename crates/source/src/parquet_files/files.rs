@@ -6,30 +6,38 @@
 
 use std::collections::HashSet;
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
 use sawmill_footer::{DEFAULT_MAX_FOOTER, Footer, Options};
+use sawmill_store::{
+    Fault, Location, Object, ObjectReader, ObjectUrl, PlannedReader, ReadAhead, RequestPlan, Version,
+};
 
-use crate::all_cores::map_on_all_cores;
+use crate::all_cores::{map_on_all_cores, map_on_threads};
 use crate::columns::choice::ColumnChoice;
 use crate::columns::common::{common, is_untyped, without_dictionaries};
 use crate::condition::pruning::{Known, known_of};
 use crate::error::{Error, Kind, Result};
 use crate::hive::{Compared, Folder, FolderColumn, FolderName, Folders, Hive, folder_names, values_of_links};
+use crate::object_bytes::{ObjectBytes, PlannedBytes};
 use crate::parquet_files::guarded::guarded;
 use crate::parquet_files::interval::as_bytes;
-use crate::parquet_files::page_checksums::PageChecksums;
-use crate::parquet_files::reader::ParquetReader;
+use crate::parquet_files::page_checksums::{CheckedChunk, PageChecksums};
+use crate::parquet_files::reader::{FileBytes, ParquetReader, Readable};
 use crate::parquet_files::schema::{differences, read_schema};
 use crate::parquet_files::stamp::Stamp;
 use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
 
-/// Parquet files in the file system, all with the same columns.
+/// How many objects are opened at the same time.
+const OBJECTS: usize = 32;
+
+/// Parquet files, all with the same columns: in the file system, or objects in stores.
 pub struct ParquetFiles {
     schema: SchemaRef,
     files: Vec<SourceFile>,
@@ -37,7 +45,13 @@ pub struct ParquetFiles {
     folders: Vec<FolderColumn>,
     mapping: String,
     pub(crate) checksums: PageChecksums,
+    pub(crate) read_ahead: ReadAhead,
+    /// The row group of an object that was requested before a reader started it.
+    pub(crate) expected: Mutex<Option<((u32, u32), FileBytes)>>,
 }
+
+/// Opens an object of a store.
+pub type OpenObject<'a> = &'a (dyn Fn(&ObjectUrl) -> Result<ObjectReader, sawmill_store::Error> + Sync);
 
 /// An opened file.
 pub(crate) struct OpenedFile {
@@ -50,11 +64,18 @@ pub(crate) struct OpenedFile {
     /// Whether some columns have only NULLs, hence no type; they may have one in other files.
     pub untyped: bool,
     row_groups: Vec<RowGroup>,
-    stamp: Stamp,
+    origin: Origin,
     /// See [`fingerprint`].
     footer: String,
     /// The longest footer that the reader accepts, in bytes.
     max_footer: u64,
+}
+
+/// Where a file is, and what shows that it has not changed.
+enum Origin {
+    Path(Stamp),
+    /// An object, and the first error of reading it.
+    Object(Object, Fault),
 }
 
 /// The place of a column's values in a file.
@@ -98,8 +119,28 @@ impl ParquetFiles {
     /// # Errors
     /// Those of [`open_with`](Self::open_with); a footer that is longer.
     pub fn open_within<P: AsRef<Path>>(paths: &[P], hive: Hive, max_footer: u64) -> Result<Self> {
-        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
-        let mut opened = map_on_all_cores("opener", &paths, |path| open(path, hive, max_footer))?;
+        let places: Vec<_> = paths.iter().map(|path| Location::Path(path.as_ref().to_owned())).collect();
+        let none = |url: &ObjectUrl| {
+            Err(sawmill_store::Error::new(sawmill_store::Kind::Usage, "expected a path").at(url.to_string()))
+        };
+        Self::open_located(&places, &none, hive, max_footer)
+    }
+
+    /// Opens files and objects as [`open_within`](Self::open_within).
+    ///
+    /// # Errors
+    /// Those of [`open_within`](Self::open_within) and of `objects`.
+    pub fn open_located(
+        places: &[Location],
+        objects: OpenObject<'_>,
+        hive: Hive,
+        max_footer: u64,
+    ) -> Result<Self> {
+        let each = |place: &Location| open(place, objects, hive, max_footer);
+        let mut opened = match places.iter().any(|place| matches!(place, Location::Object(_))) {
+            true => map_on_threads("opener", OBJECTS, places, each)?,
+            false => map_on_all_cores("opener", places, each)?,
+        };
         opened.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         if let Some(pair) = opened.windows(2).find(|pair| pair[0].1.name == pair[1].1.name) {
             return Err(Error::new(Kind::Config, "the file is given twice")
@@ -158,7 +199,28 @@ impl ParquetFiles {
             folders,
             mapping,
             checksums: PageChecksums::default(),
+            read_ahead: ReadAhead::default(),
+            expected: Mutex::default(),
         })
+    }
+
+    /// Sets how objects are read.
+    pub fn read_ahead(self, read_ahead: ReadAhead) -> Self {
+        Self { read_ahead, ..self }
+    }
+
+    /// Returns the requests and bytes that reading the columns of all objects takes; `None` without objects. A
+    /// condition takes no more bytes.
+    pub fn requests(&self) -> Option<(u64, u64)> {
+        let objects = || self.opened.iter().filter(|file| matches!(file.origin, Origin::Object(..)));
+        objects().next()?;
+        let plans = objects().flat_map(|file| {
+            let groups = 0..file.row_groups.len();
+            groups.map(|group| {
+                RequestPlan::all(&file.ranges(group, |field| file.reads(field)), self.read_ahead)
+            })
+        });
+        Some(plans.fold((0, 0), |(requests, bytes), plan| (requests + plan.requests(), bytes + plan.bytes())))
     }
 
     /// Returns the columns that folders name, including those that the files contain themselves.
@@ -235,8 +297,12 @@ impl Source for ParquetFiles {
         map_on_all_cores("checker", &files, |(file, named)| {
             file.reopen()?;
             // Reads all bytes of the footer, but decodes none of its row groups.
-            let footer = Footer::open_with(&file.path, &file.footer_options().row_groups(0..0));
-            file.check_footer(&footer.map_err(|_| file.changed())?, named.bytes)
+            let footer =
+                file.footer(&file.footer_options().row_groups(0..0)).map_err(|error| match &file.origin {
+                    Origin::Path(_) => file.changed(),
+                    Origin::Object(..) => error,
+                });
+            file.check_footer(&footer?, named.bytes)
         })?;
         Ok(())
     }
@@ -263,7 +329,7 @@ impl Source for ParquetFiles {
         };
         let Some(field) = field else { return Ok(Vec::new()) };
         let options = opened.footer_options().column_roots([field.name().as_str()]);
-        let footer = Footer::open_with(&opened.path, &options).map_err(refused_footer)?;
+        let footer = opened.footer(&options)?;
         opened.check_footer(&footer, named.bytes)?;
         let groups = footer.row_groups();
         Ok(groups.map(|group| known_of(&footer, group, field.name(), field.data_type())).collect())
@@ -286,15 +352,103 @@ impl OpenedFile {
         Options::new().max_footer(self.max_footer)
     }
 
-    /// Opens the file again for reading, and checks that it has not changed.
-    pub(crate) fn reopen(&self) -> Result<File> {
+    /// Reads the file's footer again.
+    pub(crate) fn footer(&self, options: &Options) -> Result<Footer> {
+        match &self.origin {
+            Origin::Path(_) => Footer::open_with(&self.path, options).map_err(refused_footer),
+            Origin::Object(object, fault) => {
+                let bytes =
+                    ObjectBytes(ObjectReader::new(object.clone(), Vec::new()).with_fault(fault.clone()));
+                let footer = Footer::read(&bytes, &self.path.display().to_string(), options);
+                footer.map_err(|error| self.fault().unwrap_or_else(|| refused_footer(error)))
+            }
+        }
+    }
+
+    /// Returns the error of its store, if reading the object failed.
+    pub(crate) fn fault(&self) -> Option<Error> {
+        match &self.origin {
+            Origin::Path(_) => None,
+            Origin::Object(_, fault) => fault.get().cloned().map(|error| match error.kind() {
+                sawmill_store::Kind::Changed => self.changed(),
+                _ => error.into(),
+            }),
+        }
+    }
+
+    /// Returns the error that explains why bytes of the file could not be read, if one does.
+    pub(crate) fn check_readable(&self) -> Result<()> {
+        match self.fault() {
+            Some(fault) => Err(fault),
+            None => self.reopen().map(drop),
+        }
+    }
+
+    /// Whether a field of the file is one of the chosen columns.
+    fn reads(&self, field: usize) -> bool {
+        self.columns.contains(&ColumnPlace::Field(field))
+    }
+
+    /// Returns the ranges of the column chunks of a row group whose fields are wanted.
+    pub(crate) fn ranges(&self, row_group: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<Range<u64>> {
+        let metadata = self.reader.metadata();
+        let schema = metadata.file_metadata().schema_descr();
+        let chunks =
+            metadata.row_groups().get(row_group).into_iter().flat_map(|group| group.columns()).enumerate();
+        let chunks = chunks.filter(|(leaf, _)| is_wanted(schema.get_column_root_idx(*leaf)));
+        let length = match &self.origin {
+            Origin::Path(_) => u64::MAX,
+            Origin::Object(object, _) => object.size(),
+        };
+        let within = |range: Range<u64>| range.start.min(length)..range.end.min(length);
+        chunks.map(|(leaf, chunk)| within(CheckedChunk::new(leaf, chunk).bytes)).collect()
+    }
+
+    /// Whether it is an object in a store.
+    pub(crate) fn is_object(&self) -> bool {
+        matches!(self.origin, Origin::Object(..))
+    }
+
+    /// Opens the file again to read ranges of a row group; of an object, all of them or parts.
+    pub(crate) fn reopen_for(
+        &self,
+        ranges: &[Range<u64>],
+        in_parts: bool,
+        how: ReadAhead,
+    ) -> Result<(Readable, Range<u64>)> {
+        match &self.origin {
+            Origin::Path(_) => {
+                let start = ranges.iter().map(|range| range.start).min().unwrap_or(0);
+                let end = ranges.iter().map(|range| range.end).max().unwrap_or(0);
+                Ok((self.reopen()?, start..end))
+            }
+            Origin::Object(object, fault) => {
+                let plan =
+                    if in_parts { RequestPlan::parts(ranges, how) } else { RequestPlan::all(ranges, how) };
+                let reader = PlannedReader::new(object.clone(), plan, fault.clone());
+                reader.begin();
+                Ok((Arc::new(PlannedBytes(reader)), 0..0))
+            }
+        }
+    }
+
+    /// Opens the file again for reading. Checks that a file has not changed; a changed object is an error when it
+    /// is read.
+    pub(crate) fn reopen(&self) -> Result<Readable> {
+        let stamp = match &self.origin {
+            Origin::Path(stamp) => stamp,
+            Origin::Object(object, fault) => {
+                let reader = ObjectReader::new(object.clone(), Vec::new()).with_fault(fault.clone());
+                return Ok(Arc::new(ObjectBytes(reader)));
+            }
+        };
         let place = self.path.display().to_string();
         let file = File::open(&self.path).map_err(|error| unreadable(&error).at(&place))?;
         let metadata = file.metadata().map_err(|error| unreadable(&error).at(&place))?;
-        if Stamp::of(&metadata) != self.stamp {
+        if Stamp::of(&metadata) != *stamp {
             return Err(self.changed());
         }
-        Ok(file)
+        Ok(Arc::new(file))
     }
 
     /// Checks that a footer is that of the file as it was opened.
@@ -326,22 +480,70 @@ struct Opened {
     folder_names: Vec<FolderName>,
 }
 
-fn open(path: &Path, hive: Hive, max_footer: u64) -> Result<(Opened, SourceFile)> {
-    let folder_names = match hive {
-        Hive::Columns => folder_names(path)?,
-        Hive::Ignored => Vec::new(),
-    };
-    let shown = path.display().to_string();
-    let failed = |error: std::io::Error| unreadable(&error).at(&shown);
+/// A file or an object whose footer was read.
+struct Begun {
+    /// The canonical path, or the URL.
+    path: PathBuf,
+    length: u64,
+    origin: Origin,
+    /// What a load records to see whether it is the same later; see [`SourceFile::stamp`].
+    recorded: Option<String>,
+    footer: Footer,
+    file: FileBytes,
+}
+
+fn begin_file(path: &Path, max_footer: u64) -> Result<Begun> {
+    let failed = |error: std::io::Error| unreadable(&error).at(path.display().to_string());
     let canonical = path.canonicalize().map_err(failed)?;
     let metadata = canonical.metadata().map_err(failed)?;
     let stamp = Stamp::of(&metadata);
     let footer =
         Footer::open_with(&canonical, &Options::new().max_footer(max_footer)).map_err(refused_footer)?;
+    let file = File::open(&canonical).map_err(failed)?;
+    Ok(Begun {
+        path: canonical,
+        length: metadata.len(),
+        recorded: stamp.recorded(SystemTime::now()),
+        origin: Origin::Path(stamp),
+        footer,
+        file: FileBytes::new(Arc::new(file), metadata.len(), 0..0),
+    })
+}
+
+fn begin_object(url: &ObjectUrl, objects: OpenObject<'_>, max_footer: u64) -> Result<Begun> {
+    let fault = Fault::default();
+    let bytes = ObjectBytes(objects(url)?.with_fault(fault.clone()));
+    let (object, name) = (bytes.0.object().clone(), url.to_string());
+    let footer = Footer::read(&bytes, &name, &Options::new().max_footer(max_footer))
+        .map_err(|error| fault.get().cloned().map_or_else(|| refused_footer(error), Error::from))?;
+    let recorded = match object.version() {
+        Version::ETag(tag) if !tag.starts_with("W/") => Some(format!("{}:{tag}", object.size())),
+        _ => None,
+    };
+    let length = object.size();
+    let file = FileBytes::new(Arc::new(bytes), length, 0..0);
+    Ok(Begun { path: name.into(), length, recorded, origin: Origin::Object(object, fault), footer, file })
+}
+
+fn open(
+    place: &Location,
+    objects: OpenObject<'_>,
+    hive: Hive,
+    max_footer: u64,
+) -> Result<(Opened, SourceFile)> {
+    let shown = place.to_string();
+    let folder_names = match (hive, place) {
+        (Hive::Columns, Location::Path(path)) => folder_names(path)?,
+        (Hive::Columns, Location::Object(url)) => folder_names(Path::new(url.key()))?,
+        (Hive::Ignored, _) => Vec::new(),
+    };
+    let Begun { path: canonical, length, recorded, origin, footer, file } = match place {
+        Location::Path(path) => begin_file(path, max_footer)?,
+        Location::Object(url) => begin_object(url, objects, max_footer)?,
+    };
     if footer.encryption_algorithm().map_err(refused_footer)?.is_some() {
         return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
     }
-    let file = File::open(&canonical).map_err(failed)?;
     let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
     let derived = guarded(|| ArrowReaderMetadata::load(&file, options));
     let derived = derived.map_err(|error| not_readable(&error).at(&shown))?;
@@ -364,13 +566,13 @@ fn open(path: &Path, hive: Hive, max_footer: u64) -> Result<(Opened, SourceFile)
             .advise("rename the folder, or use only the file's values with --hive no")
     })?;
     let row_groups = row_groups(&footer);
-    let footer = fingerprint(&footer, metadata.len());
+    let footer = fingerprint(&footer, length);
     let source = SourceFile {
         name: canonical.display().to_string(),
         fingerprint: footer.clone() + &values_of_links(&folder_names, &canonical),
-        stamp: stamp.recorded(SystemTime::now()),
+        stamp: recorded,
         rows: row_groups.iter().map(|group| group.rows).sum(),
-        bytes: metadata.len(),
+        bytes: length,
     };
     let untyped = read.schema.fields().iter().any(|field| is_untyped(field.data_type()));
     let (columns, folders) = (Arc::default(), Vec::new());
@@ -381,7 +583,7 @@ fn open(path: &Path, hive: Hive, max_footer: u64) -> Result<(Opened, SourceFile)
         folders,
         untyped,
         row_groups,
-        stamp,
+        origin,
         footer,
         max_footer,
     };

@@ -18,7 +18,6 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter, RowSelection,
 };
-use sawmill_footer::Footer;
 use serde::Serialize;
 
 use crate::all_cores::on_all_cores;
@@ -27,7 +26,7 @@ use crate::condition::pruning::{Known, intersection, outlook, outlook_of_folders
 use crate::condition::rows::RowTest;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
-use crate::parquet_files::files::{OpenedFile, ParquetFiles, refused_footer};
+use crate::parquet_files::files::{OpenedFile, ParquetFiles};
 use crate::parquet_files::guarded::guarded;
 use crate::parquet_files::reader::ParquetReader;
 use crate::units::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
@@ -149,8 +148,7 @@ impl Pruned {
                 .collect());
         }
         let names = test.columns.iter().map(|column| column.name.as_str());
-        let footer = Footer::open_with(&file.path, &file.footer_options().column_roots(names))
-            .map_err(refused_footer)?;
+        let footer = file.footer(&file.footer_options().column_roots(names))?;
         file.check_footer(&footer, named.bytes)?;
         let opened = file.reopen()?;
         let mut groups = Vec::with_capacity(footer.num_row_groups());
@@ -167,7 +165,7 @@ impl Pruned {
                 control.phase().add_rows(rows);
                 Reading::All
             } else {
-                let plan = pages(test, &footer, group, &opened);
+                let plan = pages(test, &footer, group, &*opened);
                 self.pages += plan.pages as u64;
                 self.pages_pruned += plan.pruned as u64;
                 let passing = vec![0; rows.div_ceil(WINDOW_ROWS) as usize];
@@ -277,7 +275,7 @@ impl Filtered<'_> {
         };
         let reader = ParquetReader::new(self.files, None, BATCH_ROWS).only(&[]);
         reader.compare_checksums(key, &self.fields(key))?;
-        let reader = ParquetReader::new(self.files, None, BATCH_ROWS).builder(key)?;
+        let reader = ParquetReader::new(self.files, None, BATCH_ROWS).on_demand().builder(key)?;
         let mask =
             ProjectionMask::roots(reader.parquet_schema(), test.columns.iter().map(|column| column.place));
         let reader = reader.with_projection(mask).with_row_selection(group.selection(window));
@@ -285,7 +283,7 @@ impl Filtered<'_> {
     }
 
     fn corrupt(&self, key: UnitKey, what: &str) -> Error {
-        if let Some(Err(changed)) = self.files.opened.get(key.file as usize).map(OpenedFile::reopen) {
+        if let Some(Err(changed)) = self.files.opened.get(key.file as usize).map(OpenedFile::check_readable) {
             return changed;
         }
         let name = self.named.get(key.file as usize).map_or("", |file| file.name.as_str());

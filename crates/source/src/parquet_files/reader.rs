@@ -7,6 +7,8 @@ mod arrangement;
 mod file_bytes;
 mod row_numbers;
 
+use std::sync::PoisonError;
+
 use arrow_array::RecordBatch;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
@@ -20,7 +22,7 @@ use crate::parquet_files::guarded::{Panicked, guarded};
 use crate::parquet_files::page_checksums::CheckedChunk;
 use crate::units::{Source, Unit, UnitKey, UnitReader};
 use arrangement::{Arrangement, Chosen};
-pub(crate) use file_bytes::FileBytes;
+pub(crate) use file_bytes::{FileBytes, Readable};
 
 /// A reader that stays open between units of the same row group.
 pub(crate) struct ParquetReader<'a> {
@@ -30,6 +32,8 @@ pub(crate) struct ParquetReader<'a> {
     batch_rows: usize,
     /// Whether filtered rows have their row numbers.
     numbering: bool,
+    /// Whether only parts of the column chunks are read.
+    in_parts: bool,
     /// The positions of the columns to read in the source's schema; `None` for all.
     only: Option<Vec<usize>>,
     open: Option<OpenRowGroup>,
@@ -73,6 +77,7 @@ impl<'a> ParquetReader<'a> {
             filter,
             batch_rows,
             numbering: false,
+            in_parts: filter.is_some(),
             only: None,
             open: None,
             opening: None,
@@ -85,6 +90,12 @@ impl<'a> ParquetReader<'a> {
     /// Restricts the reader to these columns, given by their positions in the source's schema.
     pub(crate) fn only(mut self, columns: &[usize]) -> Self {
         self.only = Some(columns.to_vec());
+        self
+    }
+
+    /// Reads no bytes of objects ahead.
+    pub(crate) fn on_demand(mut self) -> Self {
+        self.in_parts = true;
         self
     }
 
@@ -131,18 +142,41 @@ impl<'a> ParquetReader<'a> {
 
     /// Opens the file of a row group again, and reads the row group's bytes if they are few.
     fn bytes(&self, key: UnitKey) -> Result<FileBytes> {
-        if let Some(bytes) = &self.opening {
-            return Ok(bytes.clone());
+        match &self.opening {
+            Some(bytes) => Ok(bytes.clone()),
+            None => self.opened(key),
         }
+    }
+
+    fn opened(&self, key: UnitKey) -> Result<FileBytes> {
         let Some(file) = self.source.opened.get(key.file as usize) else {
             return Err(Error::new(Kind::Source, format!("there is no file {}", key.file)));
         };
-        let group = file.reader.metadata().row_groups().get(key.row_group as usize);
-        let chunks = || group.into_iter().flat_map(|group| group.columns()).enumerate();
-        let ranges = || chunks().map(|(leaf, chunk)| CheckedChunk::new(leaf, chunk).bytes);
-        let (start, end) = (ranges().map(|range| range.start).min(), ranges().map(|range| range.end).max());
+        let fields = self.chosen(file).fields;
+        let of_condition = self.filter.map(|filter| filter.fields(key)).unwrap_or_default();
+        let ranges = file.ranges(key.row_group as usize, |field| {
+            of_condition.contains(&field)
+                || fields.as_ref().is_none_or(|fields| fields.binary_search(&field).is_ok())
+        });
         let length = self.source.files().get(key.file as usize).map_or(0, |file| file.bytes);
-        Ok(FileBytes::new(file.reopen()?, length, start.unwrap_or(0)..end.unwrap_or(0)))
+        // A reader that starts within the row group skips the pages before.
+        let in_parts = self.in_parts || key.first_row > 0;
+        let (opened, first) = file.reopen_for(&ranges, in_parts, self.source.read_ahead)?;
+        Ok(FileBytes::new(opened, length, first))
+    }
+
+    /// Whether it reads whole row groups with all columns of the source.
+    fn reads_all(&self) -> bool {
+        self.only.is_none() && !self.in_parts
+    }
+
+    /// Returns the bytes of a row group that were requested before, if it is the expected one.
+    fn take_expected(&self, key: UnitKey) -> Option<FileBytes> {
+        if !self.reads_all() || key.first_row > 0 {
+            return None;
+        }
+        let mut expected = self.source.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        expected.take_if(|(group, _)| *group == (key.file, key.row_group)).map(|(_, bytes)| bytes)
     }
 
     /// Returns a builder of a reader of all rows of a row group.
@@ -267,9 +301,17 @@ impl<'a> ParquetReader<'a> {
         format!("{}, row group {}", name.unwrap_or_default(), key.row_group)
     }
 
+    /// Returns the error of the store, if reading the unit's object failed.
+    fn fault(&self, key: UnitKey) -> Option<Error> {
+        self.source.opened.get(key.file as usize).and_then(OpenedFile::fault)
+    }
+
     /// Finds the column that cannot be decoded, by reading the row group column by column.
     fn corrupt(&self, what: &str) -> Error {
         let key = self.unit;
+        if let Some(fault) = self.fault(key) {
+            return fault;
+        }
         let mut place = self.place(key);
         let names = self.source.opened.get(key.file as usize).map(|file| {
             let descriptor = file.reader.metadata().file_metadata().schema_descr();
@@ -305,9 +347,14 @@ impl UnitReader for ParquetReader<'_> {
             return Ok(());
         }
         (self.open, self.opening) = (None, None);
-        self.opening = Some(self.bytes(unit.key)?);
+        let expected = self.take_expected(unit.key);
+        self.opening = Some(match expected {
+            Some(bytes) => bytes,
+            None => self.bytes(unit.key)?,
+        });
         let of_condition = self.filter.map(|filter| filter.fields(unit.key)).unwrap_or_default();
-        self.compare_checksums(unit.key, &of_condition)?;
+        self.compare_checksums(unit.key, &of_condition)
+            .map_err(|error| self.fault(unit.key).unwrap_or(error))?;
         let file = self.source.opened.get(unit.key.file as usize);
         let arrangement =
             |file| Arrangement::new(self.chosen(file), &file.folders, self.rows_of_batch(file, unit.key));
@@ -318,6 +365,19 @@ impl UnitReader for ParquetReader<'_> {
         let (batches, window) = opened?;
         self.open = Some(OpenRowGroup { batches, window, at: unit.key, rest: None });
         Ok(())
+    }
+
+    fn expect(&mut self, unit: &Unit) {
+        let key = unit.key;
+        let is_object = self.source.opened.get(key.file as usize).is_some_and(OpenedFile::is_object);
+        if !is_object || !self.reads_all() || key.first_row > 0 {
+            return;
+        }
+        let mut expected = self.source.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        if expected.as_ref().is_none_or(|(group, _)| *group != (key.file, key.row_group)) {
+            // What cannot be opened is an error when it is started.
+            *expected = self.opened(key).ok().map(|bytes| ((key.file, key.row_group), bytes));
+        }
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {

@@ -62,7 +62,7 @@ pub(crate) fn matching(pattern: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Whether a name matches a pattern of one name.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let same_start = name.chars().next() == pattern.chars().next();
     if is_left_out(name.as_ref()) && !same_start {
         return false;

@@ -1,38 +1,100 @@
-//! Finds the files that the paths of a command line name: files, directories, patterns and lists.
+//! Finds the files and objects that the paths and URLs of a command line name: files, directories, patterns and
+//! lists.
 
 pub(crate) mod file_lists;
 mod globs;
+#[cfg(feature = "stores")]
+pub(crate) mod keys;
 mod walk;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use sawmill_store::{Location, ObjectUrl};
+
+use crate::arguments::stores::{Objects, StoreArgs};
 use crate::error::Error;
 use walk::Found;
 
-/// The files that `paths` name. A directory stands for the `.parquet` files below it and a pattern for its
-/// matches, both in the order of their names; a list stands for the files on its lines.
+/// Files and objects, and the stores of the objects.
+pub(crate) struct Located {
+    pub places: Vec<Location>,
+    pub objects: Objects,
+}
+
+/// The files and objects that `paths` name. A directory stands for the `.parquet` files below it, a pattern for
+/// its matches, the start of the names of objects for those below it, each in the order of their names; a list
+/// stands for the files on its lines.
 ///
 /// Directories and patterns skip names that start with `_` or `.`.
+pub(crate) fn located(
+    paths: &[PathBuf],
+    stores: &StoreArgs,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Located, Error> {
+    let named = locations(paths)?;
+    let objects = Objects::of(stores, named.iter().find_map(url), cancel)?;
+    let mut places = Vec::with_capacity(named.len());
+    for place in named {
+        match place {
+            Location::Path(path) => places.extend(local_files(&path)?.into_iter().map(Location::Path)),
+            Location::Object(url) => places.extend(objects.named(&url)?.into_iter().map(Location::Object)),
+        }
+    }
+    Ok(Located { places, objects })
+}
+
+/// The files of this machine that `paths` name, as [`located`] finds them.
 pub(crate) fn parquet_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
-    for path in &file_lists::expanded(paths)? {
-        // A file may have the name of a pattern.
-        if globs::is_pattern(path) && path.symlink_metadata().is_err() {
-            files.append(&mut matching(path)?);
-        } else if path.is_dir() {
-            let mut found = Found::default();
-            walk::parquet_files(path, &mut found).map_err(unreadable)?;
-            if found.files.is_empty() {
-                return Err(nothing_in(path, found.left_out));
+    for place in locations(paths)? {
+        match place {
+            Location::Path(path) => files.append(&mut local_files(&path)?),
+            Location::Object(url) => {
+                let advice = "copy the file to this machine and give its path";
+                return Err(Error::usage(
+                    "this command reads files of this machine alone",
+                    url.to_string(),
+                    advice,
+                ));
             }
-            files.append(&mut found.files);
-        } else {
-            reject_streams_and_urls(path)?;
-            files.push(path.clone());
         }
     }
     Ok(files)
+}
+
+fn locations(paths: &[PathBuf]) -> Result<Vec<Location>, Error> {
+    Ok(file_lists::expanded(paths)?.iter().map(|path| Location::of(path)).collect::<Result<_, _>>()?)
+}
+
+fn url(place: &Location) -> Option<&ObjectUrl> {
+    match place {
+        Location::Path(_) => None,
+        Location::Object(url) => Some(url),
+    }
+}
+
+/// The files that a path names.
+fn local_files(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    // A file may have the name of a pattern.
+    if globs::is_pattern(path) && path.symlink_metadata().is_err() {
+        return matching(path);
+    }
+    if path.is_dir() {
+        let mut found = Found::default();
+        walk::parquet_files(path, &mut found).map_err(unreadable)?;
+        return match found.files.is_empty() {
+            true => Err(nothing_in(&path.display().to_string(), found.left_out)),
+            false => Ok(found.files),
+        };
+    }
+    if path.as_os_str() == "-" && path.symlink_metadata().is_err() {
+        let advice = "the footer is at the end of a file: write the stream to a file first";
+        return Err(Error::usage("expected files, found standard input", "-", advice));
+    }
+    Ok(vec![path.to_owned()])
 }
 
 /// The files that match a pattern, and the files in directories that match; each file once.
@@ -50,7 +112,7 @@ fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Error> {
         }
     }
     if found.files.is_empty() {
-        return Err(nothing_in(pattern, found.left_out));
+        return Err(nothing_in(&pattern.display().to_string(), found.left_out));
     }
     found.files.sort();
     found.files.dedup();
@@ -62,8 +124,8 @@ fn unreadable((directory, error): (PathBuf, io::Error)) -> Error {
     Error::failure(format!("reading the directory failed: {error}"), place, "check its permissions")
 }
 
-fn nothing_in(path: &Path, left_out: usize) -> Error {
-    let place = path.display().to_string();
+/// The error for a directory, or for objects below a prefix, without any Parquet file that is not skipped.
+pub(crate) fn nothing_in(place: &str, left_out: usize) -> Error {
     match left_out {
         0 => Error::failure(
             "no .parquet files",
@@ -75,21 +137,5 @@ fn nothing_in(path: &Path, left_out: usize) -> Error {
                 format!("no .parquet files, except below {left_out} skipped names that start with _ or .");
             Error::failure(what, place, "name the file or the directory itself to include it")
         }
-    }
-}
-
-/// Rejects standard input and URLs, unless a file has that name.
-fn reject_streams_and_urls(path: &Path) -> Result<(), Error> {
-    let Some(text) = path.to_str().filter(|_| path.symlink_metadata().is_err()) else { return Ok(()) };
-    if text == "-" {
-        let advice = "the footer is at the end of a file: write the stream to a file first";
-        return Err(Error::usage("expected files, found standard input", "-", advice));
-    }
-    match text.split_once("://") {
-        Some((scheme, _)) if !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
-            let what = format!("files cannot be read from {scheme}://");
-            Err(Error::usage(what, text, "copy the file to this machine and give its path"))
-        }
-        _ => Ok(()),
     }
 }

@@ -186,7 +186,7 @@ pub(crate) fn measure(
     server: Option<&Server>,
     measurement: &Measurement<'_>,
 ) -> Result<Measured, Error> {
-    let inputs = inputs::open(&args.files, &ColumnArgs::default(), measurement.cancel)?;
+    let inputs = inputs::open_local(&args.files, &ColumnArgs::default(), measurement.cancel)?;
     let source = inputs.source();
     let folder = inputs.files().and_then(|_| args.files.first()).map(|path| match path.is_dir() {
         true => path.clone(),

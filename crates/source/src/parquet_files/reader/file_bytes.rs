@@ -1,7 +1,6 @@
 //! The bytes of a file for the `parquet` crate. Each read names its position, so that pages share one
 //! descriptor, and the bytes of a small row group are read at once.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,10 +13,13 @@ use sawmill_footer::RangeReader;
 /// Most bytes of a row group that are read at once.
 const FEW: u64 = 128 << 10;
 
+/// A file or an object, open for reading.
+pub(crate) type Readable = Arc<dyn RangeReader + Send + Sync>;
+
 /// An open file.
 #[derive(Clone)]
 pub(crate) struct FileBytes {
-    file: Arc<File>,
+    file: Readable,
     length: u64,
     /// Bytes that were read already, and their position.
     held: (u64, Bytes),
@@ -25,14 +27,14 @@ pub(crate) struct FileBytes {
 
 impl FileBytes {
     /// Returns a file of this length. Reads the bytes of a range now, if they are few.
-    pub(crate) fn new(file: File, length: u64, range: Range<u64>) -> Self {
+    pub(crate) fn new(file: Readable, length: u64, range: Range<u64>) -> Self {
         let few = range.end.min(length).checked_sub(range.start).filter(|few| *few <= FEW);
         let mut held = vec![0; few.unwrap_or(0) as usize];
         // A failed read is repeated when the bytes are needed, and reported then.
         if file.read_exact_at(range.start, &mut held).is_err() {
             held.clear();
         }
-        Self { file: Arc::new(file), length, held: (range.start, held.into()) }
+        Self { file, length, held: (range.start, held.into()) }
     }
 
     /// Returns the bytes already read, from `start` on.
@@ -118,7 +120,7 @@ impl Read for Part {
 /// The bytes of a file from a position on that were not read yet.
 #[derive(Clone)]
 struct Rest {
-    file: Arc<File>,
+    file: Readable,
     at: u64,
     end: u64,
 }
@@ -142,7 +144,7 @@ mod tests {
         let bytes: Vec<u8> = (0..1000).map(|i| (i % 251) as u8).collect();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
-        (bytes, FileBytes::new(file, 1000, held))
+        (bytes, FileBytes::new(Arc::new(file), 1000, held))
     }
 
     #[test]

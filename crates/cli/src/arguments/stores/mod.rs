@@ -1,0 +1,17 @@
+//! Stores that URLs on the command line name: their options, and the objects in them.
+
+#[cfg_attr(not(feature = "stores"), path = "without_stores.rs")]
+mod objects;
+
+use clap::Args;
+pub(crate) use objects::Objects;
+
+/// How to reach the stores that URLs name.
+#[derive(Args, Debug, Default)]
+pub(crate) struct StoreArgs {
+    /// An option of the stores that URLs name: endpoint, region, path_style, anonymous, requester_pays, and
+    /// those of the crate object_store. Write env:NAME for the value of an environment variable; a secret must
+    /// be in one. May be repeated. Requires the feature `stores`, which released binaries have.
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Stores")]
+    pub store: Vec<String>,
+}

@@ -1,0 +1,36 @@
+//! A build without the feature `stores`: URLs and their options are errors that say how to get it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use sawmill_store::{Kind, ObjectReader, ObjectUrl};
+
+use super::StoreArgs;
+use crate::error::Error;
+
+/// No stores.
+#[derive(Debug, Default)]
+pub(crate) struct Objects;
+
+impl Objects {
+    pub(crate) fn of(args: &StoreArgs, url: Option<&ObjectUrl>, _: &Arc<AtomicBool>) -> Result<Self, Error> {
+        match (url, args.store.first()) {
+            (Some(url), _) => Err(not_built(url)),
+            // The value may be a secret.
+            (None, Some(_)) => Err(Error::not_built("--store".to_owned(), "stores")),
+            (None, None) => Ok(Self),
+        }
+    }
+
+    pub(crate) fn named(&self, url: &ObjectUrl) -> Result<Vec<ObjectUrl>, Error> {
+        Err(not_built(url))
+    }
+
+    pub(crate) fn open(&self, url: &ObjectUrl, _: u64) -> Result<ObjectReader, sawmill_store::Error> {
+        Err(sawmill_store::Error::new(Kind::Usage, "this build has no stores").at(url.to_string()))
+    }
+}
+
+fn not_built(url: &ObjectUrl) -> Error {
+    Error::not_built(url.to_string(), "stores")
+}
