@@ -222,6 +222,15 @@ impl CrateDb {
         Ok(asked.all::<(String,)>()?.pop().map(|(version,)| version).unwrap_or_default())
     }
 
+    /// The command that forgets unfinished loads into a table. It has no password.
+    pub(crate) fn forget_command(&self, table: &CrateTable) -> String {
+        let schema = match self.checkpoint_schema.as_str() {
+            Self::CHECKPOINT_SCHEMA => String::new(),
+            schema => format!(" --checkpoint-schema {schema}"),
+        };
+        format!("sawmill load forget --to {} --table {table}{schema}", self.server.url())
+    }
+
     /// Removes the records of all loads into the table and what unfinished ones left behind, and with
     /// `drop_table` the table itself. Rows that were appended stay.
     ///

@@ -68,6 +68,14 @@ impl CrateServer {
         address.starts_with("crate://") || address.starts_with("crates://")
     }
 
+    /// The address without password, options and certificates: `crate://user@host:4200,host2:4200/schema`.
+    pub(crate) fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "crates" } else { "crate" };
+        let user = if self.user == "crate" { String::new() } else { format!("{}@", self.user) };
+        let nodes: Vec<String> = self.nodes.iter().map(Node::to_string).collect();
+        format!("{scheme}://{user}{}/{}", nodes.join(","), self.schema)
+    }
+
     /// Where a node on this host listens for HTTP; `None` if all of them are elsewhere.
     pub fn local_listener(&self) -> Option<sawmill_profile::Target> {
         let local =

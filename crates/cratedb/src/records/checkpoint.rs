@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::connect::client::Client;
+use crate::records::shape::Shape;
 use crate::table::names::quote;
 pub(crate) use units::UnitRecord;
 
@@ -54,11 +55,12 @@ impl State {
 }
 
 /// Columns that the tables of earlier versions did not have.
-const ADDED: [(&str, &str, &str); 6] = [
+const ADDED: [(&str, &str, &str); 7] = [
     ("loads", "begun", "TEXT"),
     ("loads", "completed", "TEXT"),
     ("loads", "stamps", "ARRAY(TEXT)"),
     ("loads", "mapping", "TEXT"),
+    ("loads", "shape", "TEXT INDEX OFF STORAGE WITH (columnstore = false)"),
     ("units", "refused", TALLY),
     ("units", "there_before", TALLY),
 ];
@@ -78,6 +80,8 @@ pub(crate) struct LoadRecord {
     pub rows: u64,
     /// What the table held before, where rows are appended and will be verified.
     pub before: Option<Tally>,
+    /// What the load makes; none in records of earlier versions.
+    pub shape: Option<Shape>,
 }
 
 impl LoadRecord {
@@ -107,6 +111,8 @@ pub(crate) struct LoadIntoTable {
     pub rows: u64,
     /// When that was; none of loads that are not, and in records of earlier versions.
     pub completed: Option<String>,
+    /// As of [`LoadRecord::shape`].
+    pub shape: Option<Shape>,
 }
 
 /// A tally as it is stored.
@@ -135,6 +141,11 @@ fn now() -> String {
     let mut text = Vec::new();
     crate::encode::json::write_stamp(since_1970 as i64, TimeUnit::Millisecond, true, &mut text);
     String::from_utf8_lossy(&text).into_owned()
+}
+
+/// A shape that this version cannot read is as good as none.
+fn read_shape(text: Option<String>) -> Option<Shape> {
+    text.and_then(|text| serde_json::from_str(&text).ok())
 }
 
 fn read_stored(text: Option<String>) -> Result<Option<Tally>> {
@@ -197,7 +208,8 @@ impl Checkpoints {
             "CREATE TABLE IF NOT EXISTS {} (\"load_id\" TEXT PRIMARY KEY, \"target\" TEXT, \"mode\" TEXT, \"state\" TEXT, \
              \"unit_rows\" BIGINT, \"files\" ARRAY(TEXT), \"fingerprints\" ARRAY(TEXT), \"rows\" BIGINT, \
              \"content_sum\" TEXT, \"before\" TEXT INDEX OFF STORAGE WITH (columnstore = false), \
-             \"begun\" TEXT, \"completed\" TEXT, \"stamps\" ARRAY(TEXT), \"mapping\" TEXT) CLUSTERED INTO 1 SHARDS",
+             \"begun\" TEXT, \"completed\" TEXT, \"stamps\" ARRAY(TEXT), \"mapping\" TEXT, \
+             \"shape\" TEXT INDEX OFF STORAGE WITH (columnstore = false)) CLUSTERED INTO 1 SHARDS",
             self.table("loads"),
         );
         let units = format!(
@@ -287,23 +299,37 @@ impl Checkpoints {
             Option<u64>,
             Option<String>,
             Option<String>,
+            Option<String>,
         );
         let table = self.table("loads");
         self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
         let statement = format!(
             "SELECT \"load_id\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"mapping\", \
-             \"rows\", \"begun\", \"completed\" FROM {table} WHERE \"target\" = ?"
+             \"rows\", \"begun\", \"completed\", \"shape\" FROM {table} WHERE \"target\" = ?"
         );
         let mut rows = self.run(client, &statement, &[json!(target)], control)?.all::<Row>()?;
         rows.sort_by(|a, b| (&a.9, &a.0).cmp(&(&b.9, &b.0)));
         let loads = rows.into_iter().map(|row| {
-            let Row(id, mode, state, unit_rows, names, fingerprints, stamps, mapping, rows, _, completed) =
-                row;
+            let Row(
+                id,
+                mode,
+                state,
+                unit_rows,
+                names,
+                fingerprints,
+                stamps,
+                mapping,
+                rows,
+                _,
+                completed,
+                shape,
+            ) = row;
             let complete = State::of(&state) == State::Complete;
             let files = recorded_files(names, fingerprints.unwrap_or_default(), stamps);
             LoadIntoTable {
                 rows: rows.unwrap_or(0),
                 completed: completed.filter(|_| complete),
+                shape: read_shape(shape),
                 load: EarlierLoad {
                     id,
                     mode,
@@ -325,14 +351,24 @@ impl Checkpoints {
         id: &str,
         control: &Control<'_>,
     ) -> Result<Option<LoadRecord>> {
-        type Row = (String, u64, Vec<String>, Vec<String>, Option<Vec<String>>, Option<u64>, Option<String>);
+        #[derive(Deserialize)]
+        struct Row(
+            String,
+            u64,
+            Vec<String>,
+            Vec<String>,
+            Option<Vec<String>>,
+            Option<u64>,
+            Option<String>,
+            Option<String>,
+        );
         let statement = format!(
-            "SELECT \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"rows\", \"before\" FROM {} \
+            "SELECT \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"rows\", \"before\", \"shape\" FROM {} \
              WHERE \"load_id\" = ?",
             self.table("loads")
         );
         let answer = self.run(client, &statement, &[json!(id)], control)?;
-        let Some((state, unit_rows, names, fingerprints, stamps, rows, before)) =
+        let Some(Row(state, unit_rows, names, fingerprints, stamps, rows, before, shape)) =
             answer.all::<Row>()?.into_iter().next()
         else {
             return Ok(None);
@@ -345,6 +381,7 @@ impl Checkpoints {
             files: recorded_files(names, fingerprints, stamps),
             rows: rows.unwrap_or(0),
             before,
+            shape: read_shape(shape),
         }))
     }
 
@@ -358,8 +395,8 @@ impl Checkpoints {
     ) -> Result<()> {
         self.delete(client, "load_id", &record.id, control)?;
         let statement = format!(
-            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\", \"begun\", \"stamps\", \"mapping\") \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\", \"begun\", \"stamps\", \"mapping\", \"shape\") \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             self.table("loads")
         );
         let arguments = [
@@ -375,6 +412,7 @@ impl Checkpoints {
             json!(now()),
             stored_stamps(&record.files),
             json!(mapping),
+            json!(record.shape.as_ref().and_then(|shape| serde_json::to_string(shape).ok())),
         ];
         self.run(client, &statement, &arguments, control)?;
         Ok(())

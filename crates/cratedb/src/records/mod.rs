@@ -4,4 +4,5 @@ pub(crate) mod checkpoint;
 pub(crate) mod forget;
 pub(crate) mod lease;
 pub(crate) mod remembered;
+pub(crate) mod shape;
 pub(crate) mod status;

@@ -15,7 +15,9 @@ use crate::connect::client::{Client, Cluster};
 use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{EncodePlan, file_hash, longest_row};
 use crate::records::checkpoint::{Checkpoints, LoadIntoTable, UnitRecord};
+use crate::records::shape::Shape;
 use crate::session::existing_plan;
+use crate::session::prepare::loaded_with_other_options;
 use crate::table::columns::{Key, Plan};
 use crate::table::names::CrateTable;
 use crate::verify::read_back::{OfFiles, ReadBack, paging_key};
@@ -126,9 +128,24 @@ impl Remembering<'_> {
             return Ok(None);
         }
         if !found.is_empty() {
+            self.refuse_other_options(&found, loads)?;
             self.look_at(&found, loads, &mut remembered)?;
         }
         Ok(Some(remembered))
+    }
+
+    /// Refuses files whose rows are in the table in another form.
+    fn refuse_other_options(&self, found: &[Found<'_>], loads: &[LoadIntoTable]) -> Result<()> {
+        let shape = Shape::new(&self.crate_db.options, self.plan, None);
+        for Found { file, load, .. } in found {
+            let recorded = loads.iter().find(|into| into.load.id == load.id);
+            let differs = recorded.and_then(|into| shape.differs_from(into.shape.as_ref()?));
+            if let Some(differs) = differs {
+                let name = self.source.files().get(*file as usize).map_or("", |file| file.name.as_str());
+                return Err(loaded_with_other_options(&differs).at(format!("{name}, {}", self.place())));
+            }
+        }
+        Ok(())
     }
 
     /// Whether a load was one of the same rows and columns of its files.

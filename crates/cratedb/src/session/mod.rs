@@ -13,6 +13,7 @@ use sawmill_loader::{
     BatchEncoder, Encoders, LoadOptions, LoadState, Mode, Note, RecordedFiles, Session, Tally, UnitWriter,
     Verification,
 };
+use sawmill_profile::format_grouped;
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use crate::connect::client::{Client, Cluster};
@@ -24,10 +25,12 @@ use crate::options::{LongText, Transport};
 use crate::records::checkpoint::{Checkpoints, LoadIntoTable, LoadRecord, State};
 use crate::records::lease::{Lease, lease_name};
 use crate::records::remembered::sharing_files;
+use crate::records::shape::Shape;
 use crate::session::prepare::{Preparing, choose_key, not_summed_up};
 use crate::table::catalogue;
 use crate::table::columns;
 use crate::table::columns::{Key, LONGEST_TEXT, Plan};
+use crate::table::ddl;
 use crate::table::names::CrateTable;
 use crate::target::CrateDb;
 use crate::verify::read_back::{OfFiles, ReadBack, paging_key};
@@ -94,7 +97,7 @@ impl<'a> CrateSession<'a> {
             true => {
                 let columns = columns::natural(source.schema(), &crate_db.options, &table)?;
                 let key = choose_key(crate_db, &table, source, None)?;
-                crate::table::ddl::create_table(&table, &columns, &key, &crate_db.options)?;
+                ddl::create_table(&table, &columns, &key, &crate_db.options)?;
                 Some((columns, key))
             }
             false => None,
@@ -126,6 +129,11 @@ impl<'a> CrateSession<'a> {
         {
             return Err(error.clone());
         }
+        let create = match gathers {
+            true => Some(ddl::create_table(&table, &plan.columns, &plan.key, &crate_db.options)?),
+            false => None,
+        };
+        let shape = Shape::new(&crate_db.options, &plan, create.as_deref());
         let mut preparing = Preparing {
             crate_db,
             source,
@@ -138,6 +146,7 @@ impl<'a> CrateSession<'a> {
             primary: &primary,
             id: &id,
             mapping: &mapping,
+            shape: &shape,
             counted: None,
             placed: false,
         };
@@ -260,6 +269,15 @@ impl<'a> CrateSession<'a> {
             return None;
         };
         Some(OfFiles::new(column, self.encode.files.iter().copied()))
+    }
+}
+
+/// `1 row was`, `1,500 rows were`.
+fn were(count: u64, thing: &str) -> String {
+    match count {
+        1 => format!("1 {thing} was"),
+        _ if thing.ends_with("ch") => format!("{} {thing}es were", format_grouped(count)),
+        _ => format!("{} {thing}s were", format_grouped(count)),
     }
 }
 
@@ -513,13 +531,13 @@ impl Session for CrateSession<'_> {
     fn notes(&self) -> Vec<Note> {
         let mut notes: Vec<Note> =
             self.writers.carried.report(&self.chosen).into_iter().map(Note::from).collect();
-        let mut count = |number: u64, what: &str| {
+        let mut count = |number: u64, thing: &str, what: &str| {
             if number > 0 {
-                notes.push(format!("{number} {what}").into());
+                notes.push(format!("{} {what}", were(number, thing)).into());
             }
         };
-        count(self.writers.retried.load(Relaxed), "requests were tried again");
-        count(self.writers.redone.load(Relaxed), "batches were redone over HTTP");
+        count(self.writers.retried.load(Relaxed), "request", "tried again");
+        count(self.writers.redone.load(Relaxed), "batch", "redone over HTTP");
         notes.extend(self.note_of_rejected());
         // Rows of one load have their row keys each by itself.
         let since = match &self.encode.plan.key {
@@ -529,11 +547,13 @@ impl Session for CrateSession<'_> {
         match (self.writers.before.rows(), self.writers.before.is_counted()) {
             (0, true) => {}
             (rows, true) => notes.push(Note::Remark(format!(
-                "{rows} rows were in the table {since}, by their keys and with the same values: they were not added"
+                "{} in the table {since}, by their keys and with the same values, and not added",
+                were(rows, "row")
             ))),
             (rows, false) => notes.push(Note::Remark(format!(
-                "at least {rows} rows were in the table {since}, by their keys and with the same values; others were there \
-                 when they were sent again"
+                "at least {} in the table {since}, by their keys and with the same values; others were there when they were \
+                 sent again",
+                were(rows, "row")
             ))),
         }
         notes.extend(self.sent_twice(self.loaded.load(Relaxed)).map(Note::from));
@@ -555,9 +575,9 @@ impl CrateSession<'_> {
         let rows = self.rejected();
         let what = match &self.crate_db.options.rejects {
             _ if rows == 0 => return None,
-            Some(file) if file.exists() => format!("{rows} rows were rejected, see {}", file.display()),
-            Some(file) => format!("{rows} rows were rejected, and {} is gone", file.display()),
-            None => format!("{rows} rows were rejected, see the file that --rejects named when they were"),
+            Some(file) if file.exists() => format!("{} rejected, see {}", were(rows, "row"), file.display()),
+            Some(file) => format!("{} rejected, and {} is gone", were(rows, "row"), file.display()),
+            None => format!("{} rejected, see the file that --rejects named then", were(rows, "row")),
         };
         Some(Note::Rejected(what))
     }

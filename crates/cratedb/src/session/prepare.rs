@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{LoadOptions, LoadState, Mode, RecordedFiles, Tally};
+use sawmill_loader::{EarlierLoad, LoadOptions, LoadState, Mode, RecordedFiles, Tally};
 use sawmill_source::{Control, Error, Kind, Result, Source, SourceFile};
 
 use crate::CrateDb;
@@ -10,6 +10,7 @@ use crate::connect::client::Client;
 use crate::encode::encoder::file_hash;
 use crate::records::checkpoint::{Checkpoints, LoadIntoTable, LoadRecord, State};
 use crate::records::remembered::sharing_files;
+use crate::records::shape::Shape;
 use crate::table::catalogue;
 use crate::table::columns::{Key, Plan};
 use crate::table::ddl;
@@ -30,6 +31,8 @@ pub(crate) struct Preparing<'p> {
     pub id: &'p str,
     /// How the source's columns become those of the table: a hash.
     pub mapping: &'p str,
+    /// What this load makes.
+    pub shape: &'p Shape,
     /// Rows of the table, once they are counted.
     pub counted: Option<u64>,
     /// The table that gathered the rows of an unfinished load is in its place already.
@@ -48,11 +51,17 @@ impl Preparing<'_> {
             (Some(record), true) if record.state == State::Complete => {
                 let changed = record.files.changed(self.source.files());
                 let rows = self.count(self.table)?;
-                let untouched =
-                    rows == record.rows && !(self.options.again && self.crate_db.mode == Mode::Replace);
+                let differs = self.differs(&record);
+                let untouched = rows == record.rows
+                    && differs.is_none()
+                    && !(self.options.again && self.crate_db.mode == Mode::Replace);
                 match (changed.is_empty(), untouched, self.crate_db.mode) {
                     (true, true, _) => Ok((record, LoadState::Complete)),
                     (_, _, Mode::Replace) => self.start(gathered, &staging),
+                    _ if differs.is_some() => {
+                        let differs = differs.unwrap_or_default();
+                        Err(self.exists(&format!("loaded from these files with other options: {differs}")))
+                    }
                     (false, ..) => {
                         Err(self.exists(&format!("loaded from another content of {}", changed.join(", "))))
                     }
@@ -67,6 +76,7 @@ impl Preparing<'_> {
             // It was put in its place and the word of it was lost.
             (Some(record), true) if record.state == State::Placing && !gathered => {
                 self.refuse_changed(&record)?;
+                self.refuse_other_options(&record)?;
                 self.placed = true;
                 Ok((record, LoadState::Resumed))
             }
@@ -74,7 +84,11 @@ impl Preparing<'_> {
                 if self.crate_db.mode == Mode::Create && table {
                     return Err(self.exists("made by another program while the load ran"));
                 }
+                if self.differs(&record).is_some() && self.is_empty(&staging)? {
+                    return self.start(gathered, &staging);
+                }
                 self.refuse_changed(&record)?;
+                self.refuse_other_options(&record)?;
                 Ok((record, LoadState::Resumed))
             }
             (_, true) if self.crate_db.mode == Mode::Create => Err(self.exists("not loaded by this command")),
@@ -84,12 +98,7 @@ impl Preparing<'_> {
 
     fn start(&mut self, gathered: bool, staging: &CrateTable) -> Result<(LoadRecord, LoadState)> {
         if gathered {
-            return Err(Error::new(
-                Kind::Exists,
-                format!("another load into this table is not finished: {staging} is there"),
-            )
-            .at(self.place())
-            .advise("finish it with the files and options it began with, or forget it"));
+            self.take_away(staging)?;
         }
         let record = self.record(None);
         self.write_record(&record)?;
@@ -100,11 +109,72 @@ impl Preparing<'_> {
         Ok((record, LoadState::New))
     }
 
+    /// Drops the staging table of an earlier load, which no run works on, if it has no rows.
+    fn take_away(&mut self, staging: &CrateTable) -> Result<()> {
+        let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
+        let begun =
+            loads.into_iter().find(|into| !into.load.complete && into.load.mode != Mode::Append.name());
+        if self.is_empty(staging)? {
+            let drop = format!("DROP TABLE IF EXISTS {}", staging.quoted());
+            self.client.sql(&drop, &[], self.options.retries, self.control)?;
+            if let Some(begun) = begun {
+                self.checkpoints.delete(self.client, "load_id", &begun.load.id, self.control)?;
+            }
+            return Ok(());
+        }
+        let same_files = begun.as_ref().filter(|into| {
+            let names = self.source.files().iter().map(|file| &file.name);
+            into.load.mode == self.crate_db.mode.name()
+                && into.load.mapping.as_deref() == Some(self.mapping)
+                && into.load.files.names.iter().eq(names)
+        });
+        let differs = same_files.and_then(|into| self.shape.differs_from(into.shape.as_ref()?));
+        Err(self.unfinished(differs.as_deref(), begun.as_ref().map(|into| &into.load)))
+    }
+
+    fn is_empty(&self, table: &CrateTable) -> Result<bool> {
+        let mut client = Client::new(&self.client.cluster, false);
+        Ok(self.read_back(table).count(&mut client, self.control)? == 0)
+    }
+
+    /// How the options of a recorded load differ from those of this one.
+    fn differs(&self, record: &LoadRecord) -> Option<String> {
+        self.shape.differs_from(record.shape.as_ref()?)
+    }
+
+    fn refuse_other_options(&self, record: &LoadRecord) -> Result<()> {
+        match self.differs(record) {
+            None => Ok(()),
+            Some(differs) => Err(self.unfinished(Some(&differs), None)),
+        }
+    }
+
+    /// The error for rows of an unfinished load that this one cannot continue.
+    fn unfinished(&self, differs: Option<&str>, begun: Option<&EarlierLoad>) -> Error {
+        let what = match (differs, begun) {
+            (Some(differs), _) => format!("an unfinished load of these files has other options: {differs}"),
+            (None, Some(begun)) => format!(
+                "a load into this table in mode {} with other files, columns or options is not finished: {} is there",
+                begun.mode,
+                self.table.staging()
+            ),
+            (None, None) => format!("{} is there, and no record says what it holds", self.table.staging()),
+        };
+        let forget = self.crate_db.forget_command(self.table);
+        let advice = format!(
+            "run the command with the earlier options to finish that load, or drop its rows with: {forget}"
+        );
+        Error::new(Kind::Exists, what).at(self.place()).advise(advice)
+    }
+
     pub(crate) fn append(&mut self) -> Result<(LoadRecord, LoadState)> {
         let record = self.checkpoints.find(self.client, self.id, self.control)?;
         if let Some(record) = record {
             match (record.state == State::Complete, record.files.changed(self.source.files()).is_empty()) {
                 (true, true) if !self.options.again => {
+                    if let Some(differs) = self.differs(&record) {
+                        return Err(loaded_with_other_options(&differs).at(self.place()));
+                    }
                     self.refuse_fewer(&record)?;
                     return Ok((record, LoadState::Complete));
                 }
@@ -112,6 +182,7 @@ impl Preparing<'_> {
                 (true, _) => {}
                 (false, _) => {
                     self.refuse_changed(&record)?;
+                    self.refuse_other_options(&record)?;
                     self.refuse_unverifiable(&record)?;
                     return Ok((record, LoadState::Resumed));
                 }
@@ -249,6 +320,7 @@ impl Preparing<'_> {
             files: RecordedFiles::of(self.source.files()),
             rows: 0,
             before,
+            shape: Some(self.shape.clone()),
         }
     }
 
@@ -282,7 +354,15 @@ impl Preparing<'_> {
     }
 }
 
-/// The error of an append whose rows cannot be distinguished from those that were there before.
+/// The error of an append of files that were loaded in another form.
+pub(crate) fn loaded_with_other_options(differs: &str) -> Error {
+    Error::new(Kind::Exists, format!("the files were loaded with other options: {differs}")).advise(
+        "give the options of that load, or load the files once more with --again, which adds their rows as they are stored \
+         now",
+    )
+}
+
+/// The error of an append whose rows cannot be told from those that were there before.
 pub(crate) fn not_summed_up(place: &str) -> Error {
     let what = "cannot be verified: the first run of this append was without --verify, so what the table held before \
                 was not summed up";

@@ -10,6 +10,7 @@ mod filtered;
 mod keys;
 mod modes;
 mod objects;
+mod other_options;
 mod remembered;
 mod restarts;
 mod rows;

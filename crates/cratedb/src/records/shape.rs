@@ -1,0 +1,115 @@
+//! The options that decide what a load makes of its rows and its table, as they are recorded with it.
+//!
+//! A load goes on, or is complete, only for a command that would make the same. That is seen from a hash of
+//! the statement that creates the table and of the columns' encodings; the options are recorded to say which
+//! of them differ. An option that does not matter to the source, such as `--dates` without dates, may differ.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::encode::form::Form;
+use crate::options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps};
+use crate::table::columns::Plan;
+
+/// What a load makes, and the options that say so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shape {
+    /// Hash of the columns' encodings.
+    values: String,
+    /// Hash of the statement that creates the table; none of an append.
+    table: Option<String>,
+    options: BTreeMap<String, String>,
+}
+
+impl Shape {
+    /// The shape of a load into a table that this statement creates; without a statement, of an append.
+    pub(crate) fn new(options: &CrateOptions, plan: &Plan, create: Option<&str>) -> Self {
+        let hash = |text: &str| format!("{:016x}", xxh3_64(text.as_bytes()));
+        let forms: Vec<&Form> = plan.columns.iter().map(|column| &column.form).collect();
+        let mut given = of_values(options);
+        if create.is_some() {
+            given.extend(of_table(options));
+        }
+        Self {
+            values: hash(&format!("{forms:?}")),
+            table: create.map(hash),
+            options: given.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        }
+    }
+
+    /// The options in which a recorded load differs from this one: `--timestamps was text and is bigint now`.
+    /// `None` if both make the same, or what was recorded does not show why they do not.
+    pub(crate) fn differs_from(&self, recorded: &Self) -> Option<String> {
+        // An append is compared with what brought the rows, whichever table that made.
+        if self.values == recorded.values && (self.table.is_none() || self.table == recorded.table) {
+            return None;
+        }
+        const NOT_GIVEN: &str = "not given";
+        let value =
+            |of: &Self, name: &String| of.options.get(name).map_or(NOT_GIVEN, String::as_str).to_owned();
+        let names = self.options.keys().filter(|name| value(self, name) != value(recorded, name));
+        let shown: Vec<String> = names
+            .map(|name| format!("{name} was {} and is {} now", value(recorded, name), value(self, name)))
+            .collect();
+        (!shown.is_empty()).then(|| shown.join("; "))
+    }
+}
+
+/// The options that decide how values are stored.
+fn of_values(options: &CrateOptions) -> Vec<(&'static str, String)> {
+    let timestamps = match options.timestamps {
+        Timestamps::Error => "error",
+        Timestamps::Truncate => "truncate",
+        Timestamps::Text => "text",
+        Timestamps::Bigint => "bigint",
+    };
+    let dates = match options.dates {
+        Dates::Timestamp => "timestamp",
+        Dates::Text => "text",
+    };
+    let times = match options.times {
+        Times::Text => "text",
+        Times::Bigint => "bigint",
+    };
+    let binary = match options.binary {
+        Binary::Base64 => "base64",
+        Binary::Hex => "hex",
+    };
+    let objects = match options.objects {
+        Objects::Strict => "strict",
+        Objects::Dynamic => "dynamic",
+        Objects::Ignored => "ignored",
+    };
+    vec![
+        ("--timestamps", timestamps.to_owned()),
+        ("--dates", dates.to_owned()),
+        ("--times", times.to_owned()),
+        ("--binary", binary.to_owned()),
+        ("--objects", objects.to_owned()),
+    ]
+}
+
+/// The options that shape a new table.
+fn of_table(options: &CrateOptions) -> Vec<(&'static str, String)> {
+    const NOT_GIVEN: &str = "not given";
+    let list = |names: &[String]| if names.is_empty() { NOT_GIVEN.to_owned() } else { names.join(",") };
+    let given = |value: &Option<String>| value.clone().unwrap_or_else(|| NOT_GIVEN.to_owned());
+    let with: Vec<String> = options.with.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let long_text = match options.long_text {
+        LongText::Error => "error",
+        LongText::Noindex => "noindex",
+    };
+    vec![
+        ("--long-text", long_text.to_owned()),
+        ("--primary-key", list(&options.primary_key)),
+        ("--row-key", given(&options.row_key)),
+        ("--partition-by", given(&options.partition_by)),
+        ("--shards", given(&options.shards.map(|shards| shards.to_string()))),
+        ("--replicas", given(&options.replicas)),
+        ("--with", list(&with)),
+        ("--no-index", list(&options.no_index)),
+        ("--no-columnstore", if options.no_columnstore { "given".to_owned() } else { NOT_GIVEN.to_owned() }),
+    ]
+}

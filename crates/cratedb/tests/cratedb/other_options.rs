@@ -1,0 +1,134 @@
+//! Options that decide what a load makes are part of what it is known by.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BinaryArray, Int64Array, StringArray, TimestampMicrosecondArray};
+use sawmill_cratedb::{Binary, CrateOptions, Dates, LongText, Timestamps, Transport};
+use sawmill_loader::{LoadOptions, LoadState, Mode};
+use sawmill_source::{Kind, ParquetFiles};
+use tempfile::TempDir;
+
+use crate::cluster::{Cluster, append, keyed, run, small, source_of};
+
+/// Whole milliseconds, in microseconds.
+fn moments() -> (TempDir, ParquetFiles) {
+    let at = TimestampMicrosecondArray::from_iter_values((0..300).map(|i| i * 1_000));
+    source_of(vec![("at", Arc::new(at))], 1000)
+}
+
+fn stored(timestamps: Timestamps) -> CrateOptions {
+    CrateOptions { timestamps, ..keyed(Transport::Http) }
+}
+
+#[test]
+fn a_table_that_was_loaded_with_another_type_is_not_complete_already() {
+    let cluster = Cluster::any();
+    let (table, (_kept, source)) = (cluster.table(), moments());
+    let text = cluster.target(&table, stored(Timestamps::Text));
+    run(&source, &text, &small()).unwrap();
+    let bigint = cluster.target(&table, stored(Timestamps::Bigint));
+    let error = run(&source, &bigint, &small()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Exists);
+    assert!(error.what().contains("--timestamps was text and is bigint now"), "{error}");
+    // An option that does not matter to these columns may differ.
+    let dates = CrateOptions { dates: Dates::Text, ..stored(Timestamps::Text) };
+    let again = run(&source, &cluster.target(&table, dates), &small()).unwrap();
+    assert_eq!(again.state, LoadState::Complete);
+    let report = run(&source, &bigint.mode(Mode::Replace), &small()).unwrap();
+    assert_eq!(report.state, LoadState::New);
+    assert_eq!(cluster.sql(&format!("SELECT at FROM doc.\"{table}\" ORDER BY at LIMIT 2"))[1][0], 1_000);
+    // A table is replaced by one of another layout.
+    let shards = CrateOptions { shards: Some(3), ..stored(Timestamps::Bigint) };
+    let report = run(&source, &cluster.target(&table, shards).mode(Mode::Replace), &small()).unwrap();
+    assert_eq!(report.state, LoadState::New);
+}
+
+#[test]
+fn an_append_of_files_that_were_loaded_in_another_form_is_refused() {
+    let cluster = Cluster::any();
+    let table = cluster.table();
+    cluster.sql(&format!(
+        "CREATE TABLE doc.\"{table}\" (\"sawmill_row_key\" TEXT PRIMARY KEY, \"b\" TEXT) WITH (number_of_replicas = '0')"
+    ));
+    let (_kept, source) = source_of(vec![("b", Arc::new(BinaryArray::from_vec(vec![b"one", b"two"])))], 1000);
+    let with = |binary| append(cluster.target(&table, CrateOptions { binary, ..keyed(Transport::Http) }));
+    run(&source, &with(Binary::Base64), &small()).unwrap();
+    let error = run(&source, &with(Binary::Hex), &small()).unwrap_err();
+    assert!(error.what().contains("--binary was base64 and is hex now"), "{error}");
+    assert_eq!(run(&source, &with(Binary::Base64), &small()).unwrap().state, LoadState::Complete);
+    // Beside a new file, too, and after a load that made the table.
+    let (_kept, both) = {
+        let (kept, other) = source_of(vec![("b", Arc::new(BinaryArray::from_vec(vec![b"three"])))], 1000);
+        let paths = [&source, &other].map(|files| sawmill_source::Source::files(files)[0].name.clone());
+        (kept, ParquetFiles::open(&paths).unwrap())
+    };
+    let error = run(&both, &with(Binary::Hex), &small()).unwrap_err();
+    assert!(error.what().contains("--binary was base64 and is hex now"), "{error}");
+    assert_eq!(run(&both, &with(Binary::Base64), &small()).unwrap().rows, 3);
+}
+
+/// A row that is too long for an index among others.
+fn with_long_text(at: i64) -> (TempDir, ParquetFiles) {
+    let texts = (0..1_500).map(|i| if i == at { "x".repeat(40_000) } else { format!("t{i}") });
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(Int64Array::from_iter_values(0..1_500))),
+        ("text", Arc::new(StringArray::from_iter_values(texts))),
+    ];
+    source_of(columns, 1000)
+}
+
+fn by_id(long_text: LongText, primary_key: &[&str], shards: Option<u32>) -> CrateOptions {
+    CrateOptions {
+        long_text,
+        shards,
+        primary_key: primary_key.iter().map(|name| (*name).to_owned()).collect(),
+        transport: Transport::Http,
+        batch_rows: 100,
+        replicas: Some("0".into()),
+        ..CrateOptions::default()
+    }
+}
+
+#[test]
+fn a_begun_table_without_rows_is_made_anew_with_the_options_of_now() {
+    let cluster = Cluster::any();
+    let (table, (_kept, source)) = (cluster.table(), with_long_text(0));
+    let one = LoadOptions { degree: 1, ..small() };
+    let target = cluster.target(&table, by_id(LongText::Error, &["id"], None));
+    run(&source, &target, &one).unwrap_err();
+    let target = cluster.target(&table, by_id(LongText::Error, &["id", "text"], Some(2)));
+    run(&source, &target, &one).unwrap_err();
+    let target = cluster.target(&table, by_id(LongText::Noindex, &["id"], Some(2)));
+    let report = run(&source, &target, &one).unwrap();
+    assert_eq!((report.state, report.rows, cluster.count(&table)), (LoadState::New, 1_500, 1_500));
+    let loads = cluster.sql(&format!("SELECT state FROM \"{}\".\"loads\"", cluster.checkpoints()));
+    assert_eq!(loads.len(), 1, "no record is left of the loads before");
+}
+
+#[test]
+fn a_begun_table_with_rows_names_the_options_that_differ_and_the_ways_out() {
+    let cluster = Cluster::any();
+    let (table, (_kept, source)) = (cluster.table(), with_long_text(1_400));
+    let one = LoadOptions { degree: 1, ..small() };
+    let begun = cluster.target(&table, by_id(LongText::Error, &["id"], None));
+    run(&source, &begun, &one).unwrap_err();
+    for (options, differs) in [
+        (by_id(LongText::Noindex, &["id"], None), "--long-text was error and is noindex now"),
+        (by_id(LongText::Error, &["id", "text"], None), "--primary-key was id and is id,text now"),
+        (by_id(LongText::Error, &["id"], Some(3)), "--shards was not given and is 3 now"),
+    ] {
+        let error = run(&source, &cluster.target(&table, options), &one).unwrap_err();
+        assert_eq!(error.kind(), Kind::Exists, "{error}");
+        assert!(error.what().ends_with(differs), "{error}");
+        let forget =
+            format!("sawmill load forget --to crate://{}/doc --table doc.{table}", cluster.http_address());
+        assert!(error.advice().contains(&forget), "{}", error.advice());
+    }
+    // The first way out.
+    let rejects = CrateOptions {
+        rejects: Some(_kept.path().join("rejects.ndjson")),
+        ..by_id(LongText::Error, &["id"], None)
+    };
+    let report = run(&source, &cluster.target(&table, rejects), &one).unwrap();
+    assert_eq!((report.state, report.rows, report.rows_rejected), (LoadState::Resumed, 1_499, 1));
+}
