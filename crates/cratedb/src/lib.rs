@@ -52,4 +52,5 @@ pub use connect::address::CrateServer;
 pub use explain::{CrateExplanation, ExplainedColumn};
 pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
 pub use records::status::crate_status;
+pub use table::names::refused_column_name;
 pub use target::{CrateDb, unnest_blocks};

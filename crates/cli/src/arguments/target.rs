@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use sawmill_cratedb::{CrateDb, CrateServer};
+use sawmill_cratedb::{CrateDb, CrateServer, refused_column_name};
 use sawmill_loader::{Forgotten, LoadOptions, Mode, RejectOptions, TableName, Target, Verification};
 use sawmill_pgwire::Server;
 use sawmill_postgres::{Postgres, forget, verify};
@@ -68,6 +68,18 @@ impl Destination {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Rejects new names of columns that CrateDB does not take.
+    pub(crate) fn check_new_names(&self, renames: &[(String, String)]) -> Result<(), Error> {
+        let Self::CrateDb(_) = self else { return Ok(()) };
+        for (old, new) in renames {
+            if let Some((why, proposal)) = refused_column_name(new) {
+                let what = format!("CrateDB does not take the name: {new:?} {why}");
+                return Err(Error::usage(what, "--rename", format!("use --rename '{old}={proposal}'")));
+            }
+        }
+        Ok(())
     }
 
     /// Leaves the rejected rows in this file out of a comparison.

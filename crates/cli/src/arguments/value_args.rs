@@ -63,7 +63,7 @@ pub(crate) struct ValueArgs {
 #[command(next_help_heading = "Values")]
 pub(crate) struct RejectArgs {
     /// Write rows that cannot be loaded to this file, with their place and the reason, and load the others.
-    /// The file is Parquet with the columns of the source; for CrateDB it is NDJSON. With --nested tables, a
+    /// The file is Parquet with the columns of the source (.parquet); for CrateDB it is NDJSON (.ndjson). With --nested tables, a
     /// record is rejected as a whole if any of its rows cannot be loaded. With staged partitions, a primary
     /// key needs --key-after.
     #[arg(long, value_name = "FILE")]
@@ -126,11 +126,32 @@ impl ValueArgs {
 
 impl RejectArgs {
     /// The destination with a file for rejected rows.
-    pub(crate) fn of(&self, destination: Destination) -> Destination {
+    pub(crate) fn of(&self, destination: Destination) -> Result<Destination, Error> {
         let rejects = self.rejects.clone().map(|path| RejectOptions { path, most: self.max_rejects });
-        match destination {
-            Destination::Postgres(postgres) => Destination::Postgres(Box::new(postgres.rejects(rejects))),
-            Destination::CrateDb(crate_db) => Destination::CrateDb(Box::new(crate_db.rejects(rejects))),
+        Ok(match destination {
+            Destination::Postgres(postgres) => {
+                self.check_extension("PostgreSQL", "Parquet", &["parquet", "pq"])?;
+                Destination::Postgres(Box::new(postgres.rejects(rejects)))
+            }
+            Destination::CrateDb(crate_db) => {
+                self.check_extension("CrateDB", "NDJSON", &["ndjson", "jsonl"])?;
+                Destination::CrateDb(Box::new(crate_db.rejects(rejects)))
+            }
+        })
+    }
+
+    /// Rejects an extension that promises another format; a name without one promises none.
+    fn check_extension(&self, database: &str, format: &str, extensions: &[&str]) -> Result<(), Error> {
+        let Some(path) = &self.rejects else { return Ok(()) };
+        let Some(extension) = path.extension().map(|extension| extension.to_string_lossy().to_lowercase())
+        else {
+            return Ok(());
+        };
+        if extensions.contains(&extension.as_str()) {
+            return Ok(());
         }
+        let what = format!("rows that {database} rejects are written as {format}, not .{extension}");
+        let named = path.with_extension(extensions.first().copied().unwrap_or_default());
+        Err(Error::usage(what, "--rejects", format!("name the file {}", named.display())))
     }
 }

@@ -207,8 +207,9 @@ impl LoadArgs {
             let advice = "add --mode append, upsert, truncate or replace";
             return Err(Error::usage(what, "--again", advice));
         }
-        let target = self.rejects.of(self.values.of(target)?);
+        let target = self.rejects.of(self.values.of(target)?)?;
         target.reject_locate(self.locate)?;
+        target.check_new_names(&self.columns.rename)?;
         let target = target.by_position(self.map == MapArg::Position).key(&self.key);
         self.table.apply(self.nested.apply(target)?)
     }

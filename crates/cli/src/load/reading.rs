@@ -30,12 +30,12 @@ impl Reading {
         Self { folders, pruned: filtered.map(Filtered::pruned), objects }
     }
 
-    /// `columns from folders: year (integer), region (text)`; `None` if no folder names a column.
+    /// `columns from folders: year (bigint), region (text)`; `None` if no folder names a column.
     pub(crate) fn folders(&self) -> Option<String> {
         let named = |column: &FolderColumn| {
             let kind = match (column.in_files, column.kind) {
                 (true, _) => "taken from the files, which have it too",
-                (_, FolderKind::Integer) => "integer",
+                (_, FolderKind::Integer) => "bigint",
                 (_, FolderKind::Date) => "date",
                 (_, FolderKind::Text) => "text",
             };

@@ -63,21 +63,21 @@ pub(super) fn print(
 fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxima) -> String {
     let mut out = match report.state {
         LoadState::Complete => {
-            let rows = phases::thousands(report.rows);
-            let counted = report.rows_in_table.filter(|counted| *counted != report.rows);
-            let counted = counted.map(|counted| format!(" of {} in the table", phases::thousands(counted)));
+            let rows = counted(report.rows, "row");
+            let others = report.rows_in_table.filter(|counted| *counted != report.rows);
+            let others = others.map(|counted| format!(" of {} in the table", phases::thousands(counted)));
             format!(
-                "{table}: this load was complete already, {rows} rows{}; nothing to do\n",
-                counted.unwrap_or_default()
+                "{table}: this load was complete already, {rows}{}; nothing to do\n",
+                others.unwrap_or_default()
             )
         }
         LoadState::Resumed => format!(
-            "{table}: resumed after {} of {} units; now {} rows\n",
-            report.units_resumed,
-            report.units,
-            phases::thousands(report.rows_in_table.unwrap_or(report.rows))
+            "{table}: resumed after {} of {}; now {}\n",
+            phases::thousands(report.units_resumed),
+            counted(report.units, "unit"),
+            counted(report.rows_in_table.unwrap_or(report.rows), "row")
         ),
-        LoadState::New => format!("{table}: {} rows\n", phases::thousands(report.rows)),
+        LoadState::New => format!("{table}: {}\n", counted(report.rows, "row")),
     };
     if report.files_already > 0 && report.files_loaded > 0 {
         out += &format!(
@@ -120,7 +120,7 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
 
 /// A number and a noun.
 pub(super) fn counted(number: u64, name: &str) -> String {
-    format!("{} {name}{}", phases::thousands(number), if number == 1 { "" } else { "s" })
+    sawmill_profile::format_counted(number, name)
 }
 
 /// The most that a load used, in one line.

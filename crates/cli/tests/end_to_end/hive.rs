@@ -48,7 +48,7 @@ fn orders(bench: &Bench, place: &str, rows: &str) -> PathBuf {
 fn folders_that_pyarrow_wrote_are_columns_of_the_rows() {
     let bench = Bench::new();
     let ran = bench.load(&tree(), "t", &["--verify"]).ok();
-    let named = "columns from folders: year (integer), month (text), region (text), day (date)";
+    let named = "columns from folders: year (bigint), month (text), region (text), day (date)";
     assert!(ran.err.contains(named), "{}", ran.err);
     assert_eq!(differing(&bench, "select id, year, month, region, day from t", ROWS), 0);
     let types = "select string_agg(column_name || ' ' || data_type, ', ' order by ordinal_position) \

@@ -195,3 +195,53 @@ fn the_table_and_the_rejected_rows_are_compared_with_the_files() {
     let crate_db = ["verify", "x.parquet", "--to", "crate://localhost", "--table", "t", "--rejects", aside];
     assert!(sawmill(crate_db).fails(2).contains("not available for CrateDB"));
 }
+
+#[test]
+fn a_file_of_rejected_rows_that_promises_another_format_is_refused_before_connecting() {
+    let refused = |to: &str, file: &str| {
+        sawmill(["load", "x.parquet", "--to", to, "--table", "t", "--at-least-once", "--rejects", file])
+            .fails(2)
+    };
+    for file in ["out.csv", "out.ndjson"] {
+        let to = ["load", "x.parquet", "--to", "postgres://localhost/x", "--table", "t", "--rejects", file];
+        let error = sawmill(to).fails(2);
+        assert!(
+            error.contains("PostgreSQL rejects are written as Parquet") && error.contains("out.parquet"),
+            "{error}"
+        );
+    }
+    for file in ["out.csv", "out.parquet", "out.json"] {
+        let error = refused("crate://localhost", file);
+        assert!(
+            error.contains("CrateDB rejects are written as NDJSON") && error.contains("out.ndjson"),
+            "{error}"
+        );
+    }
+    // What the name promises is what is written: the next error is about the missing source.
+    let written = ["load", "x.parquet", "--to", "crate://127.0.0.1:1", "--table", "t", "--at-least-once"];
+    assert!(sawmill([&written[..], &["--rejects", "out.JSONL"]].concat()).err.contains("x.parquet"));
+}
+
+#[test]
+fn an_address_of_another_database_is_answered_with_the_schemes_that_are_supported() {
+    let error = sawmill(["load", "x.parquet", "--to", "mysql://localhost/x", "--table", "t"]).fails(2);
+    for scheme in ["postgres://", "postgresql://", "crate://", "crates://"] {
+        assert!(error.contains(scheme), "{error}");
+    }
+}
+
+#[test]
+fn a_new_name_that_cratedb_does_not_take_is_answered_with_the_rename_that_helps() {
+    let bench = Bench::new();
+    let file = orders(&bench, "100");
+    let to = ["--to", "crate://127.0.0.1:1", "--table", "t", "--row-key", "--rename", "id=_id"];
+    let error = sawmill([&["load", file.to_str().unwrap()][..], &to].concat()).fails(2);
+    assert!(error.contains("\"_id\" is a system column") && error.contains("--rename 'id=id'"), "{error}");
+}
+
+#[test]
+fn mode_truncate_says_that_it_needs_a_table() {
+    let bench = Bench::new();
+    let error = bench.load(&orders(&bench, "100"), "t", &["--mode", "truncate"]).fails(1);
+    assert!(error.contains("no such table to empty") && !error.contains("append"), "{error}");
+}

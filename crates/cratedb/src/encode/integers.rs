@@ -144,7 +144,12 @@ impl Scale {
     pub(crate) fn millis(self, value: i64, data_type: &DataType) -> Result<i64, Fault> {
         match self {
             Self::Times(n) => value.checked_mul(n).ok_or_else(|| {
-                Fault::new(0, format!("{value} ({data_type}) is beyond 64 bits of milliseconds"))
+                let unit = match data_type {
+                    DataType::Date32 => "days",
+                    DataType::Timestamp(TimeUnit::Second, _) => "seconds",
+                    _ => "units",
+                };
+                Fault::new(0, format!("{value} {unit} since 1970 are beyond 64 bits of milliseconds"))
             }),
             Self::Floor(n) => Ok(value.div_euclid(n)),
             Self::Exactly(n) if value % n == 0 => Ok(value / n),

@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use sawmill_loader::{LoadState, Mode, Session, Tally};
+use sawmill_profile::{format_counted, format_grouped};
 use sawmill_source::{Control, Kind, Result};
 
 use super::{CrateSession, FORGET};
@@ -53,12 +54,18 @@ impl CrateSession<'_> {
             }
             of_load = Some(own);
         }
+        let counted = |count| format_counted(count, "row");
         let mut what = match (of_load, before) {
-            (Some(own), _) => format!("{acknowledged} rows {how}, the table has {own} of them"),
-            (None, 0) => format!("{acknowledged} rows {how}, the table has {rows}"),
-            (None, _) => {
-                format!("{acknowledged} rows {how}, the table had {before} rows before and has {rows}")
+            (Some(own), _) => {
+                format!("{} {how}, the table has {} of them", counted(acknowledged), format_grouped(own))
             }
+            (None, 0) => format!("{} {how}, the table has {}", counted(acknowledged), format_grouped(rows)),
+            (None, _) => format!(
+                "{} {how}, the table had {} before and has {}",
+                counted(acknowledged),
+                counted(before),
+                format_grouped(rows)
+            ),
         };
         let may_lose_rows = match may_lose_rows {
             Some(known) => known,
@@ -94,7 +101,9 @@ impl CrateSession<'_> {
         if self.crate_db.mode == Mode::Append || !more {
             return Ok(rows);
         }
-        let what = format!("{} rows were acknowledged, the table has {rows}", total.rows);
+        let counted = |count| format_counted(count, "row");
+        let what =
+            format!("{} were acknowledged, the table has {}", counted(total.rows), format_grouped(rows));
         Err(self.error(Kind::Mismatch, what).advise(FORGET))
     }
 
@@ -109,8 +118,10 @@ impl CrateSession<'_> {
                 _ => "",
             };
             format!(
-                "rows have no key: batches of units that an earlier run had begun were sent twice; the table has {rows} \
-                 rows, {more} more than this load's source accounts for{other}"
+                "rows have no key: batches of units that an earlier run had begun were sent twice; the table has {}, {} more \
+                 than this load's source accounts for{other}",
+                format_counted(rows, "row"),
+                format_grouped(more)
             )
         })
     }

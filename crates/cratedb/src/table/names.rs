@@ -33,6 +33,11 @@ pub(crate) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
+/// Why CrateDB does not take this name for a column, and one that it takes; `None` if it takes the name.
+pub fn refused_column_name(name: &str) -> Option<(String, String)> {
+    refused_name(name, true)
+}
+
 /// Why CrateDB refuses a column's name and a name that it takes, or nothing. Only whole columns have
 /// to keep clear of system columns; fields of objects may be called `_id`.
 pub(crate) fn refused_name(name: &str, whole_column: bool) -> Option<(String, String)> {

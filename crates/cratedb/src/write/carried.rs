@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+use sawmill_profile::format_counted;
+
 /// The transport that a load begins with, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Chosen {
@@ -45,11 +47,12 @@ impl Carried {
             (Chosen::Pg, Some(reason)) => reason,
             (Chosen::Pg, None) => "the reason was not noted",
         };
+        let rows = |count| format_counted(count, "row");
         match (pg, http) {
             (0, 0) => None,
-            (pg, 0) => Some(format!("transport pg: {pg} rows by UNNEST over the PostgreSQL wire")),
-            (0, http) => Some(format!("transport http: {http} rows; {reason}")),
-            (pg, http) => Some(format!("transport pg: {pg} rows, http: {http} rows; {reason}")),
+            (pg, 0) => Some(format!("transport pg: {} by UNNEST over the PostgreSQL wire", rows(pg))),
+            (0, http) => Some(format!("transport http: {}; {reason}", rows(http))),
+            (pg, http) => Some(format!("transport pg: {}, http: {}; {reason}", rows(pg), rows(http))),
         }
     }
 }

@@ -68,7 +68,7 @@ fn rows_that_are_there_are_counted_as_such_and_only_the_others_are_loaded() {
         let report = run(&source, &target, &LoadOptions { again: true, ..verifying() }).unwrap();
         assert_eq!((report.rows, report.rows_loaded, report.rows_there_before), (1_500, 0, 1_500));
         assert!(
-            report.notes.iter().any(|note| note.contains("1500 rows were in the table before")),
+            report.notes.iter().any(|note| note.contains("1,500 rows were in the table before")),
             "{:?}",
             report.notes
         );

@@ -162,7 +162,10 @@ impl Server {
             && scheme.chars().all(|c| c.is_ascii_alphanumeric())
             && !["postgres", "postgresql"].contains(&scheme)
         {
-            return Err(refused(format!("{scheme}:// is not an address of a PostgreSQL server")));
+            let what = format!("{scheme}:// is not an address of a PostgreSQL server");
+            return Err(refused(what).advise(
+                "give postgres:// or postgresql:// for PostgreSQL, crate:// or crates:// for CrateDB",
+            ));
         }
         let parameters = Parameters::of(address, variable)?;
         let (mode, tls) = sslmode::of(&parameters, variable)?;

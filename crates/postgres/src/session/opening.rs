@@ -221,7 +221,16 @@ impl<'a> Opening<'_, 'a> {
                 }
             }
             (None, None) => {
-                return Err(Error::new(Kind::Schema, "there is no such table to append to")
+                let what = match postgres.mode {
+                    Mode::Truncate => {
+                        "there is no such table to empty: mode truncate loads a table that exists"
+                    }
+                    Mode::Upsert => {
+                        "there is no such table to update: mode upsert merges into a table that exists"
+                    }
+                    _ => "there is no such table to append to",
+                };
+                return Err(Error::new(Kind::Schema, what)
                     .at(format!("table {table}, {}", connection.place()))
                     .advise("create it, or load in mode create, which creates it"));
             }

@@ -35,6 +35,15 @@ pub fn format_grouped(count: u64) -> String {
     grouped
 }
 
+/// Formats a number of things, in full: `1 row`, `19,997 rows`.
+///
+/// ```
+/// assert_eq!(sawmill_profile::format_counted(19_997, "row"), "19,997 rows");
+/// ```
+pub fn format_counted(count: u64, thing: &str) -> String {
+    format!("{} {thing}{}", format_grouped(count), if count == 1 { "" } else { "s" })
+}
+
 /// Formats a rate of things per second.
 ///
 /// ```
