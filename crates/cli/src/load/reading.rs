@@ -1,6 +1,6 @@
 //! What a load reads of the files: the columns that folders name, and what a condition skips.
 
-use sawmill_source::{Filtered, FolderColumn, FolderKind, ParquetFiles, Pruned};
+use sawmill_source::{Filtered, FolderColumn, FolderKind, Pruned};
 use serde::Serialize;
 
 use crate::arguments::inputs::Inputs;
@@ -20,13 +20,17 @@ pub(crate) struct Reading {
 pub(crate) struct ObjectRequests {
     requests: u64,
     bytes: u64,
+    /// How many bytes of them each connection may hold.
+    read_ahead_bytes: u64,
 }
 
 impl Reading {
     pub(crate) fn of(inputs: &Inputs, filtered: Option<&Filtered<'_>>) -> Self {
         let folders = inputs.files().map(|files| files.folders().to_vec()).unwrap_or_default();
-        let planned = inputs.files().and_then(ParquetFiles::requests);
-        let objects = planned.map(|(requests, bytes)| ObjectRequests { requests, bytes });
+        let objects = inputs.files().and_then(|files| {
+            let (requests, bytes) = files.requests()?;
+            Some(ObjectRequests { requests, bytes, read_ahead_bytes: files.read_ahead_bytes() })
+        });
         Self { folders, pruned: filtered.map(Filtered::pruned), objects }
     }
 
@@ -47,9 +51,17 @@ impl Reading {
 
     /// `objects: 12 requests for 96.0 MB`; with a condition, at most.
     fn requests(&self) -> String {
-        let Some(ObjectRequests { requests, bytes: asked }) = self.objects else { return String::new() };
+        let Some(ObjectRequests { requests, bytes: asked, read_ahead_bytes }) = self.objects else {
+            return String::new();
+        };
         let most = if self.pruned.is_some() { ", fewer bytes with the condition" } else { "" };
-        format!("objects: {} requests for {}{most}\n", thousands(requests), bytes(asked))
+        format!(
+            "objects: {} requests for {}{most}; at most {} of them in memory for each connection, and once more \
+             for the next row group\n",
+            thousands(requests),
+            bytes(asked),
+            bytes(read_ahead_bytes)
+        )
     }
 
     pub(crate) fn lines(&self) -> String {

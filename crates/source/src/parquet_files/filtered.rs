@@ -26,8 +26,9 @@ use crate::condition::pruning::{Known, intersection, outlook, outlook_of_folders
 use crate::condition::rows::RowTest;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
-use crate::parquet_files::files::{OpenedFile, ParquetFiles};
+use crate::parquet_files::files::ParquetFiles;
 use crate::parquet_files::guarded::guarded;
+use crate::parquet_files::opened_file::OpenedFile;
 use crate::parquet_files::reader::ParquetReader;
 use crate::units::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
 

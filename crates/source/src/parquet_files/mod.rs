@@ -5,6 +5,7 @@ pub(crate) mod filtered;
 pub(crate) mod flat_columns;
 pub(crate) mod guarded;
 pub(crate) mod interval;
+pub(crate) mod opened_file;
 pub(crate) mod page_checksums;
 pub(crate) mod reader;
 pub(crate) mod schema;

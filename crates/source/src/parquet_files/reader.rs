@@ -15,10 +15,11 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchR
 
 use crate::columns::common::typed;
 use crate::error::{Error, Kind, Result};
-use crate::parquet_files::files::{OpenedFile, ParquetFiles};
+use crate::parquet_files::files::ParquetFiles;
 use crate::parquet_files::filtered::Filtered;
 use crate::parquet_files::flat_columns::{FlatColumns, NotRead};
 use crate::parquet_files::guarded::{Panicked, guarded};
+use crate::parquet_files::opened_file::OpenedFile;
 use crate::parquet_files::page_checksums::CheckedChunk;
 use crate::units::{Source, Unit, UnitKey, UnitReader};
 use arrangement::{Arrangement, Chosen};

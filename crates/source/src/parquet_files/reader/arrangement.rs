@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, Field, Schema};
 
 use crate::hive::Folder;
-use crate::parquet_files::files::ColumnPlace;
+use crate::parquet_files::opened_file::ColumnPlace;
 
 /// What is read of a file, and how to assemble the columns from it.
 #[derive(Debug, PartialEq, Eq)]
