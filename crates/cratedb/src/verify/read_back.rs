@@ -81,6 +81,14 @@ pub(crate) fn paging_key(key: &Key, primary: &[String]) -> Vec<String> {
     }
 }
 
+/// The columns that pages can go by; none for `_id`. Ordered by a float column, rows come from CrateDB (6.4.3)
+/// with NULL in place of Infinity.
+fn without_floats<'k>(key: &'k [String], columns: &[Column]) -> &'k [String] {
+    let is_float = |column: &Column| matches!(column.form, Form::Real | Form::Double);
+    let has_float = columns.iter().any(|column| is_float(column) && key.contains(&column.name));
+    if has_float { &[] } else { key }
+}
+
 impl ReadBack<'_> {
     /// Makes all rows visible that were acknowledged, and counts them.
     pub(crate) fn count(&self, client: &mut Client, control: &Control<'_>) -> Result<u64> {
@@ -121,12 +129,13 @@ impl ReadBack<'_> {
         client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
         let forms: Vec<&Form> = self.columns.iter().map(|column| &column.form).collect();
         let names: Vec<String> = self.columns.iter().map(|column| quote(&column.name)).collect();
-        let key: Vec<String> = match self.key.as_slice() {
+        let paging = without_floats(&self.key, self.columns);
+        let key: Vec<String> = match paging {
             [] => vec!["_id".to_owned()],
             names => names.iter().map(|name| quote(name)).collect(),
         };
         // `_id` is no quoted name of a column of ours.
-        let compared: Vec<String> = match self.key.is_empty() {
+        let compared: Vec<String> = match paging.is_empty() {
             true => vec!["concat(_id, '')".to_owned()],
             false => key.clone(),
         };
@@ -195,6 +204,23 @@ fn arguments(after: &[Value]) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::crate_type::CrateType;
+
+    #[test]
+    fn a_key_with_a_float_is_read_in_the_order_of_ids() {
+        let column = |name: &str, crate_type, form| Column {
+            name: name.to_owned(),
+            source: 0,
+            crate_type,
+            form,
+            nullable: true,
+        };
+        let columns =
+            [column("id", CrateType::BigInt, Form::Int), column("x", CrateType::Double, Form::Double)];
+        let key = ["id".to_owned(), "x".to_owned()];
+        assert_eq!(without_floats(&key, &columns), [] as [String; 0]);
+        assert_eq!(without_floats(&key[..1], &columns), ["id".to_owned()]);
+    }
 
     #[test]
     fn a_page_begins_after_a_key_of_several_columns() {
