@@ -10,6 +10,111 @@
 //! planning needs, plus the offset of its struct; everything else is decoded from there on demand, as slices
 //! of the bytes. [`Options`] select the columns and row groups to decode.
 //!
+//! # Open a file and list its columns
+//!
+//! ```
+//! # fn list(path: &std::path::Path) -> Result<(), sawmill_footer::Error> {
+//! use sawmill_footer::Footer;
+//!
+//! let footer = Footer::open(path)?;
+//! for leaf in footer.schema().leaves() {
+//!     println!("{}: {:?}", leaf.path(), leaf.physical_type());
+//! }
+//! for group in footer.row_groups() {
+//!     for chunk in group.columns() {
+//!         let statistics = chunk.statistics()?; // decoded here, borrowed from the footer
+//!         println!("{} {} bytes, {:?}", chunk.path(), chunk.compressed_size(), statistics);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! # let path = std::env::temp_dir().join(format!("sawmill-footer-{}-list.parquet", std::process::id()));
+//! # let footer = sawmill_footer::SyntheticFooter {
+//! #     columns: 3, row_groups: 2, kind: sawmill_footer::SyntheticColumns::Mixed, seed: 1,
+//! # }.bytes();
+//! # let len = (footer.len() as u32).to_le_bytes();
+//! # std::fs::write(&path, [b"PAR1", footer.as_slice(), &len, b"PAR1"].concat()).unwrap();
+//! # let listed = list(&path);
+//! # std::fs::remove_file(&path).unwrap();
+//! # listed?;
+//! # Ok::<(), sawmill_footer::Error>(())
+//! ```
+//!
+//! # Project: some columns, some row groups
+//!
+//! ```
+//! # fn project(path: &std::path::Path) -> Result<(), sawmill_footer::Error> {
+//! use sawmill_footer::{Footer, Options};
+//!
+//! // Other columns are skipped: that takes two thirds of the time, and no memory.
+//! let options = Options::new().column_globs(["column_*1"]).row_groups(0..1);
+//! let footer = Footer::open_with(path, &options)?;
+//! for chunk in footer.row_groups().flat_map(|group| group.columns()) {
+//!     println!("{} at {:?}", chunk.path(), chunk.byte_range());
+//! }
+//! # Ok(())
+//! # }
+//! # let path = std::env::temp_dir().join(format!("sawmill-footer-{}-project.parquet", std::process::id()));
+//! # let footer = sawmill_footer::SyntheticFooter {
+//! #     columns: 3, row_groups: 2, kind: sawmill_footer::SyntheticColumns::Float, seed: 1,
+//! # }.bytes();
+//! # let len = (footer.len() as u32).to_le_bytes();
+//! # std::fs::write(&path, [b"PAR1", footer.as_slice(), &len, b"PAR1"].concat()).unwrap();
+//! # let projected = project(&path);
+//! # std::fs::remove_file(&path).unwrap();
+//! # projected?;
+//! # Ok::<(), sawmill_footer::Error>(())
+//! ```
+//!
+//! # Many files
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+//! use sawmill_footer::{Footer, Options};
+//!
+//! let paths = ["a.parquet", "b.parquet"];
+//! let rows = AtomicI64::new(0);
+//! Footer::open_many(&paths, &Options::new().threads(2), |file, footer| {
+//!     match footer {
+//!         Ok(footer) => _ = rows.fetch_add(footer.num_rows(), Relaxed),
+//!         Err(error) => eprintln!("{}: {error}", paths[file]),
+//!     }
+//!     ControlFlow::Continue(())
+//! });
+//! ```
+//!
+//! What one footer taught is used for the next, and on Linux the system reads the ends of 32 files at a time.
+//!
+//! # From `parquet` to this crate
+//!
+//! | `parquet` | here | costs |
+//! |---|---|---|
+//! | `ParquetMetaDataReader::new().parse_and_finish(&file)` | [`Footer::open`] | one read, one walk; 32 bytes a chunk |
+//! | `ParquetMetaDataReader::decode_metadata(bytes)` | [`Footer::decode`] | one walk |
+//! | `ParquetMetaDataPushDecoder`, `AsyncFileReader` | [`FooterRequest`], [`FetchedRanges`] | your I/O, the same walk |
+//! | `ParquetMetaDataOptions::with_column_stats_policy` | [`Options::statistics`] | nothing: statistics are decoded on request |
+//! | `metadata.file_metadata().schema_descr()` | [`Footer::schema`], [`Schema::leaves`] | decoded once, 32 bytes an element |
+//! | `metadata.file_metadata().key_value_metadata()` | [`Footer::key_value_metadata`] | borrowed from the footer |
+//! | `metadata.row_group(i).column(j)` | [`Footer::column_chunk`] | an index into a table |
+//! | `column.total_compressed_size()`, `.compression()`, `.byte_range()` | [`ColumnChunk::compressed_size`], [`ColumnChunk::codec`], [`ColumnChunk::byte_range`] | a load |
+//! | `column.statistics()` | [`ColumnChunk::statistics`] | decodes one struct, borrowed |
+//! | `column.bloom_filter_offset()`, `.offset_index_offset()` | [`ColumnChunk::locations`] | walks one chunk |
+//! | `column.page_encoding_stats()`, `.definition_level_histogram()` | [`ColumnChunk::details`] | walks one chunk, allocates its lists |
+//! | `PageIndexPolicy`, `metadata.column_index()` | [`Options::page_indexes`], [`Footer::read_page_indexes`] | reads of neighbours together; a few shared tables |
+//! | `ArrowReaderMetadata::load` | `Footer::to_parquet_metadata`, `ArrowReaderMetadata::try_new` (feature `parquet`) | about 5 µs a wanted column chunk; all columns as long as `parquet` takes to decode |
+//! | no equivalent | [`FooterIndex`], [`Footer::open_with_index`] | any chunk of a huge footer by one small read |
+//!
+//! Page indexes are not part of what `to_parquet_metadata` returns: pass the result to
+//! `ParquetMetaDataReader::new_with_metadata` to have `parquet` read those of its columns. Encrypted columns,
+//! and those with types, codecs or encodings that `parquet` does not know, are left out of it. Columns of
+//! geospatial types keep their statistics; the type `VARIANT` converts as `parquet` has it.
+//!
+//! `examples/three_of_many_columns.rs` reads 3 of 10,000 columns with arrow-rs, `examples/object_store.rs`
+//! opens footers and page indexes from an asynchronous client.
+//!
+//! # Rooms
+//!
 //! | room | what it does |
 //! |---|---|
 //! | `open` | opens files and reads their tails, one or many at a time |
@@ -65,6 +170,7 @@ pub use error::Error;
 pub use footer::Footer;
 pub use matching::kernel::Method;
 pub use open::buffer::FooterBytes;
+pub use open::request::{FetchedRanges, FooterRequest, NextStep};
 pub use open::source::RangeReader;
 pub use options::{DEFAULT_MAX_FOOTER, Options, PageIndexPolicy, StatisticsPolicy, Verify};
 pub use page_index::indexes::{ColumnIndex, OffsetIndex, PageIndexes, PageLocation};

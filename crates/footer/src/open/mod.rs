@@ -11,6 +11,7 @@ pub(crate) mod many;
 #[cfg(all(unix, target_pointer_width = "64"))]
 pub(crate) mod mapped;
 pub(crate) mod opener;
+pub(crate) mod request;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod ring;
 pub(crate) mod source;

@@ -180,7 +180,7 @@ pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
 }
 
 /// The length of a footer, if the options allow it.
-fn allowed(len: u64, options: &Options) -> Result<u64, Error> {
+pub(crate) fn allowed(len: u64, options: &Options) -> Result<u64, Error> {
     if len <= options.max_footer {
         return Ok(len);
     }

@@ -166,22 +166,61 @@ impl Footer {
         reader: &R,
         policy: &PageIndexPolicy,
     ) -> Result<PageIndexes, Error> {
-        match policy {
-            PageIndexPolicy::None => self.read_wanted(reader, false, |_, _| false),
-            PageIndexPolicy::All => self.read_page_indexes(reader),
+        if matches!(policy, PageIndexPolicy::All) {
+            return self.read_page_indexes(reader);
+        }
+        let (positions, row_groups) = self.selected(policy)?;
+        self.read_wanted(reader, false, |group, column| {
+            row_groups.contains(&group) && positions.get(column) == Some(&true)
+        })
+    }
+
+    /// The ranges of the file that hold the page indexes which `policy` selects, neighbours in one range: for
+    /// callers with their own I/O, who pass the bytes on as [`FetchedRanges`](crate::FetchedRanges). Costs a
+    /// walk over the selected chunks; no I/O.
+    ///
+    /// # Errors
+    ///
+    /// A location is malformed; or the policy names a column that the schema does not have.
+    pub fn page_index_ranges(&self, policy: &PageIndexPolicy) -> Result<Vec<Range<u64>>, Error> {
+        let (positions, row_groups) = self.selected(policy)?;
+        let wanted = |position: usize, column: usize| {
+            let group = self.row_group(position).map_or(position, |group| group.index());
+            row_groups.contains(&group) && positions.get(column) == Some(&true)
+        };
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        let rows = &self.decoded.rows;
+        locations::each(self, wanted, |row, location| {
+            if rows.get(row).traits.flags & ENCRYPTED == 0 {
+                let range = |(start, len): (u64, u32)| start..start.saturating_add(len.into());
+                ranges
+                    .extend([location.offset_index, location.column_index].into_iter().flatten().map(range));
+            }
+            Ok(())
+        })?;
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges.dedup_by(|next, range| {
+            let adjoins = next.start <= range.end;
+            range.end = if adjoins { range.end.max(next.end) } else { range.end };
+            adjoins
+        });
+        Ok(ranges)
+    }
+
+    /// The decoded columns, by their positions, and the row groups that a policy selects.
+    fn selected(&self, policy: &PageIndexPolicy) -> Result<(Vec<bool>, Range<usize>), Error> {
+        let all = self.num_columns();
+        Ok(match policy {
+            PageIndexPolicy::None => (vec![false; all], 0..0),
+            PageIndexPolicy::All => (vec![true; all], 0..usize::MAX),
             PageIndexPolicy::Chunks(selectors, row_groups) => {
                 let leaves =
                     columns::leaves(selectors, self.schema()).map_err(|error| self.name_error(error))?;
-                let positions: Vec<bool> = (0..self.num_columns())
-                    .map(|at| {
-                        self.leaf_of(at).is_some_and(|leaf| leaves.binary_search(&(leaf as u32)).is_ok())
-                    })
-                    .collect();
-                self.read_wanted(reader, false, |group, column| {
-                    row_groups.contains(&group) && positions.get(column) == Some(&true)
-                })
+                let is_selected =
+                    |at| self.leaf_of(at).is_some_and(|leaf| leaves.binary_search(&(leaf as u32)).is_ok());
+                ((0..all).map(is_selected).collect(), row_groups.clone())
             }
-        }
+        })
     }
 
     fn read_wanted<R: RangeReader + ?Sized>(
