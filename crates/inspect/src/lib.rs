@@ -4,6 +4,8 @@
 //! Footer ──▶ OpenFile ──View──▶ text, JSON
 //!    │           └────────────▶ lines of NDJSON or CSV, one for each column chunk
 //!    ├──▶ FooterSummary ──────▶ a line of a table
+//!    ├──▶ FooterDifference ───▶ how two files differ
+//!    ├──▶ MergePlan ──────────▶ which small files to merge
 //!    └──▶ Facts ──▶ Dataset ──▶ sums of many files, and what is unusual
 //! saved index ──▶ IndexedFile ▶ text, JSON of a few column chunks, without decoding the footer
 //! ```
@@ -30,9 +32,9 @@
 //!
 //! | room | what it does |
 //! |---|---|
-//! | `views` | one view in each file: schema, row groups, columns, statistics, page index, sizes, dump, ... |
+//! | `views` | one view in each file: schema, row groups, columns, statistics, page index and headers, sizes, dump, ... |
 //! | `chunks` | column chunks one by one: records, NDJSON, CSV, and chunks that a saved index locates |
-//! | `dataset` | one file in a line, many files together, how two schemas differ |
+//! | `dataset` | one file in a line, many files together, which to merge, how two files differ |
 //! | `file` | what views share of an open file, and many files decoded in order |
 //! | `text` | typed values, dates, tables, safe text for terminals, JSON while it is made |
 //!
@@ -49,6 +51,8 @@ mod views;
 
 pub use chunks::indexed::IndexedFile;
 pub use chunks::lines::{CSV_HEADER, write_csv, write_ndjson};
+pub use dataset::footer_difference::{ComparedParts, FooterDifference};
+pub use dataset::merge_plan::MergePlan;
 pub use dataset::summary::{FooterSummary, summary_table, write_remarks};
 pub use dataset::totals::{Dataset, Facts};
 pub use error::Error;

@@ -9,9 +9,14 @@
 
 mod bench;
 mod bench_files;
+mod diff;
 mod document;
+#[cfg(feature = "formats")]
+mod head;
+mod head_args;
 mod run;
 mod selection;
+mod standard_input;
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -31,6 +36,7 @@ use crate::arguments::size_arg;
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::footer::run::{Format, Opening, Run, unwritten};
+use crate::footer::standard_input::InputFiles;
 use crate::screen::console::Console;
 use crate::screen::phases::{bytes, seconds, thousands};
 
@@ -51,10 +57,13 @@ pub(crate) struct FooterCommand {
     args: FooterArgs,
 }
 
-/// What does not need existing files.
+/// What is no view of footers.
 #[derive(Subcommand, Debug)]
 enum Other {
     BenchFiles(bench_files::BenchFilesArgs),
+    Diff(diff::DiffArgs),
+    Head(head_args::FirstRowsArgs),
+    Cat(head_args::AllRowsArgs),
 }
 
 /// Files, and what to show of them.
@@ -70,7 +79,12 @@ Examples:
   sawmill footer data.parquet --schema
   sawmill footer data.parquet --statistics --column 'address.*' --row-group 0..4
   sawmill footer data.parquet --sizes
+  sawmill footer data.parquet --page-headers --column name   # dictionaries included
   sawmill footer /data/trips --check --pages
+  sawmill footer /data/trips --plan-merge          # small files, to merge into files of 256 MiB
+  sawmill footer diff old.parquet new.parquet      # schema, layout, statistics
+  sawmill footer head data.parquet -n 3            # rows as JSON; `cat` prints all
+  curl -s https://example.com/data.parquet | sawmill footer -
   sawmill footer wide.parquet --bench
   sawmill footer wide.parquet --save-index wide.index
   sawmill footer wide.parquet --by-index wide.index --column 'price_*' --row-group 7
@@ -83,8 +97,9 @@ If a file cannot be read, an error names it, the other files are still shown, an
 characters in names and values are escaped.")]
 pub(crate) struct FooterArgs {
     /// Parquet files, directories to search for them (except names that start with _ or .), quoted patterns
-    /// (*, ?, [a-z], and ** for any directories), or @LIST for a file with one path on each line (@- for
-    /// standard input). Paths may be URLs: s3://, gs://, az://, abfss://, http(s)://.
+    /// (*, ?, [a-z], and ** for any directories), @LIST for a file with one path on each line (@- for
+    /// standard input), or - for one Parquet file on standard input. Paths may be URLs: s3://, gs://, az://,
+    /// abfss://, http(s)://.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Show the schema, as a message type and as a tree.
@@ -102,6 +117,9 @@ pub(crate) struct FooterArgs {
     /// Show the data pages of the column chunks, from the page indexes: offsets, rows, bounds.
     #[arg(long, help_heading = "Views")]
     page_index: bool,
+    /// Read all pages of the column chunks, and show their headers: types, offsets, sizes, values, CRCs.
+    #[arg(long, help_heading = "Views")]
+    page_headers: bool,
     /// Show the file's keys and values (-v: long values in full).
     #[arg(long, help_heading = "Views")]
     key_value: bool,
@@ -127,6 +145,12 @@ pub(crate) struct FooterArgs {
     /// Print one line of comma-separated values for each column chunk, with its bounds.
     #[arg(long, help_heading = "Views", conflicts_with_all = VIEWS)]
     csv: bool,
+    /// Plan which small files to merge into files of up to BYTES: files of one directory and schema, in the
+    /// order of their names (with --json, all of their names).
+    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, num_args = 0..=1, require_equals = true,
+        default_missing_value = "256MiB", help_heading = "Views", conflicts_with_all = VIEWS,
+        conflicts_with_all = PARTS, conflicts_with_all = ["ndjson", "csv", "save_index", "by_index"])]
+    plan_merge: Option<u64>,
     /// Only columns whose paths match: * is any part of a name, ** any part of a path, ? any character. A
     /// text without these selects the columns at or below that path. A \ makes the next character literal.
     /// May be repeated.
@@ -182,12 +206,13 @@ pub(crate) struct FooterArgs {
 /// The options that select parts of a footer.
 const PARTS: [&str; 5] = ["column", "column_number", "row_group", "row_group_rows", "row_group_bytes"];
 
-const VIEWS: [&str; 10] = [
+const VIEWS: [&str; 11] = [
     "schema",
     "row_groups",
     "columns",
     "statistics",
     "page_index",
+    "page_headers",
     "key_value",
     "sizes",
     "dump",
@@ -215,7 +240,7 @@ impl Shown {
 impl FooterArgs {
     /// The files and what to decode of them, for a benchmark, which shows nothing.
     pub(crate) fn without_views(&self) -> Result<(Vec<PathBuf>, Options), Error> {
-        let indexed = self.save_index.is_some() || self.by_index.is_some();
+        let indexed = self.save_index.is_some() || self.by_index.is_some() || self.plan_merge.is_some();
         if !self.views().is_empty() || self.ndjson || self.csv || indexed {
             let advice = "leave out views and indexes";
             return Err(Error::usage("a benchmark shows nothing of the files", "a view", advice));
@@ -230,6 +255,7 @@ impl FooterArgs {
             (self.columns, View::Columns),
             (self.statistics, View::Statistics),
             (self.page_index, View::PageIndex),
+            (self.page_headers, View::PageHeaders),
             (self.key_value, View::KeyValue),
             (self.sizes, View::Sizes),
             (self.dump, View::Dump),
@@ -270,14 +296,19 @@ pub(crate) fn summarise(file: &Path) -> Result<FooterSummary, Error> {
 
 pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let FooterCommand { other, args } = command;
-    if let Some(Other::BenchFiles(args)) = other {
-        return bench_files::run(args, console, cancel);
+    match other {
+        Some(Other::BenchFiles(args)) => return bench_files::run(args, console, cancel),
+        Some(Other::Diff(args)) => return diff::run(args, console, cancel),
+        Some(Other::Head(args)) => return head_args::first(args, console, cancel),
+        Some(Other::Cat(args)) => return head_args::all(args, console, cancel),
+        None => {}
     }
     if console.json && (args.ndjson || args.csv) {
         let advice = "give one of --json, --ndjson and --csv";
         return Err(Error::usage("several formats for one output", "", advice));
     }
-    let paths::Located { places: files, objects } = paths::located(&args.files, &args.stores, cancel)?;
+    let input = InputFiles::of(&args.files)?;
+    let paths::Located { places: files, objects } = paths::located(&input.paths, &args.stores, cancel)?;
     #[cfg(all(unix, target_pointer_width = "64"))]
     if let Some(url) = files.iter().find(|place| args.mapped && matches!(place, Location::Object(_))) {
         return Err(Error::usage(
@@ -321,6 +352,10 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<Atomic
         tail: args.tail_hint,
         requests: args.requests.get(),
     };
+    if let Some(target) = args.plan_merge {
+        return Run::new((&files, &objects), opening, Vec::new(), Format::MergePlan, console, cancel)
+            .plan_merge(target);
+    }
     let format = match (console.json, args.ndjson, args.csv) {
         (true, ..) => Format::Json,
         (_, true, _) => Format::Ndjson,

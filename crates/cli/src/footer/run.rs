@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sawmill_footer::{Footer, Options, RangeReader};
 use sawmill_inspect::{
-    CSV_HEADER, CheckTotal, Dataset, Facts, FooterSummary, JsonSafe, OpenFile, TextStyle, View,
+    CSV_HEADER, CheckTotal, Dataset, Facts, FooterSummary, JsonSafe, MergePlan, OpenFile, TextStyle, View,
     dump_undecoded, dump_undecoded_of, in_order, summary_table, write_csv, write_ndjson, write_remarks,
 };
 use sawmill_source::ObjectBytes;
@@ -31,6 +31,7 @@ pub(crate) enum Format {
     Json,
     Ndjson,
     Csv,
+    MergePlan,
 }
 
 /// How many summaries may wait to be shown. Of footers, which are far larger, one waits for each thread.
@@ -151,7 +152,33 @@ impl<'r> Run<'r> {
             Format::Json => self.json(),
             Format::Ndjson => self.lines(None, write_ndjson),
             Format::Csv => self.lines(Some(CSV_HEADER), write_csv),
+            Format::MergePlan => Ok(()),
         }?;
+        self.report()
+    }
+
+    /// Plans a merge of small files into files of up to `target` bytes.
+    pub(crate) fn plan_merge(mut self, target: u64) -> Result<(), Error> {
+        let mut plan = MergePlan::new(target);
+        self.each(|summary, file| {
+            if let Some(file) = file {
+                plan.add(&summary, file.footer());
+            }
+            Ok(())
+        })?;
+        plan.finish();
+        match self.console.json {
+            true => self.console.result(&plan, String::new)?,
+            false => {
+                let style = style(self.console);
+                self.write(|out| plan.text(&style, out))?;
+            }
+        }
+        self.report()
+    }
+
+    /// The errors of files that could not be read.
+    fn report(mut self) -> Result<(), Error> {
         let total = self.failed.len();
         match self.failed.pop() {
             None => Ok(()),
@@ -170,7 +197,7 @@ impl<'r> Run<'r> {
 
     /// Whether a file's footer is needed for more than its summary.
     fn needs_footers(&self) -> bool {
-        !self.views.is_empty() || matches!(self.format, Format::Ndjson | Format::Csv)
+        !self.views.is_empty() || matches!(self.format, Format::Ndjson | Format::Csv | Format::MergePlan)
     }
 
     /// Whether the dataset is part of the output.

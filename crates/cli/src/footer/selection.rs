@@ -101,14 +101,18 @@ pub(crate) fn options(args: &FooterArgs) -> Options {
     }
 }
 
+/// The columns that the value of `--column` names.
+pub(crate) fn selector(column: &str) -> ColumnSelector {
+    match column.contains(['*', '?']) {
+        true => ColumnSelector::Glob(column.to_owned()),
+        false => ColumnSelector::Path(column.to_owned()),
+    }
+}
+
 /// The selected columns; none for all.
 pub(crate) fn columns(args: &FooterArgs) -> Vec<ColumnSelector> {
-    let selector = |column: &String| match column.contains(['*', '?']) {
-        true => ColumnSelector::Glob(column.clone()),
-        false => ColumnSelector::Path(column.clone()),
-    };
     let numbers = args.column_number.iter().map(|&number| ColumnSelector::Index(number));
-    args.column.iter().map(selector).chain(numbers).collect()
+    args.column.iter().map(|column| selector(column)).chain(numbers).collect()
 }
 
 #[cfg(test)]

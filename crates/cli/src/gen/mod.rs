@@ -6,7 +6,7 @@ mod explain;
 pub(crate) mod file_args;
 mod format;
 #[cfg(feature = "formats")]
-mod formats;
+pub(crate) mod formats;
 #[cfg(feature = "formats")]
 mod infer;
 pub(crate) mod layout_args;

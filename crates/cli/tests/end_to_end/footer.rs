@@ -1,10 +1,12 @@
 //! `sawmill footer`: each view on files of the generator and of the `parquet` crate's writer.
 
+mod datasets;
 mod indexes;
 mod memory;
 mod odd;
 mod pages;
 mod programs;
+mod rows;
 mod views;
 
 use std::fs;

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use sawmill_footer::ColumnChunk;
 use serde::Serialize;
 
 use crate::file::open_file::OpenFile;
@@ -9,7 +10,8 @@ use crate::text::escape::escaped;
 use crate::text::json::JsonSafe;
 use crate::text::values::Value;
 use crate::views::columns::{Chunk, chunk_of};
-use crate::views::statistics::{Bounds, bounds_of};
+use crate::views::row_groups::{Sorting, order_by, sorting_of};
+use crate::views::statistics::{Bounds, PageEncodings, SizesAndEncodings, bounds_of, sizes_and_encodings};
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -17,6 +19,22 @@ struct Line<'a> {
     #[serde(flatten)]
     chunk: Chunk<'a>,
     statistics: Option<Bounds<'a>>,
+    row_group_rows: i64,
+    sorting_columns: Option<Vec<Sorting>>,
+    #[serde(flatten)]
+    sizes: SizesAndEncodings,
+}
+
+fn line_of<'a>(file: &'a OpenFile, chunk: &ColumnChunk<'a>) -> Line<'a> {
+    let group = chunk.row_group();
+    Line {
+        file: &file.path,
+        chunk: chunk_of(file, chunk),
+        statistics: bounds_of(file, chunk),
+        row_group_rows: group.num_rows(),
+        sorting_columns: sorting_of(&file.footer, &group),
+        sizes: sizes_and_encodings(&mut file.details(chunk)),
+    }
 }
 
 /// Writes one line of JSON for each column chunk.
@@ -26,9 +44,7 @@ struct Line<'a> {
 /// Writing failed.
 pub fn write_ndjson(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
     for chunk in file.chunks() {
-        let line =
-            Line { file: &file.path, chunk: chunk_of(file, &chunk), statistics: bounds_of(file, &chunk) };
-        serde_json::to_writer(JsonSafe(&mut *out), &line)?;
+        serde_json::to_writer(JsonSafe(&mut *out), &line_of(file, &chunk))?;
         out.write_all(b"\n")?;
     }
     Ok(())
@@ -38,7 +54,9 @@ pub fn write_ndjson(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
 pub const CSV_HEADER: &str = "file,row_group,column,path,physical_type,logical_type,codec,encodings,\
 num_values,compressed_bytes,uncompressed_bytes,data_page_offset,dictionary_page_offset,column_index_offset,\
 column_index_length,offset_index_offset,offset_index_length,bloom_filter_offset,bloom_filter_length,\
-file_path,encrypted,null_count,distinct_count,nan_count,min,max,is_min_exact,is_max_exact";
+file_path,encrypted,null_count,distinct_count,nan_count,min,max,is_min_exact,is_max_exact,\
+row_group_rows,sorting_columns,unencoded_byte_array_data_bytes,repetition_level_histogram,\
+definition_level_histogram,encoding_stats";
 
 /// Writes one line of comma-separated values for each column chunk (RFC 4180, lines end with a line feed).
 /// Control characters are escaped: a spreadsheet or a terminal reads this.
@@ -50,16 +68,17 @@ pub fn write_csv(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
     let mut line = String::new();
     for chunk in file.chunks() {
         line.clear();
-        csv_line(&file.path, &chunk_of(file, &chunk), bounds_of(file, &chunk).as_ref(), &mut line);
+        csv_line(&line_of(file, &chunk), &mut line);
         out.write_all(line.as_bytes())?;
     }
     Ok(())
 }
 
-fn csv_line(file: &str, chunk: &Chunk<'_>, bounds: Option<&Bounds<'_>>, line: &mut String) {
+fn csv_line(of: &Line<'_>, line: &mut String) {
+    let (chunk, bounds) = (&of.chunk, of.statistics.as_ref());
     let record = &chunk.record;
     let mut row = Row { line };
-    row.text(Some(file));
+    row.text(Some(of.file));
     row.shown(Some(record.row_group));
     row.shown(Some(record.column));
     row.text(Some(record.path));
@@ -88,6 +107,20 @@ fn csv_line(file: &str, chunk: &Chunk<'_>, bounds: Option<&Bounds<'_>>, line: &m
     row.text(bounds.and_then(|bounds| text(bounds.max.as_ref())).as_deref());
     row.shown(bounds.and_then(|bounds| bounds.is_min_exact));
     row.shown(bounds.and_then(|bounds| bounds.is_max_exact));
+    row.shown(Some(of.row_group_rows));
+    let sorted = of.sorting_columns.as_ref();
+    row.text(sorted.map(|by| by.iter().map(order_by).collect::<Vec<_>>().join(", ")).as_deref());
+    row.shown(of.sizes.unencoded_byte_array_data_bytes);
+    let joined = |numbers: Option<&Vec<i64>>| {
+        numbers.map(|numbers| numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(" "))
+    };
+    row.text(joined(of.sizes.repetition_level_histogram.as_ref()).as_deref());
+    row.text(joined(of.sizes.definition_level_histogram.as_ref()).as_deref());
+    let pages = |pages: &Vec<PageEncodings>| {
+        let one = |of: &PageEncodings| format!("{} {} {}", of.page_type, of.encoding, of.count);
+        pages.iter().map(one).collect::<Vec<_>>().join("; ")
+    };
+    row.text(of.sizes.encoding_stats.as_ref().map(pages).as_deref());
     // It replaces the comma after the last value.
     line.pop();
     line.push('\n');

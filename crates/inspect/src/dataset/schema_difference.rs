@@ -62,7 +62,7 @@ fn same_element(a: Element<'_>, b: Element<'_>) -> bool {
 }
 
 /// A short description of a leaf: `optional INT64 (TIMESTAMP(MICROS,true))`.
-fn described(leaf: Element<'_>) -> String {
+pub(crate) fn described(leaf: Element<'_>) -> String {
     let repetition = leaf.repetition().map(|it| it.to_string().to_lowercase() + " ").unwrap_or_default();
     let meaning = meaning(leaf).map(|it| format!(" ({it})")).unwrap_or_default();
     // The levels reflect the groups above the leaf.

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod columns;
 pub(crate) mod dump;
 pub(crate) mod key_value;
+pub(crate) mod page_headers;
 pub(crate) mod page_index;
 pub(crate) mod row_groups;
 pub(crate) mod schema;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use sawmill_footer::RowGroup;
+use sawmill_footer::{Footer, RowGroup};
 use serde::Serialize;
 
 use crate::file::open_file::OpenFile;
@@ -41,12 +41,27 @@ struct Group {
     sorting_columns: Option<Vec<Sorting>>,
 }
 
+/// A column that rows are sorted by.
 #[derive(Serialize)]
-struct Sorting {
+pub(crate) struct Sorting {
     column: i32,
     path: Option<String>,
     descending: bool,
     nulls_first: bool,
+}
+
+/// What a row group is sorted by, as the footer states it.
+pub(crate) fn sorting_of(footer: &Footer, group: &RowGroup<'_>) -> Option<Vec<Sorting>> {
+    let sorting = |by: &sawmill_footer::SortingColumn| Sorting {
+        column: by.column_idx,
+        path: usize::try_from(by.column_idx)
+            .ok()
+            .and_then(|column| footer.schema().leaf(column))
+            .map(|leaf| leaf.path()),
+        descending: by.descending,
+        nulls_first: by.nulls_first,
+    };
+    group.sorting_columns().map(|columns| columns.iter().map(sorting).collect())
 }
 
 fn group_of(file: &OpenFile, group: RowGroup<'_>) -> Group {
@@ -57,15 +72,6 @@ fn group_of(file: &OpenFile, group: RowGroup<'_>) -> Group {
         let start = chunk.byte_range().start;
         first_byte = Some(first_byte.map_or(start, |first| first.min(start)));
     }
-    let sorting = |by: &sawmill_footer::SortingColumn| Sorting {
-        column: by.column_idx,
-        path: usize::try_from(by.column_idx)
-            .ok()
-            .and_then(|column| file.footer.schema().leaf(column))
-            .map(|leaf| leaf.path()),
-        descending: by.descending,
-        nulls_first: by.nulls_first,
-    };
     Group {
         row_group: group.index(),
         rows: group.num_rows(),
@@ -76,7 +82,7 @@ fn group_of(file: &OpenFile, group: RowGroup<'_>) -> Group {
         file_offset: group.file_offset(),
         ordinal: group.ordinal(),
         first_byte,
-        sorting_columns: group.sorting_columns().map(|columns| columns.iter().map(sorting).collect()),
+        sorting_columns: sorting_of(&file.footer, &group),
     }
 }
 
@@ -115,7 +121,8 @@ pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
     table.write(out)
 }
 
-fn order_by(by: &Sorting) -> String {
+/// `price descending nulls first`, fit for a terminal.
+pub(crate) fn order_by(by: &Sorting) -> String {
     let path =
         by.path.as_deref().map_or_else(|| format!("column {}", by.column), |p| escaped(p).into_owned());
     let direction = if by.descending { " descending" } else { "" };

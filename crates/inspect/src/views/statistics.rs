@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use sawmill_footer::{ColumnChunk, Statistics};
+use sawmill_footer::{ChunkDetails, ColumnChunk, Statistics};
 use serde::Serialize;
 
 use crate::file::open_file::OpenFile;
@@ -58,42 +58,54 @@ struct ChunkStatistics<'a> {
     column: usize,
     path: &'a str,
     statistics: Option<Bounds<'a>>,
-    unencoded_byte_array_data_bytes: Option<i64>,
-    repetition_level_histogram: Option<Vec<i64>>,
-    definition_level_histogram: Option<Vec<i64>>,
-    encoding_stats: Option<Vec<PageEncodings>>,
+    #[serde(flatten)]
+    sizes: SizesAndEncodings,
     bounding_box: Option<[Option<f64>; 8]>,
     geospatial_types: Option<Vec<i32>>,
 }
 
+/// The size statistics of a chunk, and the encodings of its pages.
 #[derive(Serialize)]
-struct PageEncodings {
-    page_type: String,
-    encoding: String,
-    count: i32,
+pub(crate) struct SizesAndEncodings {
+    pub unencoded_byte_array_data_bytes: Option<i64>,
+    pub repetition_level_histogram: Option<Vec<i64>>,
+    pub definition_level_histogram: Option<Vec<i64>>,
+    pub encoding_stats: Option<Vec<PageEncodings>>,
+}
+
+/// How many pages of a type have an encoding.
+#[derive(Serialize)]
+pub(crate) struct PageEncodings {
+    pub page_type: String,
+    pub encoding: String,
+    pub count: i32,
+}
+
+pub(crate) fn sizes_and_encodings(details: &mut ChunkDetails<'_>) -> SizesAndEncodings {
+    let sizes = details.size_statistics.take().unwrap_or_default();
+    let one = |of: sawmill_footer::PageEncodingStats| PageEncodings {
+        page_type: of.page_type.to_string(),
+        encoding: of.encoding.to_string(),
+        count: of.count,
+    };
+    SizesAndEncodings {
+        unencoded_byte_array_data_bytes: sizes.unencoded_byte_array_data_bytes,
+        repetition_level_histogram: sizes.repetition_level_histogram,
+        definition_level_histogram: sizes.definition_level_histogram,
+        encoding_stats: details.encoding_stats.take().map(|pages| pages.into_iter().map(one).collect()),
+    }
 }
 
 fn chunk_statistics<'a>(file: &'a OpenFile, chunk: &ColumnChunk<'a>) -> ChunkStatistics<'a> {
-    let details = file.details(chunk);
-    let sizes = details.size_statistics.unwrap_or_default();
+    let mut details = file.details(chunk);
+    let sizes = sizes_and_encodings(&mut details);
     let geospatial = details.geospatial_statistics.unwrap_or_default();
-    let pages = |pages: Vec<sawmill_footer::PageEncodingStats>| {
-        let one = |of: &sawmill_footer::PageEncodingStats| PageEncodings {
-            page_type: of.page_type.to_string(),
-            encoding: of.encoding.to_string(),
-            count: of.count,
-        };
-        pages.iter().map(one).collect()
-    };
     ChunkStatistics {
         row_group: chunk.row_group().index(),
         column: chunk.leaf(),
         path: &file.column(chunk).path,
         statistics: details.statistics.map(|found| typed(&file.column(chunk).reader, found)),
-        unencoded_byte_array_data_bytes: sizes.unencoded_byte_array_data_bytes,
-        repetition_level_histogram: sizes.repetition_level_histogram,
-        definition_level_histogram: sizes.definition_level_histogram,
-        encoding_stats: details.encoding_stats.map(pages),
+        sizes,
         bounding_box: geospatial.bbox.map(|b| {
             [Some(b.xmin), Some(b.xmax), Some(b.ymin), Some(b.ymax), b.zmin, b.zmax, b.mmin, b.mmax]
         }),

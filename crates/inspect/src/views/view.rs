@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 
 use crate::file::open_file::OpenFile;
-use crate::views::{check, columns, dump, key_value, page_index, row_groups, schema, sizes, statistics};
+use crate::views::{
+    check, columns, dump, key_value, page_headers, page_index, row_groups, schema, sizes, statistics,
+};
 
 /// What can be shown of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub enum View {
     Statistics,
     /// The data pages of the column chunks, from the page indexes.
     PageIndex,
+    /// All pages of the column chunks, from their headers.
+    PageHeaders,
     /// The file's keys and values.
     KeyValue,
     /// Where the bytes of the file and of its footer go.
@@ -42,6 +46,7 @@ impl View {
             View::Columns => "columns",
             View::Statistics => "statistics",
             View::PageIndex => "page index",
+            View::PageHeaders => "page headers",
             View::KeyValue => "keys and values",
             View::Sizes => "sizes",
             View::Dump => "dump",
@@ -57,6 +62,7 @@ impl View {
             View::Columns => "columns",
             View::Statistics => "statistics",
             View::PageIndex => "page_index",
+            View::PageHeaders => "page_headers",
             View::KeyValue => "key_value",
             View::Sizes => "sizes",
             View::Dump => "dump",
@@ -70,8 +76,10 @@ impl View {
     ///
     /// Writing failed. What is wrong with the file is its [fault](OpenFile::into_fault).
     pub fn text(self, file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
-        let by_row_group =
-            matches!(self, View::RowGroups | View::Columns | View::Statistics | View::PageIndex);
+        let by_row_group = matches!(
+            self,
+            View::RowGroups | View::Columns | View::Statistics | View::PageIndex | View::PageHeaders
+        );
         if by_row_group && file.footer.num_row_groups() == 0 {
             return writeln!(out, "no row groups");
         }
@@ -81,6 +89,7 @@ impl View {
             View::Columns => columns::text(file, out),
             View::Statistics => statistics::text(file, out),
             View::PageIndex => page_index::text(file, out),
+            View::PageHeaders => page_headers::text(file, out),
             View::KeyValue => key_value::text(file, out),
             View::Sizes => sizes::text(file, out),
             View::Check { pages } => check::text(file, pages, out),
@@ -108,6 +117,7 @@ impl Serialize for Json<'_> {
             View::Columns => columns::json(file).serialize(serializer),
             View::Statistics => statistics::json(file).serialize(serializer),
             View::PageIndex => page_index::json(file).serialize(serializer),
+            View::PageHeaders => page_headers::json(file).serialize(serializer),
             View::KeyValue => key_value::json(file).serialize(serializer),
             View::Sizes => sizes::sizes(file).serialize(serializer),
             View::Check { pages } => check::json(file, pages).serialize(serializer),

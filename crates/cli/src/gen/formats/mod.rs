@@ -6,7 +6,7 @@
 mod batch_writer;
 mod csv;
 mod files;
-mod ndjson;
+pub(crate) mod ndjson;
 mod text_form;
 
 use std::io::{self, BufWriter};

@@ -15,7 +15,7 @@ static PLAIN: LazyLock<EncoderOptions> = LazyLock::new(EncoderOptions::default);
 
 /// Makes the encoders of these values; all others get the crate's.
 #[derive(Debug)]
-pub(super) struct Encoders;
+pub(crate) struct Encoders;
 
 impl EncoderFactory for Encoders {
     fn make_default_encoder<'a>(

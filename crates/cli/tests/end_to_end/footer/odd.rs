@@ -105,14 +105,14 @@ fn columns_of_one_name_and_names_with_dots_are_all_selected() {
 }
 
 #[test]
-fn urls_that_name_no_store_and_standard_input_are_rejected_before_anything_is_read() {
-    for (name, expected) in [
-        ("-", "standard input"),
-        ("ftp://host/key.parquet", "cannot be read from ftp://"),
-        ("s3:///key.parquet", "lacks a bucket"),
-    ] {
+fn urls_that_name_no_store_are_rejected_before_anything_is_read() {
+    for (name, expected) in
+        [("ftp://host/key.parquet", "cannot be read from ftp://"), ("s3:///key.parquet", "lacks a bucket")]
+    {
         assert!(sawmill(["footer", name]).fails(2).contains(expected), "{name}");
     }
+    assert!(sawmill(["footer", "-", "-"]).fails(2).contains("standard input"));
+    assert!(sawmill(["footer", "-"]).fails(1).contains("found an empty one"));
 }
 
 #[test]

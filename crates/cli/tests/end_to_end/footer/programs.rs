@@ -1,5 +1,6 @@
 //! Output for programs, selections and whole datasets.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::Stdio;
 
@@ -26,7 +27,19 @@ fn a_chunk_a_line_as_json_and_as_csv() {
         assert_eq!(line["compressed_bytes"], chunk.compressed_size());
         let nulls = chunk.statistics().and_then(|statistics| statistics.null_count_opt());
         assert_eq!(line["statistics"]["null_count"].as_u64(), nulls);
+        assert_eq!(line["unencoded_byte_array_data_bytes"].as_i64(), chunk.unencoded_byte_array_data_bytes());
+        let histogram = chunk.definition_level_histogram().map(|histogram| histogram.values().to_vec());
+        assert_eq!(line["definition_level_histogram"], serde_json::json!(histogram));
+        // The crate keeps which encodings data pages have, and not how many pages.
+        let pages = line["encoding_stats"].as_array().into_iter().flatten();
+        let data = pages.filter(|one| one["page_type"].as_str().unwrap().starts_with("DATA_PAGE"));
+        let found: BTreeSet<String> = data.map(|one| one["encoding"].as_str().unwrap().to_owned()).collect();
+        let theirs = chunk.page_encoding_stats_mask().map(|mask| mask.encodings().map(|one| one.to_string()));
+        assert_eq!(found, theirs.into_iter().flatten().collect(), "{line}");
     }
+    let rows =
+        expected.row_groups().iter().flat_map(|group| group.columns().iter().map(|_| group.num_rows()));
+    assert!(lines.iter().map(|line| line["row_group_rows"].as_i64().unwrap()).eq(rows));
     let csv = view(&path, &["--csv"]).ok().out;
     let head: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
     assert_eq!(csv.lines().count(), 1 + chunks);
@@ -36,6 +49,7 @@ fn a_chunk_a_line_as_json_and_as_csv() {
         let cell = |name: &str| cells[head.iter().position(|head| *head == name).unwrap()].as_str();
         assert_eq!(cell("path"), json["path"].as_str().unwrap());
         assert_eq!(cell("num_values"), json["num_values"].to_string());
+        assert_eq!(cell("row_group_rows"), json["row_group_rows"].to_string());
         assert_eq!(
             cell("min"),
             json["statistics"]["min"].as_str().map_or_else(

@@ -1,0 +1,169 @@
+//! `sawmill footer head` and `cat`: rows as JSON, read by the `parquet` crate with metadata that this
+//! project's decoder made for the selected columns.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use arrow_schema::{DataType, FieldRef, Fields, Schema};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use parquet::file::metadata::ParquetMetaData;
+use sawmill_footer::{ColumnSelector, Footer, Options};
+
+use crate::arguments::paths;
+use crate::error::Error;
+use crate::footer::head_args::HeadArgs;
+use crate::footer::run::{interrupted, unwritten};
+use crate::footer::standard_input::InputFiles;
+use crate::footer::{escaped_path, selection};
+use crate::r#gen::formats::ndjson::Encoders;
+use crate::screen::console::Console;
+
+/// Rows of a batch: few, so that the first ones of wide files come soon.
+const BATCH_ROWS: u64 = 256;
+
+/// Writes up to `rows` rows of all files together, after the first `skip`.
+pub(crate) fn run(args: &HeadArgs, rows: u64, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    let mut out = console.output(cancel);
+    let (mut left, mut skip) = (rows, args.skip);
+    let input = InputFiles::of(&args.files)?;
+    for path in &paths::parquet_files(&input.paths)? {
+        if left == 0 {
+            break;
+        }
+        let footer = Footer::open_with(path, &options(args))?;
+        if let Some(what) = args
+            .row_group
+            .as_ref()
+            .and_then(|wanted| selection::none_of(wanted, footer.num_row_groups_in_file()))
+        {
+            return Err(Error::failure(what, escaped_path(path), "leave --row-group out for all"));
+        }
+        let there = footer.row_groups().map(|group| group.num_rows().max(0) as u64).sum::<u64>();
+        let skipped = skip.min(there);
+        skip -= skipped;
+        let wanted = left.min(there - skipped);
+        left -= wanted;
+        if wanted > 0 {
+            write_rows(path, &footer, (skipped, wanted), &mut out, cancel)?;
+        }
+    }
+    out.flush().map_err(|error| unwritten(&error, cancel))
+}
+
+/// What to decode of a footer.
+fn options(args: &HeadArgs) -> Options {
+    let selectors: Vec<ColumnSelector> =
+        args.column.iter().map(|column| selection::selector(column)).collect();
+    let options = match selectors.is_empty() {
+        true => Options::new(),
+        false => Options::new().select(selectors),
+    };
+    match &args.row_group {
+        Some(range) => options.row_groups(range.clone()),
+        None => options,
+    }
+}
+
+fn write_rows(
+    path: &Path,
+    footer: &Footer,
+    (skip, rows): (u64, u64),
+    out: &mut impl Write,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    let failed = |error: String| {
+        let advice = "sawmill footer FILE --check looks for faults; --column reads fewer columns";
+        Error::failure(format!("reading rows failed: {error}"), escaped_path(path), advice)
+    };
+    let left_out = footer.num_columns();
+    let metadata = footer.to_parquet_metadata(None)?;
+    let left_out = left_out - metadata.file_metadata().schema_descr().num_columns();
+    if left_out > 0 {
+        let what = format!("{left_out} of the columns cannot be read (encrypted, or of an unknown type)");
+        return Err(Error::failure(what, escaped_path(path), "name the others with --column"));
+    }
+    let metadata = in_utc(Arc::new(metadata)).map_err(|error| failed(error.to_string()))?;
+    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let limit = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+        .with_batch_size(limit(rows.min(BATCH_ROWS)))
+        .with_offset(limit(skip))
+        .with_limit(limit(rows))
+        .build()
+        .map_err(|error| failed(error.to_string()))?;
+    let mut encoded = Vec::new();
+    for batch in reader {
+        let batch = batch.map_err(|error| failed(error.to_string()))?;
+        if let Some(column) = map_without_text_keys(batch.schema_ref()) {
+            let what = format!("the keys of a map in the column `{column}` are not text, as JSON needs them");
+            return Err(Error::failure(what, escaped_path(path), "name the other columns with --column"));
+        }
+        encoded.clear();
+        let builder = arrow_json::WriterBuilder::new()
+            .with_explicit_nulls(true)
+            .with_encoder_factory(Arc::new(Encoders));
+        let mut writer = builder.build::<_, arrow_json::writer::LineDelimited>(&mut encoded);
+        let written = writer.write(&batch).and_then(|()| writer.finish());
+        written.map_err(|error| failed(error.to_string()))?;
+        out.write_all(&encoded).map_err(|error| unwritten(&error, cancel))?;
+        if cancel.load(Relaxed) {
+            return Err(interrupted());
+        }
+    }
+    Ok(())
+}
+
+/// What arrow-rs needs of the metadata, with all instants in UTC: names of time zones would need a database.
+fn in_utc(metadata: Arc<ParquetMetaData>) -> parquet::errors::Result<ArrowReaderMetadata> {
+    let found = ArrowReaderMetadata::try_new(Arc::clone(&metadata), ArrowReaderOptions::new())?;
+    let fields: Fields = found.schema().fields().iter().map(field_in_utc).collect();
+    if fields == *found.schema().fields() {
+        return Ok(found);
+    }
+    let schema = Arc::new(Schema::new_with_metadata(fields, found.schema().metadata().clone()));
+    ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new().with_schema(schema))
+}
+
+fn field_in_utc(field: &FieldRef) -> FieldRef {
+    let data_type = match field.data_type() {
+        DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, Some("+00:00".into())),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field_in_utc).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(field_in_utc(entries), *sorted),
+        DataType::List(item) => DataType::List(field_in_utc(item)),
+        DataType::LargeList(item) => DataType::LargeList(field_in_utc(item)),
+        DataType::FixedSizeList(item, len) => DataType::FixedSizeList(field_in_utc(item), *len),
+        _ => return Arc::clone(field),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(data_type))
+}
+
+/// The first column with a map whose keys are not text.
+fn map_without_text_keys(schema: &Schema) -> Option<&str> {
+    fn odd(data_type: &DataType) -> bool {
+        match data_type {
+            DataType::Map(entries, _) => match entries.data_type() {
+                DataType::Struct(fields) => {
+                    let text = |data_type: &DataType| {
+                        matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+                    };
+                    fields.first().is_some_and(|keys| !text(keys.data_type()))
+                        || fields.iter().any(|field| odd(field.data_type()))
+                }
+                _ => true,
+            },
+            DataType::Struct(fields) => fields.iter().any(|field| odd(field.data_type())),
+            DataType::List(item)
+            | DataType::LargeList(item)
+            | DataType::ListView(item)
+            | DataType::LargeListView(item)
+            | DataType::FixedSizeList(item, _) => odd(item.data_type()),
+            _ => false,
+        }
+    }
+    schema.fields().iter().find(|field| odd(field.data_type())).map(|field| field.name().as_str())
+}

@@ -1,0 +1,74 @@
+//! The arguments of `sawmill footer head` and `cat`.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+
+use crate::error::Error;
+use crate::footer::selection;
+use crate::screen::console::Console;
+use crate::screen::phases;
+
+/// The files, and which of their columns and rows.
+#[derive(Args, Debug)]
+#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "this build only parses them"))]
+pub(crate) struct HeadArgs {
+    /// Parquet files, directories or quoted patterns, as with `sawmill footer`.
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Only columns whose paths match, as with `sawmill footer --column`. Of all other columns nothing is
+    /// read.
+    #[arg(long, value_name = "GLOB")]
+    pub column: Vec<String>,
+    /// Only these row groups: 3, 2..5 (without 5), 2.. or ..5.
+    #[arg(long, value_name = "N..M", value_parser = selection::row_groups)]
+    pub row_group: Option<Range<usize>>,
+    /// Leave out this many rows first.
+    #[arg(long, value_name = "ROWS", value_parser = phases::count, default_value = "0")]
+    pub skip: u64,
+}
+
+/// Print the first rows as JSON, one on each line.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill footer head trips.parquet
+  sawmill footer head trips.parquet -n 3 --column fare --column 'pickup*'
+  sawmill footer head /data/trips --skip 1M -n 5 | jq .fare")]
+pub(crate) struct FirstRowsArgs {
+    /// How many rows, of all files together.
+    #[arg(short = 'n', long, value_name = "ROWS", value_parser = phases::count, default_value = "10")]
+    rows: u64,
+    #[command(flatten)]
+    args: HeadArgs,
+}
+
+/// Print all rows as JSON, one on each line.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill footer cat trips.parquet --row-group 0 > rows.ndjson
+  sawmill footer cat wide.parquet --column price_17 | jq -s 'map(.price_17) | add'")]
+pub(crate) struct AllRowsArgs {
+    #[command(flatten)]
+    args: HeadArgs,
+}
+
+pub(crate) fn first(args: &FirstRowsArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    run(&args.args, args.rows, console, cancel)
+}
+
+pub(crate) fn all(args: &AllRowsArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    run(&args.args, u64::MAX, console, cancel)
+}
+
+#[cfg(feature = "formats")]
+use crate::footer::head::run;
+
+/// Without Arrow's crates that write JSON.
+#[cfg(not(feature = "formats"))]
+fn run(_: &HeadArgs, _: u64, _: Console, _: &AtomicBool) -> Result<(), Error> {
+    Err(Error::not_built("footer head, footer cat".to_owned(), "formats"))
+}
