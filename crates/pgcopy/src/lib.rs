@@ -35,7 +35,7 @@
 //!
 //! | room | what it does |
 //! |---|---|
-//! | `arrays` | views of Arrow arrays for every layout: bytes, dictionary keys, lists, marks of fields |
+//! | `arrays` | views of Arrow arrays for every layout: integers, bytes, dictionary keys, lists, marks of fields |
 //! | `types` | PostgreSQL types, the fields that each accepts, and options for values that they cannot hold |
 //! | `conversion` | converts values to the type of the column and checks that each fits exactly |
 //! | `from_text` | parses text into values of other types: numbers, dates, addresses, JSON |
@@ -54,6 +54,7 @@ mod values;
 pub use arrays::byte_strings::ByteStrings;
 pub use arrays::dictionary::Keys;
 pub use arrays::fault::{Fault, shown};
+pub use arrays::integers::Integers;
 pub use arrays::lists::{Items, Lists, Offsets};
 pub use arrays::marks::{INTERVAL_BYTES, is_enum, is_interval, is_json, is_uuid};
 pub use arrays::parquet_interval::ParquetInterval;

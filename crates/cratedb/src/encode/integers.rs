@@ -1,11 +1,7 @@
-//! Integers behind numbers, decimals and moments, of any width, and what makes milliseconds of them.
+//! Digits of integers and decimals, and what makes milliseconds of moments.
 
-use arrow_array::ArrayRef;
-use arrow_array::cast::AsArray;
-use arrow_array::types::*;
-use arrow_buffer::i256;
 use arrow_schema::{DataType, TimeUnit};
-use sawmill_pgcopy::Fault;
+use sawmill_pgcopy::{Fault, Integers};
 
 use crate::encode::json;
 
@@ -17,111 +13,25 @@ pub(crate) enum Scale {
     Floor(i64),
 }
 
-/// Integers of any width.
-pub(crate) enum Ints<'a> {
-    I8(&'a [i8]),
-    I16(&'a [i16]),
-    I32(&'a [i32]),
-    I64(&'a [i64]),
-    U8(&'a [u8]),
-    U16(&'a [u16]),
-    U32(&'a [u32]),
-    U64(&'a [u64]),
-    I128(&'a [i128]),
-    I256(&'a [i256]),
+/// Appends a value's digits.
+#[inline]
+pub(crate) fn write(integers: &Integers<'_>, row: usize, out: &mut Vec<u8>) {
+    with_digits(integers, row, |digits| out.extend_from_slice(digits.as_bytes()));
 }
 
-impl<'a> Ints<'a> {
-    /// The integers behind numbers, decimals, dates, times, timestamps and durations.
-    pub(crate) fn bind(array: &'a ArrayRef) -> Option<Self> {
-        macro_rules! values {
-            ($t:ty) => {
-                array.as_primitive_opt::<$t>()?.values()
-            };
-        }
-        Some(match array.data_type() {
-            DataType::Int8 => Self::I8(values!(Int8Type)),
-            DataType::Int16 => Self::I16(values!(Int16Type)),
-            DataType::Int32 => Self::I32(values!(Int32Type)),
-            DataType::Int64 => Self::I64(values!(Int64Type)),
-            DataType::UInt8 => Self::U8(values!(UInt8Type)),
-            DataType::UInt16 => Self::U16(values!(UInt16Type)),
-            DataType::UInt32 => Self::U32(values!(UInt32Type)),
-            DataType::UInt64 => Self::U64(values!(UInt64Type)),
-            DataType::Decimal32(..) => Self::I32(values!(Decimal32Type)),
-            DataType::Decimal64(..) => Self::I64(values!(Decimal64Type)),
-            DataType::Decimal128(..) => Self::I128(values!(Decimal128Type)),
-            DataType::Decimal256(..) => Self::I256(values!(Decimal256Type)),
-            DataType::Date32 => Self::I32(values!(Date32Type)),
-            DataType::Date64 => Self::I64(values!(Date64Type)),
-            DataType::Time32(TimeUnit::Second) => Self::I32(values!(Time32SecondType)),
-            DataType::Time32(_) => Self::I32(values!(Time32MillisecondType)),
-            DataType::Time64(TimeUnit::Microsecond) => Self::I64(values!(Time64MicrosecondType)),
-            DataType::Time64(_) => Self::I64(values!(Time64NanosecondType)),
-            DataType::Timestamp(TimeUnit::Second, _) => Self::I64(values!(TimestampSecondType)),
-            DataType::Timestamp(TimeUnit::Millisecond, _) => Self::I64(values!(TimestampMillisecondType)),
-            DataType::Timestamp(TimeUnit::Microsecond, _) => Self::I64(values!(TimestampMicrosecondType)),
-            DataType::Timestamp(TimeUnit::Nanosecond, _) => Self::I64(values!(TimestampNanosecondType)),
-            DataType::Duration(TimeUnit::Second) => Self::I64(values!(DurationSecondType)),
-            DataType::Duration(TimeUnit::Millisecond) => Self::I64(values!(DurationMillisecondType)),
-            DataType::Duration(TimeUnit::Microsecond) => Self::I64(values!(DurationMicrosecondType)),
-            DataType::Duration(TimeUnit::Nanosecond) => Self::I64(values!(DurationNanosecondType)),
-            _ => return None,
-        })
-    }
+/// Appends the digits of a value of `from` places after the point, with `to` of them.
+pub(crate) fn write_decimal(integers: &Integers<'_>, row: usize, from: u8, to: u8, out: &mut Vec<u8>) {
+    with_digits(integers, row, |digits| json::write_decimal(digits, from, to, out));
+}
 
-    /// The value, if it fits 64 bits. Wider ones are decimals; callers use `wide` for these.
-    #[inline]
-    pub(crate) fn get(&self, row: usize) -> i64 {
-        match self {
-            Self::I8(values) => values[row].into(),
-            Self::I16(values) => values[row].into(),
-            Self::I32(values) => values[row].into(),
-            Self::I64(values) => values[row],
-            Self::U8(values) => values[row].into(),
-            Self::U16(values) => values[row].into(),
-            Self::U32(values) => values[row].into(),
-            Self::U64(values) => values[row] as i64,
-            Self::I128(values) => values[row] as i64,
-            Self::I256(values) => values[row].as_i128() as i64,
-        }
-    }
-
-    #[inline]
-    pub(crate) fn write(&self, row: usize, out: &mut Vec<u8>) {
-        match self {
-            Self::I8(values) => json::write_int(values[row], out),
-            Self::I16(values) => json::write_int(values[row], out),
-            Self::I32(values) => json::write_int(values[row], out),
-            Self::I64(values) => json::write_int(values[row], out),
-            Self::U8(values) => json::write_int(values[row], out),
-            Self::U16(values) => json::write_int(values[row], out),
-            Self::U32(values) => json::write_int(values[row], out),
-            Self::U64(values) => json::write_int(values[row], out),
-            Self::I128(values) => json::write_int(values[row], out),
-            Self::I256(values) => out.extend_from_slice(values[row].to_string().as_bytes()),
-        }
-    }
-
-    /// The digits of a value.
-    pub(crate) fn decimal(&self, row: usize, from: u8, to: u8, out: &mut Vec<u8>) {
-        let mut digits = itoa::Buffer::new();
-        match self {
-            Self::U64(values) => json::write_decimal(digits.format(values[row]), from, to, out),
-            Self::I128(values) => json::write_decimal(digits.format(values[row]), from, to, out),
-            Self::I256(values) => json::write_decimal(&values[row].to_string(), from, to, out),
-            other => json::write_decimal(digits.format(other.get(row)), from, to, out),
-        }
-    }
-
-    /// A value of up to 128 bits, or the digits of a wider one.
-    pub(crate) fn wide(&self, row: usize) -> Result<i128, i256> {
-        match self {
-            Self::U64(values) => Ok(values[row].into()),
-            Self::I128(values) => Ok(values[row]),
-            Self::I256(values) => values[row].to_i128().ok_or(values[row]),
-            other => Ok(other.get(row).into()),
-        }
+#[inline]
+fn with_digits(integers: &Integers<'_>, row: usize, write: impl FnOnce(&str)) {
+    let mut digits = itoa::Buffer::new();
+    match integers {
+        Integers::UInt64(values) => write(digits.format(values[row])),
+        Integers::Int128(values) => write(digits.format(values[row])),
+        Integers::Int256(values) => write(&values[row].to_string()),
+        narrow => write(digits.format(narrow.get(row))),
     }
 }
 

@@ -8,11 +8,11 @@
 
 use std::ops::Range;
 
-use arrow_buffer::NullBuffer;
-use sawmill_pgcopy::ByteStrings;
+use arrow_buffer::{ArrowNativeType, NullBuffer};
+use sawmill_pgcopy::{ByteStrings, Integers, with_integers};
 
 use crate::encode::digits::{POWERS, put_fraction, put_hundredths, put_number};
-use crate::encode::integers::{Ints, Scale};
+use crate::encode::integers::Scale;
 use crate::encode::json;
 use crate::encode::json_column::{JsonColumn, Values};
 use crate::encode::text_cells::{short_texts, short_views};
@@ -155,29 +155,15 @@ fn nulls_of<'c>(
 
 /// Hands each value out as 64 bits with a sign; those of more bits are not written.
 fn integers<'c>(
-    ints: &Ints<'_>,
+    ints: &Integers<'_>,
     rows: Range<usize>,
     cells: impl Iterator<Item = &'c mut Cell>,
     write: impl Fn(i64, &mut Cell) -> u8,
 ) {
-    match ints {
-        Ints::I8(values) => each(&values[rows], cells, |value, cell| write(value.into(), cell)),
-        Ints::I16(values) => each(&values[rows], cells, |value, cell| write(value.into(), cell)),
-        Ints::I32(values) => each(&values[rows], cells, |value, cell| write(value.into(), cell)),
-        Ints::I64(values) => each(&values[rows], cells, write),
-        Ints::U8(values) => each(&values[rows], cells, |value, cell| write(value.into(), cell)),
-        Ints::U16(values) => each(&values[rows], cells, |value, cell| write(value.into(), cell)),
-        Ints::U32(values) => each(&values[rows], cells, |value, cell| write(value.into(), cell)),
-        Ints::U64(values) => each(&values[rows], cells, |value, cell| match i64::try_from(value) {
-            Ok(value) => write(value, cell),
-            Err(_) => NOT_HERE,
-        }),
-        Ints::I128(values) => each(&values[rows], cells, |value, cell| match i64::try_from(value) {
-            Ok(value) => write(value, cell),
-            Err(_) => NOT_HERE,
-        }),
-        Ints::I256(_) => cells.for_each(|cell| cell[LENGTH] = NOT_HERE),
-    }
+    with_integers!(ints, values => each(&values[rows], cells, |value, cell| match value.to_i64() {
+        Some(value) => write(value, cell),
+        None => NOT_HERE,
+    }));
 }
 
 /// A sign at the second byte, to be overwritten where there is none; returns where digits begin.
@@ -233,7 +219,7 @@ fn copied(digits: &str, cell: &mut Cell) -> u8 {
 
 /// Decimals of up to 18 digits, in quotation marks.
 fn decimals<'c>(
-    ints: &Ints<'_>,
+    ints: &Integers<'_>,
     from: u8,
     to: u8,
     rows: Range<usize>,

@@ -10,10 +10,12 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, i256};
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use base64::Engine as _;
 use half::f16;
-use sawmill_pgcopy::{ByteStrings, Fault, INTERVAL_BYTES, Keys, ParquetInterval, shown};
+use sawmill_pgcopy::{
+    ByteStrings, Fault, INTERVAL_BYTES, Integers, Items, Keys, Lists, Offsets, ParquetInterval, shown,
+};
 
 use crate::encode::form::{Form, Member};
-use crate::encode::integers::{Ints, Scale, scale_of};
+use crate::encode::integers::{self, Scale, scale_of};
 use crate::encode::json;
 
 /// A form and the array whose values it writes.
@@ -25,8 +27,8 @@ pub(crate) struct JsonColumn<'a> {
 pub(crate) enum Values<'a> {
     Null,
     Bool(&'a BooleanBuffer),
-    Int(Ints<'a>),
-    Decimal(Ints<'a>, u8, u8),
+    Int(Integers<'a>),
+    Decimal(Integers<'a>, u8, u8),
     Float16(&'a [f16]),
     Float32(&'a [f32]),
     Float64(&'a [f64]),
@@ -37,31 +39,15 @@ pub(crate) enum Values<'a> {
     Base64(ByteStrings<'a>),
     Hex(ByteStrings<'a>),
     Uuid(ByteStrings<'a>),
-    Millis(Ints<'a>, Scale, &'a DataType),
-    Stamp(Ints<'a>, TimeUnit, bool),
-    Day(Ints<'a>, bool),
-    Clock(Ints<'a>, TimeUnit),
+    Millis(Integers<'a>, Scale, &'a DataType),
+    Stamp(Integers<'a>, TimeUnit, bool),
+    Day(Integers<'a>, bool),
+    Clock(Integers<'a>, TimeUnit),
     Interval(&'a ArrayRef),
     Dictionary(Keys<'a>, Box<JsonColumn<'a>>),
     List(Offsets<'a>, Box<JsonColumn<'a>>),
     Struct(Vec<(&'a Member, JsonColumn<'a>)>),
     Entries(&'a [i32], Box<[(&'a Member, JsonColumn<'a>); 2]>),
-}
-
-pub(crate) enum Offsets<'a> {
-    Small(&'a [i32]),
-    Large(&'a [i64]),
-    Fixed(usize),
-}
-
-impl Offsets<'_> {
-    fn range(&self, row: usize) -> std::ops::Range<usize> {
-        match self {
-            Self::Small(offsets) => offsets[row] as usize..offsets[row + 1] as usize,
-            Self::Large(offsets) => offsets[row] as usize..offsets[row + 1] as usize,
-            Self::Fixed(size) => row * size..(row + 1) * size,
-        }
-    }
 }
 
 impl Form {
@@ -84,8 +70,8 @@ impl Form {
         Ok(Some(match (self, array.data_type()) {
             (Self::Null, _) => Values::Null,
             (Self::Bool, _) => Values::Bool(some!(array.as_boolean_opt()).values()),
-            (Self::Int, _) => Values::Int(some!(Ints::bind(array))),
-            (Self::Decimal { from, to }, _) => Values::Decimal(some!(Ints::bind(array)), *from, *to),
+            (Self::Int, _) => Values::Int(some!(Integers::bind(array))),
+            (Self::Decimal { from, to }, _) => Values::Decimal(some!(Integers::bind(array)), *from, *to),
             (Self::Real, DataType::Float16) => {
                 Values::Float16(some!(array.as_primitive_opt::<Float16Type>()).values())
             }
@@ -103,35 +89,28 @@ impl Form {
             (Self::Uuid, _) => Values::Uuid(some!(ByteStrings::bind(array))),
             (Self::Millis { truncate }, data_type) => {
                 let scale = some!(scale_of(data_type, *truncate));
-                Values::Millis(some!(Ints::bind(array)), scale, data_type)
+                Values::Millis(some!(Integers::bind(array)), scale, data_type)
             }
             (Self::Stamp, DataType::Timestamp(unit, zone)) => {
-                Values::Stamp(some!(Ints::bind(array)), *unit, zone.is_some())
+                Values::Stamp(some!(Integers::bind(array)), *unit, zone.is_some())
             }
             (Self::Day, data_type) => {
-                Values::Day(some!(Ints::bind(array)), matches!(data_type, DataType::Date64))
+                Values::Day(some!(Integers::bind(array)), matches!(data_type, DataType::Date64))
             }
             (Self::Clock, DataType::Time32(unit) | DataType::Time64(unit)) => {
-                Values::Clock(some!(Ints::bind(array)), *unit)
+                Values::Clock(some!(Integers::bind(array)), *unit)
             }
             (Self::Interval, _) => Values::Interval(array),
             (Self::Dictionary(form), _) => {
                 let (keys, entries) = some!(Keys::bind(array));
                 Values::Dictionary(keys, Box::new(form.bind(entries)?))
             }
-            (Self::List(form), DataType::List(_)) => {
-                let list = some!(array.as_list_opt::<i32>());
-                Values::List(Offsets::Small(list.value_offsets()), Box::new(form.bind(list.values())?))
-            }
-            (Self::List(form), DataType::LargeList(_)) => {
-                let list = some!(array.as_list_opt::<i64>());
-                Values::List(Offsets::Large(list.value_offsets()), Box::new(form.bind(list.values())?))
-            }
-            (Self::List(form), _) => {
-                let list = some!(array.as_fixed_size_list_opt());
-                let size = list.value_length().max(0) as usize;
-                Values::List(Offsets::Fixed(size), Box::new(form.bind(list.values())?))
-            }
+            (Self::List(form), _) => match some!(Lists::bind(array)) {
+                Lists { offsets, items: Items::Values(items), .. } => {
+                    Values::List(offsets, Box::new(form.bind(items)?))
+                }
+                _ => return Ok(None),
+            },
             (Self::Struct(members), _) => {
                 let columns = some!(array.as_struct_opt()).columns();
                 let bind = |(member, column): (&'a Member, &'a ArrayRef)| {
@@ -190,8 +169,10 @@ impl JsonColumn<'_> {
                 let text: &[u8] = if values.value(row) { b"true" } else { b"false" };
                 out.extend_from_slice(text);
             }
-            Values::Int(values) => values.write(row, out),
-            Values::Decimal(values, from, to) => quoted(out, &|out| values.decimal(row, *from, *to, out)),
+            Values::Int(values) => integers::write(values, row, out),
+            Values::Decimal(values, from, to) => {
+                quoted(out, &|out| integers::write_decimal(values, row, *from, *to, out));
+            }
             Values::Float16(values) => json::write_f32(values[row].to_f32(), out),
             Values::Float32(values) => json::write_f32(values[row], out),
             Values::Float64(values) => json::write_f64(values[row], out),

@@ -7,10 +7,10 @@
 
 use std::ops::Range;
 
-use sawmill_pgcopy::{Fault, numeric};
+use sawmill_pgcopy::{Fault, Integers, numeric};
 use tokio_postgres::types::Type;
 
-use crate::encode::integers::{Ints, Scale};
+use crate::encode::integers::Scale;
 use crate::encode::json_column::{JsonColumn, Values};
 use crate::table::columns::{Column, Key, Plan};
 use crate::table::crate_type::CrateType;
@@ -96,10 +96,10 @@ impl ArrayColumn {
         use CrateType as T;
         let micros = |millis: i64| millis.checked_sub(EPOCH_2000)?.checked_mul(1000).map(record8);
         match (data_type, &bound.values) {
-            (T::Integer, Values::Int(Ints::I32(values))) => {
+            (T::Integer, Values::Int(Integers::Int32(values))) => {
                 self.run(data_type, bound, rows, values, |value| Some(record4(value.to_be_bytes())))
             }
-            (T::BigInt, Values::Int(Ints::I64(values))) => {
+            (T::BigInt, Values::Int(Integers::Int64(values))) => {
                 self.run(data_type, bound, rows, values, |value| Some(record8(value)))
             }
             (T::Real, Values::Float32(values)) => {
@@ -108,7 +108,8 @@ impl ArrayColumn {
             (T::Double, Values::Float64(values)) => {
                 self.run(data_type, bound, rows, values, |value| Some(record8(value.to_bits() as i64)))
             }
-            (T::Timestamp | T::TimestampTz, Values::Millis(Ints::I64(values), scale, _)) => match scale {
+            (T::Timestamp | T::TimestampTz, Values::Millis(Integers::Int64(values), scale, _)) => match scale
+            {
                 Scale::Times(1) => self.run(data_type, bound, rows, values, micros),
                 // The usual divisor as a constant, which the compiler turns into a multiplication.
                 Scale::Exactly(1000) => self.run(data_type, bound, rows, values, |value| {

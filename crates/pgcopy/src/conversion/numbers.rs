@@ -6,10 +6,11 @@ use std::sync::Arc;
 use arrow_array::builder::LargeBinaryBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, downcast_integer};
 use arrow_schema::DataType;
 
 use crate::arrays::fault::Fault;
+use crate::arrays::integers::Integers;
 use crate::from_text::numeric;
 use crate::types::pg_type::PgType;
 use crate::values::numeric::write_text;
@@ -115,15 +116,8 @@ pub(super) fn convert(array: &ArrayRef, width: Width, faults: &mut Vec<Fault>) -
             })
         }};
     }
-    match array.data_type() {
-        DataType::Int8 => from_ints!(Int8Type),
-        DataType::Int16 => from_ints!(Int16Type),
-        DataType::Int32 => from_ints!(Int32Type),
-        DataType::Int64 => from_ints!(Int64Type),
-        DataType::UInt8 => from_ints!(UInt8Type),
-        DataType::UInt16 => from_ints!(UInt16Type),
-        DataType::UInt32 => from_ints!(UInt32Type),
-        DataType::UInt64 => from_ints!(UInt64Type),
+    downcast_integer! {
+        array.data_type() => (from_ints),
         DataType::Float16 => from_floats!(Float16Type),
         DataType::Float32 => from_floats!(Float32Type),
         DataType::Float64 => from_floats!(Float64Type),
@@ -139,7 +133,7 @@ pub(super) fn convert(array: &ArrayRef, width: Width, faults: &mut Vec<Fault>) -
                 Width::Int8 => to_int!(values, Int64Type, unscaled),
                 Width::Float4 | Width::Float8 => return None,
             })
-        }
+        },
         _ => None,
     }
 }
@@ -176,7 +170,8 @@ fn shown_number<T: ArrowPrimitiveType>(values: &PrimitiveArray<T>, row: usize) -
         | DataType::Decimal128(..)
         | DataType::Decimal256(..) => {
             let mut text = Vec::new();
-            write_text(&format!("{:?}", values.value(row)), scale_of(values.data_type()), &mut text);
+            let scale = decimal_scale(values.data_type()).unwrap_or(0);
+            write_text(&format!("{:?}", values.value(row)), scale, &mut text);
             String::from_utf8_lossy(&text).into_owned()
         }
         _ => format!("{:?}", values.value(row)),
@@ -199,13 +194,14 @@ fn unscaled(value: i128, scale: i8) -> Option<i128> {
     }
 }
 
-fn scale_of(arrow: &DataType) -> u16 {
+/// Returns the digits after the point of a type of decimals, if they are not negative.
+fn decimal_scale(arrow: &DataType) -> Option<u16> {
     match arrow {
         DataType::Decimal32(_, scale)
         | DataType::Decimal64(_, scale)
         | DataType::Decimal128(_, scale)
-        | DataType::Decimal256(_, scale) => u16::try_from(*scale).unwrap_or(0),
-        _ => 0,
+        | DataType::Decimal256(_, scale) => u16::try_from(*scale).ok(),
+        _ => None,
     }
 }
 
@@ -243,37 +239,26 @@ pub(super) fn to_numeric(
 type WriteDigits<'a> = Box<dyn Fn(usize, &mut Vec<u8>) + 'a>;
 
 fn decimal_digits(array: &ArrayRef) -> Option<WriteDigits<'_>> {
-    macro_rules! plain {
+    macro_rules! float {
         ($t:ty) => {{
             let values = array.as_primitive_opt::<$t>()?.values();
             // Writing to a `Vec` cannot fail. Floats are written in full: `Display` never uses an exponent.
             Box::new(move |row: usize, out: &mut Vec<u8>| drop(write!(out, "{}", values[row])))
         }};
     }
-    macro_rules! decimal {
-        ($t:ty, $scale:expr) => {{
-            let values = array.as_primitive_opt::<$t>()?.values();
-            let scale = u16::try_from(*$scale).ok()?;
-            Box::new(move |row: usize, out: &mut Vec<u8>| write_text(&values[row].to_string(), scale, out))
-        }};
-    }
     Some(match array.data_type() {
-        DataType::Int8 => plain!(Int8Type),
-        DataType::Int16 => plain!(Int16Type),
-        DataType::Int32 => plain!(Int32Type),
-        DataType::Int64 => plain!(Int64Type),
-        DataType::UInt8 => plain!(UInt8Type),
-        DataType::UInt16 => plain!(UInt16Type),
-        DataType::UInt32 => plain!(UInt32Type),
-        DataType::UInt64 => plain!(UInt64Type),
-        DataType::Float16 => plain!(Float16Type),
-        DataType::Float32 => plain!(Float32Type),
-        DataType::Float64 => plain!(Float64Type),
-        DataType::Decimal32(_, scale) => decimal!(Decimal32Type, scale),
-        DataType::Decimal64(_, scale) => decimal!(Decimal64Type, scale),
-        DataType::Decimal128(_, scale) => decimal!(Decimal128Type, scale),
-        DataType::Decimal256(_, scale) => decimal!(Decimal256Type, scale),
-        _ => return None,
+        DataType::Float16 => float!(Float16Type),
+        DataType::Float32 => float!(Float32Type),
+        DataType::Float64 => float!(Float64Type),
+        arrow if arrow.is_integer() => {
+            let values = Integers::bind(array)?;
+            Box::new(move |row, out| values.write(row, out))
+        }
+        arrow => {
+            let scale = decimal_scale(arrow)?;
+            let values = Integers::bind(array)?;
+            Box::new(move |row, out| write_text(&values.digits(row), scale, out))
+        }
     })
 }
 

@@ -5,21 +5,21 @@ use std::cell::RefCell;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef};
-use arrow_buffer::{BooleanBuffer, NullBuffer, i256};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use half::f16;
 
-use super::moment::{self, put};
+use super::moment;
 use super::number::write_float;
 use super::text::{write_hex, write_string};
 use super::{JsonLayout, ObjectMember};
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::dictionary::Keys;
 use crate::arrays::fault::{Fault, shown};
+use crate::arrays::integers::Integers;
 use crate::arrays::lists::{Items, Lists, Offsets};
 use crate::values::interval::Interval;
 use crate::values::numeric;
-use std::io::Write;
 
 /// The array of one batch with the layout of its values.
 pub(crate) struct JsonColumn<'a> {
@@ -30,29 +30,22 @@ pub(crate) struct JsonColumn<'a> {
 enum JsonValues<'a> {
     Null,
     Bool(&'a BooleanBuffer),
-    Int8(&'a [i8]),
-    Int16(&'a [i16]),
-    Int32(&'a [i32]),
-    Int64(&'a [i64]),
-    UInt8(&'a [u8]),
-    UInt16(&'a [u16]),
-    UInt32(&'a [u32]),
-    UInt64(&'a [u64]),
+    Integer(Integers<'a>),
     Float16(&'a [f16]),
     Float32(&'a [f32]),
     Float64(&'a [f64]),
-    Decimal32(&'a [i32], u16),
-    Decimal64(&'a [i64], u16),
-    Decimal128(&'a [i128], u16),
-    Decimal256(&'a [i256], u16),
+    /// With the scale.
+    Decimal(Integers<'a>, u16),
     Text(ByteStrings<'a>),
     Bytes(ByteStrings<'a>),
     Uuid(ByteStrings<'a>),
-    Date32(&'a [i32]),
-    Date64(&'a [i64]),
-    Time32(&'a [i32], TimeUnit),
-    Time64(&'a [i64], TimeUnit),
-    Stamp(&'a [i64], TimeUnit, bool),
+    /// Days.
+    Date32(Integers<'a>),
+    /// Milliseconds of whole days.
+    Date64(Integers<'a>),
+    Time(Integers<'a>, TimeUnit),
+    /// With whether it has a time zone.
+    Timestamp(Integers<'a>, TimeUnit, bool),
     Interval(&'a ArrayRef),
     Dictionary(Keys<'a>, Box<JsonColumn<'a>>),
     List(Offsets<'a>, Box<JsonColumn<'a>>),
@@ -98,21 +91,11 @@ impl JsonLayout {
                 }
             };
         }
-        macro_rules! primitive {
-            ($t:ty) => {
-                some!(array.as_primitive_opt::<$t>()).values()
-            };
-        }
         Ok(Some(match self {
             Self::Leaf => some!(leaf(array)),
             Self::Uuid => JsonValues::Uuid(some!(ByteStrings::bind(array))),
             Self::Interval => JsonValues::Interval(array),
-            Self::Decimal(scale) => match array.data_type() {
-                DataType::Decimal32(..) => JsonValues::Decimal32(primitive!(Decimal32Type), *scale),
-                DataType::Decimal64(..) => JsonValues::Decimal64(primitive!(Decimal64Type), *scale),
-                DataType::Decimal128(..) => JsonValues::Decimal128(primitive!(Decimal128Type), *scale),
-                _ => JsonValues::Decimal256(primitive!(Decimal256Type), *scale),
-            },
+            Self::Decimal(scale) => JsonValues::Decimal(some!(Integers::bind(array)), *scale),
             Self::Dictionary(layout) => {
                 let (keys, entries) = some!(Keys::bind(array));
                 JsonValues::Dictionary(keys, Box::new(layout.bind(entries)?))
@@ -151,42 +134,23 @@ impl JsonLayout {
 }
 
 fn leaf(array: &ArrayRef) -> Option<JsonValues<'_>> {
-    macro_rules! values {
+    macro_rules! floats {
         ($t:ty) => {
             array.as_primitive_opt::<$t>()?.values()
         };
     }
+    let integers = || Integers::bind(array);
     Some(match array.data_type() {
         DataType::Null => JsonValues::Null,
         DataType::Boolean => JsonValues::Bool(array.as_boolean_opt()?.values()),
-        DataType::Int8 => JsonValues::Int8(values!(Int8Type)),
-        DataType::Int16 => JsonValues::Int16(values!(Int16Type)),
-        DataType::Int32 => JsonValues::Int32(values!(Int32Type)),
-        DataType::Int64 => JsonValues::Int64(values!(Int64Type)),
-        DataType::UInt8 => JsonValues::UInt8(values!(UInt8Type)),
-        DataType::UInt16 => JsonValues::UInt16(values!(UInt16Type)),
-        DataType::UInt32 => JsonValues::UInt32(values!(UInt32Type)),
-        DataType::UInt64 => JsonValues::UInt64(values!(UInt64Type)),
-        DataType::Float16 => JsonValues::Float16(values!(Float16Type)),
-        DataType::Float32 => JsonValues::Float32(values!(Float32Type)),
-        DataType::Float64 => JsonValues::Float64(values!(Float64Type)),
-        DataType::Date32 => JsonValues::Date32(values!(Date32Type)),
-        DataType::Date64 => JsonValues::Date64(values!(Date64Type)),
-        DataType::Time32(TimeUnit::Second) => JsonValues::Time32(values!(Time32SecondType), TimeUnit::Second),
-        DataType::Time32(unit) => JsonValues::Time32(values!(Time32MillisecondType), *unit),
-        DataType::Time64(TimeUnit::Microsecond) => {
-            JsonValues::Time64(values!(Time64MicrosecondType), TimeUnit::Microsecond)
-        }
-        DataType::Time64(unit) => JsonValues::Time64(values!(Time64NanosecondType), *unit),
-        DataType::Timestamp(unit, zone) => {
-            let values = match unit {
-                TimeUnit::Second => values!(TimestampSecondType),
-                TimeUnit::Millisecond => values!(TimestampMillisecondType),
-                TimeUnit::Microsecond => values!(TimestampMicrosecondType),
-                TimeUnit::Nanosecond => values!(TimestampNanosecondType),
-            };
-            JsonValues::Stamp(values, *unit, zone.is_some())
-        }
+        arrow if arrow.is_integer() => JsonValues::Integer(integers()?),
+        DataType::Float16 => JsonValues::Float16(floats!(Float16Type)),
+        DataType::Float32 => JsonValues::Float32(floats!(Float32Type)),
+        DataType::Float64 => JsonValues::Float64(floats!(Float64Type)),
+        DataType::Date32 => JsonValues::Date32(integers()?),
+        DataType::Date64 => JsonValues::Date64(integers()?),
+        DataType::Time32(unit) | DataType::Time64(unit) => JsonValues::Time(integers()?, *unit),
+        DataType::Timestamp(unit, zone) => JsonValues::Timestamp(integers()?, *unit, zone.is_some()),
         DataType::Interval(_) | DataType::Duration(_) => JsonValues::Interval(array),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
             JsonValues::Text(ByteStrings::bind(array)?)
@@ -208,29 +172,11 @@ impl JsonColumn<'_> {
                 let text: &[u8] = if values.value(row) { b"true" } else { b"false" };
                 out.extend_from_slice(text);
             }
-            JsonValues::Int8(values) => put!(out, "{}", values[row]),
-            JsonValues::Int16(values) => put!(out, "{}", values[row]),
-            JsonValues::Int32(values) => put!(out, "{}", values[row]),
-            JsonValues::Int64(values) => put!(out, "{}", values[row]),
-            JsonValues::UInt8(values) => put!(out, "{}", values[row]),
-            JsonValues::UInt16(values) => put!(out, "{}", values[row]),
-            JsonValues::UInt32(values) => put!(out, "{}", values[row]),
-            JsonValues::UInt64(values) => put!(out, "{}", values[row]),
+            JsonValues::Integer(values) => values.write(row, out),
             JsonValues::Float16(values) => write_float(values[row].to_f32(), out),
             JsonValues::Float32(values) => write_float(values[row], out),
             JsonValues::Float64(values) => write_float(values[row], out),
-            JsonValues::Decimal32(values, scale) => {
-                numeric::write_text(&values[row].to_string(), *scale, out)
-            }
-            JsonValues::Decimal64(values, scale) => {
-                numeric::write_text(&values[row].to_string(), *scale, out)
-            }
-            JsonValues::Decimal128(values, scale) => {
-                numeric::write_text(&values[row].to_string(), *scale, out)
-            }
-            JsonValues::Decimal256(values, scale) => {
-                numeric::write_text(&values[row].to_string(), *scale, out)
-            }
+            JsonValues::Decimal(values, scale) => numeric::write_text(&values.digits(row), *scale, out),
             JsonValues::Text(values) => write_string(values.value(row), out)?,
             JsonValues::Bytes(values) => {
                 out.extend_from_slice(b"\"\\\\x");
@@ -247,17 +193,18 @@ impl JsonColumn<'_> {
                 }
                 out.push(b'"');
             }
-            JsonValues::Date32(values) => moment::write_date(i64::from(values[row]), out),
+            JsonValues::Date32(values) => moment::write_date(values.get(row), out),
             JsonValues::Date64(values) => {
-                let value = values[row];
+                let value = values.get(row);
                 if value.rem_euclid(86_400_000) != 0 {
                     return Err(Fault::new(0, format!("the date {value} (Date64) is not a whole day")));
                 }
                 moment::write_date(value.div_euclid(86_400_000), out);
             }
-            JsonValues::Time32(values, unit) => moment::write_time(i64::from(values[row]), *unit, out),
-            JsonValues::Time64(values, unit) => moment::write_time(values[row], *unit, out),
-            JsonValues::Stamp(values, unit, zone) => moment::write_timestamp(values[row], *unit, *zone, out),
+            JsonValues::Time(values, unit) => moment::write_time(values.get(row), *unit, out),
+            JsonValues::Timestamp(values, unit, zone) => {
+                moment::write_timestamp(values.get(row), *unit, *zone, out)
+            }
             JsonValues::Interval(array) => moment::write_interval(Interval::read(array, row)?, out),
             JsonValues::Dictionary(keys, entries) => entries.write(keys.key(row), out)?,
             JsonValues::List(offsets, items) => {

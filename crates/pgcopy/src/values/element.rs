@@ -1,10 +1,7 @@
 //! Values whose length is known only after they are encoded: numerics, intervals, jsonb, arrays, composite
 //! values, and the entries of dictionaries.
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef};
-use arrow_buffer::i256;
 use arrow_schema::{DataType, Field};
 
 use super::fixed_width::{FixedWidth, Words};
@@ -13,6 +10,7 @@ use super::native;
 use super::numeric;
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::fault::{Fault, shown};
+use crate::arrays::integers::Integers;
 use crate::jsonb;
 use crate::jsonb::JsonColumn;
 use crate::rows::valid::Valid;
@@ -122,7 +120,10 @@ impl BoundElement<'_> {
                 }
                 out.extend_from_slice(value);
             }
-            Self::Numeric { values, scale, display } => values.write(row, *scale, *display, out),
+            Self::Numeric { values, scale, display } => match values.wide(row) {
+                Ok(value) => numeric::write_u128(value < 0, value.unsigned_abs(), *scale, *display, out),
+                Err(value) => numeric::write_i256(value, *scale, *display, out),
+            },
             Self::Interval(array) => out.extend_from_slice(&Interval::read(array, row)?.to_wire()),
             Self::Jsonb(column) => {
                 // The only version (jsonb_send in src/backend/utils/adt/jsonb.c).
@@ -156,60 +157,5 @@ pub(crate) fn refuse_nul(value: &[u8], row: usize) -> Result<(), Fault> {
                 ),
             ))
         }
-    }
-}
-
-/// Integers of any width that become numerics.
-pub(crate) enum Integers<'a> {
-    Int8(&'a [i8]),
-    Int16(&'a [i16]),
-    Int32(&'a [i32]),
-    Int64(&'a [i64]),
-    UInt8(&'a [u8]),
-    UInt16(&'a [u16]),
-    UInt32(&'a [u32]),
-    UInt64(&'a [u64]),
-    Int128(&'a [i128]),
-    Int256(&'a [i256]),
-}
-
-impl<'a> Integers<'a> {
-    pub(crate) fn bind(array: &'a ArrayRef) -> Option<Self> {
-        macro_rules! values {
-            ($t:ty) => {
-                array.as_primitive_opt::<$t>()?.values()
-            };
-        }
-        Some(match array.data_type() {
-            DataType::Int8 => Self::Int8(values!(Int8Type)),
-            DataType::Int16 => Self::Int16(values!(Int16Type)),
-            DataType::Int32 => Self::Int32(values!(Int32Type)),
-            DataType::Int64 => Self::Int64(values!(Int64Type)),
-            DataType::UInt8 => Self::UInt8(values!(UInt8Type)),
-            DataType::UInt16 => Self::UInt16(values!(UInt16Type)),
-            DataType::UInt32 => Self::UInt32(values!(UInt32Type)),
-            DataType::UInt64 => Self::UInt64(values!(UInt64Type)),
-            DataType::Decimal32(..) => Self::Int32(values!(Decimal32Type)),
-            DataType::Decimal64(..) => Self::Int64(values!(Decimal64Type)),
-            DataType::Decimal128(..) => Self::Int128(values!(Decimal128Type)),
-            DataType::Decimal256(..) => Self::Int256(values!(Decimal256Type)),
-            _ => return None,
-        })
-    }
-
-    fn write(&self, row: usize, scale: u16, display: u16, out: &mut Vec<u8>) {
-        let value: i128 = match self {
-            Self::Int8(values) => values[row].into(),
-            Self::Int16(values) => values[row].into(),
-            Self::Int32(values) => values[row].into(),
-            Self::Int64(values) => values[row].into(),
-            Self::UInt8(values) => values[row].into(),
-            Self::UInt16(values) => values[row].into(),
-            Self::UInt32(values) => values[row].into(),
-            Self::UInt64(values) => values[row].into(),
-            Self::Int128(values) => values[row],
-            Self::Int256(values) => return numeric::write_i256(values[row], scale, display, out),
-        };
-        numeric::write_u128(value < 0, value.unsigned_abs(), scale, display, out);
     }
 }

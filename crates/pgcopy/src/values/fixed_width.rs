@@ -8,13 +8,15 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef};
-use arrow_buffer::BooleanBuffer;
+use arrow_buffer::{ArrowNativeType, BooleanBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use half::f16;
 
 use crate::arrays::fault::Fault;
+use crate::arrays::integers::Integers;
 use crate::rows::valid::Valid;
 use crate::types::pg_type::PgType;
+use crate::with_integers;
 
 /// Rows that are laid out and written together. They, their positions and the words of a few columns fit into
 /// the first-level cache.
@@ -61,14 +63,10 @@ impl FixedWidth {
 /// The values of one array of a fixed-width column.
 pub(crate) enum Words<'a> {
     Bool(&'a BooleanBuffer),
-    Int8(&'a [i8]),
-    Int16(&'a [i16]),
-    Int32(&'a [i32]),
     /// 64-bit integers, and the bits of doubles, which are used unchanged.
     Bits64(&'a [u64]),
-    UInt8(&'a [u8]),
-    UInt16(&'a [u16]),
-    UInt32(&'a [u32]),
+    /// Narrower integers.
+    Integers(Integers<'a>),
     Float16(&'a [f16]),
     Float32(&'a [f32]),
     Float16As64(&'a [f16]),
@@ -90,13 +88,8 @@ impl<'a> Words<'a> {
         }
         Some(match array.data_type() {
             DataType::Boolean => Self::Bool(array.as_boolean_opt()?.values()),
-            DataType::Int8 => Self::Int8(values!(Int8Type)),
-            DataType::Int16 => Self::Int16(values!(Int16Type)),
-            DataType::Int32 => Self::Int32(values!(Int32Type)),
             DataType::Int64 => Self::Bits64(values!(Int64Type).inner().typed_data()),
-            DataType::UInt8 => Self::UInt8(values!(UInt8Type)),
-            DataType::UInt16 => Self::UInt16(values!(UInt16Type)),
-            DataType::UInt32 => Self::UInt32(values!(UInt32Type)),
+            arrow if arrow.is_integer() => Self::Integers(Integers::bind(array)?),
             DataType::Float16 if planned.widen_float => Self::Float16As64(values!(Float16Type)),
             DataType::Float16 => Self::Float16(values!(Float16Type)),
             DataType::Float32 if planned.widen_float => Self::Float32As64(values!(Float32Type)),
@@ -155,13 +148,10 @@ impl<'a> Words<'a> {
                 }
                 Ok(())
             }
-            Self::Int8(values) => each!(values, |v| i64::from(*v) as u64),
-            Self::Int16(values) => each!(values, |v| i64::from(*v) as u64),
-            Self::Int32(values) => each!(values, |v| i64::from(*v) as u64),
             Self::Bits64(values) => each!(values, |v| *v),
-            Self::UInt8(values) => each!(values, |v| u64::from(*v)),
-            Self::UInt16(values) => each!(values, |v| u64::from(*v)),
-            Self::UInt32(values) => each!(values, |v| u64::from(*v)),
+            Self::Integers(values) => {
+                with_integers!(values, values => each!(values, |v| v.as_usize() as u64))
+            }
             Self::Float16(values) => each!(values, |v| u64::from(v.to_f32().to_bits())),
             Self::Float32(values) => each!(values, |v| u64::from(v.to_bits())),
             Self::Float16As64(values) => each!(values, |v| v.to_f64().to_bits()),

@@ -8,8 +8,8 @@
 //!
 //! The format is that of [`numeric`](super::numeric), which writes all others.
 
-use super::element::Integers;
 use super::numeric::{NEGATIVE, aligned};
+use crate::arrays::integers::Integers;
 use crate::rows::valid::Valid;
 
 /// The bytes of a numeric after the length of its field.

@@ -11,8 +11,8 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, TimeUnit};
 use sawmill_loader::literal;
-use sawmill_pgcopy::{Nul, ValueOptions, is_json, is_uuid};
-use sawmill_source::{Bounds, Known, Nulls, natives};
+use sawmill_pgcopy::{Integers, Nul, ValueOptions, is_json, is_uuid};
+use sawmill_source::{Bounds, Known, Nulls};
 
 use crate::partition::by::{PartitionBy, Scheme};
 use crate::partition::hash;
@@ -388,23 +388,17 @@ fn other_type(column: &dyn Array) -> Unplaced {
 
 /// A column's values as integers; unsigned 64-bit ones are reinterpreted.
 fn whole(column: &dyn Array) -> Option<Arc<[i64]>> {
-    macro_rules! as_whole {
-        ($native:ty) => {
-            natives::<$native>(column)?.iter().map(|value| i64::from(*value)).collect()
-        };
+    match column.data_type() {
+        DataType::Boolean => Some(column.as_boolean_opt()?.values().iter().map(i64::from).collect()),
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => integers(column),
+        arrow if arrow.is_integer() => integers(column),
+        _ => None,
     }
-    Some(match column.data_type() {
-        DataType::Int8 => as_whole!(i8),
-        DataType::Int16 => as_whole!(i16),
-        DataType::Int32 | DataType::Date32 => as_whole!(i32),
-        DataType::UInt8 => as_whole!(u8),
-        DataType::UInt16 => as_whole!(u16),
-        DataType::UInt32 => as_whole!(u32),
-        DataType::Int64 | DataType::Date64 | DataType::Timestamp(..) => as_whole!(i64),
-        DataType::UInt64 => natives::<u64>(column)?.iter().map(|value| *value as i64).collect(),
-        DataType::Boolean => column.as_boolean_opt()?.values().iter().map(i64::from).collect(),
-        _ => return None,
-    })
+}
+
+fn integers(column: &dyn Array) -> Option<Arc<[i64]>> {
+    let integers = Integers::bind(column)?;
+    Some((0..column.len()).map(|row| integers.get(row)).collect())
 }
 
 /// Reads a column's values as bytes.
