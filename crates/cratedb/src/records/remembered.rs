@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sawmill_loader::{
     AlreadyLoaded, BatchEncoder, EarlierLoad, Found, LoadOptions, Mode, Portion, Remembered, Tally,
-    Verification, earlier, load_id,
+    Verification, earlier, earlier::Recorded, load_id,
 };
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
@@ -107,17 +107,9 @@ impl Remembering<'_> {
         let own = self.crate_db.id_of(self.source, self.table, &self.plan.key);
         let unfinished = self.unfinished(&here)?;
         if self.options.again {
-            // What was broken off is ended, whatever else is loaded once more.
-            let ends_own = here.iter().any(|load| load.id == own && !load.complete);
-            return Ok(match ends_own || unfinished.is_empty() {
-                true => None,
-                false => Some(Remembered::with_the_rest(self.source, unfinished, BTreeSet::new())),
-            });
+            return Ok(earlier::loaded_again(self.source, &here, &own, unfinished));
         }
-        // The same list as before is looked at as a whole, unless it has other contents now.
-        let as_before =
-            |load: &EarlierLoad| !load.complete || load.files.changed(self.source.files()).is_empty();
-        if here.iter().any(|load| load.id == own && as_before(load)) {
+        if earlier::is_known_list(self.source, &here, &own) {
             return Ok(None);
         }
         let found = earlier::found(self.source, &here);
@@ -303,11 +295,9 @@ impl Remembering<'_> {
         let encoder = || -> Result<Box<dyn BatchEncoder>> {
             Ok(Box::new(WithoutRefused::new(&encode, &bodies, &refused)))
         };
-        let recorded: BTreeMap<UnitKey, &Tally> =
-            units.iter().map(|(key, unit)| (*key, &unit.tally)).collect();
-        let columns = self.plan.columns.len();
-        let (options, control) = (self.options, self.control);
-        earlier::compare(portion, load, &recorded, looked_at, columns, &encoder, options, control)
+        let units = units.iter().map(|(key, unit)| (*key, &unit.tally)).collect();
+        let recorded = Recorded { load, files: looked_at, units, columns: self.plan.columns.len() };
+        recorded.compare(portion, &encoder, self.options, self.control)
     }
 
     /// Compares the files' rows with those that the table has, where these can be distinguished from others.
@@ -318,8 +308,6 @@ impl Remembering<'_> {
         loads: &[LoadIntoTable],
         remembered: &mut Remembered,
     ) -> Result<()> {
-        let mut files = self.nothing();
-        remembered.already.iter().for_each(|file| files.add(&file.tally));
         let (expected, read) = match &self.plan.key {
             Key::Row(column) => {
                 let named: Vec<_> = (remembered.already.iter())
@@ -332,25 +320,20 @@ impl Remembering<'_> {
                     true => (None, self.read_back(None)),
                     false => {
                         let hashes = named.into_iter().map(file_hash);
-                        (Some(files.clone()), self.read_back(Some(OfFiles::new(column, hashes))))
+                        let files = remembered.loaded(self.plan.columns.len());
+                        (Some(files), self.read_back(Some(OfFiles::new(column, hashes))))
                     }
                 }
             }
             Key::Own(_) | Key::None => (self.all_of_table(client, rows, loads)?, self.read_back(None)),
         };
         let Some(expected) = expected else {
-            remembered.notes.push(
-                "what the files hold was compared with the records of their loads, but not with the table: it has other rows, \
-                 too (sawmill verify compares whole tables)"
-                    .to_owned()
-                    .into(),
-            );
+            remembered.note_other_rows();
             return Ok(());
         };
-        let all = self.verification(expected, read.run(self.control)?);
-        all.into_result(&self.place())?;
-        remembered.verified = Some(self.verification(files.clone(), files));
-        Ok(())
+        let names = self.plan.columns.iter().map(|column| column.name.clone()).collect();
+        let all = Verification::new(names, expected, read.run(self.control)?);
+        remembered.verify(all, &self.place())
     }
 
     /// What all loads into the table have brought, where that is all that it has.
@@ -368,18 +351,6 @@ impl Remembering<'_> {
 
     fn nothing(&self) -> Tally {
         Tally::empty(self.plan.columns.len())
-    }
-
-    fn verification(&self, source: Tally, target: Tally) -> Verification {
-        Verification {
-            columns: self.plan.columns.iter().map(|column| column.name.clone()).collect(),
-            source,
-            target,
-            rejected: 0,
-            not_compared: Vec::new(),
-            differing: Vec::new(),
-            located: None,
-        }
     }
 
     fn read_back(&self, of_files: Option<OfFiles>) -> ReadBack<'_> {

@@ -471,15 +471,7 @@ impl Session for CrateSession<'_> {
             target = target.minus(&self.before_without_ours()?);
         }
         let columns = self.encode.plan.columns.iter().map(|column| column.name.clone()).collect();
-        let mut verification = Verification {
-            columns,
-            source: expected.clone(),
-            target,
-            rejected: 0,
-            not_compared: Vec::new(),
-            differing: Vec::new(),
-            located: None,
-        };
+        let mut verification = Verification::new(columns, expected.clone(), target);
         if !verification.matches() && !alone && !self.writers.before.is_counted() {
             return Err(self
                 .error(

@@ -62,14 +62,10 @@ pub(crate) fn verify(
         let unit_rows = options.unit_rows;
         encode_source(source, &encode, options, unit_rows, each_column, control)
     };
+    let columns = encode.plan.columns.iter().map(|column| column.name.clone()).collect();
     let mut verification = Verification {
-        columns: encode.plan.columns.iter().map(|column| column.name.clone()).collect(),
-        source: expected(false)?.whole,
-        target: read.run(control)?,
-        rejected: 0,
         not_compared,
-        differing: Vec::new(),
-        located: None,
+        ..Verification::new(columns, expected(false)?.whole, read.run(control)?)
     };
     if !verification.matches() {
         verification.differing = expected(true)?.differing(&read.sums(true, control)?, &encode.plan.columns);

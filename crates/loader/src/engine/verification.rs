@@ -71,6 +71,19 @@ fn is_zero(rows: &u64) -> bool {
 }
 
 impl Verification {
+    /// The comparison of two sums over these columns.
+    pub fn new(columns: Vec<String>, source: Tally, target: Tally) -> Self {
+        Self {
+            columns,
+            source,
+            target,
+            rejected: 0,
+            not_compared: Vec::new(),
+            differing: Vec::new(),
+            located: None,
+        }
+    }
+
     /// Adds the verification of further rows of the same table.
     pub(crate) fn add(&mut self, other: Self) {
         self.source.add(&other.source);

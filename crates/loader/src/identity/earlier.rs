@@ -57,6 +57,26 @@ impl Remembered {
     }
 }
 
+/// What is known of a source whose files are all loaded again: the interrupted loads, which are finished first.
+/// `None` if there are none, or if one of them is the load of ID `own`, which resumes by itself.
+pub fn loaded_again(
+    source: &dyn Source,
+    here: &[&EarlierLoad],
+    own: &str,
+    unfinished: Vec<Vec<u32>>,
+) -> Option<Remembered> {
+    let resumes = here.iter().any(|load| load.id == own && !load.complete);
+    (!resumes && !unfinished.is_empty())
+        .then(|| Remembered::with_the_rest(source, unfinished, BTreeSet::new()))
+}
+
+/// Whether the load of ID `own` is recorded: the same list of files is handled as a whole, unless some of them
+/// have other contents now.
+pub fn is_known_list(source: &dyn Source, here: &[&EarlierLoad], own: &str) -> bool {
+    let as_before = |load: &EarlierLoad| !load.complete || load.files.changed(source.files()).is_empty();
+    here.iter().any(|load| load.id == own && as_before(load))
+}
+
 /// The files that complete loads brought; of several loads of a file, the last one.
 pub fn found<'l>(source: &dyn Source, loads: &[&'l EarlierLoad]) -> Vec<Found<'l>> {
     let mut known: HashMap<(&str, &str), (&'l EarlierLoad, u32)> = HashMap::new();
@@ -159,34 +179,44 @@ pub fn of_another_content(source: &dyn Source, loads: &[&EarlierLoad], new: &[u3
         .collect()
 }
 
-/// Compares files with what a load recorded of them; `looked_at` are their positions in `portion`.
-///
-/// # Errors
-/// A file whose content is no longer what was loaded; a file that cannot be read.
-#[allow(clippy::too_many_arguments, reason = "two sides, and what they are compared with")]
-pub fn compare(
-    portion: &Portion<'_>,
-    load: &EarlierLoad,
-    recorded: &BTreeMap<UnitKey, &Tally>,
-    looked_at: &BTreeSet<u32>,
-    columns: usize,
-    encoders: &Encoders<'_>,
-    options: &LoadOptions,
-    control: &Control<'_>,
-) -> Result<()> {
-    let mut runs = portion.plan(load.unit_rows);
-    runs.retain(|run| run.first().is_some_and(|unit| looked_at.contains(&unit.key.file)));
-    let now = unit_sums(portion, runs, encoders, options, control)?;
-    let now = by_row_group(now.iter(), columns);
-    let recorded = recorded.iter().filter(|(key, _)| looked_at.contains(&key.file));
-    let was = by_row_group(recorded.map(|(key, tally)| (key, *tally)), columns);
-    let none = Tally::empty(columns);
-    let groups: BTreeSet<(u32, u32)> = was.keys().chain(now.keys()).copied().collect();
-    for group in groups {
-        let (was, now) = (was.get(&group).unwrap_or(&none), now.get(&group).unwrap_or(&none));
-        if was != now {
-            return Err(changed(portion, group, was, now, LoadState::Complete));
+/// What a load recorded of some files.
+pub struct Recorded<'a> {
+    /// The load.
+    pub load: &'a EarlierLoad,
+    /// The files to compare, by their positions in the portion that holds them.
+    pub files: &'a BTreeSet<u32>,
+    /// The load's units in that portion.
+    pub units: BTreeMap<UnitKey, &'a Tally>,
+    /// Number of loaded columns.
+    pub columns: usize,
+}
+
+impl Recorded<'_> {
+    /// Compares the files with what was recorded of them.
+    ///
+    /// # Errors
+    /// A file whose content is no longer what was loaded; a file that cannot be read.
+    pub fn compare(
+        &self,
+        portion: &Portion<'_>,
+        encoders: &Encoders<'_>,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let mut runs = portion.plan(self.load.unit_rows);
+        runs.retain(|run| run.first().is_some_and(|unit| self.files.contains(&unit.key.file)));
+        let now = unit_sums(portion, runs, encoders, options, control)?;
+        let now = by_row_group(now.iter(), self.columns);
+        let recorded = self.units.iter().filter(|(key, _)| self.files.contains(&key.file));
+        let was = by_row_group(recorded.map(|(key, tally)| (key, *tally)), self.columns);
+        let none = Tally::empty(self.columns);
+        let groups: BTreeSet<(u32, u32)> = was.keys().chain(now.keys()).copied().collect();
+        for group in groups {
+            let (was, now) = (was.get(&group).unwrap_or(&none), now.get(&group).unwrap_or(&none));
+            if was != now {
+                return Err(changed(portion, group, was, now, LoadState::Complete));
+            }
         }
+        Ok(())
     }
-    Ok(())
 }

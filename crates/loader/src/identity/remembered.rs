@@ -1,5 +1,7 @@
 //! Files that the target already holds, recognised one by one rather than by the list that they came in.
 
+use sawmill_source::Result;
+
 use crate::engine::content_sum::Tally;
 use crate::engine::note::Note;
 use crate::engine::verification::Verification;
@@ -17,6 +19,33 @@ pub struct Remembered {
     pub verified: Option<Verification>,
     /// Remarks about them for the user.
     pub notes: Vec<Note>,
+}
+
+impl Remembered {
+    /// The totals of the files that are already loaded.
+    pub fn loaded(&self, columns: usize) -> Tally {
+        let mut loaded = Tally::empty(columns);
+        self.already.iter().for_each(|file| loaded.add(&file.tally));
+        loaded
+    }
+
+    /// Verifies the files by a comparison of all that was loaded into the table with what it holds.
+    ///
+    /// # Errors
+    /// The two differ.
+    pub fn verify(&mut self, all: Verification, place: &str) -> Result<()> {
+        let columns = all.into_result(place)?.columns;
+        let loaded = self.loaded(columns.len());
+        self.verified = Some(Verification::new(columns, loaded.clone(), loaded));
+        Ok(())
+    }
+
+    /// Notes that the table was not compared, because it has rows of unknown origin.
+    pub fn note_other_rows(&mut self) {
+        let what = "the files were compared with the records of their loads, but not with the table, which has other rows, too \
+                    (sawmill verify compares whole tables)";
+        self.notes.push(Note::Remark(what.to_owned()));
+    }
 }
 
 /// A file that the target holds.

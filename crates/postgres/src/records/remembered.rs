@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sawmill_loader::{
     AlreadyLoaded, EarlierLoad, Found, LoadOptions, Mode, Note, Portion, RecordedFiles, Remembered,
-    TableName, Tally, Verification, earlier, id_of_names,
+    TableName, Tally, Verification, earlier, earlier::Recorded, id_of_names,
 };
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer};
@@ -141,21 +141,13 @@ impl Remembering<'_> {
         let own = self.postgres.append_id(self.source, self.table);
         let unfinished = self.unfinished(&here)?;
         if self.options.again {
-            // An unfinished load is finished first, whatever else is loaded again.
-            let ends_own = here.iter().any(|load| load.id == own && !load.complete);
-            return match ends_own || unfinished.is_empty() {
-                true => Ok(None),
-                false => Ok(Some(Remembered::with_the_rest(self.source, unfinished, BTreeSet::new()))),
-            };
+            return Ok(earlier::loaded_again(self.source, &here, &own, unfinished));
         }
         let found = earlier::found(self.source, &here);
         let in_found: BTreeSet<u32> = found.iter().map(|found| found.file).collect();
         let broken_off: BTreeSet<u32> = unfinished.iter().flatten().copied().collect();
         self.refuse_of_another_table(&elsewhere, &in_found, &broken_off)?;
-        // The same list of files as before is handled as a whole, unless it has other contents now.
-        let as_before =
-            |load: &EarlierLoad| !load.complete || load.files.changed(self.source.files()).is_empty();
-        if here.iter().any(|load| load.id == own && as_before(load)) {
+        if earlier::is_known_list(self.source, &here, &own) {
             return Ok(None);
         }
         let mut remembered = Remembered::with_the_rest(self.source, unfinished, in_found);
@@ -282,14 +274,15 @@ impl Remembering<'_> {
             .partition(|at| rejected.contains_key(at));
         let name = |at: &u32| portion.files().get(*at as usize).map(|file| file.name.clone());
         not_compared.extend(skipped.iter().filter_map(name));
-        self.compare(&portion, load, &recorded, &looked_at, columns)?;
+        let recorded = Recorded { load, files: &looked_at, units: recorded, columns: columns.len() };
+        self.compare(&portion, &recorded, columns)?;
         if !untrusted.is_empty() && skipped.is_empty() {
             let now = load.files.with_stamps_of(portion.files());
             self.checkpoints.set_stamps(self.connection, &load.id, &now, self.control)?;
         }
         let already = (0..).zip(found).map(|(at, found)| {
             let mut tally = Tally::empty(columns.len());
-            let of_file = || recorded.iter().filter(|(key, _)| key.file == at);
+            let of_file = || recorded.units.iter().filter(|(key, _)| key.file == at);
             of_file().for_each(|(_, unit)| tally.add(unit));
             let rejected = rejected.get(&at).copied().unwrap_or(0);
             AlreadyLoaded { file: found.file, tally, rejected, units: of_file().count() as u64 }
@@ -300,20 +293,17 @@ impl Remembering<'_> {
     fn compare(
         &self,
         portion: &Portion<'_>,
-        load: &EarlierLoad,
-        recorded: &BTreeMap<UnitKey, &Tally>,
-        looked_at: &BTreeSet<u32>,
+        recorded: &Recorded<'_>,
         columns: &Arc<Vec<Column>>,
     ) -> Result<()> {
-        if looked_at.is_empty() {
+        if recorded.files.is_empty() {
             return Ok(());
         }
         let buffers = Buffers::new(self.options.batch_bytes);
         let encoder = || -> Result<Box<dyn sawmill_loader::BatchEncoder>> {
             Ok(Box::new(SummingEncoder::new(Arc::clone(columns), Arc::clone(&buffers))))
         };
-        let (options, control) = (self.options, self.control);
-        earlier::compare(portion, load, recorded, looked_at, columns.len(), &encoder, options, control)
+        recorded.compare(portion, &encoder, self.options, self.control)
     }
 
     /// Compares the table with the records, if it holds nothing else.
@@ -329,12 +319,7 @@ impl Remembering<'_> {
             false => None,
         };
         let Some(recorded) = recorded else {
-            remembered.notes.push(
-                "the files were compared with the records of their loads, but not with the table, which has other rows, too \
-                 (sawmill verify compares whole tables)"
-                    .to_owned()
-                    .into(),
-            );
+            remembered.note_other_rows();
             return Ok(());
         };
         let read = ReadBack {
@@ -345,29 +330,9 @@ impl Remembering<'_> {
             each_column: false,
             by_value: false,
         };
-        let table = read.run(self.control)?.whole;
-        let all = Verification {
-            columns: columns.iter().map(|column| column.name.clone()).collect(),
-            source: recorded,
-            target: table,
-            rejected: 0,
-            not_compared: Vec::new(),
-            differing: Vec::new(),
-            located: None,
-        };
-        all.into_result(&self.place())?;
-        let mut files = Tally::empty(columns.len());
-        remembered.already.iter().for_each(|file| files.add(&file.tally));
-        remembered.verified = Some(Verification {
-            columns: columns.iter().map(|column| column.name.clone()).collect(),
-            source: files.clone(),
-            target: files,
-            rejected: 0,
-            not_compared: Vec::new(),
-            differing: Vec::new(),
-            located: None,
-        });
-        Ok(())
+        let names = columns.iter().map(|column| column.name.clone()).collect();
+        let all = Verification::new(names, recorded, read.run(self.control)?.whole);
+        remembered.verify(all, &self.place())
     }
 
     fn presence(&self) -> Result<Presence> {

@@ -15,15 +15,9 @@ impl PostgresSession<'_> {
         self.assemble(control)?;
         let sums = self.read_back(false, control)?;
         let others = self.rows_of_others(control)?;
-        let mut verification = Verification {
-            columns: self.columns.iter().map(|column| column.name.clone()).collect(),
-            source: expected.clone(),
-            target: sums.whole.minus(&others),
-            rejected: 0,
-            not_compared: Vec::new(),
-            differing: Vec::new(),
-            located: None,
-        };
+        let columns = self.columns.iter().map(|column| column.name.clone()).collect();
+        let target = sums.whole.minus(&others);
+        let mut verification = Verification::new(columns, expected.clone(), target);
         if verification.matches() {
             return Ok(verification);
         }

@@ -71,16 +71,14 @@ pub(crate) fn compare(
     let columns = matched(source)?;
     let rejects = rejected.map(|rejects| Ok::<_, Error>((rejects, matched(rejects)?))).transpose()?;
     let sides = Sides { source, rejects, server, table, columns: &columns, options, records };
+    let names = columns.iter().map(|column| column.name.clone()).collect();
+    let source_sum = sides.source_sums(false, false, control)?.whole;
     let mut verification = Verification {
-        columns: columns.iter().map(|column| column.name.clone()).collect(),
-        source: sides.source_sums(false, false, control)?.whole,
-        target: sides.table_sums(false, false, control)?.whole,
         rejected: rejected.map_or(0, Source::rows),
         not_compared: columns::lacking(source.schema(), &existing)
             .map(|column| column.name.clone())
             .collect(),
-        differing: Vec::new(),
-        located: None,
+        ..Verification::new(names, source_sum, sides.table_sums(false, false, control)?.whole)
     };
     // Rows usually have the same bytes, which is faster to compare.
     let by_value = !verification.matches() && CanonicalRow::numerics_in(&columns);
