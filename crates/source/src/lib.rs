@@ -63,7 +63,6 @@ mod units;
 pub use all_cores::on_all_cores;
 pub use columns::known::known_columns;
 pub use condition::pruning::{Bounds, Known, Nulls};
-pub use condition::rows::natives;
 pub use condition::{Condition, Literal};
 pub use control::{Control, LOOK};
 pub use error::{Error, Kind, Result};

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use arrow_schema::TimeUnit;
+use sawmill_pgcopy::calendar::{civil, per_second};
 
 use crate::encode::digits::two;
 
@@ -182,28 +183,9 @@ pub(crate) fn write_uuid(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Units of a second.
-pub(crate) fn per_second(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    }
-}
-
-/// Appends a date of days since 1970 in ISO 8601, in the proleptic Gregorian calendar (H. Hinnant,
-/// "chrono-compatible low-level date algorithms"). Years beyond 0..9999 carry a sign.
+/// Appends a date of days since 1970 in ISO 8601. Years beyond 0..9999 carry a sign.
 pub(crate) fn write_day(days: i64, out: &mut Vec<u8>) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (year, month, day) = civil(days);
     match year {
         0..=9999 => put!(out, "{year:04}-{month:02}-{day:02}"),
         _ => put!(out, "{year:+07}-{month:02}-{day:02}"),

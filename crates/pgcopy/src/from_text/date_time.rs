@@ -5,6 +5,7 @@
 //! timestamp  date (T or blank) time  zone      Z, +HH, +HH:MM, +HHMM, +HH:MM:SS
 //! ```
 
+use crate::values::calendar::days_from_civil;
 use crate::values::fixed_width::{DATES, EPOCH_DAYS};
 
 const DAY: i64 = 86_400_000_000;
@@ -51,15 +52,6 @@ fn infinity<T>(text: &[u8], ends: (T, T)) -> Option<T> {
         None => (false, text),
     };
     word.eq_ignore_ascii_case(b"infinity").then_some(if negative { ends.0 } else { ends.1 })
-}
-
-/// Returns the days since 1970 of a day in the proleptic Gregorian calendar, whose year 0 is 1 BC (H.
-/// Hinnant, "chrono-compatible low-level date algorithms", days_from_civil).
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = year - i64::from(month <= 2);
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 /// Year, month and day as written, not yet checked.

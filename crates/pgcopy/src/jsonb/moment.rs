@@ -5,6 +5,7 @@ use std::io::Write;
 
 use arrow_schema::TimeUnit;
 
+use crate::values::calendar::{civil, per_second};
 use crate::values::interval::Interval;
 
 /// Writes to a `Vec`, which cannot fail.
@@ -15,21 +16,6 @@ macro_rules! put {
     }};
 }
 pub(super) use put;
-
-/// Returns year, month and day of a day counted from 1970-01-01, in the proleptic Gregorian calendar (H.
-/// Hinnant, "chrono-compatible low-level date algorithms", civil_from_days).
-fn civil(days: i64) -> (i64, u32, u32) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month as u32, day as u32)
-}
 
 /// Appends a date. Returns whether its year is before 1, in which case the caller appends `BC` after the
 /// time.
@@ -47,15 +33,6 @@ pub(super) fn write_date(days: i64, out: &mut Vec<u8>) {
         out.extend_from_slice(b" BC");
     }
     out.push(b'"');
-}
-
-fn per_second(unit: TimeUnit) -> i64 {
-    match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    }
 }
 
 fn write_clock(seconds: i64, fraction: i64, unit: TimeUnit, out: &mut Vec<u8>) {

@@ -2,6 +2,8 @@
 //!
 //! Dates follow the proleptic Gregorian calendar in UTC, as in PostgreSQL.
 
+use sawmill_pgcopy::calendar::{civil, days_from_civil};
+
 use crate::partition::by::Scheme;
 
 /// The years whose values can be partitioned: outside of them notations of dates differ.
@@ -18,25 +20,13 @@ pub(crate) struct Period {
 
 /// Days from 1970-01-01 to the first day of a month, counted from January of year 0.
 fn first_of(month: i64) -> i64 {
-    let (year, month) = (month.div_euclid(12), month.rem_euclid(12));
-    // In years that start in March the leap day comes last, and months have a regular length.
-    let (year, month) = if month < 2 { (year - 1, month + 10) } else { (year, month - 2) };
-    let day_of_year = (153 * month + 2) / 5;
-    // There are 719468 days between 0000-03-01 and 1970-01-01.
-    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
+    days_from_civil(month.div_euclid(12), month.rem_euclid(12) + 1, 1)
 }
 
-/// The month of a day, counted from January of year 0. `day` is within [`YEARS`].
+/// The month of a day, counted from January of year 0.
 fn month_of(day: i64) -> i64 {
-    // 146097 days are 400 years: the estimate is at most one month off.
-    let mut month = 1970 * 12 + day * 4800 / 146_097;
-    while first_of(month) > day {
-        month -= 1;
-    }
-    while first_of(month + 1) <= day {
-        month += 1;
-    }
-    month
+    let (year, month, _) = civil(day);
+    year * 12 + month - 1
 }
 
 /// The period of a day; none outside of [`YEARS`], and for schemes without periods.
@@ -73,9 +63,8 @@ pub(crate) fn period(scheme: Scheme, number: i64) -> Option<Period> {
 
 /// A day as `2024-01-31`.
 pub(crate) fn date(day: i64) -> String {
-    let month = month_of(day);
-    let day = day - first_of(month) + 1;
-    format!("{:04}-{:02}-{day:02}", month.div_euclid(12), month.rem_euclid(12) + 1)
+    let (year, month, day) = civil(day);
+    format!("{year:04}-{month:02}-{day:02}")
 }
 
 #[cfg(test)]

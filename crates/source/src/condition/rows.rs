@@ -351,7 +351,7 @@ fn whole_rows(set: &ValueSet<i128>, column: &dyn Array) -> Option<BooleanBuffer>
 }
 
 /// Returns the values of a column of primitives.
-pub fn natives<N: ArrowNativeType>(column: &dyn Array) -> Option<ScalarBuffer<N>> {
+fn natives<N: ArrowNativeType>(column: &dyn Array) -> Option<ScalarBuffer<N>> {
     let data = column.to_data();
     let buffer = data.buffers().first()?;
     Some(ScalarBuffer::new(buffer.clone(), data.offset(), data.len()))
