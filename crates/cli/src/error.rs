@@ -56,7 +56,7 @@ impl Error {
     }
 
     /// An option whose feature this build does not have.
-    #[cfg(not(all(feature = "flamegraph", feature = "formats", feature = "stores")))]
+    #[cfg(any(test, not(all(feature = "flamegraph", feature = "formats", feature = "stores"))))]
     pub(crate) fn not_built(option: String, feature: &str) -> Self {
         let what = format!("this build of sawmill does not have the feature {feature}");
         let advice = "build it with everything: cargo run --release --features full -- ..., or cargo install \

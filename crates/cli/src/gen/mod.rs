@@ -12,7 +12,7 @@ mod infer;
 pub(crate) mod layout_args;
 mod schema;
 mod spec;
-#[cfg(not(feature = "formats"))]
+#[cfg(any(test, not(feature = "formats")))]
 mod without_formats;
 
 use std::io::IsTerminal;

@@ -1,4 +1,5 @@
 //! Stands in for the modules of the feature `formats`: their options are errors that explain how to build it.
+//! Tests compile it as well.
 
 pub(super) mod formats {
     use std::sync::atomic::AtomicBool;
@@ -20,5 +21,40 @@ pub(super) mod infer {
     pub(in crate::r#gen) fn spec(named: &Path, sample: u64) -> Result<String, Error> {
         let option = if sample > 0 { "--like" } else { "--schema" };
         Err(Error::not_built(format!("{option} {}", named.display()), "formats"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+
+    use clap::Parser;
+
+    use super::{formats, infer};
+    use crate::r#gen::GenArgs;
+    use crate::screen::console::Console;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: GenArgs,
+    }
+
+    #[test]
+    fn a_build_without_formats_says_how_to_get_them() {
+        let line = Line::try_parse_from(["gen", "contacts", "--rows", "1", "--format", "ndjson"]).unwrap();
+        let (console, cancel) = (Console { json: false, quiet: true, verbose: 0 }, AtomicBool::new(false));
+        let errors = [
+            ("--format ndjson", formats::run(&line.args, console, &cancel).unwrap_err()),
+            ("--like x.parquet", infer::spec(Path::new("x.parquet"), 1000).unwrap_err()),
+            ("--schema x.parquet", infer::spec(Path::new("x.parquet"), 0).unwrap_err()),
+        ];
+        for (option, error) in errors {
+            let error = error.to_string();
+            for part in [option, "the feature formats", "--features full"] {
+                assert!(error.contains(part), "{error}");
+            }
+        }
     }
 }
