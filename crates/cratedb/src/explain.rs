@@ -99,27 +99,6 @@ impl CrateDb {
                 false => format!("binary {}", crate::encode::unnest::array_type(&column.crate_type)),
             },
         });
-        let delivery = match (&key, self.mode) {
-            (Key::Row(name), _) => format!("exactly once, by the row key {name:?}"),
-            (Key::Own(names), _) => format!("exactly once, by the primary key {}", names.join(", ")),
-            (Key::None, Mode::Append) => {
-                "at least once: the table has no primary key that the source fills".to_owned()
-            }
-            (Key::None, _) => "at least once: rows have no key (--row-key gives them one)".to_owned(),
-        };
-        let transport = match self.options.transport {
-            Transport::Http => "http: bulk_args".to_owned(),
-            Transport::Pg => format!("pg: UNNEST at port {}", self.server.pg_port),
-            Transport::Auto if key == Key::None && self.options.rejects.is_some() => {
-                "http: bulk_args, since without a key only it tells which rows were refused".to_owned()
-            }
-            Transport::Auto => {
-                format!(
-                    "pg: UNNEST where CrateDB answers at port {}, else http: bulk_args",
-                    self.server.pg_port
-                )
-            }
-        };
         let batch_bytes = options.batch_bytes.clamp(4096, Self::MOST_BATCH_BYTES);
         Ok(CrateExplanation {
             ddl: match self.mode {
@@ -128,8 +107,8 @@ impl CrateDb {
             },
             table: table.to_string(),
             mode: self.mode,
-            transport,
-            delivery,
+            transport: self.transport_of(&key),
+            delivery: self.delivery_by(&key),
             files: source.files().len(),
             rows: source.rows(),
             units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
@@ -141,5 +120,34 @@ impl CrateDb {
             memory_bytes: (options.degree.max(1) * (CHANNEL + 4) * 2 * batch_bytes) as u64,
             columns: columns.collect(),
         })
+    }
+
+    /// How often rows arrive, by their key.
+    fn delivery_by(&self, key: &Key) -> String {
+        match (key, self.mode) {
+            (Key::Row(name), _) => format!("exactly once, by the row key {name:?}"),
+            (Key::Own(names), _) => format!("exactly once, by the primary key {}", names.join(", ")),
+            (Key::None, Mode::Append) => {
+                "at least once: the table has no primary key that the source fills".to_owned()
+            }
+            (Key::None, _) => "at least once: rows have no key (--row-key gives them one)".to_owned(),
+        }
+    }
+
+    /// The transport that rows take, as far as it is known without asking the server.
+    fn transport_of(&self, key: &Key) -> String {
+        match self.options.transport {
+            Transport::Http => "http: bulk_args".to_owned(),
+            Transport::Pg => format!("pg: UNNEST at port {}", self.server.pg_port),
+            Transport::Auto if *key == Key::None && self.options.rejects.is_some() => {
+                "http: bulk_args, since without a key only it tells which rows were refused".to_owned()
+            }
+            Transport::Auto => {
+                format!(
+                    "pg: UNNEST where CrateDB answers at port {}, else http: bulk_args",
+                    self.server.pg_port
+                )
+            }
+        }
     }
 }

@@ -1,48 +1,11 @@
 //! Errors of servers: whether a retry may help, and what to do about them.
 
 use sawmill_source::{Error, Kind};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, SqlState};
 
 /// An error of a connection or of the server behind it.
 pub fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
-    use std::error::Error as _;
-    let Some(db) = error.as_db_error() else {
-        let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        let text = error.to_string();
-        if cause.contains("does not support TLS") || cause.contains("certificate") {
-            return Error::new(Kind::Server, format!("{text}{cause}"))
-                .at(place)
-                .advise("see what sslmode asks for, in the address or PGSSLMODE, and what the server offers (ssl = on)");
-        }
-        if cause.contains("password missing") {
-            return Error::new(Kind::Server, "the server asks for a password, but none is set")
-                .at(place)
-                .advise("give it in the address, PGPASSWORD or ~/.pgpass (with permissions 600)");
-        }
-        if cause.contains("bytes remaining on stream") || text.contains("unexpected message") {
-            return Error::new(Kind::Config, "the server does not speak the PostgreSQL protocol")
-                .at(place)
-                .advise("check the port; the HTTP endpoint of CrateDB, at port 4200, has addresses that begin with crate://");
-        }
-        // Everything without an answer of the server is about the wire, except what the client itself
-        // refuses before it sends, and authentication.
-        let ours = ["authentication", "configuration", "serializing", "deserializing", "expected"];
-        let kind = match ours.iter().any(|word| text.contains(word)) {
-            true => Kind::Server,
-            false => Kind::Connection,
-        };
-        let advice = match kind {
-            Kind::Connection => {
-                "run the same command again: what was committed stays and is not loaded twice"
-            }
-            _ => "check user, password and the server's pg_hba.conf",
-        };
-        let what = match error.is_closed() {
-            true => "the connection was lost".to_owned(),
-            false => format!("{text}{cause}"),
-        };
-        return Error::new(kind, what).at(place).advise(advice);
-    };
+    let Some(db) = error.as_db_error() else { return without_answer(error, place) };
     if is_of_records(error) {
         return Error::new(
             Kind::Server,
@@ -54,7 +17,57 @@ pub fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
              verify)",
         );
     }
-    let code = db.code();
+    let kind = kind_of(db.code());
+    let mut what = format!("the server says: {}", db.message());
+    // CrateDB gives the stack of its Java code as the context of an error, which helps no one who loads.
+    let context = db.where_().filter(|context| !context.contains(".java:"));
+    for more in [db.detail(), context].into_iter().flatten() {
+        what += &format!(" ({})", more.replace('\n', "; "));
+    }
+    Error::new(kind, format!("{what} [{}]", db.code().code())).at(place).advise(advice_on(db, kind))
+}
+
+/// An error that is not an answer of the server: of the wire, of authentication, or of the client before it
+/// sends.
+fn without_answer(error: &tokio_postgres::Error, place: &str) -> Error {
+    use std::error::Error as _;
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    let text = error.to_string();
+    if cause.contains("does not support TLS") || cause.contains("certificate") {
+        return Error::new(Kind::Server, format!("{text}{cause}")).at(place).advise(
+            "see what sslmode asks for, in the address or PGSSLMODE, and what the server offers (ssl = on)",
+        );
+    }
+    if cause.contains("password missing") {
+        return Error::new(Kind::Server, "the server asks for a password, but none is set")
+            .at(place)
+            .advise("give it in the address, PGPASSWORD or ~/.pgpass (with permissions 600)");
+    }
+    if cause.contains("bytes remaining on stream") || text.contains("unexpected message") {
+        return Error::new(Kind::Config, "the server does not speak the PostgreSQL protocol")
+            .at(place)
+            .advise("check the port; the HTTP endpoint of CrateDB, at port 4200, has addresses that begin with crate://");
+    }
+    // Everything without an answer of the server is about the wire, except what the client itself
+    // refuses before it sends, and authentication.
+    let ours = ["authentication", "configuration", "serializing", "deserializing", "expected"];
+    let kind = match ours.iter().any(|word| text.contains(word)) {
+        true => Kind::Server,
+        false => Kind::Connection,
+    };
+    let advice = match kind {
+        Kind::Connection => "run the same command again: what was committed stays and is not loaded twice",
+        _ => "check user, password and the server's pg_hba.conf",
+    };
+    let what = match error.is_closed() {
+        true => "the connection was lost".to_owned(),
+        false => format!("{text}{cause}"),
+    };
+    Error::new(kind, what).at(place).advise(advice)
+}
+
+/// Whether a retry may help against an error of this code.
+fn kind_of(code: &SqlState) -> Kind {
     let class = &code.code()[..2];
     let passing = [
         SqlState::ADMIN_SHUTDOWN,
@@ -64,17 +77,15 @@ pub fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
         SqlState::T_R_DEADLOCK_DETECTED,
         SqlState::TOO_MANY_CONNECTIONS,
     ];
-    let kind = match class == "08" || passing.contains(code) {
+    match class == "08" || passing.contains(code) {
         true => Kind::Connection,
         false => Kind::Server,
-    };
-    let mut what = format!("the server says: {}", db.message());
-    // CrateDB gives the stack of its Java code as the context of an error, which helps no one who loads.
-    let context = db.where_().filter(|context| !context.contains(".java:"));
-    for more in [db.detail(), context].into_iter().flatten() {
-        what += &format!(" ({})", more.replace('\n', "; "));
     }
-    let advice = match code {
+}
+
+/// What to do about an error, by its code.
+fn advice_on(db: &DbError, kind: Kind) -> &str {
+    match db.code() {
         &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
             "check user and password: they come from the address, PGUSER, PGPASSWORD or ~/.pgpass; which users may \
              connect from where stands in the server's pg_hba.conf"
@@ -107,8 +118,7 @@ pub fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
             "run the same command again: what was committed stays and is not loaded twice"
         }
         _ => db.hint().unwrap_or(""),
-    };
-    Error::new(kind, format!("{what} [{}]", code.code())).at(place).advise(advice)
+    }
 }
 
 /// What to do where a pooler hands out the server's processes by transactions.
