@@ -23,7 +23,6 @@ use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{CrateEncoder, EncodePlan};
 use crate::records::checkpoint::{LoadRecord, State};
 use crate::session::prepare::not_summed_up;
-use crate::table::columns;
 use crate::table::columns::Key;
 use crate::table::names::CrateTable;
 use crate::target::CrateDb;
