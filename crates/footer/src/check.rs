@@ -5,8 +5,8 @@
 //! lower bound above the upper one. It reports every finding, not only the first.
 
 mod bounds;
+mod fields;
 mod order;
-mod repeated;
 mod structure;
 
 use std::fmt;
@@ -137,7 +137,7 @@ impl Check<'_, '_> {
         }
         let leaves = footer.schema().num_leaves();
         self.schema();
-        self.repeated_fields();
+        self.fields();
         if let Some(orders) = footer.column_orders().filter(|orders| orders.len() != leaves) {
             let what =
                 format!("expected {leaves} column orders, one for each column, found {}", orders.len());

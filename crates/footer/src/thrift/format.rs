@@ -11,6 +11,7 @@ use crate::schema::enums::{
     BoundaryOrder, Codec, ConvertedType, EdgeInterpolationAlgorithm, Encoding, PageType, PhysicalType,
     Repetition,
 };
+use crate::thrift::cursor;
 
 /// The type of a field or of a list's elements.
 pub(crate) enum FieldKind {
@@ -26,6 +27,33 @@ pub(crate) enum FieldKind {
     Enum(fn(i32) -> Option<&'static str>),
     Struct(&'static StructDef),
     List(&'static FieldKind),
+}
+
+impl FieldKind {
+    /// The wire type of a list element, and of a field unless it is a bool.
+    fn wire(&self) -> u8 {
+        match self {
+            Bool => cursor::TRUE,
+            I8 => cursor::BYTE,
+            I16 => cursor::I16,
+            I32 | Enum(_) => cursor::I32,
+            I64 => cursor::I64,
+            Double => cursor::DOUBLE,
+            Binary | Text => cursor::BINARY,
+            Struct(_) => cursor::STRUCT,
+            List(_) => cursor::LIST,
+        }
+    }
+
+    /// Whether a field of this kind has the wire type; that of a bool is its value.
+    pub fn is(&self, wire: u8) -> bool {
+        wire == self.wire() || matches!((self, wire), (Bool, cursor::FALSE))
+    }
+
+    /// The name of the wire type, for messages.
+    pub fn wire_name(&self) -> &'static str {
+        cursor::wire_name(self.wire())
+    }
 }
 
 /// A struct or union.

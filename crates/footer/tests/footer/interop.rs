@@ -228,6 +228,38 @@ fn deeply_nested_groups_without_columns_are_an_error_without_a_stack_overflow() 
     }
 }
 
+/// Whether the footer has an optional field of another type than the format gives it: we skip it, the
+/// `parquet` crate reads its bytes as the type that it expects.
+fn skips_a_field_of_another_type(footer: &Footer) -> bool {
+    let mut skips = false;
+    footer.check(|finding| skips |= finding.what.ends_with("it is skipped"));
+    skips
+}
+
+#[test]
+fn an_optional_field_of_another_type_is_skipped_and_found() {
+    let bytes = handmade::footer(2, |writer, column| {
+        writer.begin_element();
+        writer.i64(2, 0);
+        writer.begin(3);
+        handmade::required(writer, &format!("c{column}"), 200, 4);
+        writer.stop();
+        // A bool has no bytes of its own: a reader that expects an i64 takes the header that follows for one.
+        writer.bool(6, true);
+        writer.i32(7, 25);
+        writer.stop();
+    });
+    let footer = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
+    let metadata = footer.to_parquet_metadata(Some(&[0])).unwrap();
+    let chunk = metadata.row_group(0).column(0);
+    assert_eq!((chunk.column_index_offset(), chunk.column_index_length()), (None, Some(25)));
+    let mut found = Vec::new();
+    footer.check(|finding| found.push(finding.to_string()));
+    let expected = "expected the field `column_index_offset` as i64, found bool; it is skipped - \
+                    row_groups[0].columns[0].column_index_offset, byte ";
+    assert!(found.iter().any(|one| one.starts_with(expected)), "{found:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -250,8 +282,10 @@ proptest! {
                 if let (Ok(one), Ok(theirs)) = (one, by_parquet(footer.bytes())) {
                     for (ours, theirs) in one.row_groups().iter().zip(theirs.row_groups()) {
                         // Not by `==`: a bound may be NaN.
-                        let theirs = format!("{:?}", theirs.column(leaf));
-                        assert_eq!(format!("{:?}", ours.column(0)), theirs);
+                        let (ours, theirs) = (format!("{:?}", ours.column(0)), format!("{:?}", theirs.column(leaf)));
+                        if ours != theirs && !skips_a_field_of_another_type(&footer) {
+                            assert_eq!(ours, theirs);
+                        }
                     }
                 }
             }

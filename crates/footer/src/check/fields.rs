@@ -1,11 +1,13 @@
-//! Checks for repeated fields in structs: some readers take the first occurrence, others the last.
+//! Checks the fields of structs. If a field is repeated, some readers take the first occurrence, others the
+//! last. If an optional field has another type than the format gives it, this decoder and generated ones skip
+//! it; others read its bytes as the type that they expect, and go wrong from there on.
 
 use std::fmt::Write;
 
 use super::{Check, Finding};
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::open::source::RangeReader;
-use crate::thrift::cursor::{Cursor, DEPTH_LIMIT, LIST, MAP, SET, STOP, STRUCT, Step};
+use crate::thrift::cursor::{Cursor, DEPTH_LIMIT, LIST, MAP, SET, STOP, STRUCT, Step, wire_name};
 use crate::thrift::format::{
     COLUMN_CHUNK, COLUMN_INDEX, FILE_META_DATA, FieldKind, OFFSET_INDEX, ROW_GROUP, StructDef,
 };
@@ -17,17 +19,17 @@ const COLUMNS: i16 = 1;
 
 impl Check<'_, '_> {
     /// Checks all structs of the footer, including those of the decoded row groups and column chunks.
-    pub(super) fn repeated_fields(&mut self) {
+    pub(super) fn fields(&mut self) {
         let footer = self.footer;
         let bytes = footer.bytes();
-        repeated(bytes, 0, (&FILE_META_DATA, Some(ROW_GROUPS)), &[], self.found);
+        walk(bytes, 0, (&FILE_META_DATA, Some(ROW_GROUPS)), &[], self.found);
         for group in footer.row_groups() {
             let path = [PathStep::Name("row_groups"), PathStep::Index(group.index())];
-            repeated(bytes, group.footer_offset(), (&ROW_GROUP, Some(COLUMNS)), &path, self.found);
+            walk(bytes, group.footer_offset(), (&ROW_GROUP, Some(COLUMNS)), &path, self.found);
             for chunk in group.columns() {
                 let [groups, group] = path;
                 let path = [groups, group, PathStep::Name("columns"), PathStep::Index(chunk.leaf())];
-                repeated(bytes, chunk.footer_offset(), (&COLUMN_CHUNK, None), &path, self.found);
+                walk(bytes, chunk.footer_offset(), (&COLUMN_CHUNK, None), &path, self.found);
             }
         }
     }
@@ -52,25 +54,26 @@ impl Check<'_, '_> {
             if reader.read_exact_at(range.start, &mut bytes).is_err() {
                 continue;
             }
-            let mut again = Vec::new();
-            repeated(&bytes, 0, (def, None), &[], &mut |finding| again.push(finding));
-            for finding in again {
+            let mut findings = Vec::new();
+            walk(&bytes, 0, (def, None), &[], &mut |finding| findings.push(finding));
+            for finding in findings {
                 self.chunk(chunk, finding.what, &format!(", {name}, {}", finding.path));
             }
         }
     }
 }
 
-/// Calls `found` for each repeated field in the struct that starts at an offset of the bytes, or in a struct
-/// within it. Skips the value of the field `apart` of the outermost struct.
-pub(super) fn repeated(
+/// Calls `found` for each repeated field, and each field of another type than the format's, in the struct
+/// that starts at an offset of the bytes, or in a struct within it. Skips the value of the field `apart` of
+/// the outermost struct.
+pub(super) fn walk(
     bytes: &[u8],
     start: usize,
     (def, apart): (&'static StructDef, Option<i16>),
     path: &[PathStep],
     found: &mut dyn FnMut(Finding),
 ) {
-    let mut walk = RepeatedFields { cursor: Cursor::new(bytes, start), path: path.to_vec(), found };
+    let mut walk = Fields { cursor: Cursor::new(bytes, start), path: path.to_vec(), found };
     // Decoding has already rejected what cannot be walked.
     let _ = walk.fields(Some(def), apart, DEPTH_LIMIT);
 }
@@ -84,7 +87,7 @@ pub(super) enum PathStep {
     Index(usize),
 }
 
-struct RepeatedFields<'a, 'f> {
+struct Fields<'a, 'f> {
     cursor: Cursor<'a>,
     path: Vec<PathStep>,
     found: &'f mut dyn FnMut(Finding),
@@ -113,7 +116,7 @@ impl Seen {
     }
 }
 
-impl RepeatedFields<'_, '_> {
+impl Fields<'_, '_> {
     fn fields(&mut self, def: Option<&'static StructDef>, apart: Option<i16>, depth: u32) -> Step<()> {
         let (mut seen, mut last) = (Seen::default(), 0);
         loop {
@@ -124,7 +127,13 @@ impl RepeatedFields<'_, '_> {
             let known = def.and_then(|def| def.field(field.id));
             self.path.push(known.map_or(PathStep::Field(field.id), |known| PathStep::Name(known.name)));
             if seen.again(field.id) {
-                self.tell();
+                self.report(|name| format!("expected the field `{name}` once, found it again"));
+            }
+            if let Some(kind) = known.map(|known| &known.kind).filter(|kind| !kind.is(field.wire)) {
+                let (expected, found) = (kind.wire_name(), wire_name(field.wire));
+                self.report(|name| {
+                    format!("expected the field `{name}` as {expected}, found {found}; it is skipped")
+                });
             }
             match apart == Some(field.id) {
                 true => self.cursor.skip(field.wire)?,
@@ -167,7 +176,7 @@ impl RepeatedFields<'_, '_> {
         Ok(())
     }
 
-    fn tell(&mut self) {
+    fn report(&mut self, what: impl FnOnce(&str) -> String) {
         let (mut path, mut name) = (String::new(), String::new());
         for part in &self.path {
             let dot = if path.is_empty() { "" } else { "." };
@@ -183,7 +192,6 @@ impl RepeatedFields<'_, '_> {
             Some(PathStep::Field(id)) => name = id.to_string(),
             _ => {}
         }
-        let what = format!("expected the field `{name}` once, found it again");
-        (self.found)(Finding { what, path, offset: Some(self.cursor.at as u64) });
+        (self.found)(Finding { what: what(&name), path, offset: Some(self.cursor.at as u64) });
     }
 }
