@@ -85,13 +85,14 @@
 //! ```
 //!
 //! What one footer taught is used for the next, and on Linux the system reads the ends of 32 files at a time.
+//! A [`Decoder`] does the former for callers that open footers one by one.
 //!
 //! # From `parquet` to this crate
 //!
 //! | `parquet` | here | costs |
 //! |---|---|---|
 //! | `ParquetMetaDataReader::new().parse_and_finish(&file)` | [`Footer::open`] | one read, one walk; 32 bytes a chunk |
-//! | `ParquetMetaDataReader::decode_metadata(bytes)` | [`Footer::decode`] | one walk |
+//! | `ParquetMetaDataReader::decode_metadata(bytes)` | [`Footer::decode`]; [`Decoder::decode`] one after the other | one walk |
 //! | `ParquetMetaDataPushDecoder`, `AsyncFileReader` | [`FooterRequest`], [`FetchedRanges`] | your I/O, the same walk |
 //! | `ParquetMetaDataOptions::with_column_stats_policy` | [`Options::statistics`] | nothing: statistics are decoded on request |
 //! | `metadata.file_metadata().schema_descr()` | [`Footer::schema`], [`Schema::leaves`] | decoded once, 32 bytes an element |
@@ -165,6 +166,7 @@ pub use chunk::row_group::RowGroup;
 pub use chunk::statistics::{
     BoundingBox, GeospatialStatistics, PageEncodingStats, SizeStatistics, Statistics,
 };
+pub use decode::decoder::Decoder;
 pub use decode::scan::SortingColumn;
 pub use error::Error;
 pub use footer::Footer;

@@ -4,6 +4,7 @@
 use std::io;
 use std::ops::Range;
 
+use crate::decode::decoder::Decoder;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::memory::allocate;
@@ -82,6 +83,17 @@ impl FooterRequest {
     ///
     /// There are fewer or more bytes than wanted, or those of [`Footer::read`].
     pub fn supply(self, bytes: Vec<u8>) -> Result<NextStep, Error> {
+        let options = (*self.options).clone();
+        self.supply_to(bytes, &mut Decoder::of_one(options))
+    }
+
+    /// Like [`FooterRequest::supply`], but decodes what the decoder's options ask for, and uses what it learned
+    /// from other footers.
+    ///
+    /// # Errors
+    ///
+    /// As for [`FooterRequest::supply`].
+    pub fn supply_to(self, bytes: Vec<u8>, decoder: &mut Decoder) -> Result<NextStep, Error> {
         let Self { file_len, name, options, wanted, suffix } = self;
         if bytes.len() as u64 != wanted.end - wanted.start {
             let (expected, found) = (wanted.end - wanted.start, bytes.len());
@@ -95,10 +107,11 @@ impl FooterRequest {
                 .try_reserve_exact(suffix.len())
                 .map_err(|_| named(allocate::too_little("the footer", suffix.len())))?;
             whole.extend_from_slice(&suffix);
-            return done(whole, &options, &name, file_len);
+            return done(whole, decoder, &name, file_len);
         }
-        let len =
-            tail::metadata_len(&bytes, file_len).and_then(|len| allowed(len, &options)).map_err(named)?;
+        let len = tail::metadata_len(&bytes, file_len)
+            .and_then(|len| allowed(len, decoder.options()))
+            .map_err(named)?;
         let mut suffix = bytes;
         suffix.truncate(suffix.len() - TAIL_LEN as usize);
         // A part of the file's end if that is longer than the footer.
@@ -106,7 +119,7 @@ impl FooterRequest {
             Some(before) => {
                 suffix.drain(..before);
                 suffix.shrink_to_fit();
-                done(suffix, &options, &name, file_len)
+                done(suffix, decoder, &name, file_len)
             }
             None => {
                 let start = file_len - TAIL_LEN - len;
@@ -119,8 +132,8 @@ impl FooterRequest {
     }
 }
 
-fn done(bytes: Vec<u8>, options: &Options, name: &str, file_len: u64) -> Result<NextStep, Error> {
-    let footer = Footer::decode_in_file(bytes.into(), options, Some(name), Some(file_len))?;
+fn done(bytes: Vec<u8>, decoder: &mut Decoder, name: &str, file_len: u64) -> Result<NextStep, Error> {
+    let footer = decoder.decode_in_file(bytes.into(), name, file_len)?;
     Ok(NextStep::Done(Box::new(footer)))
 }
 

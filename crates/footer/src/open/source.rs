@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
+use crate::decode::carried::Carried;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::memory::allocate;
@@ -95,11 +97,15 @@ impl Footer {
     ///
     /// As for [`Footer::open`]; or an option names a column that the schema does not have.
     pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self, Error> {
-        let path = path.as_ref();
+        Self::open_after(path.as_ref(), options, &mut Carried::default())
+    }
+
+    /// Like [`Footer::open_with`], reusing what previous footers left.
+    pub(crate) fn open_after(path: &Path, options: &Options, carried: &mut Carried) -> Result<Self, Error> {
         let (file, file_len) = open_regular(path)?;
         let name = path.display().to_string();
         let bytes = read_metadata(&file, file_len, options).map_err(|error| error.in_file(&name))?;
-        Self::decode_in_file(bytes.into(), options, Some(&name), Some(file_len))?
+        Self::decode_after(bytes.into(), options, Some(Arc::new(name)), Some(file_len), carried)?
             .with_page_indexes(&file, options)
     }
 
@@ -141,10 +147,22 @@ impl Footer {
     ///
     /// As for [`Footer::open_with`].
     pub fn read<R: RangeReader + ?Sized>(reader: &R, name: &str, options: &Options) -> Result<Self, Error> {
+        Self::read_after(reader, name, options, &mut Carried::default())
+    }
+
+    /// Like [`Footer::read`], reusing what previous footers left.
+    pub(crate) fn read_after<R: RangeReader + ?Sized>(
+        reader: &R,
+        name: &str,
+        options: &Options,
+        carried: &mut Carried,
+    ) -> Result<Self, Error> {
         let reading = |error: io::Error| Error::io("reading the footer", &error).in_file(name);
         let len = reader.len().map_err(reading)?;
         let bytes = read_metadata(reader, len, options).map_err(|error| error.in_file(name))?;
-        Self::decode_in_file(bytes.into(), options, Some(name), Some(len))?.with_page_indexes(reader, options)
+        let name = Some(Arc::new(name.to_owned()));
+        Self::decode_after(bytes.into(), options, name, Some(len), carried)?
+            .with_page_indexes(reader, options)
     }
 }
 

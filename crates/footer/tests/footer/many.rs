@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use sawmill_footer::{Footer, Method, Options, SyntheticColumns, SyntheticFooter, ThriftWriter};
+use sawmill_footer::{Decoder, Footer, Method, Options, SyntheticColumns, SyntheticFooter, ThriftWriter};
 
 use crate::handmade::{STRUCT, chunk, schema};
 
@@ -92,6 +92,9 @@ fn files_opened_in_sequence_decode_as_if_opened_alone() {
             assert_eq!(contents(&footer), alone[place]);
         }
         assert_eq!(together.into_inner().unwrap(), alone);
+        let mut decoder = Decoder::new(options.clone());
+        let one_by_one: Vec<String> = paths.iter().map(|path| contents(&decoder.open(path))).collect();
+        assert_eq!(one_by_one, alone);
     }
 }
 
@@ -177,6 +180,9 @@ fn files_that_end_alike_keep_their_own_trailing_fields() {
             ControlFlow::Continue(())
         });
         assert_eq!(together.into_inner().unwrap(), alone);
+        let mut decoder = Decoder::new(options.clone());
+        let one_by_one: Vec<String> = paths.iter().map(|path| contents(&decoder.open(path))).collect();
+        assert_eq!(one_by_one, alone);
     }
 }
 

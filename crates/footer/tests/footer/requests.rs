@@ -1,7 +1,7 @@
 //! Footers opened by callers with their own I/O.
 
 use sawmill_footer::{
-    ColumnSelector, Error, FetchedRanges, Footer, FooterRequest, NextStep, Options, PageIndexPolicy,
+    ColumnSelector, Decoder, Error, FetchedRanges, Footer, FooterRequest, NextStep, Options, PageIndexPolicy,
 };
 
 use crate::everything::{everything, page_indexes};
@@ -36,6 +36,34 @@ fn a_footer_by_request_equals_one_that_was_read() {
             assert_eq!(fetched, if hint < len + 8 { 2 } else { 1 }, "{name}, {hint} of {len}");
         }
     }
+}
+
+#[test]
+fn one_decoder_finishes_the_requests_of_many_files() {
+    let options = Options::new().tail_hint(100);
+    let mut decoder = Decoder::new(options.clone());
+    for (name, file) in samples::all().into_iter().chain(samples::all()) {
+        let mut request = FooterRequest::new(file.len() as u64, "object", &options).unwrap();
+        let footer = loop {
+            let range = request.wanted();
+            let bytes = file[range.start as usize..range.end as usize].to_vec();
+            match request.supply_to(bytes, &mut decoder) {
+                Ok(NextStep::Fetch(again)) => request = again,
+                Ok(NextStep::Done(footer)) => break Ok(*footer),
+                Err(error) => break Err(error),
+            }
+        };
+        let read = Footer::read(file.as_slice(), "object", &options);
+        assert_eq!(everything(&footer), everything(&read), "{name}");
+        let by_decoder = decoder.read(file.as_slice(), "object");
+        assert_eq!(everything(&by_decoder), everything(&read), "{name}");
+    }
+}
+
+#[test]
+fn a_decoder_can_be_kept_by_a_server() {
+    fn moves_between_threads<T: Send + Sync + 'static>() {}
+    moves_between_threads::<Decoder>();
 }
 
 #[test]

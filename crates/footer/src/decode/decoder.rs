@@ -1,0 +1,97 @@
+//! A decoder for callers that open footers one by one.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::decode::carried::Carried;
+use crate::error::Error;
+use crate::footer::Footer;
+use crate::open::buffer::FooterBytes;
+use crate::open::source::RangeReader;
+use crate::options::Options;
+
+/// Decodes one footer after the other and uses what one taught for the next: the schema if its bytes are the
+/// same, and the shapes of column chunks. [`Footer::open_many`] does so by itself; a decoder is for callers
+/// that get their footers in an order of their own, such as a cache or a server.
+///
+/// The footers are the same as those of [`Footer::decode`]. Those of files that one writer made are decoded
+/// faster: 1 row group of 10 columns of many types in about half the time. A decoder keeps at most some
+/// 6 MiB.
+///
+/// ```
+/// # use sawmill_footer::{SyntheticColumns, SyntheticFooter};
+/// use sawmill_footer::{Decoder, Options};
+///
+/// # let files: Vec<Vec<u8>> = (0..3).map(|seed| SyntheticFooter { columns: 3, row_groups: 2, kind: SyntheticColumns::Mixed, seed }.bytes()).collect();
+/// let mut decoder = Decoder::new(Options::new());
+/// for footer in files {
+///     let footer = decoder.decode(footer)?;
+///     assert_eq!(footer.num_row_groups(), 2);
+/// }
+/// # Ok::<(), sawmill_footer::Error>(())
+/// ```
+pub struct Decoder {
+    options: Options,
+    carried: Carried,
+}
+
+impl Decoder {
+    /// A decoder that decodes what the options ask for.
+    pub fn new(options: Options) -> Self {
+        Self { options, carried: Carried::first_of_many() }
+    }
+
+    /// A decoder of a single footer, which learns nothing for others.
+    pub(crate) fn of_one(options: Options) -> Self {
+        Self { options, carried: Carried::default() }
+    }
+
+    /// What it decodes.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Like [`Footer::decode`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Footer::decode`].
+    pub fn decode(&mut self, bytes: impl Into<FooterBytes>) -> Result<Footer, Error> {
+        Footer::decode_after(bytes.into(), &self.options, None, None, &mut self.carried)
+    }
+
+    /// Like [`Footer::open_with`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Footer::open_with`].
+    pub fn open(&mut self, path: impl AsRef<Path>) -> Result<Footer, Error> {
+        Footer::open_after(path.as_ref(), &self.options, &mut self.carried)
+    }
+
+    /// Like [`Footer::read`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Footer::read`].
+    pub fn read<R: RangeReader + ?Sized>(&mut self, reader: &R, name: &str) -> Result<Footer, Error> {
+        Footer::read_after(reader, name, &self.options, &mut self.carried)
+    }
+
+    /// Decodes the footer of a file of this name and length.
+    pub(crate) fn decode_in_file(
+        &mut self,
+        bytes: FooterBytes,
+        name: &str,
+        file_len: u64,
+    ) -> Result<Footer, Error> {
+        let name = Some(Arc::new(name.to_owned()));
+        Footer::decode_after(bytes, &self.options, name, Some(file_len), &mut self.carried)
+    }
+}
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Decoder").field("options", &self.options).finish_non_exhaustive()
+    }
+}
