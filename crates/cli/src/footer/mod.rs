@@ -57,7 +57,7 @@ pub(crate) struct FooterCommand {
     args: FooterArgs,
 }
 
-/// What is no view of footers.
+/// Commands other than views.
 #[derive(Subcommand, Debug)]
 enum Other {
     BenchFiles(bench_files::BenchFilesArgs),

@@ -27,11 +27,12 @@ fn rows_that_a_program_leaves_in_its_directory_are_counted() {
 }
 
 #[test]
-fn a_program_can_tell_its_work_and_its_version_in_its_last_line() {
+fn a_program_can_report_its_work_and_its_version_in_its_last_line() {
     let home = home();
-    let told = |line: &str| format!("maker=sh -c 'echo making; echo \"{}\"'", line.replace('"', "\\\""));
-    let run =
-        |line: &str| bench(&home, &[&GEN[..], &["--runs", "1", "--json", "--against", &told(line)]].concat());
+    let reporting = |line: &str| format!("maker=sh -c 'echo making; echo \"{}\"'", line.replace('"', "\\\""));
+    let run = |line: &str| {
+        bench(&home, &[&GEN[..], &["--runs", "1", "--json", "--against", &reporting(line)]].concat())
+    };
     let json = run(r#"{"rows": 2000, "versions": {"maker": "1.2"}}"#).ok().json();
     assert_eq!(json["cases"][0]["sides"][1]["name"], "maker");
     assert_eq!(json["versions"]["maker"], "1.2");

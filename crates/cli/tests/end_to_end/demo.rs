@@ -177,7 +177,7 @@ fn a_failure_on_the_way_leaves_nothing() {
 fn an_ordinary_user_can_run_it_as_well_as_root() {
     // SAFETY: geteuid has no preconditions.
     if unsafe { libc::geteuid() } != 0 {
-        println!("skipped: only root can become somebody else; the other tests ran as an ordinary user");
+        println!("skipped: only root can become another user; the other tests ran as an ordinary user");
         return;
     }
     let tmp = temporary();

@@ -114,11 +114,11 @@ impl CrateEncoder {
             write_int(place, body);
             body.push(b'"');
         }
-        // Each value has its comma before it; the first one's is the bracket where there is no key.
+        // A comma precedes each value; the opening bracket replaces the first one if there is no key.
         let start = body.len();
         for (i, cell) in cells.iter().enumerate() {
             if let Some(length) = filled(cell) {
-                // Copied whole, since a copy of known length is no call.
+                // Copied whole: a copy of a known length is inlined.
                 body.extend_from_slice(cell);
                 body.truncate(body.len() - (cell.len() - length));
                 continue;

@@ -362,7 +362,7 @@ pub(crate) fn loaded_with_other_options(differs: &str) -> Error {
     )
 }
 
-/// The error of an append whose rows cannot be told from those that were there before.
+/// The error of an append whose rows cannot be distinguished from those that were there before.
 pub(crate) fn not_summed_up(place: &str) -> Error {
     let what = "cannot be verified: the first run of this append was without --verify, so what the table held before \
                 was not summed up";

@@ -41,7 +41,7 @@ pub(crate) enum Key {
     Row(String),
     /// The table's own primary key: these columns.
     Own(Vec<String>),
-    /// None: a row that is sent twice is there twice.
+    /// None: a row that is sent twice is stored twice.
     None,
 }
 
@@ -155,7 +155,7 @@ fn checked(
     let mut names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     names.sort_unstable();
     for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
-        refused.push(format!("column {:?} is there twice", pair[0]));
+        refused.push(format!("two columns have the name {:?}", pair[0]));
     }
     if names.is_empty() {
         refused.push("the source has no columns".to_owned());

@@ -134,7 +134,7 @@ impl ReadBack<'_> {
             [] => vec!["_id".to_owned()],
             names => names.iter().map(|name| quote(name)).collect(),
         };
-        // `_id` is no quoted name of a column of ours.
+        // `_id` is a system column: not quoted, and compared as text.
         let compared: Vec<String> = match paging.is_empty() {
             true => vec!["concat(_id, '')".to_owned()],
             false => key.clone(),

@@ -81,7 +81,7 @@ impl Cluster {
         format!("{host}:{port}")
     }
 
-    /// A table's name that nobody else uses.
+    /// A table name that no other test uses.
     pub fn table(&self) -> String {
         format!("{}_{}", self.prefix, NUMBER.fetch_add(1, Relaxed))
     }
@@ -184,7 +184,7 @@ pub fn verify(source: &ParquetFiles, target: &CrateDb) -> Verification {
     with_control(|control| target.verify(source, &small(), control)).unwrap()
 }
 
-/// Calls with a flag that nobody raises.
+/// Calls with a flag that is never raised.
 pub fn with_control<T>(call: impl FnOnce(&Control<'_>) -> T) -> T {
     let cancel = AtomicBool::new(false);
     let profile = Profile::new();

@@ -61,12 +61,12 @@ fn a_file_is_appended_in_parts_by_conditions_and_verified_each_time() {
         assert_eq!((report.rows, report.rows_loaded, report.rows_there_before), (1_099, 1_099, 0));
         assert!(report.verified.unwrap().matches());
         assert_eq!(parts.keys_of("\"id\" = 2999"), ["2-999"]);
-        // Parts that overlap are there once.
+        // Rows that two parts share are stored once.
         let report = parts.load("id >= 500 and id < 2000", Mode::Append).unwrap();
         assert_eq!((report.rows, report.rows_loaded, report.rows_there_before), (1_500, 500, 1_000));
         assert!(report.verified.unwrap().matches());
         assert_eq!(parts.cluster.count(&parts.table), 2_599);
-        // A part that is complete can be looked up, but not told from the others.
+        // A part that is complete can be looked up, but not distinguished from the others.
         let report = parts.load("id < 1000 or id > 2900", Mode::Append).unwrap();
         assert_eq!((report.state, report.verified.is_none()), (LoadState::Complete, true));
         assert!(report.notes.iter().any(|note| note.starts_with("not verified")), "{:?}", report.notes);

@@ -309,7 +309,7 @@ fn records_of_an_earlier_version_are_understood_where_they_say_what_was_loaded()
         files.append().unwrap();
         let loads = format!("\"{}\".\"loads\"", files.cluster.checkpoints());
         files.cluster.sql(&format!("REFRESH TABLE {loads}"));
-        // Some columns of some rows, for all that can be told.
+        // As far as the record shows, these may be some columns of some rows.
         files.cluster.sql(&format!("UPDATE {loads} SET \"mapping\" = '0123456789abcdef'"));
         files.file("b", 1);
         let error = files.append().unwrap_err();

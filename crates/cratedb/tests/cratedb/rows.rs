@@ -1,4 +1,4 @@
-//! Rows that the server refuses: each is found, told and counted, and all the others go in.
+//! Rows that the server refuses: each is found, reported and counted, and all others are loaded.
 
 use std::path::Path;
 use std::sync::Arc;

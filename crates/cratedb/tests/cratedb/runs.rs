@@ -52,7 +52,7 @@ fn a_second_run_into_a_new_table_waits_for_its_turn_and_harms_nothing() {
         assert_eq!(error.kind(), Kind::Busy, "{error}");
     });
     assert_eq!(cluster.count("t"), 1_000);
-    // Now it is told what there is.
+    // Now the lock is free, and the error is about the table.
     assert_eq!(run(&other, &target, &small()).unwrap_err().kind(), Kind::Exists);
 }
 

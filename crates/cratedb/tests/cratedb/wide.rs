@@ -1,4 +1,4 @@
-//! Rows of any width: no request comes near what the server takes, and what fits none is told beforehand.
+//! Rows of any width: every request is far smaller than the server allows, and a row that fits into none is an error before the load.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use sawmill_source::{Kind, Source};
 
 use crate::cluster::{Cluster, keyed, run, small, source_of};
 
-/// `http.max_content_length` of a server that nobody configured.
+/// `http.max_content_length` of a server with its default configuration.
 const MOST: usize = 104_857_600;
 
 /// Columns of text, each so wide in every row. Every fourth byte is written as two.

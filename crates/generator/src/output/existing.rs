@@ -109,7 +109,7 @@ impl Directory<'_> {
                 self.refuse_other_parts(&found, now)?;
                 Settled::default()
             }
-            // A manifest without files is no obstacle.
+            // A manifest without files does not prevent a run.
             Existing::Refuse => {
                 let advice = "pass --resume to keep complete files, --overwrite to replace all, or write somewhere else";
                 return Err(self.files.in_the_way(there.len(), advice));

@@ -14,7 +14,7 @@ use crate::address::parameters::{Variable, known};
 /// by the distributions.
 const SYSTEM: [&str; 4] = ["/etc/postgresql-common", "/etc/sysconfig/pgsql", "/etc", "/usr/local/pgsql/etc"];
 
-/// The parameters of a service; the first value of one that is there twice. `file` goes before the user's
+/// The parameters of a service; the first value of one that is given twice. `file` goes before the user's
 /// own.
 ///
 /// # Errors
