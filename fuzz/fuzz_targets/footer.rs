@@ -54,7 +54,7 @@ impl RangeReader for Everywhere<'_> {
 /// What the footer makes of itself for the `parquet` crate, whole and projected.
 fn conversions(decoded: &Result<Footer, Error>) -> impl PartialEq + Debug + use<> {
     let wanted: [Option<&[usize]>; 3] = [None, Some(&[0]), Some(&[1, 3])];
-    let convert = |footer: &Footer, leaves| footer.to_parquet_metadata(leaves).map_err(|error| error.to_string());
+    let convert = |footer: &Footer, leaves| footer.to_parquet_59(leaves).map_err(|error| error.to_string());
     decoded.as_ref().ok().map(|footer| wanted.map(|leaves| convert(footer, leaves)))
 }
 

@@ -1,7 +1,7 @@
 //! Reads 3 of 10,000 columns with arrow-rs, whose metadata this crate makes for those columns alone.
 //!
 //! ```sh
-//! cargo run --release -p sawmill-footer --features parquet --example three_of_many_columns
+//! cargo run --release -p sawmill-footer --features parquet-59 --example three_of_many_columns
 //! ```
 
 use std::error::Error;
@@ -50,7 +50,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let footer = Footer::open_with(&path, &Options::new().column_paths(WANTED))?;
     // The metadata of three columns: arrow-rs neither knows nor pays for the other 9,997.
     let metadata =
-        ArrowReaderMetadata::try_new(Arc::new(footer.to_parquet_metadata(None)?), ArrowReaderOptions::new())?;
+        ArrowReaderMetadata::try_new(Arc::new(footer.to_parquet_59(None)?), ArrowReaderOptions::new())?;
     let ours = started.elapsed();
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(File::open(&path)?, metadata).build()?;
     let mut rows = 0;

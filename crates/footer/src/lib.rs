@@ -103,10 +103,10 @@
 //! | `column.bloom_filter_offset()`, `.offset_index_offset()` | [`ColumnChunk::locations`] | walks one chunk |
 //! | `column.page_encoding_stats()`, `.definition_level_histogram()` | [`ColumnChunk::details`] | walks one chunk, allocates its lists |
 //! | `PageIndexPolicy`, `metadata.column_index()` | [`Options::page_indexes`], [`Footer::read_page_indexes`] | reads of neighbours together; a few shared tables |
-//! | `ArrowReaderMetadata::load` | `Footer::to_parquet_metadata`, `ArrowReaderMetadata::try_new` (feature `parquet`) | about 5 µs a wanted column chunk; all columns as long as `parquet` takes to decode |
+//! | `ArrowReaderMetadata::load` | `Footer::to_parquet_59` or `to_parquet_60`, `ArrowReaderMetadata::try_new` (features `parquet-59`, `parquet-60`) | about 5 µs a wanted column chunk; all columns as long as `parquet` takes to decode |
 //! | no equivalent | [`FooterIndex`], [`Footer::open_with_index`] | any chunk of a huge footer by one small read |
 //!
-//! Page indexes are not part of what `to_parquet_metadata` returns: pass the result to
+//! Page indexes are not part of what these return: pass the result to
 //! `ParquetMetaDataReader::new_with_metadata` to have `parquet` read those of its columns. Encrypted columns,
 //! and those with types, codecs or encodings that `parquet` does not know, are left out of it. Columns of
 //! geospatial types keep their statistics; the type `VARIANT` converts as `parquet` has it.
@@ -128,7 +128,7 @@
 //! | `saved_index` | saves and reopens the offset of each chunk's struct |
 //! | `check` | checks a footer against itself, its file and its page indexes |
 //! | `memory` | fallible allocation, huge pages, reusable tables |
-//! | `interop` | conversion to the `parquet` crate's metadata (feature `parquet`) |
+//! | `interop` | conversion to the `parquet` crate's metadata (features `parquet-59`, `parquet-60`) |
 //!
 //! No input makes this crate panic, read out of bounds, recurse without bound or allocate more than a small
 //! multiple of its own length. An [`Error`] names the byte offset, the Thrift path and what was expected
@@ -143,7 +143,7 @@ mod chunk;
 mod decode;
 mod error;
 mod footer;
-#[cfg(feature = "parquet")]
+#[cfg(any(feature = "parquet-59", feature = "parquet-60"))]
 mod interop;
 mod matching;
 mod memory;

@@ -81,7 +81,7 @@ fn write_rows(
         Error::failure(format!("reading rows failed: {error}"), escaped_path(path), advice)
     };
     let left_out = footer.num_columns();
-    let metadata = footer.to_parquet_metadata(None)?;
+    let metadata = footer.to_parquet_59(None)?;
     let left_out = left_out - metadata.file_metadata().schema_descr().num_columns();
     if left_out > 0 {
         let what = format!("{left_out} of the columns cannot be read (encrypted, or of an unknown type)");

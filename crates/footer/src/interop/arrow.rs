@@ -1,14 +1,14 @@
-//! Prunes the Arrow schema that writers store in a file's key-value metadata (feature `parquet`).
+//! Prunes the Arrow schema that writers store in a file's key-value metadata.
 //!
 //! It records what Parquet's schema cannot: time zones, large and view types, dictionaries. Readers reject an
 //! Arrow schema whose fields are not exactly those of the Parquet schema.
 
-use arrow_ipc::{Field as IpcField, Int, Type};
-use arrow_schema::{Field, Schema as ArrowSchema};
+use super::arrow_ipc::{Field as IpcField, Int, Type};
+use super::arrow_schema::{Field, Schema as ArrowSchema};
+use super::parquet::arrow::{encode_arrow_schema, parquet_to_arrow_schema};
+use super::parquet::schema::types::SchemaDescriptor;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use parquet::arrow::{encode_arrow_schema, parquet_to_arrow_schema};
-use parquet::schema::types::SchemaDescriptor;
 
 use crate::schema::arena::Schema;
 
@@ -26,7 +26,7 @@ pub(crate) fn pruned(
     let bytes = BASE64_STANDARD.decode(encoded).ok()?;
     // A marker and a length precede the message; the oldest writers omitted the marker.
     let message = bytes.strip_prefix(&[0xff; 4]).and_then(|rest| rest.get(4..)).unwrap_or(&bytes);
-    let message = arrow_ipc::root_as_message(message).ok()?.header_as_schema()?;
+    let message = super::arrow_ipc::root_as_message(message).ok()?.header_as_schema()?;
     let fields = message.fields()?;
     if fields.len() != schema.root().children().count() {
         return None;

@@ -1,66 +1,77 @@
 //! Converts a footer, or its decoded part, to the `parquet` crate's metadata, so that the crate's readers can
-//! use it (feature `parquet`).
+//! use it. Compiled once for each version of the crate, which the module above names.
 //!
 //! In that metadata a row group must have every column of its schema, so both the schema
-//! ([`crate::interop::schema`]) and the Arrow schema beside it ([`crate::interop::arrow`]) are pruned to the
+//! (`schema.rs`) and the Arrow schema beside it (`arrow.rs`) are pruned to the
 //! wanted columns. That also saves the readers their cost for every other column.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use parquet::basic::{
-    ColumnOrder as TheirOrder, CompressionCodec, Encoding as TheirEncoding, EncodingMask,
-    PageType as TheirPage,
+use super::parquet::basic::{
+    CompressionCodec, Encoding as TheirEncoding, EncodingMask, PageType as TheirPage,
 };
-use parquet::data_type::{ByteArray, FixedLenByteArray, Int96};
-use parquet::file::metadata::{
+use super::parquet::data_type::{ByteArray, FixedLenByteArray, Int96};
+use super::parquet::errors::ParquetError;
+use super::parquet::file::metadata::{
     ColumnChunkMetaData, ColumnChunkMetaDataBuilder, FileMetaData, KeyValue, LevelHistogram,
     PageEncodingStats, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataOptions,
     ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData, SortingColumn as TheirSorting,
 };
-use parquet::file::statistics::{Statistics as TheirStatistics, ValueStatistics};
-use parquet::geospatial::bounding_box::BoundingBox as TheirBox;
-use parquet::geospatial::statistics::GeospatialStatistics as TheirGeospatial;
-use parquet::schema::types::{ColumnDescPtr, SchemaDescPtr, SchemaDescriptor};
+use super::parquet::file::statistics::{Statistics as TheirStatistics, ValueStatistics};
+use super::parquet::geospatial::bounding_box::BoundingBox as TheirBox;
+use super::parquet::geospatial::statistics::GeospatialStatistics as TheirGeospatial;
+use super::parquet::schema::types::{ColumnDescPtr, SchemaDescPtr, SchemaDescriptor};
 
+use super::{arrow, schema};
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::row_group::RowGroup;
 use crate::chunk::statistics::{GeospatialStatistics, Statistics};
 use crate::error::Error;
 use crate::footer::Footer;
-use crate::interop::arrow;
-use crate::interop::schema;
 use crate::options::Options;
-use crate::schema::enums::{Codec, ColumnOrder, Encoding, PageType, PhysicalType};
+use crate::schema::enums::{Codec, Encoding, PageType, PhysicalType};
 use crate::thrift::cursor::{BINARY, I32, STRUCT};
 use crate::thrift::writer::ThriftWriter;
 
-impl Footer {
-    /// The decoded row groups as the `parquet` crate's metadata, with the columns of these leaves, which must
-    /// all be decoded, or with all decoded columns that can be read. The latter excludes encrypted columns,
-    /// those with types, codecs or encodings that the crate does not know ([`ColumnChunk::readable`] says
-    /// why), and the other columns of a map that holds one.
-    ///
-    /// Pass it to `ArrowReaderMetadata::try_new`; the reader then reads the pages from the same file. The
-    /// columns of the result are renumbered in leaf order. Page indexes are not included.
-    ///
-    /// # Errors
-    ///
-    /// A column was not decoded, cannot be read ([`ColumnChunk::readable`]) or is wanted without the other
-    /// columns of its map; or its metadata is malformed.
-    pub fn to_parquet_metadata(&self, leaves: Option<&[usize]>) -> Result<ParquetMetaData, Error> {
+/// A footer that is being converted.
+struct Conversion<'f> {
+    footer: &'f Footer,
+}
+
+/// See [`Footer::to_parquet_59`].
+pub(super) fn to_parquet(footer: &Footer, leaves: Option<&[usize]>) -> Result<ParquetMetaData, Error> {
+    Conversion { footer }.run(leaves)
+}
+
+/// See [`Footer::from_parquet_59`].
+pub(super) fn from_parquet(metadata: &ParquetMetaData, options: &Options) -> Result<Footer, Error> {
+    let mut bytes = Vec::new();
+    let theirs = |error: ParquetError| Error::new(format!("writing metadata failed: {error}"));
+    ParquetMetaDataWriter::new(&mut bytes, metadata).finish().map_err(theirs)?;
+    // The writer appends the footer's length and the magic; the length locates the footer's start.
+    let tail = bytes.last_chunk::<8>().ok_or_else(|| Error::new("expected metadata, found no bytes"))?;
+    let len = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]) as usize;
+    let end = bytes.len() - 8;
+    let start = end.checked_sub(len).ok_or_else(|| Error::new("expected whole metadata, found a part"))?;
+    Footer::decode(&bytes[start..end], options)
+}
+
+impl Conversion<'_> {
+    fn run(&self, leaves: Option<&[usize]>) -> Result<ParquetMetaData, Error> {
         let leaves = self.wanted_leaves(leaves)?;
-        let whole = leaves.len() == self.schema().num_leaves();
-        let root = schema::pruned(self.schema(), &leaves).map_err(|error| self.name_error(error))?;
+        let whole = leaves.len() == self.footer.schema().num_leaves();
+        let root =
+            schema::pruned(self.footer.schema(), &leaves).map_err(|error| self.footer.name_error(error))?;
         let schema = Arc::new(SchemaDescriptor::new(root));
         if whole && let Some(metadata) = self.decoded_by_the_crate(&schema) {
             return Ok(metadata);
         }
         let mut pairs: Vec<KeyValue> = Vec::new();
-        for (key, value) in self.key_value_metadata() {
+        for (key, value) in self.footer.key_value_metadata() {
             let value = match value {
-                Some(value) if !whole && key == parquet::arrow::ARROW_SCHEMA_META_KEY => {
-                    match arrow::pruned(&value, self.schema(), &leaves, &schema) {
+                Some(value) if !whole && key == super::parquet::arrow::ARROW_SCHEMA_META_KEY => {
+                    match arrow::pruned(&value, self.footer.schema(), &leaves, &schema) {
                         Some(pruned) => Some(pruned),
                         // A hint that does not fit the schema is useless; without it, readers derive Arrow's
                         // types from the schema.
@@ -71,55 +82,45 @@ impl Footer {
             };
             pairs.push(KeyValue { key: key.into_owned(), value });
         }
-        let pairs = self.has_key_value_metadata().then_some(pairs);
-        let orders = self.column_orders().filter(|orders| orders.len() == self.schema().num_leaves());
+        let pairs = self.footer.has_key_value_metadata().then_some(pairs);
+        let orders =
+            self.footer.column_orders().filter(|orders| orders.len() == self.footer.schema().num_leaves());
         let orders = orders.map(|orders| {
-            let order = |(&leaf, column): (&usize, &ColumnDescPtr)| column_order(orders[leaf], column);
+            let order = |(&leaf, column): (&usize, &ColumnDescPtr)| super::column_order(orders[leaf], column);
             leaves.iter().zip(schema.columns()).map(order).collect()
         });
-        let all_groups = self.num_row_groups() == self.num_row_groups_in_file();
+        let all_groups = self.footer.num_row_groups() == self.footer.num_row_groups_in_file();
         let num_rows = match all_groups {
-            true => self.num_rows(),
-            false => self.row_groups().map(|group| group.num_rows()).fold(0, i64::saturating_add),
+            true => self.footer.num_rows(),
+            false => self.footer.row_groups().map(|group| group.num_rows()).fold(0, i64::saturating_add),
         };
-        let created_by = self.created_by().map(Cow::into_owned);
-        let file =
-            FileMetaData::new(self.version(), num_rows, created_by, pairs, Arc::clone(&schema), orders);
+        let created_by = self.footer.created_by().map(Cow::into_owned);
+        let file = FileMetaData::new(
+            self.footer.version(),
+            num_rows,
+            created_by,
+            pairs,
+            Arc::clone(&schema),
+            orders,
+        );
         let groups: Result<Vec<_>, _> =
-            self.row_groups().map(|group| self.their_row_group(group, &leaves, &schema)).collect();
+            self.footer.row_groups().map(|group| self.their_row_group(group, &leaves, &schema)).collect();
         Ok(ParquetMetaDataBuilder::new(file).set_row_groups(groups?).build())
-    }
-
-    /// Converts the `parquet` crate's metadata to a footer, by way of the bytes that the crate writes for it.
-    ///
-    /// # Errors
-    ///
-    /// The crate cannot write the metadata.
-    pub fn from_parquet_metadata(metadata: &ParquetMetaData, options: &Options) -> Result<Self, Error> {
-        let mut bytes = Vec::new();
-        let theirs =
-            |error: parquet::errors::ParquetError| Error::new(format!("writing metadata failed: {error}"));
-        ParquetMetaDataWriter::new(&mut bytes, metadata).finish().map_err(theirs)?;
-        // The writer appends the footer's length and the magic; the length locates the footer's start.
-        let tail = bytes.last_chunk::<8>().ok_or_else(|| Error::new("expected metadata, found no bytes"))?;
-        let len = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]) as usize;
-        let end = bytes.len() - 8;
-        let start =
-            end.checked_sub(len).ok_or_else(|| Error::new("expected whole metadata, found a part"))?;
-        Self::decode(&bytes[start..end], options)
     }
 
     /// What the crate's own decoder makes of the footer, at a half to a quarter of the time of conversion;
     /// `None` if that has less than what was decoded, or more.
     fn decoded_by_the_crate(&self, schema: &SchemaDescPtr) -> Option<ParquetMetaData> {
-        let all = self.num_row_groups() == self.num_row_groups_in_file()
-            && self.decoded.with_statistics.is_none()
-            && self.trailing_bytes().is_empty()
-            && self.readable_leaves().len() == self.schema().num_leaves();
+        let all = self.footer.num_row_groups() == self.footer.num_row_groups_in_file()
+            && self.footer.decoded.with_statistics.is_none()
+            && self.footer.trailing_bytes().is_empty()
+            && self.readable_leaves().len() == self.footer.schema().num_leaves();
         let options =
             ParquetMetaDataOptions::new().with_schema(Arc::clone(schema)).with_encoding_stats_as_mask(false);
         // A footer that the crate rejects may still convert, or be rejected with a better error.
-        all.then(|| ParquetMetaDataReader::decode_metadata_with_options(self.bytes(), Some(&options)).ok())?
+        all.then(|| {
+            ParquetMetaDataReader::decode_metadata_with_options(self.footer.bytes(), Some(&options)).ok()
+        })?
     }
 
     fn wanted_leaves(&self, leaves: Option<&[usize]>) -> Result<Vec<usize>, Error> {
@@ -129,8 +130,8 @@ impl Footer {
         };
         leaves.sort_unstable();
         leaves.dedup();
-        match leaves.iter().find(|&&leaf| self.position_of(leaf).is_none()) {
-            Some(leaf) => Err(self.name_error(
+        match leaves.iter().find(|&&leaf| self.footer.position_of(leaf).is_none()) {
+            Some(leaf) => Err(self.footer.name_error(
                 Error::new(format!("expected decoded columns, found column {leaf}, which was not decoded"))
                     .with_advice("decode it too: name it in the options"),
             )),
@@ -141,15 +142,15 @@ impl Footer {
     /// The decoded columns whose every chunk the crate can read, without parts of maps.
     fn readable_leaves(&self) -> Vec<usize> {
         let decoded: Vec<usize> =
-            (0..self.num_columns()).filter_map(|position| self.leaf_of(position)).collect();
+            (0..self.footer.num_columns()).filter_map(|position| self.footer.leaf_of(position)).collect();
         let is_readable = |leaf: usize| {
-            let mut groups = self.row_groups();
-            self.schema().leaf(leaf).is_some_and(schema::is_known)
+            let mut groups = self.footer.row_groups();
+            self.footer.schema().leaf(leaf).is_some_and(schema::is_known)
                 && groups.all(|group| group.column_of_leaf(leaf).is_none_or(|chunk| chunk.readable().is_ok()))
         };
         let mut left_out: Vec<usize> = decoded.iter().copied().filter(|&leaf| !is_readable(leaf)).collect();
         for leaf in left_out.clone() {
-            let element = self.schema().leaf(leaf);
+            let element = self.footer.schema().leaf(leaf);
             let groups = std::iter::successors(element, |element| element.parent());
             let maps = groups.filter(|group| schema::is_map(*group));
             left_out.extend(maps.flat_map(|map| map.columns()));
@@ -175,19 +176,15 @@ impl Footer {
             };
             let made = their_chunk(&chunk, start).map_err(|what| {
                 let path = format!("row_groups[{}].columns[{leaf}]", group.index());
-                self.name_error(Error::new(what).at_path(path))
+                self.footer.name_error(Error::new(what).at_path(path))
             });
             columns.push(made??);
         }
-        let ordinal = match group.ordinal() {
-            Some(ordinal) => Some(ordinal),
-            None => i16::try_from(group.index()).ok(),
-        };
         let mut builder = RowGroupMetaData::builder(Arc::clone(schema))
             .set_num_rows(group.num_rows())
             .set_total_byte_size(group.total_byte_size())
             .set_column_metadata(columns);
-        if let Some(ordinal) = ordinal {
+        if let Some(ordinal) = super::ordinal(&group) {
             builder = builder.set_ordinal(ordinal);
         }
         if let Some(offset) = group.file_offset() {
@@ -202,14 +199,12 @@ impl Footer {
             });
             builder = builder.set_sorting_columns(Some(sorting.collect()));
         }
-        let theirs = |error: parquet::errors::ParquetError| {
-            Error::new(format!("building a row group failed: {error}"))
-        };
+        let theirs = |error: ParquetError| Error::new(format!("building a row group failed: {error}"));
         builder.build().map_err(theirs)
     }
 }
 
-impl Footer {
+impl Conversion<'_> {
     /// Chunks of a row group with their file offsets, if some are not 0: the crate's builder sets none, only
     /// its decoder does. Nothing else in these chunks is used.
     fn with_file_offsets(
@@ -250,8 +245,8 @@ impl Footer {
         writer.i64(3, 0);
         writer.stop();
         writer.stop();
-        let theirs = |error: parquet::errors::ParquetError| {
-            self.name_error(Error::new(format!("building column chunks failed: {error}")))
+        let theirs = |error: ParquetError| {
+            self.footer.name_error(Error::new(format!("building column chunks failed: {error}")))
         };
         let options = ParquetMetaDataOptions::new().with_schema(Arc::clone(schema));
         let decoded = ParquetMetaDataReader::decode_metadata_with_options(writer.bytes(), Some(&options));
@@ -270,7 +265,7 @@ fn their_chunk(
         Ok(details) => details,
         Err(error) => return Ok(Err(error)),
     };
-    let theirs = |error: parquet::errors::ParquetError| error.to_string();
+    let theirs = |error: ParquetError| error.to_string();
     let mask = EncodingMask::try_new(chunk.encodings().bits() as i32).map_err(theirs)?;
     let mut builder = start
         .set_encodings_mask(mask)
@@ -396,17 +391,6 @@ fn int96(bound: &[u8]) -> Result<Int96, String> {
     let mut value = Int96::new();
     value.set_data(word(0), word(4), word(8));
     Ok(value)
-}
-
-fn column_order(order: ColumnOrder, column: &ColumnDescPtr) -> TheirOrder {
-    match order {
-        ColumnOrder::TypeOrder => TheirOrder::TYPE_DEFINED_ORDER(TheirOrder::sort_order_for_type(
-            column.logical_type_ref(),
-            column.converted_type(),
-            column.physical_type(),
-        )),
-        _ => TheirOrder::UNKNOWN,
-    }
 }
 
 fn codec(codec: Codec) -> Result<CompressionCodec, String> {

@@ -1,5 +1,8 @@
-//! Conversion to and from the `parquet` crate's metadata (feature `parquet`).
+//! Conversion to and from the `parquet` crate's metadata: the same source for each version of the crate
+//! (features `parquet-59` and `parquet-60`).
 
-pub(crate) mod arrow;
-pub(crate) mod metadata;
-pub(crate) mod schema;
+#[cfg(feature = "parquet-59")]
+mod version_59;
+#[cfg(feature = "parquet-60")]
+#[allow(clippy::duplicate_mod, reason = "the same source, compiled for another version of the crate")]
+mod version_60;

@@ -1,12 +1,13 @@
-//! Converts schemas to the `parquet` crate's types, pruned to some leaves (feature `parquet`).
+//! Converts schemas to the `parquet` crate's types, pruned to some leaves.
 
 use std::sync::Arc;
 
-use parquet::basic::{
+use super::parquet::basic::{
     ConvertedType as TheirConverted, EdgeInterpolationAlgorithm as TheirEdges, LogicalType as Theirs,
     Repetition as TheirRepetition, TimeUnit as TheirUnit, Type as TheirType,
 };
-use parquet::schema::types::{Type, TypePtr};
+use super::parquet::errors::ParquetError;
+use super::parquet::schema::types::{Type, TypePtr};
 
 use crate::error::Error;
 use crate::schema::arena::Schema;
@@ -115,7 +116,7 @@ pub(crate) fn is_map(element: Element<'_>) -> bool {
         || matches!(element.converted_type(), Some(ConvertedType::Map | ConvertedType::MapKeyValue))
 }
 
-fn theirs(element: Element<'_>, error: &parquet::errors::ParquetError) -> Error {
+fn theirs(element: Element<'_>, error: &ParquetError) -> Error {
     Error::new(format!("the schema's element `{:.60}` is not valid: {error}", element.path()))
 }
 

@@ -89,7 +89,7 @@ pub fn footer(columns: usize, each: impl FnMut(&mut ThriftWriter, usize)) -> Vec
 }
 
 /// A footer without row groups whose schema `schema` writes.
-#[cfg(feature = "parquet")]
+#[cfg(feature = "parquet-59")]
 pub fn footer_of(schema: impl FnOnce(&mut ThriftWriter)) -> Vec<u8> {
     let mut writer = ThriftWriter::new();
     writer.i32(1, 1);

@@ -1,4 +1,4 @@
-//! Converts footers to the `parquet` crate's metadata: equal to the crate's own, and readable when pruned.
+//! Converts footers to metadata of the `parquet` crate 59: equal to the crate's own, and readable when pruned.
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -21,9 +21,9 @@ fn metadata_converted_from_a_footer_equals_the_parquet_crates_own() {
         let bytes = samples::metadata(&file);
         let footer = Footer::decode(bytes, &Options::new()).unwrap();
         let theirs = by_parquet(bytes).unwrap();
-        assert_eq!(footer.to_parquet_metadata(None).unwrap(), theirs);
-        let back = Footer::from_parquet_metadata(&theirs, &Options::new()).unwrap();
-        assert_eq!(back.to_parquet_metadata(None).unwrap(), theirs);
+        assert_eq!(footer.to_parquet_59(None).unwrap(), theirs);
+        let back = Footer::from_parquet_59(&theirs, &Options::new()).unwrap();
+        assert_eq!(back.to_parquet_59(None).unwrap(), theirs);
     }
 }
 
@@ -44,11 +44,11 @@ pub fn assert_conversions(name: &str, bytes: &[u8]) {
         let options = Options::new().method(method);
         let footer = Footer::decode(shared.clone(), &options).unwrap();
         let place = format!("{name}, {method:?}");
-        assert_same(&footer.to_parquet_metadata(None).unwrap(), &theirs, &place);
+        assert_same(&footer.to_parquet_59(None).unwrap(), &theirs, &place);
         let (leaves, groups) = (footer.schema().num_leaves(), footer.num_row_groups());
         for left_out in [0, leaves / 2, leaves - 1] {
             let others: Vec<usize> = (0..leaves).filter(|&leaf| leaf != left_out).collect();
-            let pruned = match footer.to_parquet_metadata(Some(&others)) {
+            let pruned = match footer.to_parquet_59(Some(&others)) {
                 Ok(pruned) => pruned,
                 Err(error) => {
                     assert!(error.what().contains("all columns of the map"), "{name}: {error}");
@@ -63,7 +63,7 @@ pub fn assert_conversions(name: &str, bytes: &[u8]) {
         }
         if groups > 1 {
             let footer = Footer::decode(shared.clone(), &options.row_groups(1..groups)).unwrap();
-            let rest = footer.to_parquet_metadata(None).unwrap();
+            let rest = footer.to_parquet_59(None).unwrap();
             assert_same(&rest.row_groups().to_vec(), &theirs.row_groups()[1..].to_vec(), &place);
         }
     }
@@ -114,10 +114,10 @@ fn pruned_metadata_reads_what_a_projection_reads() {
             println!("{name}: {leaves:?}");
             let options = Options::new().columns(leaves.iter().copied()).row_groups(1..3);
             let footer = Footer::from_file_bytes(&file, &options).unwrap();
-            let metadata = footer.to_parquet_metadata(None).unwrap();
+            let metadata = footer.to_parquet_59(None).unwrap();
             assert_eq!(metadata.file_metadata().schema_descr().num_columns(), leaves.len());
             let whole = Footer::from_file_bytes(&file, &Options::new().row_groups(1..3)).unwrap();
-            assert_eq!(whole.to_parquet_metadata(Some(leaves)).unwrap(), metadata);
+            assert_eq!(whole.to_parquet_59(Some(leaves)).unwrap(), metadata);
             let metadata = ArrowReaderMetadata::try_new(metadata.into(), ArrowReaderOptions::new()).unwrap();
             assert_eq!(read(&file, metadata), expected(&file, leaves, vec![1, 2]));
         }
@@ -128,9 +128,9 @@ fn pruned_metadata_reads_what_a_projection_reads() {
 fn a_map_without_its_values_and_a_column_not_decoded_are_errors() {
     let file = samples::write(&samples::nested(100), samples::settings().remove(0).1);
     let footer = Footer::from_file_bytes(&file, &Options::new().columns([0, 3])).unwrap();
-    let error = footer.to_parquet_metadata(None).unwrap_err();
+    let error = footer.to_parquet_59(None).unwrap_err();
     assert!(error.what().contains("all columns of the map `counts`"), "{error}");
-    let error = footer.to_parquet_metadata(Some(&[1])).unwrap_err();
+    let error = footer.to_parquet_59(Some(&[1])).unwrap_err();
     assert!(error.what().contains("column 1, which was not decoded"), "{error}");
 }
 
@@ -160,9 +160,9 @@ fn an_integer_of_unknown_width_is_an_error_of_its_column_and_no_panic() {
             }
         });
         let footer = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
-        let error = footer.to_parquet_metadata(Some(&[0, 1])).unwrap_err();
+        let error = footer.to_parquet_59(Some(&[0, 1])).unwrap_err();
         assert!(error.what().contains(&format!("bits of `odd`, found {width}")), "{error}");
-        let metadata = footer.to_parquet_metadata(None).unwrap();
+        let metadata = footer.to_parquet_59(None).unwrap();
         let schema = metadata.file_metadata().schema_descr();
         assert_eq!((schema.num_columns(), schema.column(0).name()), (1, "int"));
     }
@@ -179,13 +179,13 @@ fn file_offsets_of_column_chunks_are_kept() {
         writer.stop();
     });
     let footer = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
-    let ours = footer.to_parquet_metadata(None).unwrap();
+    let ours = footer.to_parquet_59(None).unwrap();
     assert_eq!(ours, by_parquet(&bytes).unwrap());
     let offsets = |metadata: &parquet::file::metadata::ParquetMetaData| -> Vec<i64> {
         metadata.row_group(0).columns().iter().map(|chunk| chunk.file_offset()).collect()
     };
     assert_eq!(offsets(&ours), [0, 100, 200]);
-    assert_eq!(offsets(&footer.to_parquet_metadata(Some(&[0, 2])).unwrap()), [0, 200]);
+    assert_eq!(offsets(&footer.to_parquet_59(Some(&[0, 2])).unwrap()), [0, 200]);
 }
 
 #[test]
@@ -201,12 +201,12 @@ fn an_encrypted_column_is_left_out_and_the_others_stay() {
         }
     });
     let footer = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
-    let metadata = footer.to_parquet_metadata(None).unwrap();
+    let metadata = footer.to_parquet_59(None).unwrap();
     let schema = metadata.file_metadata().schema_descr();
     let names: Vec<_> = schema.columns().iter().map(|column| column.name().to_owned()).collect();
     assert_eq!(names, ["c0", "c2"]);
     assert_eq!(metadata.row_group(0).num_columns(), 2);
-    let error = footer.to_parquet_metadata(Some(&[1])).unwrap_err();
+    let error = footer.to_parquet_59(Some(&[1])).unwrap_err();
     assert!(error.what().contains("encrypted column"), "{error}");
 }
 
@@ -223,7 +223,7 @@ fn deeply_nested_groups_without_columns_are_an_error_without_a_stack_overflow() 
         }
     });
     if let Ok(footer) = Footer::decode(bytes.as_slice(), &Options::new()) {
-        let error = footer.to_parquet_metadata(None).unwrap_err();
+        let error = footer.to_parquet_59(None).unwrap_err();
         assert!(error.what().contains("groups deep"), "{error}");
     }
 }
@@ -250,7 +250,7 @@ fn an_optional_field_of_another_type_is_skipped_and_found() {
         writer.stop();
     });
     let footer = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
-    let metadata = footer.to_parquet_metadata(Some(&[0])).unwrap();
+    let metadata = footer.to_parquet_59(Some(&[0])).unwrap();
     let chunk = metadata.row_group(0).column(0);
     assert_eq!((chunk.column_index_offset(), chunk.column_index_length()), (None, Some(25)));
     let mut found = Vec::new();
@@ -277,8 +277,8 @@ proptest! {
                 bytes[at] = *value;
             }
             if let Ok(footer) = Footer::decode(bytes, &Options::new()) {
-                let _ = footer.to_parquet_metadata(None).map_err(|error| error.to_string());
-                let one = footer.to_parquet_metadata(Some(&[leaf])).map_err(|error| error.to_string());
+                let _ = footer.to_parquet_59(None).map_err(|error| error.to_string());
+                let one = footer.to_parquet_59(Some(&[leaf])).map_err(|error| error.to_string());
                 if let (Ok(one), Ok(theirs)) = (one, by_parquet(footer.bytes())) {
                     for (ours, theirs) in one.row_groups().iter().zip(theirs.row_groups()) {
                         // Not by `==`: a bound may be NaN.

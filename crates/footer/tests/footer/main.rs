@@ -13,6 +13,7 @@ mod foreign;
 mod handmade;
 mod indexes;
 mod interop;
+mod interop_60;
 mod many;
 mod methods;
 mod page_index_equality;
