@@ -56,7 +56,10 @@ impl Error {
     }
 
     /// An option whose feature this build does not have.
-    #[cfg(any(test, not(all(feature = "flamegraph", feature = "formats", feature = "stores"))))]
+    #[cfg(any(
+        test,
+        not(all(feature = "csv", feature = "flamegraph", feature = "formats", feature = "stores"))
+    ))]
     pub(crate) fn not_built(option: String, feature: &str) -> Self {
         let what = format!("this build of sawmill does not have the feature {feature}");
         let advice = "build it with everything: cargo run --release --features full -- ..., or cargo install \
@@ -76,6 +79,14 @@ impl Error {
             "standard output",
             "free some space, or write elsewhere",
         )
+    }
+
+    /// The same error about a file that the user knows by another name.
+    #[cfg(feature = "csv")]
+    pub(crate) fn renamed(self, path: &str, name: &str) -> Self {
+        let Error { what, place, advice, .. } = &self;
+        let [what, place, advice] = [what, place, advice].map(|part| part.replace(path, name));
+        Error { what, place, advice, ..self }
     }
 
     /// Marks an error that happened after the table was complete.

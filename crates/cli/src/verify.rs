@@ -15,6 +15,7 @@ use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::row_args::RowArgs;
 use crate::arguments::target::{EffortArgs, TargetArgs};
+use crate::arguments::text::TextArgs;
 use crate::arguments::value_args::ValueArgs;
 use crate::error::{Error, Exit};
 use crate::load::reading::Reading;
@@ -22,7 +23,7 @@ use crate::load::tables as load_tables;
 use crate::screen::console::Console;
 use crate::screen::phases::{self, thousands};
 
-/// Compare a table with Parquet files: number of rows, non-null values of each column, and content sum.
+/// Compare a table with Parquet or CSV files: number of rows, non-null values of each column, and content sum.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -31,14 +32,15 @@ Examples:
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips --where 'vendor = 2'
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips --columns id,pickup
   sawmill verify /data/trips --to postgres://me@localhost/db --table trips --locate
+  sawmill verify trips.csv --to postgres://me@localhost/db --table trips --types 'fare=decimal(10,2)'
   sawmill verify new.parquet --to postgres://me@localhost/db --table trips --rejects rejected.parquet
   sawmill verify /data/trips --to crate://localhost:4200 --table trips --timestamps truncate
 
 Any program may have loaded the table. The exit code is 4 if the two differ.")]
 pub(crate) struct VerifyArgs {
-    /// Parquet files, directories to search for them (except names that start with _ or .), patterns, @LIST
-    /// for a file with one path on each line (@- for standard input), - for a Parquet file on standard input,
-    /// or gen:DATASET?rows=10M&seed=7 for generated rows. Paths may be URLs: s3://, gs://, az://, abfss://,
+    /// Parquet files or delimited text such as .csv (all of one kind), directories to search for them (except
+    /// names that start with _ or .), patterns, @LIST for a file with one path on each line (@- for standard
+    /// input), - for a file on standard input (text with --format csv), or gen:DATASET?rows=10M&seed=7 for generated rows. Paths may be URLs: s3://, gs://, az://, abfss://,
     /// http(s)://.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -46,6 +48,8 @@ pub(crate) struct VerifyArgs {
     target: TargetArgs,
     #[command(flatten)]
     columns: ColumnArgs,
+    #[command(flatten)]
+    text: TextArgs,
     #[command(flatten)]
     objects: ObjectArgs,
     #[command(flatten)]
@@ -71,7 +75,7 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &Arc<AtomicBool>)
     target.reject_locate(args.locate)?;
     let target = target.without_rejects(args.rejects.as_deref())?;
     let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };
-    let inputs = inputs::open(&args.files, &args.columns, &args.objects, cancel)?;
+    let inputs = inputs::open(&args.files, &args.columns, &args.text, &args.objects, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let reading = Reading::of(&inputs, filtered.as_ref());
     if let Some(folders) = reading.folders() {

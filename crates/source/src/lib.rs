@@ -1,4 +1,4 @@
-//! Reads Parquet files as Arrow batches, planned as units of rows.
+//! Reads Parquet files and delimited text as Arrow batches, planned as units of rows.
 //!
 //! ```text
 //! files ─ footers ─▶ ParquetFiles ─ condition ─▶ Filtered ─ plan ─▶ units ─ reader ─▶ batches of rows
@@ -38,6 +38,7 @@
 //! |---|---|
 //! | `units` | the `Source` trait: files, units of their rows, readers of batches |
 //! | `parquet_files` | opens, plans and decodes Parquet files; skips what statistics exclude |
+//! | `delimited` | the same for delimited text such as CSV: boundaries of records, inferred types (feature `csv`) |
 //! | `condition` | parses conditions and tests them on rows, statistics and folder names |
 //! | `hive` | columns whose values are in folder names such as `year=2020` |
 //! | `columns` | selects and renames columns; finds a common type for the columns of several files |
@@ -51,6 +52,8 @@ mod all_cores;
 mod columns;
 mod condition;
 mod control;
+#[cfg(feature = "csv")]
+mod delimited;
 mod error;
 #[cfg(feature = "generated")]
 mod generated_rows;
@@ -65,6 +68,8 @@ pub use columns::known::known_columns;
 pub use condition::pruning::{Bounds, Known, Nulls};
 pub use condition::{Condition, Literal};
 pub use control::{Control, LOOK};
+#[cfg(feature = "csv")]
+pub use delimited::{ColumnType, DelimitedFiles, DelimitedOptions, Dialect, InferredColumn};
 pub use error::{Error, Kind, Result};
 #[cfg(feature = "generated")]
 pub use generated_rows::GeneratedRows;

@@ -9,15 +9,20 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use clap::{Args, ValueEnum};
 use sawmill_footer::DEFAULT_MAX_FOOTER;
-use sawmill_source::{GeneratedRows, Hive, ParquetFiles, Source};
+#[cfg(feature = "csv")]
+use sawmill_source::DelimitedFiles;
+use sawmill_source::{FolderColumn, GeneratedRows, Hive, ParquetFiles, Source};
 use sawmill_store::{Location, ReadAhead};
+use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use crate::arguments::paths::{Located, file_lists, located, parquet_files};
+use crate::arguments::paths::{Located, Wanted, file_lists, located, parquet_files};
 use crate::arguments::size_arg;
 use crate::arguments::stores::{Objects, StoreArgs};
+use crate::arguments::text::{self, TextArgs};
 use crate::error::{Error, Exit};
 use crate::r#gen::dataset_args;
+use crate::screen::console::Console;
 use crate::screen::phases;
 
 /// Which columns of the files to take, and their names.
@@ -81,11 +86,25 @@ fn rename(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// A column of delimited text.
+#[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "only delimited text needs it"))]
+#[derive(Debug, Serialize)]
+pub(crate) struct TypedColumn {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub data_type: String,
+    /// The value that decided the type and its place, or that it was given.
+    pub because: String,
+}
+
 /// An opened source.
 pub(crate) enum Inputs {
     /// Files, and the temporary file that holds standard input while it is read.
     /// The stores of objects, without which they cannot be read, stay as long.
     Files { source: Box<ParquetFiles>, _spooled: Option<NamedTempFile>, _objects: Objects },
+    /// Delimited text, and the temporary file that holds standard input while it is read.
+    #[cfg(feature = "csv")]
+    Text { source: Box<DelimitedFiles>, _spooled: Option<NamedTempFile> },
     /// Rows from the generator.
     Generated(GeneratedRows),
 }
@@ -94,15 +113,53 @@ impl Inputs {
     pub(crate) fn source(&self) -> &dyn Source {
         match self {
             Self::Files { source, .. } => source.as_ref(),
+            #[cfg(feature = "csv")]
+            Self::Text { source, .. } => source.as_ref(),
             Self::Generated(rows) => rows,
         }
     }
 
-    /// The files; `None` for generated rows.
+    /// The Parquet files; `None` for other sources.
     pub(crate) fn files(&self) -> Option<&ParquetFiles> {
         match self {
             Self::Files { source, .. } => Some(source.as_ref()),
+            #[cfg(feature = "csv")]
+            Self::Text { .. } => None,
             Self::Generated(_) => None,
+        }
+    }
+
+    /// The columns that folders name.
+    pub(crate) fn folders(&self) -> &[FolderColumn] {
+        match self {
+            Self::Files { source, .. } => source.folders(),
+            #[cfg(feature = "csv")]
+            Self::Text { source, .. } => source.folders(),
+            Self::Generated(_) => &[],
+        }
+    }
+
+    /// The columns of delimited text with their types; none for other sources.
+    pub(crate) fn typed_columns(&self) -> Vec<TypedColumn> {
+        match self {
+            #[cfg(feature = "csv")]
+            Self::Text { source, .. } => {
+                let columns = source.inferred().into_iter();
+                columns
+                    .map(|of| TypedColumn { name: of.name, data_type: of.data_type, because: of.because })
+                    .collect()
+            }
+            Self::Files { .. } | Self::Generated(_) => Vec::new(),
+        }
+    }
+
+    /// What the source is, in messages.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Files { .. } => "Parquet files",
+            #[cfg(feature = "csv")]
+            Self::Text { .. } => "delimited text",
+            Self::Generated(_) => "generated rows",
         }
     }
 }
@@ -112,32 +169,43 @@ impl Inputs {
 pub(crate) fn open(
     paths: &[PathBuf],
     columns: &ColumnArgs,
+    text: &TextArgs,
     objects: &ObjectArgs,
+    console: Console,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Inputs, Error> {
     let read_ahead = ReadAhead { budget: objects.read_ahead, ..ReadAhead::default() };
-    open_located(paths, columns, read_ahead, cancel, |named| located(named, &objects.stores, cancel))
+    let how = How { columns, text, read_ahead, console };
+    open_located(paths, how, cancel, |named| located(named, Wanted::ParquetOrText, &objects.stores, cancel))
 }
 
 /// Opens paths of this machine like [`open`].
-pub(crate) fn open_local(
-    paths: &[PathBuf],
-    columns: &ColumnArgs,
-    cancel: &AtomicBool,
-) -> Result<Inputs, Error> {
-    open_located(paths, columns, ReadAhead::default(), cancel, |named| {
+pub(crate) fn open_local(paths: &[PathBuf], console: Console, cancel: &AtomicBool) -> Result<Inputs, Error> {
+    let (columns, text) = (&ColumnArgs::default(), &TextArgs::default());
+    let how = How { columns, text, read_ahead: ReadAhead::default(), console };
+    open_located(paths, how, cancel, |named| {
         let places = parquet_files(named)?.into_iter().map(Location::Path).collect();
         Ok(Located { places, objects: Objects::default() })
     })
 }
 
+/// How to open files.
+#[derive(Clone, Copy)]
+struct How<'a> {
+    columns: &'a ColumnArgs,
+    text: &'a TextArgs,
+    read_ahead: ReadAhead,
+    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "only delimited text needs it"))]
+    console: Console,
+}
+
 fn open_located(
     paths: &[PathBuf],
-    columns: &ColumnArgs,
-    read_ahead: ReadAhead,
+    how: How<'_>,
     cancel: &AtomicBool,
     locate: impl FnOnce(&[PathBuf]) -> Result<Located, Error>,
 ) -> Result<Inputs, Error> {
+    let How { columns, text, read_ahead, .. } = how;
     if let Some(named) = paths.iter().find_map(|path| generated_name(path)) {
         if paths.len() > 1 {
             let advice = "load them one after the other, with --mode append";
@@ -169,6 +237,12 @@ fn open_located(
     files.extend(spooled.iter().map(|file| Location::Path(file.path().to_owned())));
     // The temporary file of the stream is in a folder of ours.
     let hive = if named.is_empty() { Hive::Ignored } else { columns.hive.into() };
+    if text.is_meant(&files)? {
+        #[cfg(not(feature = "csv"))]
+        match text::open(&files)? {}
+        #[cfg(feature = "csv")]
+        return delimited(&files, spooled, hive, how, cancel);
+    }
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
     let opened = ParquetFiles::open_located(&files, &|url| objects.open(url, TAIL), hive, max_footer);
     let mut source = match (&spooled, opened) {
@@ -184,6 +258,31 @@ fn open_located(
     source = source.compare_page_checksums(!columns.no_page_checksums).read_ahead(read_ahead);
     let source = Box::new(source.select(&columns.columns, &columns.rename)?);
     Ok(Inputs::Files { source, _spooled: spooled, _objects: objects })
+}
+
+/// Opens delimited text and selects the columns.
+#[cfg(feature = "csv")]
+fn delimited(
+    files: &[Location],
+    spooled: Option<NamedTempFile>,
+    hive: Hive,
+    How { columns, text, console, .. }: How<'_>,
+    cancel: &AtomicBool,
+) -> Result<Inputs, Error> {
+    let opened = text::open(files, text, hive, console, cancel);
+    let source = match (&spooled, opened) {
+        // Users do not know the temporary file that holds the stream.
+        (Some(file), Err(error)) => {
+            return Err(error.renamed(&file.path().display().to_string(), "standard input"));
+        }
+        (_, opened) => opened?,
+    };
+    let source = match &spooled {
+        Some(file) => source.called(file.path(), "standard input"),
+        None => source,
+    };
+    let source = Box::new(source.select(&columns.columns, &columns.rename)?);
+    Ok(Inputs::Text { source, _spooled: spooled })
 }
 
 /// The text after `gen:`, unless a file has that name.

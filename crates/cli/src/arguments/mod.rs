@@ -10,4 +10,5 @@ pub(crate) mod size_arg;
 pub(crate) mod stores;
 pub(crate) mod table_args;
 pub(crate) mod target;
+pub(crate) mod text;
 pub(crate) mod value_args;

@@ -36,8 +36,8 @@ impl RowArgs {
     ) -> Result<Option<Filtered<'a>>, Error> {
         let Some(condition) = &self.condition else { return Ok(None) };
         let Some(files) = inputs.files() else {
-            let advice = "write the rows to a file first, with sawmill gen";
-            return Err(Error::usage("a condition on generated rows", "--where", advice));
+            let what = format!("a condition on {}", inputs.kind());
+            return Err(Error::usage(what, "--where", "write the rows to a Parquet file first"));
         };
         let phase = Profile::new().phase("count");
         let control = Control::new(cancel, &phase);

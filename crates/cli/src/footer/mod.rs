@@ -308,7 +308,8 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<Atomic
         return Err(Error::usage("several formats for one output", "", advice));
     }
     let input = InputFiles::of(&args.files)?;
-    let paths::Located { places: files, objects } = paths::located(&input.paths, &args.stores, cancel)?;
+    let paths::Located { places: files, objects } =
+        paths::located(&input.paths, paths::Wanted::Parquet, &args.stores, cancel)?;
     #[cfg(all(unix, target_pointer_width = "64"))]
     if let Some(url) = files.iter().find(|place| args.mapped && matches!(place, Location::Object(_))) {
         return Err(Error::usage(

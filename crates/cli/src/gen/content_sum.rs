@@ -13,7 +13,7 @@ use sawmill_postgres::content;
 use sawmill_profile::Profile;
 use sawmill_source::{Control, GeneratedRows, Source};
 
-use crate::arguments::inputs::{self, ColumnArgs};
+use crate::arguments::inputs;
 use crate::error::Error;
 use crate::r#gen::GenArgs;
 use crate::screen::console::Console;
@@ -63,7 +63,7 @@ pub(super) fn of_folders(
     }
     console.step("reading the files for the content sum of their rows");
     let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
-    let inputs = inputs::open_local(&paths, &ColumnArgs::default(), cancel)?;
+    let inputs = inputs::open_local(&paths, console, cancel)?;
     compute(args, inputs.source(), profile, cancel).map(Some)
 }
 

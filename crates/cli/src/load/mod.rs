@@ -22,6 +22,7 @@ use crate::arguments::record_args::RecordArgs;
 use crate::arguments::row_args::RowArgs;
 use crate::arguments::table_args::TableArgs;
 use crate::arguments::target::{Destination, EffortArgs, ModeArg, TargetArgs};
+use crate::arguments::text::TextArgs;
 use crate::arguments::value_args::{RejectArgs, ValueArgs};
 use crate::error::Error;
 use crate::screen::console::Console;
@@ -29,7 +30,7 @@ use crate::screen::phases;
 use planned::PlannedLoad;
 use reading::Reading;
 
-/// Load Parquet files into a table of PostgreSQL or CrateDB, every row exactly once.
+/// Load Parquet or CSV files into a table of PostgreSQL or CrateDB, every row exactly once.
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -42,6 +43,8 @@ Examples:
   sawmill load s3://bucket/trips --to postgres://me@localhost/db --table trips
   sawmill load new.parquet --to 'host=/var/run/postgresql dbname=db' --table trips --mode append
   sawmill load trips.parquet --to postgres://localhost/db --table trips --ddl
+  sawmill load trips.csv --to postgres://localhost/db --table trips --types 'fare=decimal(10,2)' --null NA --null ''
+  sawmill load 'logs/*.tsv' --to postgres://localhost/db --table logs --no-header --names at,host,line --explain
   sawmill load 'gen:contacts?rows=10M' --to postgres://localhost/db --table contacts
   sawmill load /data/trips --to postgres://localhost/db --table trips --where \"pickup >= 2024-01-01 and vendor in (1, 2) and tip is not null\"
   sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id
@@ -63,9 +66,9 @@ what is missing. In mode create, the table appears under its name once it is com
 pub(crate) struct LoadArgs {
     #[command(subcommand)]
     command: Option<LoadCommand>,
-    /// Parquet files, directories to search for them (except names that start with _ or .), patterns, @LIST
-    /// for a file with one path on each line (@- for standard input), - for a Parquet file on standard input,
-    /// or gen:DATASET?rows=10M&seed=7 for generated rows. Paths may be URLs: s3://, gs://, az://, abfss://,
+    /// Parquet files or delimited text such as .csv (all of one kind), directories to search for them (except
+    /// names that start with _ or .), patterns, @LIST for a file with one path on each line (@- for standard
+    /// input), - for a file on standard input (text with --format csv), or gen:DATASET?rows=10M&seed=7 for generated rows. Paths may be URLs: s3://, gs://, az://, abfss://,
     /// http(s)://.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -79,6 +82,8 @@ pub(crate) struct LoadArgs {
     key: Vec<String>,
     #[command(flatten)]
     columns: ColumnArgs,
+    #[command(flatten)]
+    text: TextArgs,
     #[command(flatten)]
     objects: ObjectArgs,
     #[command(flatten)]
@@ -159,9 +164,9 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -
     }
     let target = args.destination()?;
     let options = args.options(&target)?;
-    let inputs = inputs::open(&args.files, &args.columns, &args.objects, cancel)?;
+    let inputs = inputs::open(&args.files, &args.columns, &args.text, &args.objects, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
-    let reading = Reading::of(&inputs, filtered.as_ref());
+    let mut reading = Reading::of(&inputs, filtered.as_ref());
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
     let source = limited.as_ref().map_or(source, |limited| limited);
@@ -172,6 +177,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -
         return planned.ddl(console, cancel);
     }
     if args.explain {
+        reading.columns = inputs.typed_columns();
         return planned.explain(&reading, console, cancel);
     }
     if args.dry_run {

@@ -3,13 +3,16 @@
 use sawmill_source::{Filtered, FolderColumn, FolderKind, Pruned};
 use serde::Serialize;
 
-use crate::arguments::inputs::Inputs;
-use crate::screen::phases::{bytes, thousands};
+use crate::arguments::inputs::{Inputs, TypedColumn};
+use crate::screen::phases::{bytes, table, thousands};
 
 /// The part of a report about it, for people and for `--json`.
 #[derive(Serialize)]
 pub(crate) struct Reading {
     pub folders: Vec<FolderColumn>,
+    /// The columns of delimited text, in plans.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<TypedColumn>,
     pub pruned: Option<Pruned>,
     /// What reading the columns of all objects takes; none if there are no objects.
     pub objects: Option<ObjectRequests>,
@@ -26,12 +29,12 @@ pub(crate) struct ObjectRequests {
 
 impl Reading {
     pub(crate) fn of(inputs: &Inputs, filtered: Option<&Filtered<'_>>) -> Self {
-        let folders = inputs.files().map(|files| files.folders().to_vec()).unwrap_or_default();
+        let folders = inputs.folders().to_vec();
         let objects = inputs.files().and_then(|files| {
             let (requests, bytes) = files.requests()?;
             Some(ObjectRequests { requests, bytes, read_ahead_bytes: files.read_ahead_bytes() })
         });
-        Self { folders, pruned: filtered.map(Filtered::pruned), objects }
+        Self { folders, columns: Vec::new(), pruned: filtered.map(Filtered::pruned), objects }
     }
 
     /// `columns from folders: year (bigint), region (text)`; `None` if no folder names a column.
@@ -64,8 +67,21 @@ impl Reading {
         )
     }
 
+    /// The types of the columns of delimited text, and why they have them.
+    fn columns(&self) -> String {
+        if self.columns.is_empty() {
+            return String::new();
+        }
+        let mut rows = vec![["column", "type", "decided by"].map(str::to_owned)];
+        rows.extend(
+            self.columns.iter().map(|of| [of.name.clone(), of.data_type.clone(), of.because.clone()]),
+        );
+        format!("{}types inferred from a sample; --types NAME=TYPE gives others\n\n", table(&rows))
+    }
+
     pub(crate) fn lines(&self) -> String {
-        let folders = self.folders().map(|line| line + "\n").unwrap_or_default() + &self.requests();
+        let folders = self.folders().map(|line| line + "\n").unwrap_or_default();
+        let folders = self.columns() + &folders + &self.requests();
         let Some(pruned) = &self.pruned else { return folders };
         let of_folders = match pruned.files_pruned + pruned.files_whole {
             0 => String::new(),

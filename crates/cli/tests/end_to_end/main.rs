@@ -9,6 +9,7 @@ mod bench_work;
 mod contributing;
 mod cratedb;
 mod cratedb_memory;
+mod csv;
 mod demo;
 mod directories;
 mod existing_tables;

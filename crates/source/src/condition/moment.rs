@@ -3,7 +3,7 @@
 use arrow_schema::TimeUnit;
 
 /// A point in time.
-pub(super) struct Moment {
+pub(crate) struct Moment {
     /// Local time in nanoseconds since 1970-01-01.
     pub nanoseconds: i128,
     /// Its offset from UTC in nanoseconds, if written.
@@ -23,7 +23,7 @@ pub(super) fn unit(unit: TimeUnit) -> i128 {
 }
 
 /// Parses `2024-01-31`, `2024-01-31T12:30`, `2024-01-31 12:30:00.25+02:00`, `...Z`.
-pub(super) fn timestamp(text: &str) -> Option<Moment> {
+pub(crate) fn timestamp(text: &str) -> Option<Moment> {
     let (date, rest) = match text.find(['T', 't', ' ']) {
         Some(at) => (&text[..at], text[at + 1..].trim_start()),
         None => (text, ""),
@@ -40,7 +40,7 @@ pub(super) fn timestamp(text: &str) -> Option<Moment> {
 }
 
 /// Parses `12:30`, `12:30:00`, `12:30:00.25` into nanoseconds since midnight.
-pub(super) fn time(text: &str) -> Option<i128> {
+pub(crate) fn time(text: &str) -> Option<i128> {
     let mut parts = text.splitn(3, ':');
     let hours = number(parts.next()?, 2, 24)?;
     let minutes = number(parts.next()?, 2, 59)?;

@@ -263,7 +263,7 @@ pub(super) fn not_readable(error: &parquet::errors::ParquetError) -> Error {
         .advise("if it is corrupt, write or copy it again")
 }
 
-fn unreadable(error: &std::io::Error) -> Error {
+pub(crate) fn unreadable(error: &std::io::Error) -> Error {
     let advice = match error.kind() {
         std::io::ErrorKind::NotFound => "check the name",
         std::io::ErrorKind::PermissionDenied => "check its permissions",

@@ -17,6 +17,7 @@ use sawmill_store::{Location, ObjectUrl};
 use crate::arguments::stores::{Objects, StoreArgs};
 use crate::error::Error;
 use walk::Found;
+pub(crate) use walk::Wanted;
 
 /// Files and objects, and the stores of the objects.
 pub(crate) struct Located {
@@ -24,13 +25,14 @@ pub(crate) struct Located {
     pub objects: Objects,
 }
 
-/// The files and objects that `paths` name. A directory stands for the `.parquet` files below it, a pattern for
+/// The files and objects that `paths` name. A directory stands for the wanted files below it, a pattern for
 /// its matches, the start of the names of objects for those below it, each in the order of their names; a list
 /// stands for the files on its lines.
 ///
 /// Directories and patterns skip names that start with `_` or `.`.
 pub(crate) fn located(
     paths: &[PathBuf],
+    wanted: Wanted,
     stores: &StoreArgs,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Located, Error> {
@@ -39,7 +41,9 @@ pub(crate) fn located(
     let mut places = Vec::with_capacity(named.len());
     for place in named {
         match place {
-            Location::Path(path) => places.extend(local_files(&path)?.into_iter().map(Location::Path)),
+            Location::Path(path) => {
+                places.extend(local_files(&path, wanted)?.into_iter().map(Location::Path))
+            }
             Location::Object(url) => places.extend(objects.named(&url)?.into_iter().map(Location::Object)),
         }
     }
@@ -51,7 +55,7 @@ pub(crate) fn parquet_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for place in locations(paths)? {
         match place {
-            Location::Path(path) => files.append(&mut local_files(&path)?),
+            Location::Path(path) => files.append(&mut local_files(&path, Wanted::Parquet)?),
             Location::Object(url) => {
                 let advice = "copy the file to this machine and give its path";
                 return Err(Error::usage(
@@ -77,14 +81,15 @@ fn url(place: &Location) -> Option<&ObjectUrl> {
 }
 
 /// The files that a path names.
-fn local_files(path: &Path) -> Result<Vec<PathBuf>, Error> {
+fn local_files(path: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
     // A file may have the name of a pattern.
     if globs::is_pattern(path) && path.symlink_metadata().is_err() {
-        return matching(path);
+        return matching(path, wanted);
     }
     if path.is_dir() {
         let mut found = Found::default();
         walk::parquet_files(path, &mut found).map_err(unreadable)?;
+        found.take(wanted);
         return match found.files.is_empty() {
             true => Err(nothing_in(&path.display().to_string(), found.left_out)),
             false => Ok(found.files),
@@ -98,7 +103,7 @@ fn local_files(path: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// The files that match a pattern, and the files in directories that match; each file once.
-fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Error> {
+fn matching(pattern: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
     let matches = globs::matching(pattern).map_err(|error| unreadable((pattern.to_owned(), error)))?;
     if matches.is_empty() {
         let advice = "check the pattern; it skips names that start with _ or . unless it starts so itself";
@@ -111,6 +116,7 @@ fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Error> {
             false => found.files.push(path),
         }
     }
+    found.take(wanted);
     if found.files.is_empty() {
         return Err(nothing_in(&pattern.display().to_string(), found.left_out));
     }

@@ -6,6 +6,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::arguments::text::has_text_extension;
+
 /// Whether a walk skips a name. It does not skip `_day=5`, the folder of a column called `_day`.
 pub(crate) fn is_left_out(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
@@ -17,8 +19,29 @@ pub(crate) fn is_left_out(name: &OsStr) -> bool {
 pub(crate) struct Found {
     /// The files, in the order of their names.
     pub files: Vec<PathBuf>,
+    /// Files of delimited text.
+    pub texts: Vec<PathBuf>,
     /// How many directories and `.parquet` files it skipped because of their names.
     pub left_out: usize,
+}
+
+/// The files that a directory stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Parquet files.
+    Parquet,
+    /// Parquet files; if there are none, those of delimited text.
+    ParquetOrText,
+}
+
+impl Found {
+    /// Keeps the wanted files.
+    pub(super) fn take(&mut self, wanted: Wanted) {
+        let texts = std::mem::take(&mut self.texts);
+        if self.files.is_empty() && wanted == Wanted::ParquetOrText {
+            self.files = texts;
+        }
+    }
 }
 
 /// An entry of a directory.
@@ -32,6 +55,10 @@ pub(crate) struct Entry {
 impl Entry {
     pub(crate) fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or_default()
+    }
+
+    fn is_text(&self) -> bool {
+        !self.is_dir && has_text_extension(&self.path)
     }
 
     fn is_parquet(&self) -> bool {
@@ -60,7 +87,7 @@ pub(crate) fn entries(directory: &Path) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The `.parquet` files in a directory and below it. Links to directories are not followed.
+/// The `.parquet` files in a directory and below it, and those of delimited text. Links to directories are not followed.
 ///
 /// # Errors
 ///
@@ -74,6 +101,8 @@ pub(crate) fn parquet_files(directory: &Path, found: &mut Found) -> Result<(), (
             parquet_files(&entry.path, found)?;
         } else if entry.is_parquet() {
             found.files.push(entry.path);
+        } else if entry.is_text() && !is_left_out(entry.name()) {
+            found.texts.push(entry.path);
         }
     }
     Ok(())
@@ -113,6 +142,7 @@ mod tests {
             ".staging/part-1.parquet",
             "_part-2.parquet",
             "a/b.PARQUET",
+            "d.csv",
             "_day=5/c.parquet",
         ] {
             let path = dir.path().join(name);
@@ -123,6 +153,7 @@ mod tests {
         parquet_files(dir.path(), &mut found).unwrap();
         let names = ["_day=5/c.parquet", "a/b.PARQUET", "part-0.parquet"];
         assert_eq!(found.files, names.map(|name| dir.path().join(name)));
+        assert_eq!(found.texts, [dir.path().join("d.csv")]);
         assert_eq!(found.left_out, 3);
         // A directory that the user names is walked, whatever its name.
         let mut found = Found::default();

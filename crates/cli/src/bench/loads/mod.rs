@@ -14,7 +14,7 @@ use sawmill_profile::{PhaseReport, Profile, Run, Target};
 use sawmill_source::{Control, Source};
 
 use crate::arguments::crate_options::CrateArgs;
-use crate::arguments::inputs::{self, ColumnArgs};
+use crate::arguments::inputs;
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::table_args::{StrategyArg, partitioned};
 use crate::arguments::target::{self, EffortArgs, ModeArg};
@@ -186,7 +186,7 @@ pub(crate) fn measure(
     server: Option<&Server>,
     measurement: &Measurement<'_>,
 ) -> Result<Measured, Error> {
-    let inputs = inputs::open_local(&args.files, &ColumnArgs::default(), measurement.cancel)?;
+    let inputs = inputs::open_local(&args.files, measurement.console, measurement.cancel)?;
     let source = inputs.source();
     let folder = inputs.files().and_then(|_| args.files.first()).map(|path| match path.is_dir() {
         true => path.clone(),

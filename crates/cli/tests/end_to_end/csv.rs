@@ -1,0 +1,246 @@
+//! Delimited text as a source of loads, with PostgreSQL's own COPY as an independent reader.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use sawmill_cratedb_standin::StandIn;
+
+use crate::harness::{command, sawmill, signal, start, until, wait};
+use crate::load::Bench;
+
+impl Bench {
+    fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+}
+
+/// Trips with quotes, newlines in quotes, NULLs and empty strings.
+fn trips(rows: usize, newline: &str) -> String {
+    let mut text = ["id", "at", "fare", "paid", "day", "note"].join(",") + newline;
+    for id in 0..rows {
+        let note = match id % 7 {
+            0 => String::new(),
+            1 => "\"\"".to_owned(),
+            2 => "\"two\nlines, and \"\"quotes\"\"\"".to_owned(),
+            3 => "5\" pipe".to_owned(),
+            4 => "Zürich".to_owned(),
+            _ => format!("note {id}"),
+        };
+        let fare = if id % 5 == 0 { String::new() } else { format!("{}.{:02}", id % 90, id % 100) };
+        let (hour, minute) = (id / 60 % 24, id % 60);
+        write!(
+            text,
+            "{id},2024-03-{:02} {hour:02}:{minute:02}:07.25,{fare},{},2024-02-{:02},{note}{newline}",
+            1 + id % 31,
+            id % 3 == 0,
+            1 + id % 29
+        )
+        .unwrap();
+    }
+    text
+}
+
+#[test]
+fn a_load_of_csv_gives_the_rows_that_the_servers_own_copy_reads() {
+    let bench = Bench::new();
+    for (name, newline) in [("unix", "\n"), ("windows", "\r\n")] {
+        let text = trips(20_000, newline);
+        let file = bench.file(&format!("{name}.csv"), &text);
+        let report = bench.load(&file, name, &["--verify", "--unit-rows", "1500", "--json"]).ok().json();
+        assert_eq!(report["report"]["rows"], 20_000);
+        assert_eq!(report["report"]["verified"]["target"], report["report"]["content"]);
+        let mut client = bench.client();
+        client.batch_execute(&format!("create table copied_{name} (like {name})")).unwrap();
+        // COPY takes a quote within an unquoted field for the start of a quoted part.
+        let text = text.replace("5\" pipe", "\"5\"\" pipe\"");
+        let mut copy =
+            client.copy_in(&format!("copy copied_{name} from stdin (format csv, header)")).unwrap();
+        copy.write_all(text.as_bytes()).unwrap();
+        copy.finish().unwrap();
+        for (a, b) in
+            [(name.to_owned(), format!("copied_{name}")), (format!("copied_{name}"), name.to_owned())]
+        {
+            let lacking = format!("select count(*) from (select * from {a} except all select * from {b}) x");
+            assert_eq!(bench.count(&lacking), 0, "rows of {a} that {b} lacks");
+        }
+        sawmill(bench.args("verify", &file, name, &[])).ok();
+        client.batch_execute(&format!("update {name} set note = 'x' where id = 77")).unwrap();
+        sawmill(bench.args("verify", &file, name, &[])).fails(4);
+    }
+    let types = "select string_agg(data_type, ',' order by ordinal_position) from information_schema.columns \
+                 where table_name = 'unix'";
+    let types: String = bench.client().query_one(types, &[]).unwrap().get(0);
+    assert_eq!(types, "bigint,timestamp without time zone,double precision,boolean,date,text");
+}
+
+#[test]
+fn a_killed_load_of_csv_is_finished_by_the_same_command_with_exactly_its_rows() {
+    let bench = Bench::new();
+    let file = bench.file("trips.csv", &trips(400_000, "\n"));
+    let args = bench.args("load", &file, "c", &["--unit-rows", "5k"]);
+    let child = start(&args);
+    let mut client = bench.client();
+    until("the first units", || {
+        let units = client.query_one("select count(*) from _sawmill.units", &[]);
+        units.is_ok_and(|row| row.get::<_, i64>(0) > 3)
+    });
+    signal(&child, "KILL");
+    wait(child);
+    assert!(!bench.exists("c"));
+    let json = sawmill(args.iter().map(String::as_str).chain(["--json", "--verify"])).ok().json();
+    assert_eq!(json["report"]["rows"], 400_000);
+    assert!(json["report"]["units_resumed"].as_u64().unwrap() > 0, "{json}");
+    assert_eq!(bench.count("select count(*) from c"), 400_000);
+    assert_eq!(bench.count("select count(distinct id) from c"), 400_000);
+}
+
+#[test]
+fn a_repeated_load_does_nothing_and_another_dialect_is_another_load() {
+    let bench = Bench::new();
+    let file = bench.file("a.csv", "a,b\n1,NA\n2,x\n");
+    bench.load(&file, "c", &[]).ok();
+    assert!(bench.load(&file, "c", &[]).ok().out.contains("nothing to do"));
+    let append = ["--mode", "append"];
+    bench.load(&file, "c", &append).ok();
+    assert_eq!(bench.count("select count(*) from c"), 2, "the file is in the table already");
+    bench.load(&file, "c", &["--mode", "append", "--null", "NA"]).ok();
+    assert_eq!(bench.count("select count(*) from c"), 4, "other values were asked for");
+    assert_eq!(bench.count("select count(*) from c where b is null"), 1);
+    bench.load(&file, "c", &["--mode", "append", "--null", "NA"]).ok();
+    assert_eq!(bench.count("select count(*) from c"), 4);
+    // The same length, written by another program while nothing ran.
+    fs::write(&file, "a,b\n1,NA\n3,x\n").unwrap();
+    let told = bench.load(&file, "c", &append).ok();
+    assert!((told.out + &told.err).contains("loaded before with other content"));
+    assert_eq!(bench.count("select count(*) from c"), 6);
+}
+
+#[test]
+fn a_file_that_changed_between_two_runs_of_a_load_is_refused() {
+    let bench = Bench::new();
+    let text = trips(300_000, "\n");
+    let file = bench.file("trips.csv", &text);
+    let args = bench.args("load", &file, "c", &["--unit-rows", "5k"]);
+    let child = start(&args);
+    let mut client = bench.client();
+    until("the first units", || {
+        let units = client.query_one("select count(*) from _sawmill.units", &[]);
+        units.is_ok_and(|row| row.get::<_, i64>(0) > 3)
+    });
+    signal(&child, "KILL");
+    wait(child);
+    fs::write(&file, text.replacen("note 5", "NOTE 5", 1)).unwrap();
+    let error = sawmill(&args).fails(1);
+    assert!(error.contains("trips.csv") && error.contains("changed"), "{error}");
+    fs::write(&file, text).unwrap();
+    sawmill(&args).ok();
+    assert_eq!(bench.count("select count(*) from c"), 300_000);
+}
+
+#[test]
+fn explain_names_the_value_that_decided_each_type() {
+    let bench = Bench::new();
+    let file = bench.file("a.csv", "id,zip,fare\n1,01234,2.5\n2,99999,x\n3,55555,4\n");
+    let plan = bench.load(&file, "c", &["--explain"]).ok().out;
+    let line =
+        |column: &str| plan.lines().find(|line| line.starts_with(column)).unwrap_or_default().to_owned();
+    assert!(line("id").contains("int64"), "{plan}");
+    assert!(line("zip").contains("text") && line("zip").contains("\"01234\""), "{plan}");
+    assert!(line("fare").contains("\"x\" in") && line("fare").contains("line 3, byte offset 32"), "{plan}");
+    let typed =
+        bench.load(&file, "c", &["--explain", "--json", "--types", "zip=int32,fare=text"]).ok().json();
+    assert_eq!(typed["columns"][1]["type"], "int32");
+    assert_eq!(typed["columns"][2]["because"], "given");
+    let error = bench.load(&file, "c", &["--types", "fare=decimal(10,2)"]).fails(1);
+    for part in ["\"x\" is not of type decimal(10,2)", "line 3, byte offset 32", "column \"fare\"", "--types"]
+    {
+        assert!(error.contains(part), "{error}");
+    }
+    assert!(!bench.exists("c"));
+}
+
+#[test]
+fn inputs_of_both_kinds_and_options_of_the_other_kind_are_refused() {
+    let bench = Bench::new();
+    let text = bench.file("a.csv", "a\n1\n");
+    let parquet = bench.contacts("100");
+    let mixed = [parquet.to_str().unwrap()];
+    let error = bench.load(&text, "c", &mixed).fails(2);
+    assert!(error.contains("Parquet files together with delimited text"), "{error}");
+    let error = bench.load(&parquet, "c", &["--delimiter", ";"]).fails(2);
+    assert!(error.contains("--delimiter is available for delimited text only"), "{error}");
+    let error = bench.load(&text, "c", &["--where", "a = 1"]).fails(2);
+    assert!(error.contains("a condition on delimited text"), "{error}");
+    let error = bench.load(&text, "c", &["--quote", ","]).fails(2);
+    assert!(error.contains("',' is both the delimiter and the quote"), "{error}");
+    let url = bench.load(Path::new("https://localhost:1/a.csv"), "c", &[]).fails(2);
+    assert!(url.contains("files of this machine"), "{url}");
+}
+
+#[test]
+fn several_files_columns_in_another_order_folders_and_chosen_columns_become_one_table() {
+    let bench = Bench::new();
+    bench.file("day=2024-01-01/a.tsv", "id\tname\n1\tAnn\n");
+    bench.file("day=2024-01-02/b.tsv", "name\tid\nBob\t2\n\"C\tD\"\t3\n");
+    let pattern = bench.dir.path().join("*/*.tsv");
+    bench.load(&pattern, "c", &["--columns", "day,name", "--rename", "name=called", "--verify"]).ok();
+    let rows = "select string_agg(day || ' ' || called, ';' order by called) from c";
+    let rows: String = bench.client().query_one(rows, &[]).unwrap().get(0);
+    assert_eq!(rows, "2024-01-01 Ann;2024-01-02 Bob;2024-01-02 C\tD");
+    // A directory without Parquet files stands for the text in it.
+    bench.load(bench.dir.path(), "d", &[]).ok();
+    assert_eq!(bench.count("select count(*) from d"), 3);
+    bench.file("day=2024-01-03/c.tsv", "id\tother\n1\tx\n");
+    let error = bench.load(&pattern, "e", &[]).fails(1);
+    assert!(error.contains("[\"name\"] are missing, [\"other\"] are only in this file"), "{error}");
+}
+
+#[test]
+fn text_on_standard_input_is_loaded_and_its_errors_name_it() {
+    let bench = Bench::new();
+    let run = |table: &str, input: &str| {
+        let args =
+            bench.args("load", Path::new("-"), table, &["--format", "csv", "--no-header", "--names", "a,b"]);
+        let mut child = command(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        wait(child)
+    };
+    run("c", "1,x\n2,y").ok();
+    assert_eq!(bench.count("select sum(a)::bigint from c"), 3);
+    let error = run("d", "1,x\n2\n").fails(1);
+    assert!(error.contains("standard input, line 2") && !error.contains("sawmill-"), "{error}");
+}
+
+#[test]
+fn a_header_alone_is_an_empty_table_and_an_empty_file_an_error() {
+    let bench = Bench::new();
+    bench.load(&bench.file("header.csv", "a,b\n"), "c", &["--verify"]).ok();
+    assert_eq!(bench.count("select count(*) from c"), 0);
+    let error = bench.load(&bench.file("empty.csv", ""), "d", &[]).fails(1);
+    assert!(error.contains("the file has no header") && error.contains("empty.csv"), "{error}");
+}
+
+#[test]
+fn csv_is_loaded_into_cratedb_and_verified() {
+    let bench = tempfile::tempdir().unwrap();
+    let file = bench.path().join("trips.csv");
+    fs::write(&file, trips(3_000, "\n")).unwrap();
+    let standin = StandIn::start(1);
+    let run = |verb: &str, more: &[&str]| {
+        let url = standin.url();
+        sawmill([&[verb, file.to_str().unwrap(), "--to", &url, "--table", "trips", "--json"], more].concat())
+    };
+    assert_eq!(run("load", &["--primary-key", "id"]).ok().json()["report"]["rows"], 3_000);
+    run("verify", &[]).ok();
+}

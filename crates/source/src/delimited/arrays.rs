@@ -1,0 +1,253 @@
+//! Turns the fields of a column into an Arrow array.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow_array::builder::{BooleanBuilder, FixedSizeBinaryBuilder, StringViewBuilder};
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    Time64MicrosecondType, TimestampMicrosecondType, TimestampNanosecondType,
+};
+use arrow_array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray};
+use arrow_buffer::NullBufferBuilder;
+use arrow_schema::{DataType, TimeUnit};
+
+use super::column_type::ColumnType;
+use super::dialect::Dialect;
+use super::splitter::{Cell, Form, Splitter};
+use crate::condition::{days_of, time_of, timestamp_of};
+
+/// The fields of one column in consecutive records.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'a> {
+    pub text: &'a str,
+    /// All fields of the records.
+    pub cells: &'a [Cell],
+    /// The column, and how many there are.
+    pub column: usize,
+    pub columns: usize,
+    pub splitter: &'a Splitter,
+    pub dialect: &'a Dialect,
+}
+
+impl<'a> Fields<'a> {
+    fn rows(&self) -> usize {
+        self.cells.len() / self.columns.max(1)
+    }
+
+    /// Returns the values, `None` for NULL.
+    pub(super) fn values(self) -> impl Iterator<Item = Option<Cow<'a, str>>> {
+        self.cells.iter().skip(self.column).step_by(self.columns.max(1)).map(move |cell| self.value(cell))
+    }
+
+    fn value(&self, cell: &Cell) -> Option<Cow<'a, str>> {
+        let raw = &self.text[cell.start as usize..cell.end as usize];
+        let value = match cell.form {
+            Form::Escaped => Cow::Owned(self.splitter.unescaped(raw)),
+            Form::Plain | Form::Quoted => Cow::Borrowed(raw),
+        };
+        let may_be_null = cell.form == Form::Plain || self.dialect.quoted_nulls;
+        let is_null = may_be_null && self.dialect.nulls.iter().any(|null| *null == value);
+        (!is_null).then_some(value)
+    }
+
+    /// Returns the array of a type.
+    ///
+    /// # Errors
+    /// The row of the first value that the type does not have.
+    pub(super) fn array(self, wanted: ColumnType) -> Result<ArrayRef, usize> {
+        Ok(match wanted {
+            ColumnType::Bool => {
+                let mut builder = BooleanBuilder::with_capacity(self.rows());
+                for (row, value) in self.values().enumerate() {
+                    builder.append_option(value.map(|value| boolean(&value).ok_or(row)).transpose()?);
+                }
+                Arc::new(builder.finish())
+            }
+            ColumnType::Int16 => Arc::new(self.primitive::<Int16Type>(whole)?),
+            ColumnType::Int32 => Arc::new(self.primitive::<Int32Type>(whole)?),
+            ColumnType::Int64 => Arc::new(self.primitive::<Int64Type>(whole)?),
+            ColumnType::Float32 => Arc::new(self.primitive::<Float32Type>(|text| text.parse().ok())?),
+            ColumnType::Float64 => Arc::new(self.primitive::<Float64Type>(|text| text.parse().ok())?),
+            ColumnType::Decimal(precision, scale) => {
+                let array = self.primitive::<Decimal128Type>(|text| decimal(text, precision, scale))?;
+                Arc::new(array.with_data_type(DataType::Decimal128(precision, scale)))
+            }
+            ColumnType::Date => Arc::new(self.primitive::<Date32Type>(date)?),
+            ColumnType::Time => Arc::new(self.primitive::<Time64MicrosecondType>(time)?),
+            ColumnType::Timestamp(unit) => self.timestamps(unit, false)?,
+            ColumnType::TimestampUtc(unit) => self.timestamps(unit, true)?,
+            ColumnType::Uuid => {
+                let mut builder = FixedSizeBinaryBuilder::with_capacity(self.rows(), 16);
+                for (row, value) in self.values().enumerate() {
+                    match value.map(|value| uuid(&value).ok_or(row)).transpose()? {
+                        Some(bytes) => builder.append_value(bytes).map_err(|_| row)?,
+                        None => builder.append_null(),
+                    }
+                }
+                Arc::new(builder.finish())
+            }
+            ColumnType::Text | ColumnType::Json => {
+                let mut builder = StringViewBuilder::with_capacity(self.rows());
+                self.values().for_each(|value| builder.append_option(value));
+                Arc::new(builder.finish())
+            }
+        })
+    }
+
+    fn timestamps(self, unit: TimeUnit, utc: bool) -> Result<ArrayRef, usize> {
+        let zone = utc.then(|| "UTC".into());
+        Ok(match unit {
+            TimeUnit::Nanosecond => {
+                let parse = |text: &str| timestamp(text, 1, utc);
+                Arc::new(
+                    self.primitive::<TimestampNanosecondType>(parse)?.with_timezone_opt::<Arc<str>>(zone),
+                )
+            }
+            _ => {
+                let parse = |text: &str| timestamp(text, 1_000, utc);
+                Arc::new(
+                    self.primitive::<TimestampMicrosecondType>(parse)?.with_timezone_opt::<Arc<str>>(zone),
+                )
+            }
+        })
+    }
+
+    fn primitive<T: ArrowPrimitiveType>(
+        self,
+        parse: impl Fn(&str) -> Option<T::Native>,
+    ) -> Result<PrimitiveArray<T>, usize> {
+        let mut values = Vec::with_capacity(self.rows());
+        let mut nulls = NullBufferBuilder::new(self.rows());
+        for (row, value) in self.values().enumerate() {
+            match value {
+                None => {
+                    values.push(T::Native::default());
+                    nulls.append_null();
+                }
+                Some(value) => {
+                    values.push(parse(&value).ok_or(row)?);
+                    nulls.append_non_null();
+                }
+            }
+        }
+        Ok(PrimitiveArray::new(values.into(), nulls.finish()))
+    }
+}
+
+/// The words of PostgreSQL.
+fn boolean(text: &str) -> Option<bool> {
+    const TRUE: [&str; 6] = ["true", "t", "1", "yes", "y", "on"];
+    const FALSE: [&str; 6] = ["false", "f", "0", "no", "n", "off"];
+    let is = |words: [&str; 6]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    if is(TRUE) { Some(true) } else { is(FALSE).then_some(false) }
+}
+
+/// A whole number, without a plus sign.
+fn whole<T: std::str::FromStr>(text: &str) -> Option<T> {
+    if text.starts_with('+') { None } else { text.parse().ok() }
+}
+
+/// A decimal number; digits beyond the scale must be zeros.
+pub(super) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let scale = usize::try_from(scale).ok()?;
+    let (kept, beyond) = fraction.split_at_checked(scale).unwrap_or((fraction, ""));
+    let mut value: i128 = 0;
+    let zeros = std::iter::repeat_n(b'0', scale - kept.len());
+    for byte in whole.bytes().chain(kept.bytes()).chain(zeros) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value.checked_mul(10)?.checked_add(i128::from(digit))?;
+    }
+    if beyond.bytes().any(|byte| byte != b'0') || value >= 10_i128.checked_pow(u32::from(precision))? {
+        return None;
+    }
+    Some(if negative { -value } else { value })
+}
+
+fn date(text: &str) -> Option<i32> {
+    i32::try_from(days_of(text)?).ok()
+}
+
+/// Microseconds since midnight.
+pub(super) fn time(text: &str) -> Option<i64> {
+    let nanoseconds = time_of(text)?;
+    (nanoseconds % 1_000 == 0).then_some((nanoseconds / 1_000) as i64)
+}
+
+/// A point in time, in units of `unit` nanoseconds. Only points in UTC have an offset.
+pub(super) fn timestamp(text: &str, unit: i128, utc: bool) -> Option<i64> {
+    let (nanoseconds, offset) = match timestamp_of(text) {
+        Some(moment) => (moment.nanoseconds, moment.offset),
+        None => (i128::from(days_of(text)?) * 86_400_000_000_000, None),
+    };
+    if offset.is_some() && !utc {
+        return None;
+    }
+    let nanoseconds = nanoseconds - offset.unwrap_or(0);
+    let is_whole = nanoseconds.rem_euclid(unit) == 0;
+    i64::try_from(nanoseconds.div_euclid(unit)).ok().filter(|_| is_whole)
+}
+
+fn uuid(text: &str) -> Option<[u8; 16]> {
+    let has_hyphens = text.len() == 36 && [8, 13, 18, 23].iter().all(|at| text.as_bytes()[*at] == b'-');
+    if !has_hyphens && text.len() != 32 {
+        return None;
+    }
+    let mut digits = text.bytes().filter(|byte| !has_hyphens || *byte != b'-');
+    let mut bytes = [0; 16];
+    for byte in &mut bytes {
+        let mut digit = || char::from(digits.next()?).to_digit(16);
+        *byte = ((digit()? << 4) | digit()?) as u8;
+    }
+    digits.next().is_none().then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_keep_every_digit_or_do_not_fit() {
+        assert_eq!(decimal("-12.5", 10, 2), Some(-1250));
+        assert_eq!(decimal("0.100", 10, 2), Some(10));
+        assert_eq!(decimal(".5", 10, 2), Some(50));
+        assert_eq!(decimal("7.", 10, 2), Some(700));
+        assert_eq!(decimal("99999999.99", 10, 2), Some(9_999_999_999));
+        for wrong in ["", "-", ".", "1.234", "100000000", "1e3", "+1", "1,5", "--1"] {
+            assert_eq!(decimal(wrong, 10, 2), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn points_in_time_are_not_rounded() {
+        assert_eq!(timestamp("1970-01-01 00:00:00.000001", 1_000, false), Some(1));
+        assert_eq!(timestamp("1969-12-31T23:59:59.999999", 1_000, false), Some(-1));
+        assert_eq!(timestamp("1970-01-02", 1_000, false), Some(86_400_000_000));
+        assert_eq!(timestamp("1970-01-01T02:00:00+02:00", 1_000, true), Some(0));
+        assert_eq!(timestamp("1970-01-01 00:00:00", 1_000, true), Some(0));
+        assert_eq!(timestamp("1970-01-01 00:00:00.0000001", 1_000, false), None);
+        assert_eq!(timestamp("1970-01-01 00:00:00Z", 1_000, false), None);
+        assert_eq!(time("12:30:00.25"), Some(45_000_250_000));
+    }
+
+    #[test]
+    fn uuids_have_hyphens_in_their_places_or_none() {
+        let bytes = uuid("00112233-4455-6677-8899-aabbccddeeff");
+        assert_eq!(bytes, uuid("00112233445566778899AABBCCDDEEFF"));
+        assert_eq!(bytes.map(|bytes| bytes[15]), Some(0xff));
+        for wrong in ["", "0011223344556677889900aabbccddeeffgg", "00112233-4455-6677-8899-aabbccddeef-"] {
+            assert_eq!(uuid(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Where records start: chunks are scanned in parallel for both possibilities, inside and outside of quotes,
+//! which are resolved in order.
+//!
+//! Chunks begin after a newline. There, only two states are possible: a record starts, or a quoted field goes
+//! on. The wrong one of both usually ends soon, because what follows its closing quote does not fit.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use memchr::{memchr, memchr_iter, memchr2, memrchr};
+use sawmill_footer::RangeReader;
+
+use super::splitter::{After, Splitter};
+
+/// Bytes of a chunk. The fingerprints of files depend on it.
+pub(super) const CHUNK: u64 = 1 << 20;
+
+/// The first record that starts in a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// Its place in the file.
+    pub offset: u64,
+    /// How many records and newlines are before it.
+    pub rows: u64,
+    pub lines: u64,
+}
+
+/// A chunk's records, if it begins in one of both states. Places count from the start of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Walk {
+    /// The first record that starts here, and the newlines before it in the chunk.
+    pub first: Option<(u64, u64)>,
+    pub records: u64,
+    pub exit: Exit,
+}
+
+/// How a walk through a chunk ends. A quote that was opened before the chunk has no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    AtRecord,
+    InQuotes { opened: Option<u64> },
+    Wrong { opened: Option<u64>, at: u64 },
+}
+
+/// What a scan of a chunk found.
+#[derive(Clone, Debug)]
+pub(super) struct Scan {
+    pub at_record: Walk,
+    pub in_quotes: Walk,
+    /// Newlines in it.
+    pub lines: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// Of its bytes on the grid of chunks.
+    pub hash: u64,
+}
+
+/// Why a chunk cannot be scanned.
+pub(super) enum Unscanned {
+    Io(io::Error),
+    /// A line without an end within the longest record.
+    LongLine {
+        start: u64,
+    },
+}
+
+impl From<io::Error> for Unscanned {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// The grid of chunks of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grid {
+    /// Where the first record after the header starts.
+    pub start: u64,
+    pub end: u64,
+    pub chunk: u64,
+    pub longest_record: u64,
+}
+
+impl Grid {
+    pub(super) fn chunks(&self) -> u64 {
+        (self.end - self.start).div_ceil(self.chunk)
+    }
+
+    /// Scans the n-th chunk.
+    pub(super) fn scan(
+        &self,
+        file: &dyn RangeReader,
+        number: u64,
+        splitter: &Splitter,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Scan, Unscanned> {
+        let on_grid = self.start + number * self.chunk;
+        let grid_end = self.end.min(on_grid + self.chunk);
+        let from = if number == 0 { on_grid } else { on_grid - 1 };
+        buffer.clear();
+        append(file, from, grid_end, buffer)?;
+        let hash = xxhash_rust::xxh3::xxh3_64(&buffer[(on_grid - from) as usize..]);
+        let start = match number {
+            0 => Some(0),
+            _ => memchr(b'\n', buffer).map(|newline| newline + 1).filter(|start| *start < buffer.len()),
+        };
+        let nothing = |exit| Walk { first: None, records: 0, exit };
+        let Some(start) = start else {
+            let in_quotes = nothing(Exit::InQuotes { opened: None });
+            return Ok(Scan { at_record: nothing(Exit::AtRecord), in_quotes, lines: 0, end: grid_end, hash });
+        };
+        let mut read = grid_end;
+        while buffer.last() != Some(&b'\n') && read < self.end {
+            let before = buffer.len();
+            let next = self.end.min(read + (64 << 10));
+            append(file, read, next, buffer)?;
+            read = next;
+            if let Some(newline) = memchr(b'\n', &buffer[before..]) {
+                buffer.truncate(before + newline + 1);
+            } else if read - on_grid > self.longest_record + self.chunk {
+                let line = memrchr(b'\n', &buffer[..before]).map_or(0, |newline| newline + 1);
+                return Err(Unscanned::LongLine { start: from + line as u64 });
+            }
+        }
+        let text = &buffer[start..];
+        let base = from + start as u64;
+        let walk =
+            |state| Walker { splitter, text, base, is_end: base + text.len() as u64 == self.end }.walk(state);
+        Ok(Scan {
+            at_record: walk(State::AtRecord(0)),
+            in_quotes: walk(State::InQuotes { from: 0, opened: None }),
+            lines: memchr_iter(b'\n', text).count() as u64,
+            end: base + text.len() as u64,
+            hash,
+        })
+    }
+}
+
+fn append(file: &dyn RangeReader, from: u64, to: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
+    let before = buffer.len();
+    buffer.resize(before + (to - from) as usize, 0);
+    file.read_exact_at(from, &mut buffer[before..])
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    AtRecord(usize),
+    InRecord(usize),
+    InQuotes { from: usize, opened: Option<usize> },
+}
+
+struct Walker<'a> {
+    splitter: &'a Splitter,
+    text: &'a [u8],
+    base: u64,
+    is_end: bool,
+}
+
+impl Walker<'_> {
+    fn walk(&self, mut state: State) -> Walk {
+        let Self { splitter, text, .. } = *self;
+        let (mut first, mut records) = (None, 0);
+        let exit = loop {
+            state = match state {
+                State::AtRecord(at) if at >= text.len() => break Exit::AtRecord,
+                State::AtRecord(at) => {
+                    let skipped = splitter.skipped(text, at, true);
+                    if skipped.is_none_or(|(_, blank)| blank && splitter.blank_is_record) {
+                        first.get_or_insert(at);
+                        records += 1;
+                    }
+                    match skipped {
+                        Some((end, _)) => State::AtRecord(end),
+                        None if Some(text[at]) == splitter.quote => {
+                            State::InQuotes { from: at + 1, opened: Some(at) }
+                        }
+                        None => State::InRecord(at),
+                    }
+                }
+                State::InRecord(from) => self.in_record(from),
+                State::InQuotes { from, opened } => {
+                    let closing = splitter.quote.and_then(|quote| splitter.closing(text, from, quote));
+                    let opened = opened.map(|at| self.base + at as u64);
+                    let Some((close, _)) = closing else { break Exit::InQuotes { opened } };
+                    match splitter.after(text, close, self.is_end) {
+                        After::Field(delimiter) => State::InRecord(delimiter),
+                        After::Record(next) => State::AtRecord(next),
+                        After::Unknown => break Exit::InQuotes { opened },
+                        After::Wrong(at) => break Exit::Wrong { opened, at: self.base + at as u64 },
+                    }
+                }
+            }
+        };
+        let first = first.map(|at| (self.base + at as u64, memchr_iter(b'\n', &text[..at]).count() as u64));
+        Walk { first, records, exit }
+    }
+
+    /// A quote opens a field only at its start; elsewhere it is a character like others.
+    fn in_record(&self, from: usize) -> State {
+        let (text, splitter) = (self.text, self.splitter);
+        let found = match splitter.quote {
+            Some(quote) => memchr2(quote, b'\n', &text[from..]),
+            None => memchr(b'\n', &text[from..]),
+        };
+        match found.map(|found| from + found) {
+            None => State::AtRecord(text.len()),
+            Some(at) if text[at] == b'\n' => State::AtRecord(at + 1),
+            Some(at) if at > 0 && text[at - 1] == splitter.delimiter => {
+                State::InQuotes { from: at + 1, opened: Some(at) }
+            }
+            Some(at) => State::InRecord(at + 1),
+        }
+    }
+}
+
+/// Puts the scans of a file's chunks together, in whatever order they arrive.
+#[derive(Default)]
+pub(super) struct Resolver {
+    waiting: BTreeMap<u64, Scan>,
+    next: u64,
+    /// The place of the quote whose field is open where the next chunk begins.
+    open: Option<u64>,
+    pub marks: Vec<Mark>,
+    pub rows: u64,
+    /// Newlines before the next chunk, those before the first record included.
+    lines: u64,
+    hash: xxhash_rust::xxh3::Xxh3,
+}
+
+/// Quotes that do not fit together, found between chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Misquoted {
+    AfterQuote {
+        opened: u64,
+        at: u64,
+    },
+    /// The field is still open at `end`.
+    Open {
+        opened: u64,
+        end: u64,
+    },
+}
+
+impl Resolver {
+    /// Makes one for a file whose first record comes after this many lines.
+    pub(super) fn after(lines: u64) -> Self {
+        Self { lines, ..Self::default() }
+    }
+
+    /// Takes the scan of the n-th chunk.
+    pub(super) fn add(&mut self, number: u64, scan: Scan, grid: &Grid) -> Result<(), Misquoted> {
+        self.waiting.insert(number, scan);
+        while let Some(scan) = self.waiting.remove(&self.next) {
+            self.next += 1;
+            self.resolve(&scan, grid)?;
+        }
+        Ok(())
+    }
+
+    fn resolve(&mut self, scan: &Scan, grid: &Grid) -> Result<(), Misquoted> {
+        let walk = if self.open.is_some() { scan.in_quotes } else { scan.at_record };
+        if let Some((offset, lines)) = walk.first {
+            self.marks.push(Mark { offset, rows: self.rows, lines: self.lines + lines });
+        }
+        self.rows += walk.records;
+        self.lines += scan.lines;
+        self.hash.update(&scan.hash.to_le_bytes());
+        // A field that was open when the chunk began was opened at the place on record.
+        let place = |opened: Option<u64>, open: Option<u64>| opened.or(open).unwrap_or(grid.start);
+        match walk.exit {
+            Exit::AtRecord => self.open = None,
+            Exit::Wrong { opened, at } => {
+                return Err(Misquoted::AfterQuote { opened: place(opened, self.open), at });
+            }
+            Exit::InQuotes { opened } => {
+                let opened = place(opened, self.open);
+                self.open = Some(opened);
+                // A chunk in the middle of a line ends before the chunk that contains the line.
+                if scan.end == grid.end || scan.end.saturating_sub(opened) > grid.longest_record {
+                    return Err(Misquoted::Open { opened, end: scan.end });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a hash of all bytes from the first record on, by which two contents are told apart.
+    pub(super) fn digest(&self) -> u128 {
+        self.hash.digest128()
+    }
+}

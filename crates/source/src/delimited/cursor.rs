@@ -1,0 +1,182 @@
+//! Reads a file's records one after the other, through a buffer that holds at least one whole record.
+
+use memchr::memchr;
+
+use super::splitter::{Cell, Form, Step};
+use super::text_file::TextFile;
+use crate::error::{Error, Kind, Result};
+use crate::parquet_files::reader::Readable;
+
+/// Bytes that are read at once.
+const BLOCK: usize = 1 << 20;
+
+/// Most fields that are split at once.
+const MOST_CELLS: usize = 1 << 18;
+
+/// A position in a file.
+pub(super) struct Cursor<'a> {
+    file: &'a TextFile,
+    bytes: Readable,
+    buffer: Vec<u8>,
+    /// The place of the buffer in the file.
+    base: u64,
+    /// The next record, in the buffer.
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn open(file: &'a TextFile) -> Result<Self> {
+        Ok(Self { file, bytes: file.reopen()?, buffer: Vec::new(), base: 0, at: 0 })
+    }
+
+    /// Moves to a place of the file.
+    pub(super) fn seek(&mut self, offset: u64) {
+        match offset.checked_sub(self.base).filter(|at| *at <= self.buffer.len() as u64) {
+            Some(at) => self.at = at as usize,
+            None => {
+                self.buffer.clear();
+                (self.base, self.at) = (offset, 0);
+            }
+        }
+    }
+
+    /// Returns the place of the next record in the file.
+    pub(super) fn offset(&self) -> u64 {
+        self.base + self.at as u64
+    }
+
+    pub(super) fn file(&self) -> &'a TextFile {
+        self.file
+    }
+
+    /// Returns the bytes that cells are ranges of, and their place in the file.
+    pub(super) fn buffer(&self) -> (&[u8], u64) {
+        (&self.buffer, self.base)
+    }
+
+    fn is_end(&self) -> bool {
+        self.base + self.buffer.len() as u64 >= self.file.length
+    }
+
+    /// Drops what is before the next record, and reads more. Without more, the record is too long.
+    fn fill(&mut self) -> Result<()> {
+        let start = self.offset();
+        self.buffer.drain(..self.at);
+        (self.base, self.at) = (start, 0);
+        let held = self.buffer.len();
+        if held > self.file.longest_record() {
+            return Err(self.file.too_long(start));
+        }
+        let next = start + held as u64;
+        // A long record is read in growing steps, so that its start is not split too often.
+        let more = (held.max(BLOCK) as u64).min(self.file.length.saturating_sub(next)) as usize;
+        self.buffer.resize(held + more, 0);
+        let read = self.bytes.read_exact_at(next, &mut self.buffer[held..]);
+        read.map_err(|error| self.file.failed_read(&error))
+    }
+
+    /// Returns the next bytes, at most `most`.
+    pub(super) fn peek(&mut self, most: usize) -> Result<&[u8]> {
+        if self.buffer.len() < self.at + most && !self.is_end() {
+            self.fill()?;
+        }
+        Ok(&self.buffer[self.at..self.buffer.len().min(self.at + most)])
+    }
+
+    pub(super) fn advance(&mut self, bytes: usize) {
+        self.at = (self.at + bytes).min(self.buffer.len());
+    }
+
+    /// Moves behind the next newline.
+    pub(super) fn skip_line(&mut self) -> Result<()> {
+        loop {
+            if let Some(newline) = memchr(b'\n', &self.buffer[self.at..]) {
+                self.at += newline + 1;
+                return Ok(());
+            }
+            self.at = self.buffer.len();
+            if self.is_end() {
+                return Ok(());
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Splits up to `most` records of `columns` fields into `cells`, fewer if they have many fields or where the
+    /// buffer ends. Returns their number, 0 only at the end of the file.
+    pub(super) fn records(&mut self, most: usize, columns: usize, cells: &mut Vec<Cell>) -> Result<usize> {
+        cells.clear();
+        let most = most.min((MOST_CELLS / columns.max(1)).max(1));
+        let mut rows = 0;
+        loop {
+            let is_end = self.is_end();
+            while rows < most && self.at < self.buffer.len() {
+                let before = cells.len();
+                match self.file.splitter.step(&self.buffer, self.at, is_end, cells) {
+                    Step::Record(_) if cells.len() - before != columns => {
+                        return Err(self.ragged(cells.len() - before, columns));
+                    }
+                    Step::Record(next) => {
+                        rows += 1;
+                        self.at = next;
+                    }
+                    Step::Skipped(next) => self.at = next,
+                    Step::Incomplete => break,
+                    Step::Malformed(malformed) => return Err(self.file.malformed(self.base, malformed)),
+                }
+            }
+            if rows > 0 || is_end {
+                return Ok(rows);
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Returns the texts of the next record, however many fields it has.
+    pub(super) fn any_record(&mut self) -> Result<Option<Vec<String>>> {
+        let mut cells = Vec::new();
+        loop {
+            let is_end = self.is_end();
+            if is_end && self.at == self.buffer.len() {
+                return Ok(None);
+            }
+            match self.file.splitter.step(&self.buffer, self.at, is_end, &mut cells) {
+                Step::Record(next) => {
+                    let texts = cells.iter().map(|cell| self.text(cell)).collect::<Result<_>>();
+                    self.at = next;
+                    return texts.map(Some);
+                }
+                Step::Skipped(next) => self.at = next,
+                Step::Incomplete => self.fill()?,
+                Step::Malformed(malformed) => return Err(self.file.malformed(self.base, malformed)),
+            }
+        }
+    }
+
+    /// Returns the text of a field.
+    pub(super) fn text(&self, cell: &Cell) -> Result<String> {
+        let bytes = &self.buffer[cell.start as usize..cell.end as usize];
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let offset = self.base + u64::from(cell.start) + error.valid_up_to() as u64;
+            not_utf8(self.file, offset)
+        })?;
+        Ok(match cell.form {
+            Form::Escaped => self.file.splitter.unescaped(text),
+            Form::Plain | Form::Quoted => text.to_owned(),
+        })
+    }
+
+    fn ragged(&self, fields: usize, columns: usize) -> Error {
+        let what = format!("the record has {fields} fields, and there are {columns} columns");
+        Error::new(Kind::Source, what)
+            .at(self.file.place(self.offset()))
+            .advise("correct the record, or check --delimiter, --quote and --skip-lines")
+    }
+}
+
+/// The error for bytes that are not UTF-8.
+pub(super) fn not_utf8(file: &TextFile, offset: u64) -> Error {
+    Error::new(Kind::Source, "the text is not UTF-8")
+        .at(file.place(offset))
+        .advise("convert the file first: iconv -f WINDOWS-1252 -t UTF-8")
+}

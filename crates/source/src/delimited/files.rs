@@ -1,0 +1,336 @@
+//! Files of delimited text as a source.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_schema::{Field, Schema, SchemaRef};
+
+use super::boundaries::{CHUNK, Resolver};
+use super::column_type::ColumnType;
+use super::dialect::Dialect;
+use super::inference::{Candidates, InferredColumn, sampled};
+use super::place::line_of;
+use super::reader::DelimitedReader;
+use super::text_file::TextFile;
+use crate::all_cores::{map_on_all_cores, on_all_cores};
+use crate::columns::choice::ColumnChoice;
+use crate::columns::known::known_columns;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::hive::{FolderColumn, Folders, Hive};
+use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
+
+/// How to read files of delimited text.
+#[derive(Clone, Debug, Default)]
+pub struct DelimitedOptions {
+    /// How text is divided into records and fields.
+    pub dialect: Dialect,
+    /// The types of some columns; those of others are inferred.
+    pub types: Vec<(String, ColumnType)>,
+    /// Whether folders such as `year=2020` are columns.
+    pub hive: Hive,
+}
+
+/// Files of delimited text, all with the same columns.
+pub struct DelimitedFiles {
+    pub(super) schema: SchemaRef,
+    files: Vec<SourceFile>,
+    opened: Vec<TextFile>,
+    pub(super) dialect: Dialect,
+    /// The types of the common columns, in the order of the first file.
+    pub(super) types: Vec<ColumnType>,
+    names: Vec<String>,
+    candidates: Vec<Candidates>,
+    given: Vec<bool>,
+    /// Where the values of each column of the schema come from.
+    pub(super) chosen: Vec<Place>,
+    folders: Vec<FolderColumn>,
+    mapping: String,
+}
+
+/// Where the values of a column come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The n-th of the common columns.
+    Column(usize),
+    /// The n-th of those that folders name.
+    Folder(usize),
+}
+
+impl DelimitedFiles {
+    /// Opens the files: reads their headers, finds where their records start, and infers types. Reads all bytes
+    /// once, with one thread per core; the phase of `control` counts them.
+    ///
+    /// # Errors
+    /// A file that is missing, unreadable or given twice; columns that differ from those of the first file;
+    /// quotes that do not fit together; a type for a column that does not exist; a raised cancel flag.
+    pub fn open<P: AsRef<Path>>(
+        paths: &[P],
+        options: &DelimitedOptions,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        Self::open_in_chunks(paths, options, CHUNK, control)
+    }
+
+    /// Opens the files in chunks of another size, for tests: the records are the same.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    #[doc(hidden)]
+    pub fn open_in_chunks<P: AsRef<Path>>(
+        paths: &[P],
+        options: &DelimitedOptions,
+        chunk: u64,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        let DelimitedOptions { dialect, types: given, hive } = options;
+        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
+        let mut opened =
+            map_on_all_cores("opener", &paths, |path| TextFile::open(path, dialect, *hive == Hive::Columns))?;
+        opened.sort_by(|a, b| a.path.cmp(&b.path));
+        if let Some(pair) = opened.windows(2).find(|pair| pair[0].path == pair[1].path) {
+            return Err(Error::new(Kind::Config, "the file is given twice")
+                .at(&pair[0].name)
+                .advise("name it once; directories and patterns may include it as well"));
+        }
+        let Some(first) = opened.first() else {
+            return Err(Error::new(Kind::Config, "no file to load").advise("name one file or more"));
+        };
+        let names = first.columns.clone();
+        place_columns(&mut opened, &names)?;
+        let (folders, folder_fields) = place_folders(&mut opened, &names)?;
+        find_boundaries(&mut opened, chunk, control)?;
+        let (types, candidates, is_given) = find_types(&opened, &names, dialect, given)?;
+        let mut fields: Vec<Field> = names.iter().zip(&types).map(|(name, of)| of.field(name)).collect();
+        let mut chosen: Vec<Place> = (0..names.len()).map(Place::Column).collect();
+        chosen.extend((0..folder_fields.len()).map(Place::Folder));
+        fields.extend(folder_fields);
+        let given: Vec<String> = given.iter().map(|(name, of)| format!("{name:?} {of}")).collect();
+        let mapping = format!("text {} types {given:?} {}", dialect.identity(), folders.mapping());
+        let files = opened.iter().map(|file| SourceFile {
+            name: file.name.clone(),
+            fingerprint: file.fingerprint.clone(),
+            stamp: file.recorded.clone(),
+            rows: file.rows,
+            bytes: file.length,
+        });
+        Ok(Self {
+            schema: Arc::new(Schema::new(fields)),
+            files: files.collect(),
+            opened,
+            dialect: dialect.clone(),
+            types,
+            names,
+            candidates,
+            given: is_given,
+            chosen,
+            folders: folders.columns,
+            mapping,
+        })
+    }
+
+    /// Returns the type of each column of the files, and why it has it.
+    pub fn inferred(&self) -> Vec<InferredColumn> {
+        let columns = self.names.iter().zip(&self.types).zip(self.candidates.iter().zip(&self.given));
+        let columns = columns.map(|((name, of), (candidates, given))| {
+            let place = |file: usize, offset| self.opened.get(file).map(|file| file.place(offset));
+            let because = match &candidates.evidence {
+                _ if *given => "given".to_owned(),
+                None => "the sample has no value".to_owned(),
+                Some(of) => format!("{} in {}", of.value, place(of.file, of.offset).unwrap_or_default()),
+            };
+            InferredColumn {
+                name: name.clone(),
+                data_type: of.to_string(),
+                values: candidates.values(),
+                because,
+            }
+        });
+        columns.collect()
+    }
+
+    /// Returns the columns that folders name.
+    pub fn folders(&self) -> &[FolderColumn] {
+        &self.folders
+    }
+
+    /// Renames a file in errors and in the identity of loads, for example a spooled stream, whose path changes
+    /// from run to run.
+    pub fn called(mut self, path: &Path, name: &str) -> Self {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        for (file, opened) in self.files.iter_mut().zip(&mut self.opened) {
+            if opened.path == path {
+                name.clone_into(&mut file.name);
+                name.clone_into(&mut opened.name);
+                file.stamp = None;
+            }
+        }
+        self
+    }
+
+    /// Selects the named columns, in the order of `columns` (all if it is empty), and renames some. Other
+    /// columns are not parsed.
+    ///
+    /// # Errors
+    /// A column that does not exist or is named twice; two columns with the same new name.
+    pub fn select(mut self, columns: &[String], renames: &[(String, String)]) -> Result<Self> {
+        if let Some(choice) = ColumnChoice::of(&self.schema, columns, renames)? {
+            self.chosen = choice.places.iter().filter_map(|place| self.chosen.get(*place).copied()).collect();
+            self.mapping += &choice.mapping;
+            self.schema = choice.schema;
+        }
+        Ok(self)
+    }
+
+    pub(super) fn file(&self, number: u32) -> Result<&TextFile> {
+        let unknown = || Error::new(Kind::Source, format!("there is no file {number}"));
+        self.opened.get(number as usize).ok_or_else(unknown)
+    }
+}
+
+/// Finds each common column in each file, whatever their order.
+fn place_columns(opened: &mut [TextFile], names: &[String]) -> Result<()> {
+    let first = opened.first().map(|file| file.name.clone()).unwrap_or_default();
+    for file in opened {
+        let place = |name: &String| file.columns.iter().position(|column| column == name);
+        let places: Option<Vec<usize>> = match file.columns == names {
+            true => Some((0..names.len()).collect()),
+            false => names.iter().map(place).collect(),
+        };
+        match places.filter(|places| places.len() == file.columns.len()) {
+            Some(places) => file.places = places,
+            None => {
+                let lacking: Vec<&String> =
+                    names.iter().filter(|name| !file.columns.contains(name)).collect();
+                let more: Vec<&String> = file.columns.iter().filter(|name| !names.contains(name)).collect();
+                let what = format!(
+                    "columns differ from those of {first}: {lacking:?} are missing, {more:?} are only in this file"
+                );
+                return Err(Error::new(Kind::Schema, what).at(&file.name).advise(
+                    "load files with different columns separately; files without a header need --no-header",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn place_folders(opened: &mut [TextFile], names: &[String]) -> Result<(Folders, Vec<Field>)> {
+    let named: Vec<_> =
+        opened.iter_mut().map(|file| (file.path.clone(), std::mem::take(&mut file.folder_names))).collect();
+    let mut folders = Folders::of(&named, |name| names.iter().any(|column| column == name))?;
+    if let Some(both) = folders.columns.iter().find(|column| column.in_files) {
+        let what = format!("both a folder and the header name the column {:?}", both.name);
+        return Err(Error::new(Kind::Schema, what)
+            .at(named.first().map(|(path, _)| path.display().to_string()).unwrap_or_default())
+            .advise("use only the files' values with --hive no"));
+    }
+    let fields = folders.fields().collect();
+    for (file, of_file) in opened.iter_mut().zip(std::mem::take(&mut folders.of_files)) {
+        file.folders = of_file;
+    }
+    Ok((folders, fields))
+}
+
+/// Finds where records start, in all chunks of all files.
+fn find_boundaries(opened: &mut [TextFile], chunk: u64, control: &Control<'_>) -> Result<()> {
+    let grids: Vec<_> = opened.iter().map(|file| file.grid(chunk)).collect();
+    let chunks = grids.iter().enumerate().flat_map(|(file, grid)| (0..grid.chunks()).map(move |n| (file, n)));
+    let chunks: Vec<(usize, u64)> = chunks.collect();
+    let before = |file: &TextFile| -> Result<Mutex<Resolver>> {
+        let lines = line_of(&*file.reopen()?, &[], file.start).map_or(0, |line| line - 1);
+        Ok(Mutex::new(Resolver::after(lines)))
+    };
+    let resolvers = opened.iter().map(before).collect::<Result<Vec<Mutex<Resolver>>>>()?;
+    let files = &*opened;
+    on_all_cores("boundaries", &chunks, control, Vec::new, |buffer, &(number, n), control| {
+        control.check()?;
+        let (file, grid) = (&files[number], &grids[number]);
+        let bytes = file.reopen()?;
+        let scan = grid.scan(&*bytes, n, &file.splitter, buffer).map_err(|error| file.unscanned(error))?;
+        control.phase().add_bytes(grid.chunk.min(grid.end - grid.start - n * grid.chunk));
+        let mut resolver = resolvers[number].lock().unwrap_or_else(PoisonError::into_inner);
+        resolver.add(n, scan, grid).map_err(|misquoted| file.misquoted(&resolver.marks, misquoted))
+    })?;
+    for (file, resolver) in opened.iter_mut().zip(resolvers) {
+        let resolver = resolver.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let of_folders = std::mem::take(&mut file.fingerprint);
+        let header = xxhash_rust::xxh3::xxh3_64(file.columns.join("\n").as_bytes());
+        let content = resolver.digest();
+        file.fingerprint = format!("{}:{}:{header:016x}:{content:032x}{of_folders}", file.length, file.start);
+        (file.rows, file.marks) = (resolver.rows, resolver.marks);
+    }
+    Ok(())
+}
+
+/// Returns the types of the columns, what their samples say, and which were given.
+fn find_types(
+    opened: &[TextFile],
+    names: &[String],
+    dialect: &Dialect,
+    given: &[(String, ColumnType)],
+) -> Result<(Vec<ColumnType>, Vec<Candidates>, Vec<bool>)> {
+    let mut of_column: Vec<Option<ColumnType>> = vec![None; names.len()];
+    for (name, of) in given {
+        let refused = |what: String| {
+            Err(Error::new(Kind::Config, what).advise(known_columns(name, names.iter().map(String::as_str))))
+        };
+        match names.iter().position(|column| column == name) {
+            None => return refused(format!("there is no column {name:?} to give a type")),
+            Some(at) if of_column[at].is_some() => {
+                return refused(format!("column {name:?} is given two types"));
+            }
+            Some(at) => of_column[at] = Some(*of),
+        }
+    }
+    let mut candidates = vec![Candidates::default(); names.len()];
+    if of_column.iter().any(Option::is_none) {
+        let numbered: Vec<(usize, &TextFile)> = opened.iter().enumerate().collect();
+        let samples = map_on_all_cores("sampler", &numbered, |(number, file)| {
+            sampled(file, *number, dialect, opened.len())
+        })?;
+        for (file, sample) in opened.iter().zip(samples) {
+            for (candidates, place) in candidates.iter_mut().zip(&file.places) {
+                candidates.merge(sample[*place].clone());
+            }
+        }
+    }
+    let types = of_column.iter().zip(&candidates).map(|(given, of)| given.unwrap_or_else(|| of.inferred()));
+    Ok((types.collect(), candidates, of_column.iter().map(Option::is_some).collect()))
+}
+
+impl Source for DelimitedFiles {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    fn mapping(&self) -> String {
+        self.mapping.clone()
+    }
+
+    /// A file is one row group: any of its records can be found by the marks.
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
+        let files = (0u32..).zip(&self.files);
+        let mut runs: Vec<Vec<Unit>> =
+            files.map(|(number, file)| units_of(number, 0, file.rows, file.bytes, unit_rows)).collect();
+        taper(&mut runs, unit_rows);
+        runs
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.opened.iter().try_for_each(|file| file.reopen().map(drop))
+    }
+
+    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        let all: Vec<usize> = (0..self.chosen.len()).collect();
+        Box::new(DelimitedReader::new(self, &all, batch_rows))
+    }
+
+    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(DelimitedReader::new(self, columns, batch_rows))
+    }
+}

@@ -1,0 +1,104 @@
+//! The start of a file: what is skipped, and the names of the columns.
+
+use std::collections::HashMap;
+
+use super::cursor::Cursor;
+use super::dialect::Dialect;
+use super::text_file::TextFile;
+use crate::error::{Error, Kind, Result};
+
+/// The columns of a file, and where its first record is.
+pub(super) struct Header {
+    pub columns: Vec<String>,
+    pub start: u64,
+}
+
+/// Starts of files of other kinds, and what to do with them.
+const OTHERS: [(&[u8], &str, &str); 7] = [
+    (b"PAR1", "a Parquet file", "name it without --format"),
+    (b"\x1f\x8b", "compressed with gzip", "decompress it first: gzip -dc FILE | sawmill load - --format csv"),
+    (
+        b"\x28\xb5\x2f\xfd",
+        "compressed with Zstandard",
+        "decompress it first: zstd -dc FILE | sawmill load - --format csv",
+    ),
+    (b"BZh", "compressed with bzip2", "decompress it first: bzip2 -dc FILE | sawmill load - --format csv"),
+    (b"\xfd7zXZ\0", "compressed with xz", "decompress it first: xz -dc FILE | sawmill load - --format csv"),
+    (b"\xff\xfe", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8"),
+    (b"\xfe\xff", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8"),
+];
+
+/// Reads the start of a file.
+pub(super) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
+    let mut cursor = Cursor::open(file)?;
+    let beginning = cursor.peek(8)?;
+    if let Some((_, what, advice)) = OTHERS.iter().find(|(magic, ..)| beginning.starts_with(magic)) {
+        return Err(Error::new(Kind::Source, format!("expected UTF-8 text, found {what}"))
+            .at(&file.name)
+            .advise(*advice));
+    }
+    if beginning.starts_with(b"\xef\xbb\xbf") {
+        cursor.advance(3);
+    }
+    for _ in 0..dialect.skip_lines {
+        cursor.skip_line()?;
+    }
+    let before = cursor.offset();
+    let Some(first) = cursor.any_record()? else {
+        return match dialect.names.is_empty() {
+            // Blank lines may be records of a single column.
+            false => {
+                let start = if dialect.header { file.length } else { before };
+                Ok(Header { columns: named(file, dialect.names.clone())?, start })
+            }
+            true if dialect.header => Err(Error::new(Kind::Source, "the file has no header")
+                .at(&file.name)
+                .advise("leave the file out, or name its columns with --names")),
+            true => Err(Error::new(Kind::Source, "the file is empty, so its columns are not known")
+                .at(&file.name)
+                .advise("leave the file out, or name its columns with --names")),
+        };
+    };
+    let start = if dialect.header { cursor.offset() } else { before };
+    let columns = match (dialect.names.is_empty(), dialect.header) {
+        (false, _) if dialect.names.len() != first.len() => {
+            let what = format!(
+                "the first record has {} fields, and --names gives {}",
+                first.len(),
+                dialect.names.len()
+            );
+            return Err(Error::new(Kind::Schema, what).at(file.place(before)));
+        }
+        (false, _) => dialect.names.clone(),
+        (true, true) => first.iter().zip(1..).map(|(name, number)| or_numbered(name, number)).collect(),
+        (true, false) => (1..=first.len()).map(|number| or_numbered("", number)).collect(),
+    };
+    if let ([only], None, true) = (columns.as_slice(), dialect.delimiter, dialect.header)
+        && let Some(likely) = [';', '\t', '|', ','].into_iter().find(|likely| only.contains(*likely))
+    {
+        let what = format!("the header has one column, {only:?}");
+        let advice =
+            format!("give --delimiter '{}', or the delimiter that the file has", likely.escape_default());
+        return Err(Error::new(Kind::Schema, what).at(&file.name).advise(advice));
+    }
+    Ok(Header { columns: named(file, columns)?, start })
+}
+
+/// A column without a name is called after its position.
+fn or_numbered(name: &str, number: usize) -> String {
+    if name.is_empty() { format!("column_{number}") } else { name.to_owned() }
+}
+
+/// Rejects names that two columns have.
+fn named(file: &TextFile, columns: Vec<String>) -> Result<Vec<String>> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (name, number) in columns.iter().zip(1..) {
+        if let Some(other) = places.insert(name, number) {
+            let what = format!("columns {other} and {number} have the same name, {name:?}");
+            return Err(Error::new(Kind::Schema, what)
+                .at(&file.name)
+                .advise("give all columns distinct names with --names a,b,c"));
+        }
+    }
+    Ok(columns)
+}

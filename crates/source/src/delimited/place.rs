@@ -1,0 +1,36 @@
+//! Lines of files, for messages.
+
+use memchr::memchr_iter;
+use sawmill_footer::RangeReader;
+
+use super::boundaries::Mark;
+
+/// Bytes that are read at once.
+const BLOCK: u64 = 1 << 20;
+
+/// Returns the number of the line that contains the byte at `offset`, from 1; `None` if the file cannot be
+/// read. Counts from the nearest mark.
+pub(super) fn line_of(file: &dyn RangeReader, marks: &[Mark], offset: u64) -> Option<u64> {
+    let near =
+        marks.partition_point(|mark| mark.offset <= offset).checked_sub(1).and_then(|at| marks.get(at));
+    let (mut at, mut lines) = near.map_or((0, 0), |mark| (mark.offset, mark.lines));
+    let mut block = Vec::new();
+    while at < offset {
+        block.resize(BLOCK.min(offset - at) as usize, 0);
+        file.read_exact_at(at, &mut block).ok()?;
+        lines += memchr_iter(b'\n', &block).count() as u64;
+        at += block.len() as u64;
+    }
+    Some(lines + 1)
+}
+
+/// Returns a value as a message shows it: escaped, and its start if it is long.
+pub(super) fn shown(value: &[u8]) -> String {
+    const MOST: usize = 60;
+    let text = String::from_utf8_lossy(&value[..value.len().min(4 * MOST)]);
+    let mut start: String = text.chars().take(MOST).collect();
+    if start.len() < value.len() && start.chars().count() == MOST {
+        start.push('…');
+    }
+    format!("{start:?}")
+}

@@ -1,0 +1,135 @@
+//! Reads units: the records of a range become batches.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema, SchemaRef};
+
+use super::arrays::Fields;
+use super::cursor::{Cursor, not_utf8};
+use super::files::{DelimitedFiles, Place};
+use super::place::shown;
+use super::splitter::Cell;
+use super::text_file::TextFile;
+use crate::error::{Error, Kind, Result};
+use crate::units::{Unit, UnitReader};
+
+/// Reads some columns of the files.
+pub(super) struct DelimitedReader<'a> {
+    source: &'a DelimitedFiles,
+    places: Vec<Place>,
+    schema: SchemaRef,
+    batch_rows: usize,
+    cursor: Option<Cursor<'a>>,
+    /// The file of the cursor and the record that it reads next.
+    at: (u32, u64),
+    left: u64,
+    cells: Vec<Cell>,
+}
+
+impl<'a> DelimitedReader<'a> {
+    /// A reader of the chosen columns at these positions.
+    pub(super) fn new(source: &'a DelimitedFiles, columns: &[usize], batch_rows: usize) -> Self {
+        let places = columns.iter().filter_map(|column| source.chosen.get(*column).copied()).collect();
+        let fields = columns.iter().filter_map(|column| source.schema.fields().get(*column).cloned());
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<Arc<Field>>>()));
+        let (at, left) = ((u32::MAX, 0), 0);
+        Self { source, places, schema, batch_rows, cursor: None, at, left, cells: Vec::new() }
+    }
+}
+
+impl UnitReader for DelimitedReader<'_> {
+    fn start(&mut self, unit: &Unit) -> Result<()> {
+        let file = self.source.file(unit.key.file)?;
+        let (number, row) = (unit.key.file, unit.key.first_row);
+        if self.at != (number, row) || self.cursor.is_none() {
+            let mut cursor = match self.cursor.take().filter(|_| self.at.0 == number) {
+                Some(cursor) => cursor,
+                None => Cursor::open(file)?,
+            };
+            file.move_to(&mut cursor, row, &mut self.cells)?;
+            self.cursor = Some(cursor);
+            self.at = (number, row);
+        }
+        self.left = unit.rows;
+        Ok(())
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        // After an error its place is not known.
+        let Some(mut cursor) = self.cursor.take() else { return Ok(None) };
+        let file = cursor.file();
+        let most = self.left.min(self.batch_rows.max(1) as u64) as usize;
+        let rows = cursor.records(most, file.columns.len(), &mut self.cells)?;
+        if rows == 0 {
+            return Err(file.changed());
+        }
+        self.left -= rows as u64;
+        self.at.1 += rows as u64;
+        let (bytes, base) = cursor.buffer();
+        let batch = Batch { source: self.source, file, cells: &mut self.cells, bytes, base, rows };
+        let batch = batch.build(&self.places, &self.schema)?;
+        self.cursor = Some(cursor);
+        Ok(Some(batch))
+    }
+}
+
+/// Records that become one batch.
+struct Batch<'b> {
+    source: &'b DelimitedFiles,
+    file: &'b TextFile,
+    cells: &'b mut [Cell],
+    bytes: &'b [u8],
+    base: u64,
+    rows: usize,
+}
+
+impl Batch<'_> {
+    fn build(self, places: &[Place], schema: &SchemaRef) -> Result<RecordBatch> {
+        let Self { source, file, cells, bytes, base, rows } = self;
+        let start = cells.first().map_or(0, |cell| cell.start);
+        let end = cells.last().map_or(0, |cell| cell.end);
+        let text = std::str::from_utf8(&bytes[start as usize..end as usize])
+            .map_err(|error| not_utf8(file, base + u64::from(start) + error.valid_up_to() as u64))?;
+        for cell in cells.iter_mut() {
+            (cell.start, cell.end) = (cell.start - start, cell.end - start);
+        }
+        let cells = &*cells;
+        let columns = file.columns.len();
+        let array = |place: &Place| -> Result<ArrayRef> {
+            let common = match place {
+                Place::Folder(at) => {
+                    return file
+                        .folders
+                        .get(*at)
+                        .map(|folder| folder.value.array(rows))
+                        .ok_or_else(|| file.changed());
+                }
+                Place::Column(common) => *common,
+            };
+            let column = file.places[common];
+            let fields =
+                Fields { text, cells, column, columns, splitter: &file.splitter, dialect: &source.dialect };
+            let wanted = source.types[common];
+            fields.array(wanted).map_err(|row| {
+                let cell = cells[row * columns + column];
+                let value = &text.as_bytes()[cell.start as usize..cell.end as usize];
+                let name = &file.columns[column];
+                let at = base + u64::from(start) + u64::from(cell.start);
+                Error::new(Kind::Value, format!("{} is not of type {wanted}", shown(value)))
+                    .at(format!("{}, column {name:?}", file.place(at)))
+                    .advise(format!(
+                        "correct the value, give the column another type (--types '{name}=text'), or name the words that \
+                         stand for NULL (--null)"
+                    ))
+            })
+        };
+        let arrays = places.iter().map(array).collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
+            .map_err(|error| Error::new(Kind::Source, error.to_string()).at(&file.name))
+    }
+}

@@ -1,0 +1,222 @@
+//! Splits text into records and fields.
+
+use memchr::{memchr, memchr2};
+
+use super::dialect::Dialect;
+
+/// A field of a record, as a range of a buffer. The quotes around it are not part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cell {
+    pub start: u32,
+    pub end: u32,
+    pub form: Form,
+}
+
+/// How a field is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Plain,
+    Quoted,
+    /// Quoted, with doubled quotes or escapes.
+    Escaped,
+}
+
+/// What follows in the text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A record, and where the next one starts.
+    Record(usize),
+    /// A blank line or a comment, and what is after it.
+    Skipped(usize),
+    /// The text ends within a record.
+    Incomplete,
+    Malformed(Malformed),
+}
+
+/// Quotes that do not fit together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Malformed {
+    /// After the closing quote comes something else than a delimiter or the end of the line.
+    AfterQuote { opened: usize, at: usize },
+    /// A quote that never closes.
+    Unclosed { opened: usize },
+}
+
+/// What comes after a closing quote.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// A delimiter, at this place.
+    Field(usize),
+    /// The end of the record; the next one starts here.
+    Record(usize),
+    /// The text ends.
+    Unknown,
+    /// Something else.
+    Wrong(usize),
+}
+
+const ORDINARY: u8 = 0;
+const DELIMITER: u8 = 1;
+const NEWLINE: u8 = 2;
+
+/// The rules of one file.
+#[derive(Clone, Debug)]
+pub(super) struct Splitter {
+    classes: [u8; 256],
+    pub delimiter: u8,
+    pub quote: Option<u8>,
+    escape: Option<u8>,
+    comment: Option<u8>,
+    /// Whether a blank line is a record: with one column it is an empty field.
+    pub blank_is_record: bool,
+}
+
+impl Splitter {
+    pub(super) fn new(dialect: &Dialect, delimiter: u8) -> Self {
+        let mut classes = [ORDINARY; 256];
+        classes[usize::from(delimiter)] = DELIMITER;
+        classes[usize::from(b'\n')] = NEWLINE;
+        let Dialect { quote, escape, comment, .. } = *dialect;
+        let escape = escape.filter(|escape| Some(*escape) != quote);
+        Self { classes, delimiter, quote, escape, comment, blank_is_record: false }
+    }
+
+    /// Returns the end of a blank line or a comment at the start of a record; `None` if there is neither. The
+    /// flag says whether it is blank.
+    pub(super) fn skipped(&self, text: &[u8], at: usize, is_end: bool) -> Option<(usize, bool)> {
+        match *text.get(at)? {
+            b'\n' => Some((at + 1, true)),
+            b'\r' if text.get(at + 1) == Some(&b'\n') => Some((at + 2, true)),
+            b'\r' if is_end && at + 1 == text.len() => Some((at + 1, true)),
+            byte if Some(byte) == self.comment => match memchr(b'\n', &text[at..]) {
+                Some(newline) => Some((at + newline + 1, false)),
+                None => is_end.then_some((text.len(), false)),
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the place of the closing quote of a field whose content starts at `at`, and whether the content
+    /// has escapes. `None` if the text ends before it.
+    pub(super) fn closing(&self, text: &[u8], mut at: usize, quote: u8) -> Option<(usize, bool)> {
+        let mut escaped = false;
+        loop {
+            let rest = text.get(at..)?;
+            let found = match self.escape {
+                None => memchr(quote, rest)?,
+                Some(escape) => memchr2(quote, escape, rest)?,
+            };
+            let place = at + found;
+            if text[place] != quote || text.get(place + 1) == Some(&quote) {
+                escaped = true;
+                at = place + 2;
+                continue;
+            }
+            return Some((place, escaped));
+        }
+    }
+
+    /// Returns what comes after the closing quote at `quote`.
+    pub(super) fn after(&self, text: &[u8], quote: usize, is_end: bool) -> After {
+        let next = quote + 1;
+        match text.get(next) {
+            None if is_end => After::Record(next),
+            None => After::Unknown,
+            Some(byte) if *byte == self.delimiter => After::Field(next),
+            Some(b'\n') => After::Record(next + 1),
+            Some(b'\r') => match text.get(next + 1) {
+                Some(b'\n') => After::Record(next + 2),
+                None if is_end => After::Record(next + 1),
+                None => After::Unknown,
+                Some(_) => After::Wrong(next),
+            },
+            Some(_) => After::Wrong(next),
+        }
+    }
+
+    /// Appends the fields of the record at `at`. `is_end`: the text ends where the file ends.
+    pub(super) fn step(&self, text: &[u8], at: usize, is_end: bool, cells: &mut Vec<Cell>) -> Step {
+        let before = cells.len();
+        if let Some((end, blank)) = self.skipped(text, at, is_end) {
+            if blank && self.blank_is_record {
+                cells.push(Cell { start: at as u32, end: at as u32, form: Form::Plain });
+                return Step::Record(end);
+            }
+            return Step::Skipped(end);
+        }
+        let step = self.fields(text, at, is_end, cells);
+        if !matches!(step, Step::Record(_)) {
+            cells.truncate(before);
+        }
+        step
+    }
+
+    fn fields(&self, text: &[u8], mut at: usize, is_end: bool, cells: &mut Vec<Cell>) -> Step {
+        if text.get(at).is_some_and(|byte| Some(*byte) == self.comment) {
+            return Step::Incomplete;
+        }
+        loop {
+            if let Some(quote) = self.quote.filter(|quote| text.get(at) == Some(quote)) {
+                let Some((close, escaped)) = self.closing(text, at + 1, quote) else {
+                    return if is_end {
+                        Step::Malformed(Malformed::Unclosed { opened: at })
+                    } else {
+                        Step::Incomplete
+                    };
+                };
+                let after = self.after(text, close, is_end);
+                let form = if escaped { Form::Escaped } else { Form::Quoted };
+                cells.push(Cell { start: at as u32 + 1, end: close as u32, form });
+                match after {
+                    After::Field(delimiter) => at = delimiter + 1,
+                    After::Record(next) => return Step::Record(next),
+                    After::Unknown => return Step::Incomplete,
+                    After::Wrong(wrong) => {
+                        return Step::Malformed(Malformed::AfterQuote { opened: at, at: wrong });
+                    }
+                }
+                continue;
+            }
+            let rest = text.get(at..).unwrap_or_default();
+            match rest.iter().position(|byte| self.classes[usize::from(*byte)] != ORDINARY) {
+                Some(length) => {
+                    let stop = at + length;
+                    if text[stop] == self.delimiter {
+                        cells.push(Cell { start: at as u32, end: stop as u32, form: Form::Plain });
+                        at = stop + 1;
+                        continue;
+                    }
+                    cells.push(plain_at_the_end(text, at, stop));
+                    return Step::Record(stop + 1);
+                }
+                None if is_end => {
+                    cells.push(plain_at_the_end(text, at, text.len()));
+                    return Step::Record(text.len());
+                }
+                None => return Step::Incomplete,
+            }
+        }
+    }
+
+    /// Returns the content of an escaped field.
+    pub(super) fn unescaped(&self, field: &str) -> String {
+        let (Some(quote), escape) = (self.quote.map(char::from), self.escape.map(char::from)) else {
+            return field.to_owned();
+        };
+        let mut content = String::with_capacity(field.len());
+        let mut characters = field.chars();
+        while let Some(character) = characters.next() {
+            match character == quote || Some(character) == escape {
+                true => content.extend(characters.next()),
+                false => content.push(character),
+            }
+        }
+        content
+    }
+}
+
+/// The last field of a line, without the carriage return before the newline.
+fn plain_at_the_end(text: &[u8], start: usize, stop: usize) -> Cell {
+    let end = if stop > start && text[stop - 1] == b'\r' { stop - 1 } else { stop };
+    Cell { start: start as u32, end: end as u32, form: Form::Plain }
+}

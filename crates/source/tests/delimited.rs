@@ -1,0 +1,302 @@
+//! Delimited text as a source: the same records as another writer wrote, and errors with their places.
+
+use std::sync::atomic::AtomicBool;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+use proptest::prelude::*;
+use sawmill_source::{ColumnType, Control, DelimitedFiles, DelimitedOptions, Dialect, Hive, Result, Source};
+
+/// Opens one file with these bytes, all columns as text, in chunks of this size.
+fn opened(bytes: &[u8], options: &DelimitedOptions, chunk: u64) -> Result<DelimitedFiles> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.csv");
+    std::fs::write(&path, bytes).unwrap();
+    let (cancel, profile) = (AtomicBool::new(false), sawmill_profile::Profile::new());
+    let phase = profile.phase("open");
+    let files = DelimitedFiles::open_in_chunks(&[&path], options, chunk, &Control::new(&cancel, &phase));
+    // The files are read later, by their path.
+    std::mem::forget(directory);
+    files
+}
+
+fn batches(files: &DelimitedFiles, unit_rows: u64, batch_rows: usize) -> Result<Vec<RecordBatch>> {
+    let mut reader = files.reader(batch_rows);
+    let mut batches = Vec::new();
+    // In an order in which each unit needs a mark.
+    let mut units = files.plan(unit_rows).concat();
+    units.reverse();
+    for unit in units {
+        reader.start(&unit)?;
+        let mut of_unit = Vec::new();
+        while let Some(batch) = reader.next_batch()? {
+            of_unit.push(batch);
+        }
+        of_unit.reverse();
+        batches.extend(of_unit);
+    }
+    batches.reverse();
+    Ok(batches)
+}
+
+/// The records as texts; NULL is `None`.
+fn texts(batches: &[RecordBatch]) -> Vec<Vec<Option<String>>> {
+    let mut records = Vec::new();
+    for batch in batches {
+        for row in 0..batch.num_rows() {
+            let value = |column: &arrow_array::ArrayRef| {
+                let strings = column.as_string_view();
+                strings.is_valid(row).then(|| strings.value(row).to_owned())
+            };
+            records.push(batch.columns().iter().map(value).collect());
+        }
+    }
+    records
+}
+
+fn all_text(columns: usize) -> Vec<(String, ColumnType)> {
+    (0..columns).map(|column| (format!("c{column}"), ColumnType::Text)).collect()
+}
+
+fn options_of(text: &str) -> (Vec<u8>, DelimitedOptions) {
+    (text.as_bytes().to_vec(), DelimitedOptions::default())
+}
+
+fn refused(text: &str, options: &DelimitedOptions) -> String {
+    let read = opened(text.as_bytes(), options, 1 << 20).and_then(|files| batches(&files, 100, 100));
+    read.expect_err("an error").to_string()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_independent_writers_records_are_cut_the_same_in_chunks_of_any_size(
+        records in prop::collection::vec(prop::collection::vec("[a,\"\n\r;é\\\\ ]{0,6}", 3), 0..40),
+        crlf: bool,
+        delimiter in prop::sample::select(vec![b',', b';', b'\t']),
+        always: bool,
+        chunk in 1_u64..80,
+        unit_rows in 1_u64..9,
+        batch_rows in 1_usize..9,
+    ) {
+        let mut writer = csv_core::WriterBuilder::new()
+            .delimiter(delimiter)
+            .terminator(if crlf { csv_core::Terminator::CRLF } else { csv_core::Terminator::Any(b'\n') })
+            .quote_style(if always { csv_core::QuoteStyle::Always } else { csv_core::QuoteStyle::Necessary })
+            .build();
+        let mut bytes = Vec::new();
+        write_record(&mut writer, &["c0", "c1", "c2"].map(str::to_owned), &mut bytes);
+        records.iter().for_each(|record| write_record(&mut writer, record, &mut bytes));
+        let dialect = Dialect { delimiter: Some(delimiter), nulls: Vec::new(), ..Dialect::default() };
+        let options = DelimitedOptions { dialect, types: all_text(3), hive: Hive::Ignored };
+        let files = opened(&bytes, &options, chunk).unwrap();
+        prop_assert_eq!(files.rows(), records.len() as u64);
+        let read: Vec<Vec<String>> = texts(&batches(&files, unit_rows, batch_rows).unwrap())
+            .into_iter()
+            .map(|record| record.into_iter().map(Option::unwrap).collect())
+            .collect();
+        prop_assert_eq!(read, records);
+    }
+
+    #[test]
+    fn any_bytes_are_records_or_an_error_and_the_same_in_chunks_of_any_size(
+        text in "[a,\"\n\r#]{0,60}",
+        columns in 1_usize..3,
+        chunk in 1_u64..20,
+    ) {
+        let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
+        let dialect = Dialect { header: false, names, comment: Some(b'#'), nulls: Vec::new(), ..Dialect::default() };
+        let options = DelimitedOptions { dialect, types: all_text(columns), hive: Hive::Ignored };
+        let read = |chunk| {
+            let files = opened(text.as_bytes(), &options, chunk).map_err(|error| error.what())?;
+            let records = texts(&batches(&files, 3, 2).map_err(|error| error.what())?);
+            prop_assert_eq_rows(files.rows(), records.len());
+            Ok::<_, String>(records)
+        };
+        // Which of several errors is found first depends on where the marks are.
+        prop_assert_eq!(read(chunk).ok(), read(1 << 20).ok());
+    }
+}
+
+/// Writes a record by `csv-core`.
+fn write_record(writer: &mut csv_core::Writer, record: &[String], bytes: &mut Vec<u8>) {
+    let mut buffer = [0; 256];
+    let mut taken = |written: usize, buffer: &[u8]| bytes.extend_from_slice(&buffer[..written]);
+    for (place, field) in record.iter().enumerate() {
+        if place > 0 {
+            let (_, written) = writer.delimiter(&mut buffer);
+            taken(written, &buffer);
+        }
+        let (_, _, written) = writer.field(field.as_bytes(), &mut buffer);
+        taken(written, &buffer);
+    }
+    let (_, written) = writer.terminator(&mut buffer);
+    taken(written, &buffer);
+}
+
+fn prop_assert_eq_rows(planned: u64, read: usize) {
+    assert_eq!(planned, read as u64, "planned and read records");
+}
+
+#[test]
+fn an_empty_field_is_null_and_a_quoted_empty_field_is_not() {
+    let (text, mut options) = options_of("a,b\n,\"\"\nNA,\"NA\"\n");
+    options.types = vec![("a".into(), ColumnType::Text), ("b".into(), ColumnType::Text)];
+    let read =
+        |options: &DelimitedOptions| texts(&batches(&opened(&text, options, 64).unwrap(), 9, 9).unwrap());
+    let word = |word: &str| Some(word.to_owned());
+    assert_eq!(read(&options), [[None, word("")], [word("NA"), word("NA")]]);
+    options.dialect.nulls = vec!["NA".into()];
+    assert_eq!(read(&options), [[word(""), word("")], [None, word("NA")]]);
+    options.dialect.nulls = vec!["NA".into(), String::new()];
+    options.dialect.quoted_nulls = true;
+    assert_eq!(read(&options), [[None, None], [None, None]]);
+}
+
+#[test]
+fn the_last_line_needs_no_newline_and_blank_lines_are_records_of_a_single_column() {
+    let read = |text: &str, names: &str| {
+        let (text, mut options) = options_of(text);
+        options.types = names.split(',').map(|name| (name.to_owned(), ColumnType::Text)).collect();
+        texts(&batches(&opened(&text, &options, 3).unwrap(), 1, 1).unwrap())
+    };
+    let word = |word: &str| Some(word.to_owned());
+    assert_eq!(read("a,b\r\n1,2", "a,b"), [[word("1"), word("2")]]);
+    assert_eq!(read("a,b\n\n1,2\n\r\n\n3,4\n\n", "a,b"), [[word("1"), word("2")], [word("3"), word("4")]]);
+    assert_eq!(read("a\n1\n\n2\n", "a"), [[word("1")], [None], [word("2")]]);
+    assert_eq!(read("a,b\n", "a,b"), Vec::<Vec<Option<String>>>::new());
+    assert_eq!(read("a,b", "a,b"), Vec::<Vec<Option<String>>>::new());
+    assert_eq!(read("\u{feff}a\n1\n", "a"), [[word("1")]], "a byte order mark is not part of the name");
+}
+
+#[test]
+fn lines_before_the_header_comments_and_escapes_are_read_as_the_dialect_says() {
+    let text = "made by hand\n\n# units: km\na;b\n# no \"quote\n1;'it\\'s;'\n";
+    let (text, mut options) = options_of(text);
+    options.dialect = Dialect {
+        delimiter: Some(b';'),
+        quote: Some(b'\''),
+        escape: Some(b'\\'),
+        comment: Some(b'#'),
+        skip_lines: 1,
+        ..Dialect::default()
+    };
+    let files = opened(&text, &options, 5).unwrap();
+    assert_eq!(files.inferred()[0].data_type, "int64");
+    let batch = &batches(&files, 9, 9).unwrap()[0];
+    assert_eq!(batch.column(1).as_string_view().value(0), "it's;");
+}
+
+#[test]
+fn a_record_of_another_length_is_named_by_line_and_offset() {
+    let error = refused("a,b\n1,2\n\"x\ny\",3\n4\n", &DelimitedOptions::default());
+    assert!(error.contains("the record has 1 fields, and there are 2 columns"), "{error}");
+    assert!(error.contains("a.csv, line 5, byte offset 16"), "{error}");
+}
+
+#[test]
+fn a_value_of_another_type_is_named_with_its_line_column_and_what_to_do() {
+    let mut text = "id,fare\n".to_owned();
+    // Between the pieces of the sample.
+    (0..105_000).for_each(|id| text += &format!("{id},{}.5\n", id % 7));
+    let offset = text.len() + "105000,".len();
+    text += "105000,n/a\n";
+    (0..45_000).for_each(|id| text += &format!("{id},1.5\n"));
+    let error = refused(&text, &DelimitedOptions::default());
+    assert!(error.contains("\"n/a\" is not of type float64"), "{error}");
+    assert!(error.contains(&format!("line 105002, byte offset {offset}, column \"fare\"")), "{error}");
+    assert!(error.contains("--types 'fare=text'"), "{error}");
+}
+
+#[test]
+fn a_quote_that_never_closes_is_named_where_it_opened() {
+    let mut text = "a,b\n1,2\n3,\"four\n".to_owned();
+    let open = text.len() - "\"four\n".len();
+    (0..1000).for_each(|row| text += &format!("{row},x\n"));
+    for chunk in [16, 1 << 20] {
+        let error = opened(text.as_bytes(), &DelimitedOptions::default(), chunk).err().unwrap().to_string();
+        assert!(error.contains("does not end before the end of the file"), "{error}");
+        assert!(error.contains(&format!("line 3, byte offset {open}")), "{error}");
+    }
+    // The next quote would open another field: there it shows that the first was never closed.
+    text += "5,\"six\"\n";
+    for chunk in [16, 1 << 20] {
+        let error = opened(text.as_bytes(), &DelimitedOptions::default(), chunk).err().unwrap().to_string();
+        assert!(error.contains("the quoted field that starts here ends in line 1004"), "{error}");
+        assert!(error.contains(&format!("line 3, byte offset {open}")), "{error}");
+    }
+    let dialect = Dialect { longest_record: 100, ..Dialect::default() };
+    let options = DelimitedOptions { dialect, ..DelimitedOptions::default() };
+    let error = opened(text.as_bytes(), &options, 16).err().unwrap().to_string();
+    assert!(error.contains("does not end within the 100 bytes"), "{error}");
+}
+
+#[test]
+fn bytes_that_are_not_utf_8_are_named() {
+    let mut bytes = b"a,b\n1,x\n2,".to_vec();
+    bytes.extend([0xe9, b'\n']);
+    let types = vec![("a".to_owned(), ColumnType::Int64), ("b".to_owned(), ColumnType::Text)];
+    let options = DelimitedOptions { types, ..DelimitedOptions::default() };
+    let files = opened(&bytes, &options, 64).unwrap();
+    let error = batches(&files, 9, 9).unwrap_err().to_string();
+    assert!(error.contains("not UTF-8") && error.contains("line 3, byte offset 10"), "{error}");
+}
+
+#[test]
+fn files_of_other_kinds_and_wrong_delimiters_are_named() {
+    assert!(refused("PAR1....", &DelimitedOptions::default()).contains("found a Parquet file"));
+    let error = refused("a;b;c\n1;2;3\n", &DelimitedOptions::default());
+    assert!(error.contains("--delimiter ';'"), "{error}");
+    assert!(refused("", &DelimitedOptions::default()).contains("has no header"));
+    let error = refused("a,b,a\n", &DelimitedOptions::default());
+    assert!(error.contains("columns 1 and 3 have the same name, \"a\""), "{error}");
+    let types = vec![("c".to_owned(), ColumnType::Int64)];
+    let error = refused("a,b\n", &DelimitedOptions { types, ..DelimitedOptions::default() });
+    assert!(error.contains("the columns are a, b"), "{error}");
+}
+
+#[test]
+fn ten_thousand_columns_and_fields_of_megabytes_are_read_within_the_buffer() {
+    let names: Vec<String> = (0..10_000).map(|column| format!("c{column}")).collect();
+    let row = vec!["7"; 10_000].join(",");
+    let text = format!("{}\n{row}\n{row}\n", names.join(","));
+    let batches_of =
+        batches(&opened(text.as_bytes(), &DelimitedOptions::default(), 1 << 20).unwrap(), 9, 4096).unwrap();
+    assert_eq!(batches_of.iter().map(RecordBatch::num_rows).sum::<usize>(), 2);
+    assert_eq!(batches_of[0].num_columns(), 10_000);
+
+    let long = "x,\n\"\"".repeat(1 << 20);
+    let text = format!("a,b\n1,\"{long}\"\n2,y\n");
+    let files = opened(text.as_bytes(), &DelimitedOptions::default(), 1 << 16).unwrap();
+    assert_eq!(files.rows(), 2);
+    let read = batches(&files, 9, 4096).unwrap();
+    let values: Vec<_> =
+        read.iter().flat_map(|batch| batch.column(1).as_string_view().iter().flatten()).collect();
+    assert_eq!(values.iter().map(|value| value.len()).collect::<Vec<_>>(), [4 << 20, 1]);
+    let dialect = Dialect { longest_record: 1 << 20, ..Dialect::default() };
+    let options = DelimitedOptions { dialect, ..DelimitedOptions::default() };
+    let error = opened(text.as_bytes(), &options, 1 << 16).err().unwrap().to_string();
+    assert!(error.contains("does not end within"), "{error}");
+}
+
+#[test]
+fn a_dialect_or_a_type_is_part_of_the_identity_and_content_of_the_fingerprint() {
+    let (text, options) = options_of("a,b\n1,2\n");
+    let first = opened(&text, &options, 64).unwrap();
+    let same = opened(&text, &options, 64).unwrap();
+    assert_eq!(
+        (first.mapping(), &first.files()[0].fingerprint),
+        (same.mapping(), &same.files()[0].fingerprint)
+    );
+    let mut other = options.clone();
+    other.dialect.nulls = vec!["2".into()];
+    assert_ne!(opened(&text, &other, 64).unwrap().mapping(), first.mapping());
+    let typed = DelimitedOptions { types: vec![("a".into(), ColumnType::Text)], ..options.clone() };
+    assert_ne!(opened(&text, &typed, 64).unwrap().mapping(), first.mapping());
+    let changed = opened(b"a,b\n1,3\n", &options, 64).unwrap();
+    assert_eq!(changed.mapping(), first.mapping());
+    assert_ne!(changed.files()[0].fingerprint, first.files()[0].fingerprint);
+    let renamed = opened(b"a,c\n1,2\n", &options, 64).unwrap();
+    assert_ne!(renamed.files()[0].fingerprint, first.files()[0].fingerprint);
+}
