@@ -5,6 +5,7 @@
 
 mod arguments;
 mod bench;
+mod convert;
 mod demo;
 mod error;
 mod footer;
@@ -73,6 +74,7 @@ enum Command {
     Footer(footer::FooterCommand),
     Load(Box<load::LoadArgs>),
     Verify(verify::VerifyArgs),
+    Convert(Box<convert::ConvertArgs>),
     Bench(bench::BenchArgs),
     /// Print a completion script for a shell.
     #[command(after_help = "\
@@ -124,6 +126,7 @@ fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
         Command::Footer(args) => footer::run(args, console, &cancel),
         Command::Load(args) => load::run(args, console, &cancel),
         Command::Verify(args) => verify::run(args, console, &cancel),
+        Command::Convert(args) => convert::run(args, console, &cancel),
         Command::Bench(_) => {
             let benches = points.iter().filter_map(|(parameters, cli)| match &cli.command {
                 Command::Bench(args) => Some((parameters, args)),

@@ -4,7 +4,7 @@ mod content_sum;
 pub(crate) mod dataset_args;
 mod explain;
 pub(crate) mod file_args;
-mod format;
+pub(crate) mod format;
 #[cfg(feature = "formats")]
 pub(crate) mod formats;
 #[cfg(feature = "formats")]

@@ -16,7 +16,7 @@ use super::text_form::{NoText, text_batch, text_schema};
 use crate::r#gen::format::Format;
 
 /// A writer of one of the formats.
-pub(super) enum BatchWriter<'a, 'w> {
+pub(crate) enum BatchWriter<'a, 'w> {
     File(Box<FileWriter<&'a mut Out<'w>>>),
     Stream(Box<StreamWriter<&'a mut Out<'w>>>),
     Ndjson(LineDelimitedWriter<&'a mut Out<'w>>),
@@ -25,7 +25,7 @@ pub(super) enum BatchWriter<'a, 'w> {
 
 impl<'a, 'w> BatchWriter<'a, 'w> {
     /// A writer of a format to a stream or a file; the text is CSV's null.
-    pub(super) fn new(
+    pub(crate) fn new(
         (format, is_stream, csv_null): (Format, bool, &str),
         schema: &SchemaRef,
         out: &'a mut Out<'w>,
@@ -42,7 +42,7 @@ impl<'a, 'w> BatchWriter<'a, 'w> {
         })
     }
 
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), NoText> {
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), NoText> {
         match self {
             BatchWriter::File(writer) => writer.write(batch)?,
             BatchWriter::Stream(writer) => writer.write(batch)?,
@@ -52,7 +52,7 @@ impl<'a, 'w> BatchWriter<'a, 'w> {
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<(), ArrowError> {
+    pub(crate) fn finish(self) -> Result<(), ArrowError> {
         match self {
             BatchWriter::File(mut writer) => writer.finish(),
             BatchWriter::Stream(mut writer) => writer.finish(),
@@ -63,14 +63,14 @@ impl<'a, 'w> BatchWriter<'a, 'w> {
 }
 
 /// A writer that counts the bytes that pass through.
-pub(super) struct Counted<'w> {
+pub(crate) struct Counted<'w> {
     pub target: OpenFile,
     pub bytes: u64,
     pub phase: &'w Phase,
 }
 
 /// Where the rows of a file go.
-pub(super) type Out<'w> = BufWriter<Counted<'w>>;
+pub(crate) type Out<'w> = BufWriter<Counted<'w>>;
 
 impl Write for Counted<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -9,7 +9,7 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, Schema};
 
 /// Writes batches that are in their text form.
-pub(super) struct CsvWriter<W> {
+pub(crate) struct CsvWriter<W> {
     out: W,
     null: String,
     /// The lines of one batch.

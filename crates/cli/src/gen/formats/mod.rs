@@ -3,11 +3,11 @@
 //! Files are written whole or not at all, like Parquet files. Several files are written in parallel, each by
 //! one thread.
 
-mod batch_writer;
+pub(crate) mod batch_writer;
 mod csv;
-mod files;
+pub(crate) mod files;
 pub(crate) mod ndjson;
-mod text_form;
+pub(crate) mod text_form;
 
 use std::io::{self, BufWriter};
 use std::num::NonZeroUsize;

@@ -24,7 +24,7 @@ const UUID: &str = "arrow.uuid";
 
 /// Why a batch has no text form.
 #[derive(Debug)]
-pub(super) enum NoText {
+pub(crate) enum NoText {
     /// A value that text cannot represent.
     Value {
         column: String,

@@ -1,0 +1,93 @@
+//! `sawmill convert`: the rows of files in another format.
+
+#[cfg(feature = "formats")]
+mod run;
+#[cfg(feature = "formats")]
+mod units_in_order;
+#[cfg(feature = "formats")]
+mod writer;
+
+#[cfg(feature = "formats")]
+pub(crate) use run::run;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use sawmill_generator::Compression;
+
+use crate::arguments::inputs::{ColumnArgs, ObjectArgs};
+use crate::arguments::row_args::RowArgs;
+use crate::arguments::text::TextArgs;
+use crate::screen::phases;
+
+/// Convert CSV to Parquet, and Parquet to CSV or NDJSON.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill convert trips.csv --out trips.parquet --compression zstd
+  sawmill convert 'logs/*.tsv' --no-header --names at,host,line --out logs.parquet --row-group-rows 1M
+  sawmill convert trips.parquet --out trips.csv --columns id,fare --where 'fare > 10'
+  sawmill convert trips.parquet --to ndjson --out - | head
+  zcat trips.csv.gz | sawmill convert - --format csv --types 'fare=decimal(10,2)' --out trips.parquet
+
+The output has the rows of all inputs in their order. It takes its name when it is complete.")]
+pub(crate) struct ConvertArgs {
+    /// Parquet files or delimited text such as .csv (all of one kind), directories, patterns, @LIST, - for
+    /// standard input, gen:DATASET?rows=10M for generated rows, or URLs of objects.
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The file to write; - is standard output, for CSV and NDJSON.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// The format to write [default: by the extension of --out].
+    #[arg(long, value_enum)]
+    to: Option<OutputFormat>,
+    /// Replace the file if it exists. An input is never replaced.
+    #[arg(long)]
+    overwrite: bool,
+    /// The compression codec of Parquet: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli.
+    #[arg(long, default_value = "none")]
+    compression: Compression,
+    /// Most rows of a row group of Parquet, like 128k or 1M [default: 131072].
+    #[arg(long, value_parser = phases::count)]
+    row_group_rows: Option<u64>,
+    /// How CSV writes NULL [default: as an empty field; the empty string is \"\"].
+    #[arg(long, value_name = "TEXT")]
+    csv_null: Option<String>,
+    /// Threads that read and parse [default: one for each core].
+    #[arg(long)]
+    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    columns: ColumnArgs,
+    #[command(flatten)]
+    rows: RowArgs,
+    #[command(flatten)]
+    text: TextArgs,
+    #[command(flatten)]
+    objects: ObjectArgs,
+}
+
+/// The format to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    /// Parquet.
+    Parquet,
+    /// Comma-separated values after a line of names; not for nested columns.
+    Csv,
+    /// One JSON object on each line.
+    Ndjson,
+}
+
+/// A build without the feature `formats`.
+#[cfg(not(feature = "formats"))]
+pub(crate) fn run(
+    args: &ConvertArgs,
+    _: crate::screen::console::Console,
+    _: &std::sync::Arc<std::sync::atomic::AtomicBool>,
+) -> Result<(), crate::error::Error> {
+    let ConvertArgs { files: _, out, to: _, overwrite: _, compression: _, .. } = args;
+    let ConvertArgs { row_group_rows: _, csv_null: _, threads: _, columns: _, rows: _, text: _, .. } = args;
+    let _ = &args.objects;
+    Err(crate::error::Error::not_built(format!("convert --out {}", out.display()), "formats"))
+}

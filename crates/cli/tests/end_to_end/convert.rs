@@ -1,0 +1,80 @@
+//! `sawmill convert`: CSV to Parquet and back, and to NDJSON.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::harness::{names, sawmill};
+
+const TEXT: &str = "id,fare,paid,at,note\n\
+1,2.5,true,2024-03-01T10:00:00,\"a,b\"\n\
+2,,false,,\"two\nlines \"\"quoted\"\"\"\n\
+3,-1,,2024-03-02T00:00:00.25,\n\
+4,1e300,true,2024-03-03T23:59:59,\"\"\n";
+
+fn convert(from: &Path, to: &Path, more: &[&str]) -> crate::harness::Ran {
+    sawmill([&["convert", from.to_str().unwrap(), "--out", to.to_str().unwrap()], more].concat())
+}
+
+#[test]
+fn csv_to_parquet_and_back_gives_the_same_text_and_other_readers_read_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("a.csv"), TEXT).unwrap();
+    let told = convert(&at("a.csv"), &at("a.parquet"), &["--compression", "zstd", "--json"]).ok().json();
+    assert_eq!(told["rows"], 4);
+    convert(&at("a.parquet"), &at("b.csv"), &[]).ok();
+    assert_eq!(
+        fs::read_to_string(at("b.csv")).unwrap(),
+        TEXT.replace("-1,", "-1.0,").replace(".25,", ".250,")
+    );
+    convert(&at("a.parquet"), &at("a.ndjson"), &[]).ok();
+    let lines = fs::read_to_string(at("a.ndjson")).unwrap();
+    let second: serde_json::Value = serde_json::from_str(lines.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(second["note"], "two\nlines \"quoted\"");
+    assert_eq!(names(dir.path()), ["a.csv", "a.ndjson", "a.parquet", "b.csv"]);
+    let python = std::env::var("SAWMILL_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let script = "import sys, pyarrow.parquet as p; t = p.read_table(sys.argv[1]); \
+                  print(t['note'].to_pylist(), t['fare'].to_pylist(), t['id'].type)";
+    let ran = Command::new(&python).args(["-c", script, at("a.parquet").to_str().unwrap()]).output().unwrap();
+    if !ran.status.success() {
+        println!("skipped: {python} has no pyarrow; name one that has in SAWMILL_PYTHON");
+        return;
+    }
+    let read = String::from_utf8(ran.stdout).unwrap();
+    let expected = "['a,b', 'two\\nlines \"quoted\"', None, ''] [2.5, None, -1.0, 1e+300] int64";
+    assert_eq!(read.trim(), expected);
+}
+
+#[test]
+fn many_rows_keep_their_order_on_any_number_of_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let mut text = "id\n".to_owned();
+    (0..300_000).for_each(|id| text += &format!("{id}\n"));
+    fs::write(at("a.csv"), &text).unwrap();
+    convert(&at("a.csv"), &at("a.parquet"), &["--row-group-rows", "100k", "--threads", "3"]).ok();
+    convert(&at("a.parquet"), &at("b.csv"), &["--threads", "4"]).ok();
+    assert!(fs::read_to_string(at("b.csv")).unwrap() == text, "the same rows in the same order");
+    let piped =
+        sawmill(["convert", at("a.parquet").to_str().unwrap(), "--to", "csv", "--out", "-", "--limit", "2"]);
+    assert_eq!(piped.ok().out, "id\n0\n1\n");
+}
+
+#[test]
+fn nothing_is_overwritten_or_left_half_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("a.csv"), "a,b\n1,2\n").unwrap();
+    fs::write(at("there.parquet"), "mine").unwrap();
+    assert!(convert(&at("a.csv"), &at("there.parquet"), &[]).fails(2).contains("--overwrite"));
+    assert_eq!(fs::read_to_string(at("there.parquet")).unwrap(), "mine");
+    convert(&at("a.csv"), &at("there.parquet"), &["--overwrite"]).ok();
+    assert!(convert(&at("a.csv"), &at("a.csv"), &["--overwrite"]).fails(2).contains("one of the inputs"));
+    assert!(convert(&at("a.csv"), Path::new("-"), &["--to", "parquet"]).fails(2).contains("standard output"));
+    assert!(convert(&at("a.csv"), &at("a.x"), &[]).fails(2).contains("--to"));
+    fs::write(at("wrong.csv"), "a,b\n1,2\n3\n").unwrap();
+    let error = convert(&at("wrong.csv"), &at("b.csv"), &[]).fails(1);
+    assert!(error.contains("wrong.csv, line 3"), "{error}");
+    assert_eq!(names(dir.path()), ["a.csv", "there.parquet", "wrong.csv"]);
+}
