@@ -343,6 +343,7 @@ impl Leaf {
                 Curve::Exponential { .. } => "exponential",
             }
             .to_owned(),
+            ValueSpec::Quantiles(quantiles) => format!("quantiles, {} pieces", quantiles.pieces()),
             ValueSpec::Counts(counts) => format!("counts of mean {:.3}", counts.mean()),
             ValueSpec::Sequence { .. } => "sequence".to_owned(),
             ValueSpec::Monotone(_) => "walk".to_owned(),
@@ -352,6 +353,7 @@ impl Leaf {
             ValueSpec::Email => "email".to_owned(),
             ValueSpec::Uuid => "uuid".to_owned(),
             ValueSpec::Pattern(_) => "pattern".to_owned(),
+            ValueSpec::Text(text) => format!("text of {:.1} characters", text.mean_length()),
             ValueSpec::Bytes { least, most } if least == most => format!("{least} bytes"),
             ValueSpec::Bytes { least, most } => format!("{least} to {most} bytes"),
         }
@@ -363,6 +365,8 @@ impl Leaf {
         let number = match &self.values {
             ValueSpec::Zipf(ranks) => ranks.mean(),
             ValueSpec::Counts(counts) => counts.mean(),
+            ValueSpec::Quantiles(quantiles) if self.kind.is_whole() => quantiles.mean() / one,
+            ValueSpec::Quantiles(quantiles) => quantiles.mean(),
             ValueSpec::Curve { curve, low, high } => curve.mean().clamp(*low, *high),
             ValueSpec::Reals { min, width } => min + width / 2.0,
             ValueSpec::Integers { min, span } => {

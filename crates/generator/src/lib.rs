@@ -76,7 +76,9 @@ pub use encode::values::Encoding;
 pub use error::{Error, ErrorKind};
 pub use explain::{ExplainedColumn, Explanation};
 #[cfg(feature = "infer")]
-pub use infer::inferred_spec::InferredSpec;
+pub use infer::inferred_spec::{InferredSpec, LeftOut};
+#[cfg(feature = "infer")]
+pub use infer::texts::Verbatim;
 pub use layout::{GroupBytes, Layout, MOST_GROUP_BYTES, MOST_GROUP_ROWS, Part, ROW_GROUP_ROWS};
 pub use options::{BloomColumn, FileOptions, PageVersion, StatisticsLevel};
 pub use output::dataset_files::DatasetFiles;

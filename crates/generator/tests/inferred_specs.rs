@@ -8,11 +8,11 @@ fn sample(dataset: &Dataset) -> Vec<RecordBatch> {
 }
 
 fn infer(dataset: &Dataset, batches: &[RecordBatch]) -> String {
-    let mut inferred = InferredSpec::new(dataset.name(), &dataset.arrow_schema()).unwrap();
+    let mut inferred = InferredSpec::new(dataset.name(), &dataset.arrow_schema(), &[]).unwrap();
     for batch in batches {
         inferred.add(batch).unwrap();
     }
-    inferred.to_toml()
+    inferred.to_toml().unwrap()
 }
 
 fn parse(spec: &str) -> Dataset {

@@ -29,6 +29,18 @@ const GOLDEN: &[(&str, &str, &str, u64)] = &[
         0xADE7_2BB5_7F75_8F3B,
     ),
     ("weights", "int64", "{ weights = { 1 = 0.1, 2 = 0.2, 3 = 0.7 } }", 0xCD56_BB98_072F_8F67),
+    (
+        "quantiles",
+        "double",
+        "{ quantiles = { values = [-1.5, 0.25, 99], shares = [0, 0.1, 1], atoms = { 5 = 0.2 }, step = 0.01, stepped = 0.9 } }",
+        0x4773_4753_4753_0A7C,
+    ),
+    (
+        "quantiles_whole",
+        "int64",
+        "{ quantiles = { values = [-1500, 7, 900000000000], atoms = { 5 = 0.2 } } }",
+        0x9BA0_4632_91C8_12CD,
+    ),
     ("expression_ln", "double", "{ expression = \"ln(1 + uniform(0, 1000))\" }", 0xCDCE_0DE1_9932_A84B),
     ("expression_exp", "double", "{ expression = \"exp(normal(0, 3))\" }", 0x0834_9456_C911_4A69),
     (

@@ -40,7 +40,7 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
     if args.job.prints() {
         return Err(Error::usage("--print generates nothing to measure", "--print", "leave it out"));
     }
-    let plan = args.job.plan()?;
+    let plan = args.job.plan(measurement.console)?;
     let (out, console, cancel) = (args.job.out(), measurement.console, measurement.cancel);
     let asked = Output::from_path(out);
     if asked == Output::Stdout {

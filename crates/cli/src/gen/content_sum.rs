@@ -35,7 +35,7 @@ pub(super) fn of(
         return Ok(None);
     }
     let place = || args.out.display().to_string();
-    let again = args.dataset.dataset()?;
+    let again = args.dataset.dataset(console)?;
     if again.spec_hash() != dataset.spec_hash() {
         let what = "the dataset's spec has changed since the command began";
         return Err(Error::failure(what, place(), "run the command again"));

@@ -7,7 +7,8 @@ use sawmill_generator::{BUILT_IN, Dataset};
 
 use crate::error::Error;
 use crate::r#gen::infer;
-use crate::screen::phases;
+use crate::r#gen::like_args::LikeArgs;
+use crate::screen::console::Console;
 
 #[derive(Args, Debug)]
 #[group(skip)]
@@ -16,27 +17,30 @@ pub(crate) struct DatasetArgs {
     /// spec (a TOML file).
     #[arg(required_unless_present_any = ["schema", "like"])]
     dataset: Option<String>,
-    /// Take the columns of a Parquet, Arrow or JSON file, or of the first Parquet file in a directory, with
-    /// plain values for their types.
+    /// Take the columns of a Parquet, Arrow or JSON file, or of the Parquet files in a directory or that match
+    /// a pattern, with plain values for their types.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dataset", "like"])]
     schema: Option<PathBuf>,
-    /// Take the columns of a Parquet, Arrow or JSON file, or of the first Parquet file in a directory, and
-    /// take nulls, list lengths, distinct values and skew from a sample of its rows.
+    /// Take the columns of a Parquet, Arrow or JSON file, or of the Parquet files in a directory or that match
+    /// a pattern, and take nulls, list lengths, values and their distributions from a sample of all rows and
+    /// from the footers.
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
     like: Option<PathBuf>,
-    /// How many rows --like samples.
-    #[arg(long, value_name = "ROWS", default_value = "100k", value_parser = phases::count)]
-    sample: u64,
+    #[command(flatten)]
+    inferred: LikeArgs,
 }
 
 impl DatasetArgs {
     /// The dataset's spec.
-    pub(crate) fn spec(&self) -> Result<String, Error> {
-        if let Some(file) = &self.schema {
-            return infer::spec(file, 0);
-        }
-        if let Some(file) = &self.like {
-            return infer::spec(file, self.sample.max(1));
+    pub(crate) fn spec(&self, console: Console) -> Result<String, Error> {
+        let inferred = match (&self.schema, &self.like) {
+            (Some(file), _) => Some(infer::of_schema(file, &self.inferred)?),
+            (_, Some(file)) => Some(infer::of_sample(file, &self.inferred)?),
+            _ => None,
+        };
+        if let Some(inferred) = inferred {
+            inferred.notices.iter().for_each(|notice| console.notice(notice));
+            return Ok(inferred.spec);
         }
         let name = self.dataset.as_deref().unwrap_or_default();
         match Dataset::built_in_text(name) {
@@ -52,10 +56,10 @@ impl DatasetArgs {
     }
 
     /// The dataset.
-    pub(crate) fn dataset(&self) -> Result<Dataset, Error> {
+    pub(crate) fn dataset(&self, console: Console) -> Result<Dataset, Error> {
         match &self.dataset {
             Some(name) => named(name),
-            None => Ok(Dataset::from_toml(&self.spec()?)?),
+            None => Ok(Dataset::from_toml(&self.spec(console)?)?),
         }
     }
 }

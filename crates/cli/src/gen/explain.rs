@@ -41,7 +41,7 @@ struct Explained {
 }
 
 pub(crate) fn run(args: &ExplainArgs, console: Console) -> Result<(), Error> {
-    let dataset = args.dataset.dataset()?;
+    let dataset = args.dataset.dataset(console)?;
     let options = args.files.options(&dataset, args.layout.partition_by.as_deref());
     let layout = args.layout.layout(&dataset, &options, 42)?;
     let explanation = dataset.explain();

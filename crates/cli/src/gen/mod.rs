@@ -10,6 +10,7 @@ pub(crate) mod formats;
 #[cfg(feature = "formats")]
 mod infer;
 pub(crate) mod layout_args;
+pub(crate) mod like_args;
 mod schema;
 mod spec;
 #[cfg(any(test, not(feature = "formats")))]
@@ -138,8 +139,8 @@ struct GenResult<'a> {
 
 impl GenArgs {
     /// The dataset, its layout, and how to write files.
-    pub(crate) fn plan(&self) -> Result<(Dataset, Layout, FileOptions), Error> {
-        let dataset = self.dataset.dataset()?;
+    pub(crate) fn plan(&self, console: Console) -> Result<(Dataset, Layout, FileOptions), Error> {
+        let dataset = self.dataset.dataset(console)?;
         let options = self.files.options(&dataset, self.layout.partition_by.as_deref());
         let layout = self.layout.layout(&dataset, &options, self.seed)?;
         Ok((dataset, layout, options))
@@ -186,7 +187,7 @@ pub(crate) fn run(command: &GenCommand, console: Console, cancel: &AtomicBool) -
 
 fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
     if args.print {
-        let spec = args.dataset.spec()?;
+        let spec = args.dataset.spec(console)?;
         return console.result(&spec, || spec.clone());
     }
     let output = output(&args.out)?;
@@ -206,7 +207,7 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
         let advice = "give a directory, or replace a single file with --overwrite";
         return Err(Error::usage("only a directory can be resumed", args.out.display().to_string(), advice));
     }
-    let plan = args.plan()?;
+    let plan = args.plan(console)?;
     let profile = Profile::new();
     let content_sum = content_sum::of(args, (&plan.0, &plan.1), &profile, console, cancel)?;
     let job = GenJob { content_sum, ..args.job(&plan, &output) };

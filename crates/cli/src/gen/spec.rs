@@ -19,6 +19,6 @@ pub(crate) struct SpecArgs {
 }
 
 pub(crate) fn run(args: &SpecArgs, console: Console) -> Result<(), Error> {
-    let spec = args.dataset.spec()?;
+    let spec = args.dataset.spec(console)?;
     console.result(&spec, || spec.clone())
 }

@@ -17,10 +17,14 @@ pub(super) mod infer {
     use std::path::Path;
 
     use crate::error::Error;
+    use crate::r#gen::like_args::{Inferred, LikeArgs};
 
-    pub(in crate::r#gen) fn spec(named: &Path, sample: u64) -> Result<String, Error> {
-        let option = if sample > 0 { "--like" } else { "--schema" };
-        Err(Error::not_built(format!("{option} {}", named.display()), "formats"))
+    pub(in crate::r#gen) fn of_schema(named: &Path, _: &LikeArgs) -> Result<Inferred, Error> {
+        Err(Error::not_built(format!("--schema {}", named.display()), "formats"))
+    }
+
+    pub(in crate::r#gen) fn of_sample(named: &Path, _: &LikeArgs) -> Result<Inferred, Error> {
+        Err(Error::not_built(format!("--like {}", named.display()), "formats"))
     }
 }
 
@@ -33,6 +37,7 @@ mod tests {
 
     use super::{formats, infer};
     use crate::r#gen::GenArgs;
+    use crate::r#gen::like_args::LikeArgs;
     use crate::screen::console::Console;
 
     #[derive(Parser)]
@@ -45,10 +50,11 @@ mod tests {
     fn a_build_without_formats_says_how_to_get_them() {
         let line = Line::try_parse_from(["gen", "contacts", "--rows", "1", "--format", "ndjson"]).unwrap();
         let (console, cancel) = (Console { json: false, quiet: true, verbose: 0 }, AtomicBool::new(false));
+        let like = LikeArgs { sample: 1000, exclude: Vec::new(), verbatim: false, no_verbatim: false };
         let errors = [
             ("--format ndjson", formats::run(&line.args, console, &cancel).unwrap_err()),
-            ("--like x.parquet", infer::spec(Path::new("x.parquet"), 1000).unwrap_err()),
-            ("--schema x.parquet", infer::spec(Path::new("x.parquet"), 0).unwrap_err()),
+            ("--like x.parquet", infer::of_sample(Path::new("x.parquet"), &like).unwrap_err()),
+            ("--schema x.parquet", infer::of_schema(Path::new("x.parquet"), &like).unwrap_err()),
         ];
         for (option, error) in errors {
             let error = error.to_string();

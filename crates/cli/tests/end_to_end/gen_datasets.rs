@@ -96,6 +96,43 @@ fn data_like_a_file_has_its_columns_and_shape() {
 }
 
 #[test]
+fn a_sample_reaches_all_files_and_row_groups() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    // The values grow with the rows, so the first rows are unlike the others.
+    fs::write(
+        path("grows.toml"),
+        "name = \"grows\"\n[[fields]]\nname = \"day\"\ntype = \"int32\"\nvalues = { expression = \"floor(n / 1000)\" }\n",
+    )
+    .unwrap();
+    let spec = fs::read_to_string(path("grows.toml")).unwrap();
+    let n = "[[fields]]\nname = \"n\"\ntype = \"int64\"\nvalues = { sequence = { start = 5, step = 3 } }\n";
+    fs::write(path("grows.toml"), spec.replace("[[fields]]", &format!("{n}[[fields]]"))).unwrap();
+    let out = path("files");
+    let args = ["gen", &path("grows.toml"), "--rows", "60k", "--files", "3", "--row-group-rows", "5000"];
+    sawmill(args.iter().chain(&["--out", &out]).copied()).ok();
+    let pattern = format!("{out}/*.parquet");
+    for (named, sample, least) in [(&out, "1M", 180), (&pattern, "6000", 60)] {
+        let spec = sawmill(["gen", "spec", "--like", named, "--sample", sample]).ok().out;
+        assert!(spec.contains("sequence = { start = 5, step = 3 }"), "{spec}");
+        assert!(spec.contains("rows = 60000\n"), "{spec}");
+        // All days, or those of a sample of a tenth, up to the last one in the footers.
+        let days = spec.lines().last().unwrap().matches(" = ").count();
+        assert!(days >= least || spec.contains("uniform = { min = 0, max = 180 }"), "{days} {spec}");
+        assert!(spec.contains("180"), "{spec}");
+    }
+    let spec = sawmill(["gen", "spec", "--like", &out, "--exclude", "n"]).ok();
+    assert!(
+        !spec.out.contains("\"n\"\ntype") && spec.out.contains("# Left out: \"n\": excluded"),
+        "{}",
+        spec.out
+    );
+    assert!(spec.err.contains("left out: column n: excluded"), "{}", spec.err);
+    let ran = sawmill(["gen", "spec", "--like", &out, "--exclude", "m"]);
+    assert!(ran.code == Some(2) && ran.err.contains("\"m\"") && ran.err.contains("day"), "{}", ran.err);
+}
+
+#[test]
 fn json_lines_are_the_records() {
     let text = sawmill(["gen", "orders", "--rows", "20", "--format", "ndjson", "--out", "-"]).ok().out;
     let records: Vec<serde_json::Value> =

@@ -239,7 +239,7 @@ impl Counts {
 }
 
 /// The first count, and the relative probabilities from there up, within 12 standard deviations.
-fn poisson(mean: f64) -> (u32, Vec<f64>) {
+pub(crate) fn poisson(mean: f64) -> (u32, Vec<f64>) {
     let reach = 12.0 * mean.sqrt() + 24.0;
     let first = (mean - reach).max(0.0).floor();
     let mode = mean.floor();

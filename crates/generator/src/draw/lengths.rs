@@ -35,11 +35,21 @@ impl Lengths {
         nulls: Nulls,
         path: &str,
     ) -> Result<Self, Error> {
-        let mut weighted = outcomes(node, path)?;
-        let too_long = weighted.iter().any(|(n, _)| *n > MOST_ELEMENTS);
-        if weighted.is_empty() || too_long {
-            let advice = format!("lists have at most {MOST_ELEMENTS} elements");
-            return Err(node.error(path, "a list that is too long", advice));
+        Self::read_up_to(MOST_ELEMENTS, node, empty, nulls, path)
+    }
+
+    /// Reads a distribution of lengths up to `most`.
+    pub(crate) fn read_up_to(
+        most: u32,
+        node: SpecNode<'_>,
+        empty: Option<SpecNode<'_>>,
+        nulls: Nulls,
+        path: &str,
+    ) -> Result<Self, Error> {
+        let mut weighted = outcomes(most, node, path)?;
+        if weighted.is_empty() || weighted.iter().any(|(n, _)| *n > most) {
+            let advice = format!("use lengths of at most {most}");
+            return Err(node.error(path, "a length that is too long", advice));
         }
         if let Some(empty) = empty {
             let Some(share) = empty.number().filter(|p| (0.0..=1.0).contains(p)) else {
@@ -78,7 +88,7 @@ impl Lengths {
 }
 
 /// Reads the lengths with their relative probabilities.
-fn outcomes(node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f64)>, Error> {
+fn outcomes(longest: u32, node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f64)>, Error> {
     let table = node.any_table(path, "`length`")?;
     let mut entries = table.entries();
     let (Some((name, parameters)), None) = (entries.next(), entries.next()) else {
@@ -86,10 +96,10 @@ fn outcomes(node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f64)>, Error> {
         return Err(node.error(path, what, "for example { uniform = { min = 0, max = 3 } }"));
     };
     let length = |node: SpecNode<'_>| match node.integer().map(u32::try_from) {
-        Some(Ok(n)) if n <= MOST_ELEMENTS => Ok(n),
+        Some(Ok(n)) if n <= longest => Ok(n),
         _ => {
             let what = format!("{} is not a list length", node.described());
-            Err(node.error(path, what, format!("use a whole number from 0 to {MOST_ELEMENTS}")))
+            Err(node.error(path, what, format!("use a whole number from 0 to {longest}")))
         }
     };
     match name {

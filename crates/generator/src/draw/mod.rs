@@ -7,5 +7,6 @@ pub(crate) mod lengths;
 pub(crate) mod misfit;
 pub(crate) mod monotone;
 pub(crate) mod nulls;
+pub(crate) mod quantiles;
 pub(crate) mod sampler;
 pub(crate) mod value_spec;

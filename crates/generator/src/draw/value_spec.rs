@@ -4,8 +4,10 @@ use crate::draw::choice::Dictionary;
 use crate::draw::distribution::{Counts, Curve, Ranks};
 use crate::draw::expression::{Expression, Reach};
 use crate::draw::monotone::Monotone;
+use crate::draw::quantiles::Quantiles;
 use crate::random::weights::Weights;
 use crate::text::pattern::Pattern;
+use crate::text::random_text::RandomText;
 use crate::text::template::Template;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
@@ -49,6 +51,8 @@ pub(crate) enum ValueSpec {
         low: f64,
         high: f64,
     },
+    /// A distribution by its quantiles.
+    Quantiles(Quantiles),
     /// Poisson or geometric.
     Counts(Counts),
     /// `start + step * number`, where the number is that of the row, or of the element in its list.
@@ -69,6 +73,8 @@ pub(crate) enum ValueSpec {
     /// Random UUIDs of version 4.
     Uuid,
     Pattern(Pattern),
+    /// Words or letters of a drawn length.
+    Text(RandomText),
     /// Random bytes, from `least` to `most` of them.
     Bytes {
         least: u32,
@@ -131,6 +137,8 @@ impl ValueSpec {
                 let natural = if matches!(curve, Curve::Normal { .. }) { f64::NEG_INFINITY } else { 0.0 };
                 Reach::new(least.max(natural).max(low / one), most.min(high / one))
             }
+            ValueSpec::Quantiles(quantiles) if kind.is_whole() => stored(quantiles.reach()),
+            ValueSpec::Quantiles(quantiles) => quantiles.reach(),
             // It wraps around at the end of the type's range, which only very long datasets reach.
             ValueSpec::Sequence { start, step } if *step >= 0 => {
                 stored(Reach::new(*start as f64, f64::INFINITY))

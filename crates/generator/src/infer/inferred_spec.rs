@@ -1,7 +1,8 @@
 //! Infers a dataset spec from existing data: from its Arrow schema alone, or also from a sample of its rows.
 //!
 //! The spec is TOML to read and edit. Without a sample, every type gets simple values. With a sample, null
-//! shares, list lengths and values follow the sample, see [`crate::infer::sampled_values`].
+//! shares, list lengths and values follow the sample, see [`crate::infer::numbers`] and
+//! [`crate::infer::texts`]. Columns that a spec cannot represent are left out, and named.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,16 +14,33 @@ use arrow_schema::{DataType, Field as ArrowField, Schema, TimeUnit};
 use crate::arrow::schema::UUID_EXTENSION;
 use crate::draw::lengths::MOST_ELEMENTS;
 use crate::error::Error;
-use crate::infer::sampled_values::{SampledValues, Value, quoted, rounded};
-use crate::types::civil::date_text;
+use crate::infer::leaf_sample::LeafSample;
+use crate::infer::lengths::lengths;
+use crate::infer::notation::{literal, quoted, rounded, unit_name};
+use crate::infer::numbers::{self, Around};
+use crate::infer::texts::Verbatim;
 use crate::types::logical_type::is_zone;
 
 /// A spec that is being inferred.
 #[derive(Debug)]
 pub struct InferredSpec {
     name: String,
-    fields: Vec<Inferred>,
-    sampled_rows: u64,
+    /// A field for each column of the schema, or why it is left out.
+    fields: Vec<Result<Inferred, LeftOut>>,
+    verbatim: Verbatim,
+    /// The sampled ranges of rows: the first row and the number of rows.
+    ranges: Vec<(u64, u64)>,
+    /// The number of all rows, if known.
+    rows: Option<u64>,
+}
+
+/// A column that the spec does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its name.
+    pub column: String,
+    /// Why a spec cannot represent it, or that it was excluded.
+    pub reason: String,
 }
 
 /// A field with the statistics of its sample.
@@ -33,101 +51,346 @@ struct Inferred {
     kind: InferredKind,
     slots: u64,
     nulls: u64,
+    /// For fields of the record: whether each sampled row has a value.
+    there: Option<Vec<bool>>,
+    /// The share of nulls of all rows.
+    null_share: Option<f64>,
+    /// The least and the greatest values of the row groups.
+    bounds: Option<LeafSample>,
 }
 
 #[derive(Debug)]
 enum InferredKind {
-    Leaf { kind: DataType, is_uuid: bool, values: Box<SampledValues> },
+    Leaf { kind: DataType, is_uuid: bool, values: LeafSample, unfit: u64 },
     Struct(Vec<Inferred>),
     List { element: Box<Inferred>, lengths: BTreeMap<u32, u64>, fixed: Option<u32> },
     Map { entries: Vec<Inferred>, lengths: BTreeMap<u32, u64> },
 }
 
 impl InferredSpec {
-    /// Starts a spec for the columns of `schema`. `name` becomes the name of the dataset; characters that are
-    /// not allowed are replaced.
+    /// Starts a spec for the columns of `schema` without those in `exclude`. `name` becomes the name of the
+    /// dataset; characters that are not allowed are replaced.
     ///
     /// # Errors
-    /// A column has a type that datasets do not support.
-    pub fn new(name: &str, schema: &Schema) -> Result<Self, Error> {
+    /// A name in `exclude` is not that of a column, or no column is left.
+    pub fn new(name: &str, schema: &Schema, exclude: &[String]) -> Result<Self, Error> {
         let named = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         let name: String = name.chars().map(named).collect();
         let name = if name.is_empty() { "data".to_owned() } else { name };
-        let fields = schema.fields().iter().map(|f| inferred(f, f.name())).collect::<Result<_, _>>()?;
-        Ok(InferredSpec { name, fields, sampled_rows: 0 })
+        let columns: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        if let Some(unknown) = exclude.iter().find(|name| !columns.contains(&name.as_str())) {
+            let what = format!("no column is named {unknown:?}");
+            return Err(Error::spec(what, "--exclude", format!("columns: {}", columns.join(", "))));
+        }
+        let mut fields: Vec<Result<Inferred, LeftOut>> = Vec::new();
+        for field in schema.fields() {
+            let column = field.name().clone();
+            let twice = columns.iter().filter(|name| **name == column).count() > 1;
+            let found = if exclude.contains(&column) {
+                Err("excluded".to_owned())
+            } else if twice {
+                Err("another column has the same name".to_owned())
+            } else {
+                inferred(field)
+            };
+            let found = found.map(|field| Inferred { there: Some(Vec::new()), ..field });
+            fields.push(found.map_err(|reason| LeftOut { column, reason }));
+        }
+        let spec =
+            InferredSpec { name, fields, verbatim: Verbatim::default(), ranges: Vec::new(), rows: None };
+        spec.any_left()?;
+        Ok(spec)
     }
 
-    /// Samples the rows of a batch, which must have the columns of the schema.
+    /// Which strings may be copied from the data.
+    #[must_use]
+    pub fn with_verbatim(self, verbatim: Verbatim) -> Self {
+        InferredSpec { verbatim, ..self }
+    }
+
+    /// Sets the number of all rows, which the spec gets as its default.
+    pub fn set_rows(&mut self, rows: u64) {
+        self.rows = Some(rows);
+    }
+
+    /// Sets what footers say of all values of a column: the number of nulls, and the least and greatest
+    /// values of row groups.
     ///
     /// # Errors
-    /// The batch has other columns, or one cannot be read.
-    pub fn add(&mut self, batch: &RecordBatch) -> Result<(), Error> {
-        if batch.num_columns() != self.fields.len() {
-            let what = format!("a batch of {} columns instead of {}", batch.num_columns(), self.fields.len());
-            return Err(Error::spec(what, "the sample", "sample rows of one file only"));
-        }
-        self.sampled_rows += batch.num_rows() as u64;
-        for (field, column) in self.fields.iter_mut().zip(batch.columns()) {
-            field.add(column, None)?;
+    /// The bounds have another type than the column.
+    pub fn set_footer(
+        &mut self,
+        column: usize,
+        nulls: Option<(u64, u64)>,
+        bounds: &[ArrayRef],
+    ) -> Result<(), Error> {
+        let Some(Ok(field)) = self.fields.get_mut(column) else { return Ok(()) };
+        field.null_share =
+            nulls.filter(|(_, rows)| *rows > 0).map(|(nulls, rows)| nulls as f64 / rows as f64);
+        if let InferredKind::Leaf { kind, .. } = &field.kind
+            && !matches!(kind, DataType::Utf8 | DataType::Binary | DataType::FixedSizeBinary(_))
+        {
+            let mut sample = LeafSample::new(kind);
+            for array in bounds {
+                let array = cast(array, kind)?;
+                let there: Vec<bool> = (0..array.len()).map(|i| array.is_valid(i)).collect();
+                sample.add(&array, &there);
+            }
+            field.bounds = Some(sample);
         }
         Ok(())
     }
 
+    /// Samples the rows of a batch, which must have the columns of the schema and follows the last one.
+    ///
+    /// # Errors
+    /// The batch has other columns, or one cannot be read.
+    pub fn add(&mut self, batch: &RecordBatch) -> Result<(), Error> {
+        let next = self.ranges.last().map_or(0, |(first, n)| first + n);
+        self.add_at(batch, next)
+    }
+
+    /// Samples the rows of a batch that starts at row `first`.
+    ///
+    /// # Errors
+    /// As [`InferredSpec::add`].
+    pub fn add_at(&mut self, batch: &RecordBatch, first: u64) -> Result<(), Error> {
+        if batch.num_columns() != self.fields.len() {
+            let what = format!("a batch of {} columns instead of {}", batch.num_columns(), self.fields.len());
+            return Err(Error::spec(what, "the sample", "sample rows of one file only"));
+        }
+        self.ranges.push((first, batch.num_rows() as u64));
+        for (field, column) in self.fields.iter_mut().zip(batch.columns()) {
+            if let Ok(field) = field {
+                field.add(column, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns that the spec does not have, with the reason.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        let reason = |field: &Result<Inferred, LeftOut>| match field {
+            Err(left_out) => Some(left_out.clone()),
+            Ok(field) => field.unfit(1).map(|reason| LeftOut { column: field.name.clone(), reason }),
+        };
+        self.fields.iter().filter_map(reason).collect()
+    }
+
+    fn any_left(&self) -> Result<(), Error> {
+        let left_out = self.left_out();
+        if left_out.len() < self.fields.len() || self.fields.is_empty() {
+            return Ok(());
+        }
+        let reasons: Vec<String> =
+            left_out.iter().map(|LeftOut { column, reason }| format!("{column} ({reason})")).collect();
+        let what = format!("no column that a spec can represent: {}", reasons.join(", "));
+        Err(Error::spec(what, "the data", "give data with columns of other types"))
+    }
+
+    /// The number of sampled rows.
+    pub fn sampled_rows(&self) -> u64 {
+        self.ranges.iter().map(|(_, n)| n).sum()
+    }
+
     /// The spec as TOML.
-    pub fn to_toml(&self) -> String {
+    ///
+    /// # Errors
+    /// No column is left that a spec can represent.
+    pub fn to_toml(&self) -> Result<String, Error> {
+        self.any_left()?;
         let mut out = String::new();
-        let sampled = self.sampled_rows > 0;
-        if sampled {
-            // Writing to a string cannot fail.
-            let _ = writeln!(out, "# Inferred from {} rows.", self.sampled_rows);
+        let sampled = self.sampled_rows();
+        // Writing to a string cannot fail.
+        let _ = match self.rows {
+            Some(rows) if sampled > 0 => writeln!(out, "# Inferred from {sampled} of {rows} rows."),
+            None if sampled > 0 => writeln!(out, "# Inferred from {sampled} rows."),
+            _ => Ok(()),
+        };
+        for LeftOut { column, reason } in self.left_out() {
+            let _ = writeln!(out, "# Left out: {}: {reason}.", quoted(&column));
         }
         let _ = writeln!(out, "name = {}", quoted(&self.name));
-        for field in &self.fields {
-            let _ = write!(out, "\n[[fields]]\nname = {}\n", quoted(&field.name));
-            field.write("fields", sampled, &mut out);
+        if let Some(rows) = self.rows.filter(|rows| *rows > 0 && sampled > 0) {
+            let _ = writeln!(out, "rows = {rows}");
         }
-        out
+        for field in self.kept() {
+            let _ = write!(out, "\n[[fields]]\nname = {}\n", quoted(&field.name));
+            self.write(field, "fields", &mut out);
+        }
+        Ok(out)
+    }
+
+    /// The fields that the spec has.
+    fn kept(&self) -> impl Iterator<Item = &Inferred> {
+        self.fields.iter().flatten().filter(|field| field.unfit(1).is_none())
+    }
+
+    /// Writes everything of a field except the name, under the TOML table `path`.
+    fn write(&self, field: &Inferred, path: &str, out: &mut String) {
+        let kind = match &field.kind {
+            InferredKind::Leaf { is_uuid: true, .. } => "type = \"uuid\"\n".to_owned(),
+            InferredKind::Leaf { kind, .. } => type_keys(kind),
+            InferredKind::Struct(_) => "type = \"struct\"\n".to_owned(),
+            InferredKind::List { .. } => "type = \"list\"\n".to_owned(),
+            InferredKind::Map { .. } => "type = \"map\"\n".to_owned(),
+        };
+        out.push_str(&kind);
+        if field.nullable {
+            let sampled = if field.slots > 0 { field.nulls as f64 / field.slots as f64 } else { 0.0 };
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "nulls = {}", rounded(field.null_share.unwrap_or(sampled)));
+        }
+        match &field.kind {
+            InferredKind::Leaf { .. } => {
+                let _ = writeln!(out, "values = {}", self.values(field));
+            }
+            InferredKind::Struct(fields) => {
+                for field in fields {
+                    let _ = write!(out, "\n[[{path}.fields]]\nname = {}\n", quoted(&field.name));
+                    self.write(field, &format!("{path}.fields"), out);
+                }
+            }
+            InferredKind::List { element, lengths: counts, fixed } => {
+                let length = fixed.map_or_else(|| lengths(counts), |n| format!("{{ constant = {n} }}"));
+                let _ = writeln!(out, "length = {length}");
+                let _ = write!(out, "\n[{path}.element]\n");
+                self.write(element, &format!("{path}.element"), out);
+            }
+            InferredKind::Map { entries, lengths: counts } => {
+                let _ = writeln!(out, "length = {}", lengths(counts));
+                for (field, part) in entries.iter().zip(["key", "value"]) {
+                    let _ = write!(out, "\n[{path}.{part}]\n");
+                    self.write(field, &format!("{path}.{part}"), out);
+                }
+            }
+        }
+    }
+
+    /// What is known of a leaf besides its sample.
+    fn around(&self, field: &Inferred) -> Around {
+        let mut around = Around { n: self.rows.unwrap_or(0), ..Around::default() };
+        if let Some(there) = &field.there {
+            let rows = self.ranges.iter().flat_map(|(first, n)| *first..first + n);
+            around.rows = Some(rows.zip(there).filter(|(_, there)| **there).map(|(row, _)| row).collect());
+        }
+        let ends = |values: &[i128]| Some((*values.iter().min()?, *values.iter().max()?));
+        match &field.bounds {
+            Some(LeafSample::Whole(values)) => {
+                around.whole_bounds = ends(&values.iter().map(|v| i128::from(*v)).collect::<Vec<_>>());
+            }
+            Some(LeafSample::Wide(values)) => around.whole_bounds = ends(values),
+            Some(LeafSample::Real(values)) if !values.is_empty() && values.iter().all(|v| v.is_finite()) => {
+                let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+                around.real_bounds = Some((least, values.iter().copied().fold(f64::NEG_INFINITY, f64::max)));
+            }
+            _ => {}
+        }
+        around
+    }
+
+    /// The `values` of a leaf.
+    fn values(&self, field: &Inferred) -> String {
+        let InferredKind::Leaf { kind, is_uuid, values, .. } = &field.kind else { return String::new() };
+        if *is_uuid {
+            return "\"uuid\"".to_owned();
+        }
+        match values {
+            LeafSample::Boolean { trues: 0, falses: 0 } => "{ weights = { true = 1, false = 1 } }".to_owned(),
+            LeafSample::Boolean { trues, falses } => {
+                format!("{{ weights = {{ true = {trues}, false = {falses} }} }}")
+            }
+            LeafSample::Real(values) => numbers::real(kind, values, &self.around(field)),
+            LeafSample::Text(texts) => texts.values(self.verbatim),
+            LeafSample::Bytes(_) if matches!(kind, DataType::FixedSizeBinary(_)) => "\"bytes\"".to_owned(),
+            LeafSample::Bytes(lengths) => {
+                let low = lengths.keys().next().unwrap_or(&0);
+                let high = lengths.keys().next_back().unwrap_or(&16);
+                format!("{{ bytes = {{ min = {low}, max = {high} }} }}")
+            }
+            LeafSample::Whole(_) | LeafSample::Wide(_) => {
+                numbers::whole(kind, values, &self.around(field), &alone(kind))
+            }
+        }
     }
 }
 
-fn inferred(field: &ArrowField, path: &str) -> Result<Inferred, Error> {
-    let child = |f: &ArrowField| inferred(f, &format!("{path}.{}", f.name())).map(Box::new);
+/// The `values` of whole numbers without a sample.
+fn alone(kind: &DataType) -> String {
+    let (min, max) = match kind {
+        DataType::Decimal128(p, _) | DataType::Decimal256(p, _) => {
+            (literal(kind, 0), literal(kind, 10i128.pow(u32::from(*p).min(18)) - 1))
+        }
+        DataType::Date32 => ("2000-01-01".to_owned(), "2024-12-31".to_owned()),
+        DataType::Time32(_) | DataType::Time64(_) => ("00:00:00".to_owned(), "23:59:59".to_owned()),
+        DataType::Timestamp(_, zone) => {
+            let zone = if zone.is_some() { "Z" } else { "" };
+            (format!("2000-01-01T00:00:00{zone}"), format!("2024-12-31T23:59:59{zone}"))
+        }
+        DataType::Int8 | DataType::UInt8 => ("0".to_owned(), "100".to_owned()),
+        DataType::Int16 | DataType::UInt16 => ("0".to_owned(), "10000".to_owned()),
+        _ => ("0".to_owned(), "1000000".to_owned()),
+    };
+    format!("{{ uniform = {{ min = {min}, max = {max} }} }}")
+}
+
+/// The field of a column without values yet, or why a spec cannot represent it.
+fn inferred(field: &ArrowField) -> Result<Inferred, String> {
+    let name = field.name();
+    if name.is_empty() || name.contains(['.', '\0']) {
+        return Err(format!("the name {name:?} is empty, or has a dot"));
+    }
+    let child = |f: &ArrowField| inferred(f).map(Box::new);
+    // The format names the fields inside of lists and maps.
+    let unnamed = |f: &ArrowField| inferred(&f.clone().with_name("element")).map(Box::new);
     let kind = match field.data_type() {
         DataType::Struct(fields) => {
             if fields.is_empty() {
-                return Err(Error::spec("a struct without fields", path, "remove the column"));
+                return Err("a struct without fields".to_owned());
+            }
+            let names: Vec<&String> = fields.iter().map(|f| f.name()).collect();
+            if (1..names.len()).any(|i| names[..i].contains(&names[i])) {
+                return Err("two of its fields have the same name".to_owned());
             }
             InferredKind::Struct(fields.iter().map(|f| child(f).map(|f| *f)).collect::<Result<_, _>>()?)
         }
         DataType::List(f) | DataType::LargeList(f) | DataType::ListView(f) | DataType::LargeListView(f) => {
-            InferredKind::List { element: child(f)?, lengths: BTreeMap::new(), fixed: None }
+            InferredKind::List { element: unnamed(f)?, lengths: BTreeMap::new(), fixed: None }
         }
         DataType::FixedSizeList(f, n) => {
-            InferredKind::List { element: child(f)?, lengths: BTreeMap::new(), fixed: Some(*n as u32) }
+            InferredKind::List { element: unnamed(f)?, lengths: BTreeMap::new(), fixed: Some(*n as u32) }
         }
         DataType::Map(entries, _) => match entries.data_type() {
             DataType::Struct(fields) if fields.len() == 2 => InferredKind::Map {
-                entries: fields.iter().map(|f| child(f).map(|f| *f)).collect::<Result<_, _>>()?,
+                entries: fields.iter().map(|f| unnamed(f).map(|f| *f)).collect::<Result<_, _>>()?,
                 lengths: BTreeMap::new(),
             },
-            _ => return Err(Error::spec("a map without key and value", path, "remove the column")),
+            _ => return Err("a map without key and value".to_owned()),
         },
         kind => {
-            let kind = leaf_kind(kind, path)?;
+            let kind = leaf_kind(kind)?;
             let is_uuid =
                 kind == DataType::FixedSizeBinary(16) && field.extension_type_name() == Some(UUID_EXTENSION);
-            InferredKind::Leaf { kind, is_uuid, values: Box::default() }
+            InferredKind::Leaf { values: LeafSample::new(&kind), kind, is_uuid, unfit: 0 }
         }
     };
-    let nullable = field.is_nullable();
-    Ok(Inferred { name: field.name().clone(), nullable, kind, slots: 0, nulls: 0 })
+    Ok(Inferred {
+        name: name.clone(),
+        nullable: field.is_nullable(),
+        kind,
+        slots: 0,
+        nulls: 0,
+        there: None,
+        null_share: None,
+        bounds: None,
+    })
 }
 
 /// The type of the arrays to sample: the value type for dictionaries and views.
-fn leaf_kind(kind: &DataType, path: &str) -> Result<DataType, Error> {
+fn leaf_kind(kind: &DataType) -> Result<DataType, String> {
     Ok(match kind {
-        DataType::Dictionary(_, values) => leaf_kind(values, path)?,
-        DataType::RunEndEncoded(_, values) => leaf_kind(values.data_type(), path)?,
+        DataType::Dictionary(_, values) => leaf_kind(values)?,
+        DataType::RunEndEncoded(_, values) => leaf_kind(values.data_type())?,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => DataType::Utf8,
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
         DataType::Decimal32(p, s) | DataType::Decimal64(p, s) | DataType::Decimal128(p, s) if *s >= 0 => {
@@ -158,8 +421,7 @@ fn leaf_kind(kind: &DataType, path: &str) -> Result<DataType, Error> {
         | DataType::Timestamp(..)
         | DataType::FixedSizeBinary(_) => kind.clone(),
         other => {
-            let what = format!("a column of type {other}, which datasets do not support");
-            return Err(Error::spec(what, format!("field {path}"), "remove the column"));
+            return Err(format!("a spec has no type for {other}"));
         }
     })
 }
@@ -209,56 +471,33 @@ impl Inferred {
                     field.add(column, Some(&wanted))?;
                 }
             }
-            InferredKind::Leaf { kind, values, .. } => {
-                let array = cast(array, kind)?;
-                for i in (0..array.len()).filter(|i| there[*i]) {
-                    if let Some(value) = value(&array, i) {
-                        values.add(value);
-                    }
-                }
+            InferredKind::Leaf { kind, values, unfit, .. } => {
+                *unfit += values.add(&cast(array, kind)?, &there);
             }
+        }
+        if let Some(all) = &mut self.there {
+            all.extend(there);
         }
         Ok(())
     }
 
-    /// Writes everything except the name, under the TOML table `path`.
-    fn write(&self, path: &str, sampled: bool, out: &mut String) {
-        let kind = match &self.kind {
-            InferredKind::Leaf { is_uuid: true, .. } => "type = \"uuid\"\n".to_owned(),
-            InferredKind::Leaf { kind, .. } => type_keys(kind),
-            InferredKind::Struct(_) => "type = \"struct\"\n".to_owned(),
-            InferredKind::List { .. } => "type = \"list\"\n".to_owned(),
-            InferredKind::Map { .. } => "type = \"map\"\n".to_owned(),
-        };
-        out.push_str(&kind);
-        if self.nullable {
-            let share = if self.slots > 0 { self.nulls as f64 / self.slots as f64 } else { 0.0 };
-            let share = if sampled || matches!(self.kind, InferredKind::Leaf { .. }) { share } else { 0.0 };
-            // Writing to a string cannot fail.
-            let _ = writeln!(out, "nulls = {}", rounded(share));
-        }
+    /// Why a spec cannot represent the sampled values; `elements` counts those of enclosing lists.
+    fn unfit(&self, elements: u64) -> Option<String> {
         match &self.kind {
-            InferredKind::Leaf { kind, is_uuid, values } => {
-                let values = if *is_uuid { "\"uuid\"".to_owned() } else { values_text(kind, values) };
-                let _ = writeln!(out, "values = {values}");
-            }
-            InferredKind::Struct(fields) => {
-                for field in fields {
-                    let _ = write!(out, "\n[[{path}.fields]]\nname = {}\n", quoted(&field.name));
-                    field.write(&format!("{path}.fields"), sampled, out);
+            InferredKind::Leaf { unfit: 0, .. } => None,
+            InferredKind::Leaf { unfit, .. } => Some(format!("{unfit} decimals of more than 38 digits")),
+            InferredKind::Struct(fields) => fields.iter().find_map(|field| field.unfit(elements)),
+            InferredKind::List { lengths, .. } | InferredKind::Map { lengths, .. } => {
+                let longest = lengths.last_key_value().map_or(1, |(n, _)| u64::from(*n).max(1));
+                if elements.saturating_mul(longest) > MOST_ELEMENTS.into() {
+                    return Some(format!("lists of more than {MOST_ELEMENTS} elements in one record"));
                 }
-            }
-            InferredKind::List { element, lengths, fixed } => {
-                let _ = writeln!(out, "length = {}", length_text(lengths, *fixed));
-                let _ = write!(out, "\n[{path}.element]\n");
-                element.write(&format!("{path}.element"), sampled, out);
-            }
-            InferredKind::Map { entries, lengths } => {
-                let _ = writeln!(out, "length = {}", length_text(lengths, None));
-                for (field, part) in entries.iter().zip(["key", "value"]) {
-                    let _ = write!(out, "\n[{path}.{part}]\n");
-                    field.write(&format!("{path}.{part}"), sampled, out);
-                }
+                let inside: Vec<&Inferred> = match &self.kind {
+                    InferredKind::List { element, .. } => vec![element],
+                    InferredKind::Map { entries, .. } => entries.iter().collect(),
+                    _ => Vec::new(),
+                };
+                inside.iter().find_map(|field| field.unfit(elements * longest))
             }
         }
     }
@@ -270,34 +509,11 @@ fn elements(offsets: &[i32], there: &[bool], n: usize, lengths: &mut BTreeMap<u3
     for (pair, there) in offsets.windows(2).zip(there) {
         let range = pair[0] as usize..pair[1] as usize;
         if *there {
-            *lengths.entry((range.len() as u32).min(MOST_ELEMENTS)).or_default() += 1;
+            *lengths.entry(range.len() as u32).or_default() += 1;
             wanted[range].fill(true);
         }
     }
     wanted
-}
-
-fn length_text(lengths: &BTreeMap<u32, u64>, fixed: Option<u32>) -> String {
-    if let Some(n) = fixed {
-        return format!("{{ constant = {} }}", n.min(MOST_ELEMENTS));
-    }
-    match (lengths.first_key_value(), lengths.last_key_value()) {
-        (Some((least, _)), Some((most, _))) if least == most => format!("{{ constant = {least} }}"),
-        (Some((least, _)), Some((most, _))) if lengths.len() > 64 => {
-            let total: u64 = lengths.values().sum();
-            let mean =
-                lengths.iter().map(|(n, count)| u64::from(*n) * count).sum::<u64>() as f64 / total as f64;
-            format!(
-                "{{ exponential = {{ mean = {}, min = {least}, max = {most} }} }}",
-                rounded(mean.max(0.01))
-            )
-        }
-        (Some(_), Some(_)) => {
-            let weights: Vec<String> = lengths.iter().map(|(n, count)| format!("{n} = {count}")).collect();
-            format!("{{ weights = {{ {} }} }}", weights.join(", "))
-        }
-        _ => "{ uniform = { min = 0, max = 3 } }".to_owned(),
-    }
 }
 
 /// The lines with the type of a leaf.
@@ -332,121 +548,4 @@ fn type_keys(kind: &DataType) -> String {
         DataType::FixedSizeBinary(width) => format!("type = \"fixed_binary\"\nwidth = {width}\n"),
         _ => plain("int64"),
     }
-}
-
-fn unit_name(unit: TimeUnit) -> &'static str {
-    match unit {
-        TimeUnit::Nanosecond => "ns",
-        TimeUnit::Microsecond => "us",
-        _ => "ms",
-    }
-}
-
-/// The `values` of a leaf.
-fn values_text(kind: &DataType, values: &SampledValues) -> String {
-    let plain = |n: i128| n.to_string();
-    match kind {
-        DataType::Boolean => values.boolean(),
-        DataType::Float16 | DataType::Float32 | DataType::Float64 => values.real(),
-        DataType::Utf8 => values.text(),
-        DataType::Binary => values.bytes(),
-        DataType::FixedSizeBinary(_) => "\"bytes\"".to_owned(),
-        DataType::Decimal128(p, s) | DataType::Decimal256(p, s) => {
-            let scale = *s as u32;
-            let decimal = move |n: i128| quoted(&decimal_text(n, scale));
-            let most = 10i128.pow(u32::from(*p).min(18)) - 1;
-            let alone = format!("{{ uniform = {{ min = 0, max = {} }} }}", decimal(most));
-            values.whole(&decimal, &alone, false, false)
-        }
-        DataType::Date32 => {
-            let date = |n: i128| date_text(n as i64);
-            values.whole(&date, "{ uniform = { min = 2000-01-01, max = 2024-12-31 } }", true, false)
-        }
-        DataType::Time32(_) | DataType::Time64(_) => {
-            let per_second = per_second(kind);
-            let time = move |n: i128| time_text(n, per_second);
-            values.whole(&time, "{ uniform = { min = 00:00:00, max = 23:59:59 } }", true, false)
-        }
-        DataType::Timestamp(_, zone) => {
-            let (per_second, zone) = (per_second(kind), if zone.is_some() { "Z" } else { "" });
-            let at = move |n: i128| {
-                let day = 86_400 * per_second;
-                let (days, of_day) = (n.div_euclid(day), n.rem_euclid(day));
-                format!("{}T{}{zone}", date_text(days as i64), time_text(of_day, per_second))
-            };
-            let alone = format!(
-                "{{ uniform = {{ min = 2000-01-01T00:00:00{zone}, max = 2024-12-31T23:59:59{zone} }} }}"
-            );
-            values.whole(&at, &alone, true, false)
-        }
-        DataType::Int8 | DataType::UInt8 => {
-            values.whole(&plain, "{ uniform = { min = 0, max = 100 } }", false, false)
-        }
-        DataType::Int16 | DataType::UInt16 => {
-            values.whole(&plain, "{ uniform = { min = 0, max = 10000 } }", false, false)
-        }
-        _ => values.whole(&plain, "{ uniform = { min = 0, max = 1000000 } }", false, true),
-    }
-}
-
-fn per_second(kind: &DataType) -> i128 {
-    match kind {
-        DataType::Time64(TimeUnit::Nanosecond) | DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            1_000_000_000
-        }
-        DataType::Time64(_) | DataType::Timestamp(TimeUnit::Microsecond, _) => 1_000_000,
-        _ => 1_000,
-    }
-}
-
-fn time_text(of_day: i128, per_second: i128) -> String {
-    let (seconds, fraction) = (of_day / per_second, of_day % per_second);
-    let time = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let digits = per_second.ilog10() as usize;
-    if fraction == 0 { time } else { format!("{time}.{fraction:0digits$}") }
-}
-
-fn decimal_text(unscaled: i128, scale: u32) -> String {
-    let one = 10u128.pow(scale.min(38));
-    let (sign, n) = (if unscaled < 0 { "-" } else { "" }, unscaled.unsigned_abs());
-    match scale {
-        0 => unscaled.to_string(),
-        _ => format!("{sign}{}.{:0width$}", n / one, n % one, width = scale as usize),
-    }
-}
-
-/// Value `i` of an array of one of the types of [`leaf_kind`].
-fn value(array: &ArrayRef, i: usize) -> Option<Value> {
-    use arrow_array::types::*;
-    macro_rules! whole {
-        ($type:ty) => {
-            Value::Whole(array.as_primitive::<$type>().value(i).into())
-        };
-    }
-    Some(match array.data_type() {
-        DataType::Boolean => Value::Boolean(array.as_boolean().value(i)),
-        DataType::Int8 => whole!(Int8Type),
-        DataType::Int16 => whole!(Int16Type),
-        DataType::Int32 => whole!(Int32Type),
-        DataType::Int64 => whole!(Int64Type),
-        DataType::UInt8 => whole!(UInt8Type),
-        DataType::UInt16 => whole!(UInt16Type),
-        DataType::UInt32 => whole!(UInt32Type),
-        DataType::UInt64 => whole!(UInt64Type),
-        DataType::Float16 => Value::Real(array.as_primitive::<Float16Type>().value(i).to_f64()),
-        DataType::Float32 => Value::Real(array.as_primitive::<Float32Type>().value(i).into()),
-        DataType::Float64 => Value::Real(array.as_primitive::<Float64Type>().value(i)),
-        DataType::Decimal128(..) => whole!(Decimal128Type),
-        DataType::Decimal256(..) => Value::Whole(array.as_primitive::<Decimal256Type>().value(i).to_i128()?),
-        DataType::Date32 => whole!(Date32Type),
-        DataType::Time32(_) => whole!(Time32MillisecondType),
-        DataType::Time64(TimeUnit::Microsecond) => whole!(Time64MicrosecondType),
-        DataType::Time64(_) => whole!(Time64NanosecondType),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => whole!(TimestampMillisecondType),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => whole!(TimestampMicrosecondType),
-        DataType::Timestamp(..) => whole!(TimestampNanosecondType),
-        DataType::Utf8 => Value::Text(array.as_string::<i32>().value(i).to_owned()),
-        DataType::Binary => Value::Bytes(array.as_binary::<i32>().value(i).len()),
-        _ => return None,
-    })
 }

@@ -1,4 +1,10 @@
 //! A spec from existing data: from its schema alone or from a sample of its rows (feature `infer`).
 
 pub(crate) mod inferred_spec;
-pub(crate) mod sampled_values;
+mod known;
+mod leaf_sample;
+mod lengths;
+mod notation;
+mod numbers;
+mod quantiles;
+pub(crate) mod texts;

@@ -176,6 +176,10 @@ impl Leaf {
                     });
                 }
             }
+            (ValueSpec::Quantiles(quantiles), out) => match kind.is_real() {
+                true => reals(out, draws, |_, draw| quantiles.real(draw)),
+                false => wholes(out, draws, |_, draw| quantiles.whole(draw)),
+            },
             (ValueSpec::Sequence { start, step }, out) => {
                 let (low, high) = kind.range();
                 wholes(out, draws, |i, _| {
@@ -246,6 +250,7 @@ impl Leaf {
                 words::uuid_text(words::uuid(draw), out);
             }),
             (ValueSpec::Pattern(pattern), out) => strings(out, draws, |draw, out| pattern.render(draw, out)),
+            (ValueSpec::Text(text), out) => strings(out, draws, |draw, out| text.render(draw, out)),
             (ValueSpec::Bytes { least, most }, out) => {
                 let fill = |draw, out: &mut Vec<u8>| {
                     let mut random = Sequence::new(draw);

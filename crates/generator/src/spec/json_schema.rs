@@ -188,6 +188,20 @@ fn parameters(name: &str, lengths: bool) -> Value {
             bounded(vec![("mu", quantity()), ("median", quantity()), ("sigma", number(0.0))], &["sigma"])
         }
         "exponential" => bounded(vec![("mean", quantity())], &["mean"]),
+        "quantiles" => object(
+            &[
+                ("values", json!({ "type": "array", "minItems": 2 })),
+                ("shares", json!({ "type": "array", "minItems": 2, "items": number(0.0) })),
+                ("atoms", json!({ "type": "object", "additionalProperties": number(0.0) })),
+                ("step", quantity()),
+                ("stepped", json!({ "type": "number", "minimum": 0, "maximum": 1 })),
+            ],
+            &[],
+        ),
+        "text" => object(
+            &[("length", json!({ "$ref": "#/$defs/length" })), ("letters", json!({ "type": "string" }))],
+            &["length"],
+        ),
         "poisson" => object(&[("mean", number(0.0)), ("min", count()), ("max", count())], &["mean"]),
         "geometric" => object(
             &[

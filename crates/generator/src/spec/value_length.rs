@@ -13,6 +13,7 @@ pub(crate) fn longest(values: &ValueSpec) -> Option<u64> {
     match values {
         ValueSpec::Bytes { most, .. } => Some((*most).into()),
         ValueSpec::Words { most, .. } => Some(u64::from(*most) * (words::longest_word() + 1)),
+        ValueSpec::Text(text) => Some(text.longest()),
         ValueSpec::Choice { dictionary, .. } => {
             dictionary.entries.iter().map(|entry| entry.len() as u64).max()
         }
@@ -45,6 +46,7 @@ impl Leaf {
                 | ValueSpec::Email
                 | ValueSpec::Uuid
                 | ValueSpec::Pattern(_)
+                | ValueSpec::Text(_)
         );
         alone && !self.is_operand && !self.distinct
     }

@@ -41,6 +41,23 @@ pub(crate) fn words(draw: u64, least: u32, most: u32, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends words of `length` characters in total; the last one is cut.
+pub(crate) fn of_length(random: &mut Sequence, length: usize, out: &mut Vec<u8>) {
+    let (words, table) = &*WORDS;
+    let end = out.len() + length;
+    while out.len() < end {
+        let word = words[table.pick(random.next() as u32) as usize].as_bytes();
+        let left = end - out.len();
+        out.extend_from_slice(&word[..word.len().min(left)]);
+        // A space cannot be the last character.
+        match end - out.len() {
+            0 => {}
+            1 => out.push(b'.'),
+            _ => out.push(b' '),
+        }
+    }
+}
+
 /// The average length in bytes of a word drawn by [`words`].
 pub(crate) fn mean_word() -> f64 {
     let (words, table) = &*WORDS;

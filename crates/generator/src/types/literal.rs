@@ -44,7 +44,9 @@ impl<'a> Literal<'a> {
     pub(crate) fn of_key(kind: &LogicalType, key: &'a str) -> Self {
         let text = Literal::Text(key);
         if kind.is_temporal() {
-            return key.parse().map_or(text, Literal::Datetime);
+            // Times may also be written as the stored numbers.
+            let whole = || key.parse().map_or(text, Literal::Whole);
+            return key.parse().map_or_else(|_| whole(), Literal::Datetime);
         }
         match kind {
             LogicalType::Boolean => key.parse().map_or(text, Literal::Boolean),

@@ -45,7 +45,7 @@ pub(super) fn run(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Resu
     if let Some(option) = args.files.given() {
         return reject(option, "leave it out: it is available for Parquet files only");
     }
-    let (dataset, layout, _) = args.plan()?;
+    let (dataset, layout, _) = args.plan(console)?;
     let threads = args.threads.or_else(|| std::thread::available_parallelism().ok());
     let job = FormatJob {
         dataset: &dataset,

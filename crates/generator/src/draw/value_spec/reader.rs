@@ -8,11 +8,13 @@ use crate::draw::distribution::{Counts, Curve, Ranks, count, exponent, quantity}
 use crate::draw::expression::{Expression, Operand};
 use crate::draw::misfit::nearest_whole;
 use crate::draw::monotone::Monotone;
+use crate::draw::quantiles::Quantiles;
 use crate::draw::value_spec::{Reference, ReferencedKey, ValueSpec};
 use crate::error::{Complaint, Error};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed};
 use crate::text::pattern::Pattern;
+use crate::text::random_text::RandomText;
 use crate::text::template::Template;
 use crate::types::literal::{Literal, real, whole};
 use crate::types::logical_type::LogicalType;
@@ -49,6 +51,10 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
         "exp of a normal distribution of mean `mu` (or ln(`median`)) and standard deviation `sigma`",
     ),
     ("exponential", "waiting times with this `mean`"),
+    (
+        "quantiles",
+        "the distribution whose quantiles are `values`, with single values (`atoms`) that have shares of their own",
+    ),
     ("poisson", "counts with this `mean`"),
     ("geometric", "the number of failures before the first success, with success probability `p`"),
     ("sequence", "`start`, `start + step`, ...: by row or, inside a list, by the position of the element"),
@@ -60,6 +66,7 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
     ("person_name", "\"First Last\""),
     ("email", "an e-mail address"),
     ("words", "from `min` to `max` words of a small dictionary, with realistic frequencies"),
+    ("text", "words, or letters from `letters`, of a `length` in characters"),
     ("uuid", "a random UUID of version 4"),
     ("bytes", "from `min` to `max` random bytes"),
 ];
@@ -114,6 +121,10 @@ impl ValueSpec {
                 let (low, high) = bounds(curve, parameters, kind, path)?;
                 Ok(ValueSpec::Curve { curve, low, high })
             }
+            "quantiles" => {
+                numbers_only()?;
+                Quantiles::read(parameters, kind, path).map(ValueSpec::Quantiles)
+            }
             "poisson" | "geometric" => {
                 numbers_only()?;
                 let counts = Counts::read(name, parameters, path)?;
@@ -151,6 +162,10 @@ impl ValueSpec {
                 let table = parameters.table(path, name, &["min", "max"])?;
                 let (least, most) = lengths(table, path, 1000)?;
                 Ok(ValueSpec::Words { least, most })
+            }
+            "text" => {
+                text_only(name, parameters, around)?;
+                RandomText::read(parameters, path).map(ValueSpec::Text)
             }
             "bytes" => bytes(Some(parameters), parameters, around),
             "person_name" | "email" | "uuid" => {

@@ -1,0 +1,277 @@
+//! The files that a sample is taken from.
+
+use std::fs::File;
+use std::io::{BufReader, Seek};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_json::ReaderBuilder;
+use arrow_json::reader::infer_json_schema_from_seekable;
+use arrow_schema::{DataType, SchemaRef};
+use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+};
+
+use crate::arguments::paths;
+use crate::error::Error;
+use crate::r#gen::infer::ranges::{spread, within};
+
+/// Rows to read at a time.
+const BATCH_ROWS: usize = 8192;
+
+/// The most memory for the values of a sample.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// The memory of one value of a sample.
+const VALUE_BYTES: u64 = 9;
+
+/// Files of the same columns.
+pub(crate) struct Source {
+    named: PathBuf,
+    schema: SchemaRef,
+    rows: u64,
+    files: Files,
+}
+
+enum Files {
+    /// Each with its footer.
+    Parquet(Vec<(PathBuf, ArrowReaderMetadata)>),
+    Arrow,
+    Json,
+}
+
+/// What the footers say of a column.
+#[derive(Default)]
+pub(crate) struct Footer {
+    /// The numbers of nulls and of rows.
+    pub nulls: Option<(u64, u64)>,
+    /// The least and greatest values of row groups.
+    pub bounds: Vec<ArrayRef>,
+}
+
+impl Source {
+    /// Opens the files that `named` stands for: a file, the Parquet files below a directory, or those that
+    /// match a pattern.
+    pub(crate) fn open(named: &Path) -> Result<Self, Error> {
+        let kind = named.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+        match kind.as_str() {
+            "arrow" | "ipc" | "feather" | "arrows" if !named.is_dir() => Self::arrow(named),
+            "json" | "ndjson" | "jsonl" if !named.is_dir() => Self::json(named),
+            _ => Self::parquet(named),
+        }
+    }
+
+    fn parquet(named: &Path) -> Result<Self, Error> {
+        let mut files: Vec<(PathBuf, ArrowReaderMetadata)> = Vec::new();
+        let mut rows = 0;
+        for path in paths::parquet_files(&[named.to_owned()])? {
+            let file = opened(&path)?;
+            let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
+                .map_err(|error| unreadable(&path, &error))?;
+            if let Some((first, known)) = files.first()
+                && known.schema().fields() != metadata.schema().fields()
+            {
+                let what = format!("its columns are not those of {}", first.display());
+                return Err(Error::usage(what, path.display().to_string(), "give files of the same columns"));
+            }
+            rows += metadata.metadata().file_metadata().num_rows().max(0) as u64;
+            files.push((path, metadata));
+        }
+        let Some((_, first)) = files.first() else {
+            return Err(Error::usage("no Parquet files", named.display().to_string(), "give another path"));
+        };
+        let schema = first.schema().clone();
+        Ok(Source { named: named.to_owned(), schema, rows, files: Files::Parquet(files) })
+    }
+
+    fn arrow(named: &Path) -> Result<Self, Error> {
+        let batches = arrow_batches(named)?;
+        let schema = batches.schema();
+        let mut rows = 0;
+        for batch in batches {
+            rows += batch.map_err(|error| unreadable(named, &error))?.num_rows() as u64;
+        }
+        Ok(Source { named: named.to_owned(), schema, rows, files: Files::Arrow })
+    }
+
+    fn json(named: &Path) -> Result<Self, Error> {
+        let mut text = BufReader::new(opened(named)?);
+        let (schema, rows) =
+            infer_json_schema_from_seekable(&mut text, None).map_err(|error| unreadable(named, &error))?;
+        Ok(Source { named: named.to_owned(), schema: schema.into(), rows: rows as u64, files: Files::Json })
+    }
+
+    /// The name of a dataset like this.
+    pub(crate) fn name(&self) -> &str {
+        let name = self.named.file_stem().and_then(|stem| stem.to_str()).unwrap_or("data");
+        if name.contains(['*', '?', '[']) { "data" } else { name }
+    }
+
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The number of all rows.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// What the footers say of each column of the record that is not nested.
+    pub(crate) fn footers(&self) -> Result<Vec<Footer>, Error> {
+        let mut footers: Vec<Footer> = self.schema.fields().iter().map(|_| Footer::default()).collect();
+        let Files::Parquet(files) = &self.files else { return Ok(footers) };
+        for (field, footer) in self.schema.fields().iter().zip(&mut footers) {
+            let named_once = self.schema.fields().iter().filter(|f| f.name() == field.name()).count() == 1;
+            if field.data_type().is_nested() || *field.data_type() == DataType::Null || !named_once {
+                continue;
+            }
+            let mut nulls = Some(0);
+            for (path, metadata) in files {
+                let groups = metadata.metadata().row_groups();
+                let schema = metadata.parquet_schema();
+                let read = || -> Result<_, parquet::errors::ParquetError> {
+                    let converter = StatisticsConverter::try_new(field.name(), &self.schema, schema)?;
+                    let counts = converter.row_group_null_counts(groups)?;
+                    Ok((counts, converter.row_group_mins(groups)?, converter.row_group_maxes(groups)?))
+                };
+                let (counts, mins, maxes) = read().map_err(|error| unreadable(path, &error))?;
+                let known = counts.null_count() == 0;
+                let sum: u64 = counts.iter().flatten().sum();
+                nulls = nulls.filter(|_| known).map(|nulls: u64| nulls + sum);
+                footer.bounds.extend([mins, maxes]);
+            }
+            footer.nulls = nulls.map(|nulls| (nulls, self.rows));
+        }
+        Ok(footers)
+    }
+
+    /// Calls `take` with the batches of a sample of about `wanted` rows and the number of their first row.
+    pub(crate) fn each(
+        &self,
+        wanted: u64,
+        take: &mut dyn FnMut(u64, &RecordBatch) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let most = MOST_BYTES / (self.values_a_row() * VALUE_BYTES).max(1);
+        let ranges = spread(self.rows, wanted.min(most));
+        match &self.files {
+            Files::Parquet(files) => {
+                let mut first = 0;
+                for (path, metadata) in files {
+                    let rows = metadata.metadata().file_metadata().num_rows().max(0) as u64;
+                    let parts = within(&ranges, &(first..first + rows));
+                    if !parts.is_empty() {
+                        each_of_parquet(path, metadata, &parts, &mut |row, batch| take(first + row, batch))?;
+                    }
+                    first += rows;
+                }
+                Ok(())
+            }
+            Files::Arrow => each_of_all(&self.named, arrow_batches(&self.named)?, &ranges, take),
+            Files::Json => {
+                let mut text = BufReader::new(opened(&self.named)?);
+                text.rewind().map_err(|error| unreadable(&self.named, &error))?;
+                let reader = ReaderBuilder::new(self.schema.clone()).with_batch_size(BATCH_ROWS).build(text);
+                let reader = reader.map_err(|error| unreadable(&self.named, &error))?;
+                each_of_all(&self.named, Box::new(reader), &ranges, take)
+            }
+        }
+    }
+
+    /// The average number of values in a row.
+    fn values_a_row(&self) -> u64 {
+        match &self.files {
+            Files::Parquet(files) => {
+                let groups = files.iter().flat_map(|(_, metadata)| metadata.metadata().row_groups());
+                let values = groups.flat_map(|group| group.columns()).map(|c| c.num_values().max(0) as u64);
+                values.sum::<u64>() / self.rows.max(1)
+            }
+            _ => self.schema.flattened_fields().len() as u64,
+        }
+    }
+
+    /// An error in the files.
+    pub(crate) fn wrong(&self, error: &sawmill_generator::Error) -> Error {
+        let place = format!("{}, {}", self.named.display(), error.place());
+        Error::usage(error.what(), place, error.advice())
+    }
+}
+
+fn opened(path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(|error| unreadable(path, &format!("cannot be read: {error}")))
+}
+
+fn unreadable(path: &Path, what: &dyn std::fmt::Display) -> Error {
+    let advice = "give a Parquet file, an Arrow IPC file or stream, or one JSON record on each line";
+    Error::usage(what.to_string(), path.display().to_string(), advice)
+}
+
+fn arrow_batches(path: &Path) -> Result<Box<dyn RecordBatchReader>, Error> {
+    Ok(match FileReader::try_new(BufReader::new(opened(path)?), None) {
+        Ok(reader) => Box::new(reader),
+        // What is not in the file format may be in the stream format.
+        Err(_) => Box::new(
+            StreamReader::try_new(BufReader::new(opened(path)?), None)
+                .map_err(|error| unreadable(path, &error))?,
+        ),
+    })
+}
+
+/// The rows of `parts` of one Parquet file.
+fn each_of_parquet(
+    path: &Path,
+    metadata: &ArrowReaderMetadata,
+    parts: &[Range<u64>],
+    take: &mut dyn FnMut(u64, &RecordBatch) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut selectors = Vec::new();
+    let mut at = 0;
+    for part in parts {
+        selectors.push(RowSelector::skip((part.start - at) as usize));
+        selectors.push(RowSelector::select((part.end - part.start) as usize));
+        at = part.end;
+    }
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(opened(path)?, metadata.clone())
+        .with_batch_size(BATCH_ROWS)
+        .with_row_selection(RowSelection::from(selectors));
+    let reader = builder.build().map_err(|error| unreadable(path, &error))?;
+    // A batch may hold rows of several parts.
+    let mut parts = parts.iter().cloned();
+    let mut part = parts.next().unwrap_or(0..0);
+    for batch in reader {
+        let batch = batch.map_err(|error| unreadable(path, &error))?;
+        let mut taken = 0;
+        while taken < batch.num_rows() {
+            if part.start == part.end {
+                let Some(next) = parts.next() else { return Ok(()) };
+                part = next;
+            }
+            let n = (batch.num_rows() - taken).min((part.end - part.start) as usize);
+            take(part.start, &batch.slice(taken, n))?;
+            part.start += n as u64;
+            taken += n;
+        }
+    }
+    Ok(())
+}
+
+/// The rows of `ranges` of a reader without random access.
+fn each_of_all(
+    path: &Path,
+    batches: Box<dyn RecordBatchReader>,
+    ranges: &[Range<u64>],
+    take: &mut dyn FnMut(u64, &RecordBatch) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut first = 0;
+    for batch in batches {
+        let batch = batch.map_err(|error| unreadable(path, &error))?;
+        let rows = first..first + batch.num_rows() as u64;
+        for part in within(ranges, &rows) {
+            take(first + part.start, &batch.slice(part.start as usize, (part.end - part.start) as usize))?;
+        }
+        first = rows.end;
+    }
+    Ok(())
+}

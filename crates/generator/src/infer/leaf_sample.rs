@@ -1,0 +1,184 @@
+//! The sampled values of one leaf.
+
+use std::collections::{BTreeMap, HashMap};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, TimeUnit};
+
+use crate::infer::texts::TextSample;
+
+/// The values of a leaf in a sample, without nulls, in their order.
+#[derive(Debug)]
+pub(crate) enum LeafSample {
+    Boolean {
+        trues: u64,
+        falses: u64,
+    },
+    /// Whole numbers, unscaled decimals, and dates and times in their unit.
+    Whole(Vec<i64>),
+    /// The same with more than 64 bits.
+    Wide(Vec<i128>),
+    Real(Vec<f64>),
+    Text(Box<TextSample>),
+    /// The lengths of bytes.
+    Bytes(BTreeMap<u32, u64>),
+}
+
+impl LeafSample {
+    /// Without values yet; `kind` is a type of [`crate::infer::inferred_spec::leaf_kind`].
+    pub(crate) fn new(kind: &DataType) -> Self {
+        match kind {
+            DataType::Boolean => LeafSample::Boolean { trues: 0, falses: 0 },
+            DataType::Float16 | DataType::Float32 | DataType::Float64 => LeafSample::Real(Vec::new()),
+            DataType::Utf8 => LeafSample::Text(Box::default()),
+            DataType::Binary | DataType::FixedSizeBinary(_) => LeafSample::Bytes(BTreeMap::new()),
+            DataType::UInt64 | DataType::Decimal256(..) => LeafSample::Wide(Vec::new()),
+            DataType::Decimal128(precision, _) if *precision > 18 => LeafSample::Wide(Vec::new()),
+            _ => LeafSample::Whole(Vec::new()),
+        }
+    }
+
+    /// Adds the values of `array` whose `there` is true. Returns how many have more than 128 bits.
+    pub(crate) fn add(&mut self, array: &ArrayRef, there: &[bool]) -> u64 {
+        let mut unfit = 0;
+        let indices = || (0..array.len()).filter(|i| there[*i]);
+        match self {
+            LeafSample::Boolean { trues, falses } => {
+                let array = array.as_boolean();
+                for i in indices() {
+                    *if array.value(i) { &mut *trues } else { &mut *falses } += 1;
+                }
+            }
+            LeafSample::Whole(out) => {
+                each_whole(array, &mut |value| out.extend(indices().filter_map(value).map(|v| v as i64)))
+            }
+            LeafSample::Wide(out) => each_whole(array, &mut |value| {
+                for value in indices().map(value) {
+                    match value {
+                        Some(value) => out.push(value),
+                        None => unfit += 1,
+                    }
+                }
+            }),
+            LeafSample::Real(out) => match array.data_type() {
+                DataType::Float16 => {
+                    let array = array.as_primitive::<arrow_array::types::Float16Type>();
+                    out.extend(indices().map(|i| array.value(i).to_f64() + 0.0));
+                }
+                DataType::Float32 => {
+                    let array = array.as_primitive::<arrow_array::types::Float32Type>();
+                    out.extend(indices().map(|i| f64::from(array.value(i)) + 0.0));
+                }
+                _ => {
+                    let array = array.as_primitive::<arrow_array::types::Float64Type>();
+                    // Negative zero becomes zero.
+                    out.extend(indices().map(|i| array.value(i) + 0.0));
+                }
+            },
+            LeafSample::Text(texts) => {
+                let array = array.as_string::<i32>();
+                indices().for_each(|i| texts.add(array.value(i)));
+            }
+            LeafSample::Bytes(lengths) => match array.as_binary_opt::<i32>() {
+                Some(array) => {
+                    for i in indices() {
+                        *lengths.entry(array.value(i).len() as u32).or_default() += 1;
+                    }
+                }
+                None => *lengths.entry(0).or_default() += indices().count() as u64,
+            },
+        }
+        unfit
+    }
+}
+
+/// The whole number at an index of an array; `None` if it has more than 128 bits.
+type WholeAt<'a> = dyn Fn(usize) -> Option<i128> + 'a;
+
+/// Calls `with` once, with the function from an index of `array` to its whole number.
+fn each_whole(array: &ArrayRef, with: &mut dyn FnMut(&WholeAt<'_>)) {
+    use arrow_array::types::*;
+    macro_rules! of {
+        ($type:ty) => {{
+            let array = array.as_primitive::<$type>();
+            with(&|i| Some(array.value(i).into()))
+        }};
+    }
+    match array.data_type() {
+        DataType::Int8 => of!(Int8Type),
+        DataType::Int16 => of!(Int16Type),
+        DataType::Int32 => of!(Int32Type),
+        DataType::Int64 => of!(Int64Type),
+        DataType::UInt8 => of!(UInt8Type),
+        DataType::UInt16 => of!(UInt16Type),
+        DataType::UInt32 => of!(UInt32Type),
+        DataType::UInt64 => of!(UInt64Type),
+        DataType::Decimal128(..) => of!(Decimal128Type),
+        DataType::Decimal256(..) => {
+            let array = array.as_primitive::<Decimal256Type>();
+            with(&|i| array.value(i).to_i128())
+        }
+        DataType::Date32 => of!(Date32Type),
+        DataType::Time32(_) => of!(Time32MillisecondType),
+        DataType::Time64(TimeUnit::Microsecond) => of!(Time64MicrosecondType),
+        DataType::Time64(_) => of!(Time64NanosecondType),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => of!(TimestampMillisecondType),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => of!(TimestampMicrosecondType),
+        DataType::Timestamp(..) => of!(TimestampNanosecondType),
+        _ => {}
+    }
+}
+
+/// How often each value occurs, from the least to the greatest.
+pub(crate) fn runs<V: Copy + PartialEq>(sorted: &[V]) -> Vec<(V, u64)> {
+    sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u64)).collect()
+}
+
+/// The whole numbers of a sample, counted from the least to the greatest.
+pub(crate) fn whole_runs(sample: &LeafSample) -> Vec<(i128, u64)> {
+    match sample {
+        LeafSample::Whole(values) => {
+            // Few values are counted faster than sorted.
+            if let Some(counts) = counted(values) {
+                return counts.into_iter().map(|(v, n)| (v.into(), n)).collect();
+            }
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            runs(&sorted).into_iter().map(|(v, n)| (v.into(), n)).collect()
+        }
+        LeafSample::Wide(values) => {
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            runs(&sorted)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The counts of values of a narrow range.
+fn counted(values: &[i64]) -> Option<Vec<(i64, u64)>> {
+    let (low, high) = (*values.iter().min()?, *values.iter().max()?);
+    let span = usize::try_from(high.checked_sub(low)?).ok().filter(|span| *span < 1 << 20)?;
+    let mut counts = vec![0u64; span + 1];
+    values.iter().for_each(|v| counts[(v - low) as usize] += 1);
+    Some((low..=high).zip(counts).filter(|(_, n)| *n > 0).collect())
+}
+
+/// The finite real numbers of a sample, counted from the least to the greatest, and the others.
+pub(crate) fn real_runs(values: &[f64]) -> (Vec<(f64, u64)>, HashMap<&'static str, u64>) {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let mut others = HashMap::new();
+    for value in values.iter().filter(|v| !v.is_finite()) {
+        let name = if value.is_nan() {
+            "nan"
+        } else if *value > 0.0 {
+            "inf"
+        } else {
+            "-inf"
+        };
+        *others.entry(name).or_default() += 1;
+    }
+    (runs(&sorted), others)
+}

@@ -1,0 +1,321 @@
+//! The `values` of numbers, dates and times.
+//!
+//! The rules, in this order: one value is a constant; a value that depends on the row alone is a sequence; at
+//! most [`FEW`] distinct values are weights; values that grow with the rows are a walk; values near a known
+//! distribution ([`crate::infer::known`]) are drawn from it; at most [`MOST_LISTED`] distinct values, each
+//! sampled several times, are weights; all others are drawn by their quantiles.
+
+use arrow_schema::DataType;
+
+use crate::infer::known::{Counted, Known};
+use crate::infer::leaf_sample::{LeafSample, real_runs, whole_runs};
+use crate::infer::notation::{
+    difference, digits, is_temporal, key, literal, number, one, per_second, quantity, quoted, rounded, single,
+};
+use crate::infer::quantiles::{ATOM, Beyond, Described, described};
+
+/// The most distinct values to list before known distributions are tried.
+const FEW: usize = 50;
+
+/// The most distinct values to list.
+const MOST_LISTED: usize = 10_000;
+
+/// Values are listed if each was sampled as often on average.
+const TIMES_EACH: u64 = 4;
+
+/// The share of multiples of a step that counts as all of them.
+const NEARLY_ALL: f64 = 0.999;
+
+/// The least share of multiples of a step among values that are rounded to it.
+const STEPPED: f64 = 0.8;
+
+/// What is known of a column besides the values of its sample.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Around {
+    /// The number of the row of each sampled value, if it is a field of the record.
+    pub rows: Option<Vec<u64>>,
+    /// The least and greatest of all values, from the footers.
+    pub whole_bounds: Option<(i128, i128)>,
+    pub real_bounds: Option<(f64, f64)>,
+    /// The number of all values; that of the sample if unknown.
+    pub n: u64,
+}
+
+/// The `values` of whole numbers of type `kind`; `alone` without a sample.
+pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone: &str) -> String {
+    let runs = whole_runs(sample);
+    let n: u64 = runs.iter().map(|run| run.1).sum();
+    let (Some(&(low, _)), Some(&(high, _))) = (runs.first(), runs.last()) else { return alone.to_owned() };
+    let (low, high) = around.whole_bounds.map_or((low, high), |(a, b)| (low.min(a), high.max(b)));
+    if low == high {
+        return format!("{{ constant = {} }}", literal(kind, low));
+    }
+    let at = |i: usize| match sample {
+        LeafSample::Whole(values) => values.get(i).map(|v| i128::from(*v)),
+        LeafSample::Wide(values) => values.get(i).copied(),
+        _ => None,
+    };
+    if let Some(rows) = &around.rows
+        && let Some((start, step)) = sequence(rows, &at)
+    {
+        let (start, step) = (literal(kind, start), difference(kind, step));
+        return format!("{{ sequence = {{ start = {start}, step = {step} }} }}");
+    }
+    let mut listed = runs.clone();
+    // Bounds that the sample missed are as rare as one value in all.
+    for bound in [low, high] {
+        if let Err(at) = listed.binary_search_by_key(&bound, |run| run.0) {
+            listed.insert(at, (bound, 1.max(n / around.n.max(1))));
+        }
+    }
+    let weights = || {
+        let weights: Vec<String> = listed.iter().map(|(v, n)| format!("{} = {n}", key(kind, *v))).collect();
+        format!("{{ weights = {{ {} }} }}", weights.join(", "))
+    };
+    if listed.len() <= FEW && n >= 2 * runs.len() as u64 {
+        return weights();
+    }
+    if let Some(rows) = &around.rows
+        && let Some(walk) = walk(kind, rows, &at, runs.len())
+    {
+        return walk;
+    }
+    let step = whole_step(kind, &runs, n);
+    if step.is_none() {
+        let reals: Vec<(f64, u64)> = runs.iter().map(|(v, n)| (*v as f64, *n)).collect();
+        let counts = !is_temporal(kind) && one(kind) == 1.0;
+        let counted = Counted { runs: &reals, n, unit: 1.0, counts };
+        if let Some(known) = counted.nearest().filter(|k| !is_temporal(kind) || *k == Known::Uniform) {
+            // Bounds of continuous distributions are quantities.
+            let continuous =
+                matches!(known, Known::Normal { .. } | Known::LogNormal { .. } | Known::Exponential { .. });
+            let end = |n: i128| if continuous { quantity(kind, n as f64) } else { literal(kind, n) };
+            let ends = (end(low), end(high));
+            return known_values(&known, &|v| quantity(kind, v), &ends);
+        }
+    }
+    if listed.len() <= MOST_LISTED && n >= TIMES_EACH * runs.len() as u64 {
+        return weights();
+    }
+    let beyond = Beyond { least: low, greatest: high, n: around.n.max(n) };
+    let found = described(&runs, n, 0, Some(beyond));
+    let step = step.map(|(step, share)| (difference(kind, step), share));
+    quantiles(&found, &|v| literal(kind, v), &|v| key(kind, v), step, &[])
+}
+
+/// The `values` of real numbers of type `kind`.
+pub(crate) fn real(kind: &DataType, values: &[f64], around: &Around) -> String {
+    let (runs, others) = real_runs(values);
+    let n: u64 = runs.iter().map(|run| run.1).sum();
+    let all = values.len() as u64;
+    let mut others: Vec<(String, f64)> =
+        others.into_iter().map(|(name, n)| (name.to_owned(), n as f64 / all as f64)).collect();
+    others.sort_by(|a, b| a.0.cmp(&b.0));
+    // Digits enough for the type.
+    let literal = |v: f64| match kind {
+        DataType::Float32 => single(v),
+        _ => number(v),
+    };
+    let (Some(&(low, _)), Some(&(high, _))) = (runs.first(), runs.last()) else {
+        if others.is_empty() {
+            return "{ uniform = { min = 0, max = 1 } }".to_owned();
+        }
+        let atoms: Vec<String> = others.iter().map(|(name, share)| format!("{name} = {share}")).collect();
+        return format!("{{ quantiles = {{ atoms = {{ {} }} }} }}", atoms.join(", "));
+    };
+    let (low, high) = around.real_bounds.map_or((low, high), |(a, b)| (low.min(a), high.max(b)));
+    if low == high && others.is_empty() {
+        return format!("{{ constant = {} }}", literal(low));
+    }
+    let distinct = runs.len() + others.len();
+    let weights = || {
+        let mut listed = runs.clone();
+        for bound in [low, high] {
+            if let Err(at) = listed.binary_search_by(|run| run.0.total_cmp(&bound)) {
+                listed.insert(at, (bound, 1.max(n / around.n.max(1))));
+            }
+        }
+        let mut weights: Vec<String> =
+            listed.iter().map(|(v, n)| format!("{} = {n}", quoted(&literal(*v)))).collect();
+        weights.extend(others.iter().map(|(name, share)| format!("{name} = {}", share * all as f64)));
+        format!("{{ weights = {{ {} }} }}", weights.join(", "))
+    };
+    if distinct <= FEW && all >= 2 * distinct as u64 {
+        return weights();
+    }
+    let step = real_step(kind, &runs, n);
+    if step.is_none() && others.is_empty() {
+        let counted = Counted { runs: &runs, n, unit: 0.0, counts: false };
+        if let Some(known) = counted.nearest() {
+            return known_values(&known, &number, &(literal(low), literal(high)));
+        }
+    }
+    if distinct <= MOST_LISTED && all >= TIMES_EACH * distinct as u64 {
+        return weights();
+    }
+    let beyond = Beyond { least: low, greatest: high, n: around.n.max(n) };
+    let mut found = described(&runs, n, 0.0, Some(beyond));
+    for atom in &mut found.atoms {
+        atom.1 *= n as f64 / all as f64;
+    }
+    let step = step.map(|(step, share)| (number(step), share));
+    quantiles(&found, &literal, &|v| quoted(&literal(v)), step, &others)
+}
+
+/// `start` and `step` if every value is `start + step * row`.
+fn sequence(rows: &[u64], at: &dyn Fn(usize) -> Option<i128>) -> Option<(i128, i128)> {
+    if rows.len() < 3 {
+        return None;
+    }
+    let rows_between = i128::from(rows[1]) - i128::from(rows[0]);
+    let rise = at(1)?.checked_sub(at(0)?)?;
+    let step = (rows_between != 0 && rise % rows_between == 0).then(|| rise / rows_between)?;
+    let start = at(0)?.checked_sub(step.checked_mul(rows[0].into())?)?;
+    let expected = |row: u64| step.checked_mul(row.into()).and_then(|n| n.checked_add(start));
+    let all = rows.iter().enumerate().all(|(i, row)| at(i) == expected(*row));
+    (all && step != 0).then_some((start, step))
+}
+
+/// A walk, if values grow evenly with the rows, except for a few late ones.
+fn walk(
+    kind: &DataType,
+    rows: &[u64],
+    at: &dyn Fn(usize) -> Option<i128>,
+    distinct: usize,
+) -> Option<String> {
+    let n = rows.len();
+    if n <= 10 || distinct * 2 <= n {
+        return None;
+    }
+    let (first, last) = (at(0)?, at(n - 1)?);
+    let rows_between = (rows[n - 1] - rows[0]) as f64;
+    let step = last.checked_sub(first)? as f64 / rows_between;
+    if step < 1.0 {
+        return None;
+    }
+    let (mut drops, mut largest_drop, mut away) = (0, 0, 0);
+    let mut before = first;
+    for (i, row) in rows.iter().enumerate() {
+        let value = at(i)?;
+        if value < before {
+            drops += 1;
+            largest_drop = largest_drop.max(before - value);
+        }
+        before = before.max(value);
+        let expected = (row - rows[0]) as f64 * step;
+        let off = ((value - first) as f64 - expected).abs();
+        away += usize::from(off > 0.01 * rows_between * step + 2.0 * step);
+    }
+    if drops * 5 >= n || away * 50 >= n {
+        return None;
+    }
+    let start = literal(kind, first - (step * rows[0] as f64).round() as i128);
+    let late = match drops {
+        0 => String::new(),
+        drops => {
+            let by = difference(kind, largest_drop);
+            format!(", late = {{ share = {}, by = {by} }}", rounded(drops as f64 / n as f64))
+        }
+    };
+    let step = match is_temporal(kind) {
+        true => (step.round() as i128).to_string(),
+        false => digits(step / one(kind), 9),
+    };
+    Some(format!("{{ walk = {{ start = {start}, step = {step}, jitter = 1{late} }} }}"))
+}
+
+/// The largest step that most values are multiples of, and their share; `None` for a step of one unit.
+fn whole_step(kind: &DataType, runs: &[(i128, u64)], n: u64) -> Option<(i128, f64)> {
+    let steps: Vec<i128> = match kind {
+        DataType::Date32 => Vec::new(),
+        kind if is_temporal(kind) => {
+            let second = per_second(kind);
+            let long = [86_400, 3600, 900, 60, 1].map(|seconds| seconds * second);
+            let short = [1_000, 1_000_000].into_iter().filter(|part| second % part == 0);
+            long.into_iter().chain(short.map(|part| second / part).filter(|s| *s > 1)).collect()
+        }
+        _ => (1..18).rev().flat_map(|power| [10i128.pow(power), 10i128.pow(power) / 2]).collect(),
+    };
+    coarsest(&steps, runs, n, &|v, step| v % step == 0)
+}
+
+/// The coarsest step of (nearly) all values or, without one, of most. Frequent values do not count, because
+/// they are atoms.
+fn coarsest<V: Copy>(
+    steps: &[V],
+    runs: &[(V, u64)],
+    n: u64,
+    is_multiple: &dyn Fn(V, V) -> bool,
+) -> Option<(V, f64)> {
+    let rare: Vec<(V, u64)> = runs.iter().copied().filter(|run| run.1 * ATOM < n).collect();
+    let total: u64 = rare.iter().map(|run| run.1).sum();
+    let share = |step: V| {
+        let multiples: u64 = rare.iter().filter(|(v, _)| is_multiple(*v, step)).map(|(_, n)| n).sum();
+        multiples as f64 / total as f64
+    };
+    let shares: Vec<(V, f64)> = steps.iter().map(|step| (*step, share(*step))).collect();
+    let at_least = |least: f64| shares.iter().copied().find(|(_, share)| *share >= least);
+    at_least(NEARLY_ALL).map(|(step, _)| (step, 1.0)).or_else(|| at_least(STEPPED))
+}
+
+/// The largest step of which most real numbers are the nearest multiples, and their share.
+fn real_step(kind: &DataType, runs: &[(f64, u64)], n: u64) -> Option<(f64, f64)> {
+    let near = if *kind == DataType::Float64 { 1e-12 } else { 1e-6 };
+    let steps = [
+        1000.0, 500.0, 100.0, 50.0, 10.0, 5.0, 1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.005, 0.001, 0.0001, 0.00001,
+    ];
+    coarsest(&steps, runs, n, &|v, step| ((v / step).round() * step - v).abs() <= near * v.abs().max(step))
+}
+
+fn known_values(known: &Known, number: &dyn Fn(f64) -> String, (low, high): &(String, String)) -> String {
+    let bounds = format!("min = {low}, max = {high}");
+    match known {
+        Known::Uniform => format!("{{ uniform = {{ {bounds} }} }}"),
+        Known::Normal { mean, stddev } => {
+            format!("{{ normal = {{ mean = {}, stddev = {}, {bounds} }} }}", number(*mean), number(*stddev))
+        }
+        Known::LogNormal { median, sigma } => {
+            format!(
+                "{{ lognormal = {{ median = {}, sigma = {}, {bounds} }} }}",
+                number(*median),
+                rounded(*sigma)
+            )
+        }
+        Known::Exponential { mean } => {
+            format!("{{ exponential = {{ mean = {}, {bounds} }} }}", number(*mean))
+        }
+        Known::Poisson { mean } => format!("{{ poisson = {{ mean = {}, {bounds} }} }}", number(*mean)),
+        Known::Geometric { p } => format!("{{ geometric = {{ p = {}, {bounds} }} }}", digits(*p, 9)),
+        Known::Zipf { n, s } => format!("{{ zipf = {{ n = {n}, s = {} }} }}", rounded(*s)),
+    }
+}
+
+/// `quantiles` in the notation of specs.
+fn quantiles<V: Copy>(
+    found: &Described<V>,
+    literal: &dyn Fn(V) -> String,
+    key: &dyn Fn(V) -> String,
+    step: Option<(String, f64)>,
+    others: &[(String, f64)],
+) -> String {
+    let mut parts = Vec::new();
+    if !found.points.is_empty() {
+        let values: Vec<String> = found.points.iter().map(|(_, v)| literal(*v)).collect();
+        let shares: Vec<String> = found.points.iter().map(|(share, _)| digits(*share, 9)).collect();
+        parts.push(format!("values = [{}]", values.join(", ")));
+        parts.push(format!("shares = [{}]", shares.join(", ")));
+    }
+    let atoms = found.atoms.iter().map(|(v, share)| format!("{} = {}", key(*v), digits(*share, 9)));
+    let atoms: Vec<String> =
+        atoms.chain(others.iter().map(|(name, share)| format!("{name} = {}", digits(*share, 9)))).collect();
+    if !atoms.is_empty() {
+        parts.push(format!("atoms = {{ {} }}", atoms.join(", ")));
+    }
+    if let Some((step, share)) = step {
+        parts.push(format!("step = {step}"));
+        if share < 1.0 {
+            parts.push(format!("stepped = {}", rounded(share)));
+        }
+    }
+    format!("{{ quantiles = {{ {} }} }}", parts.join(", "))
+}
