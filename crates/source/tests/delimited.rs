@@ -248,6 +248,8 @@ fn files_of_other_kinds_and_wrong_delimiters_are_named() {
     assert!(refused("PAR1....", &DelimitedOptions::default()).contains("found a Parquet file"));
     let error = refused("a;b;c\n1;2;3\n", &DelimitedOptions::default());
     assert!(error.contains("--delimiter ';'"), "{error}");
+    let error = refused("a,b\r1,2\r", &DelimitedOptions::default());
+    assert!(error.contains("contains a carriage return: \"b\\r1\""), "{error}");
     assert!(refused("", &DelimitedOptions::default()).contains("has no header"));
     let error = refused("a,b,a\n", &DelimitedOptions::default());
     assert!(error.contains("columns 1 and 3 have the same name, \"a\""), "{error}");

@@ -13,7 +13,7 @@ use sawmill_store::WholeFile;
 use serde::Serialize;
 
 use super::units_in_order;
-use super::writer::{ParquetFile, of_parquet, parquet_writer, plain, text_writer};
+use super::writer::{ParquetFile, cast, of_parquet, parquet_writer, plain_type, text_writer, without_views};
 use super::{ConvertArgs, OutputFormat};
 use crate::arguments::inputs;
 use crate::error::Error;
@@ -74,9 +74,10 @@ fn summary(converted: &Converted<'_>) -> String {
     let Converted { out, files, rows, bytes_in, bytes_out, phase } = converted;
     let seconds = phase.wall.as_secs_f64();
     format!(
-        "{}: {} rows of {files} {}, {} from {} in {seconds:.2} s",
+        "{}: {} {} of {files} {}, {} from {} in {seconds:.2} s",
         out.display(),
         phases::thousands(*rows),
+        if *rows == 1 { "row" } else { "rows" },
         if *files == 1 { "file" } else { "files" },
         phases::bytes(*bytes_out),
         phases::bytes(*bytes_in),
@@ -92,7 +93,9 @@ fn to_parquet(
 ) -> Result<u64, Error> {
     let file = ParquetFile { file: args.output_file(source)?, bytes: 0, phase };
     let mut writer = parquet_writer(args, source.schema(), file).map_err(|error| refused(args, error, 0))?;
-    let rows = pass(args, source, phase, cancel, |batch| writer.write(batch).map_err(of_parquet))?;
+    let rows = pass(args, source, phase, cancel, |batch| {
+        writer.write(&cast(batch, without_views)?).map_err(of_parquet)
+    })?;
     let written = writer.into_inner().map_err(|error| refused(args, of_parquet(error), rows))?;
     source.check_unchanged()?;
     written.file.finish().map_err(|error| failed("writing", &args.out, &error))?;
@@ -115,7 +118,7 @@ fn to_text(
     let mut out = BufWriter::with_capacity(1 << 20, Counted { target, bytes: 0, phase });
     let refuse = |error: NoText| refused(args, error, 0);
     let mut writer = text_writer(args, format, source.schema(), &mut out).map_err(refuse)?;
-    pass(args, source, phase, cancel, |batch| writer.write(&plain(batch)?))?;
+    pass(args, source, phase, cancel, |batch| writer.write(&cast(batch, plain_type)?))?;
     writer.finish().map_err(|error| refuse(NoText::Arrow(error)))?;
     source.check_unchanged()?;
     out.flush().map_err(|error| wrong(&error))?;

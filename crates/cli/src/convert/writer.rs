@@ -49,7 +49,7 @@ pub(super) fn parquet_writer<'w>(
         .set_compression(codec(args.compression).map_err(of_parquet)?)
         .set_max_row_group_row_count(Some(rows.unwrap_or(131_072).max(1)))
         .build();
-    ArrowWriter::try_new(file, Arc::clone(schema), Some(properties)).map_err(of_parquet)
+    ArrowWriter::try_new(file, with_types(schema, without_views), Some(properties)).map_err(of_parquet)
 }
 
 /// Returns a writer of CSV or NDJSON.
@@ -60,7 +60,7 @@ pub(super) fn text_writer<'a, 'w>(
     out: &'a mut Out<'w>,
 ) -> Result<BatchWriter<'a, 'w>, NoText> {
     let null = args.csv_null.as_deref().unwrap_or_default();
-    Ok(BatchWriter::new((format, false, null), &plain_schema(schema), out)?)
+    Ok(BatchWriter::new((format, false, null), &with_types(schema, plain_type), out)?)
 }
 
 pub(super) fn of_parquet(error: ParquetError) -> NoText {
@@ -84,8 +84,17 @@ fn codec(compression: Compression) -> Result<Codec, ParquetError> {
     })
 }
 
+/// Text and bytes in the types that all readers of Arrow schemas know.
+pub(super) fn without_views(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Utf8View => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
+        other => other.clone(),
+    }
+}
+
 /// Text as the writers of text know it: not as views, and without dictionaries.
-fn plain_type(data_type: &DataType) -> DataType {
+pub(super) fn plain_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8View | DataType::LargeUtf8 => DataType::Utf8,
         DataType::Dictionary(_, values) => plain_type(values),
@@ -93,16 +102,20 @@ fn plain_type(data_type: &DataType) -> DataType {
     }
 }
 
-fn plain_schema(schema: &Schema) -> SchemaRef {
-    let field = |field: &Arc<Field>| field.as_ref().clone().with_data_type(plain_type(field.data_type()));
+fn with_types(schema: &Schema, wanted: fn(&DataType) -> DataType) -> SchemaRef {
+    let field = |field: &Arc<Field>| field.as_ref().clone().with_data_type(wanted(field.data_type()));
     Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
 }
 
-pub(super) fn plain(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let column = |array: &ArrayRef| match plain_type(array.data_type()) {
+/// Returns the batch with columns of the wanted types.
+pub(super) fn cast(
+    batch: &RecordBatch,
+    wanted: fn(&DataType) -> DataType,
+) -> Result<RecordBatch, ArrowError> {
+    let column = |array: &ArrayRef| match wanted(array.data_type()) {
         wanted if wanted == *array.data_type() => Ok(Arc::clone(array)),
         wanted => arrow_cast::cast(array, &wanted),
     };
     let columns = batch.columns().iter().map(column).collect::<Result<_, _>>()?;
-    RecordBatch::try_new(plain_schema(batch.schema_ref()), columns)
+    RecordBatch::try_new(with_types(batch.schema_ref(), wanted), columns)
 }

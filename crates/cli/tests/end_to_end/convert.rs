@@ -35,14 +35,14 @@ fn csv_to_parquet_and_back_gives_the_same_text_and_other_readers_read_it() {
     assert_eq!(names(dir.path()), ["a.csv", "a.ndjson", "a.parquet", "b.csv"]);
     let python = std::env::var("SAWMILL_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let script = "import sys, pyarrow.parquet as p; t = p.read_table(sys.argv[1]); \
-                  print(t['note'].to_pylist(), t['fare'].to_pylist(), t['id'].type)";
+                  print(t['note'].to_pylist(), t['fare'].to_pylist(), t['id'].type, t['note'].type)";
     let ran = Command::new(&python).args(["-c", script, at("a.parquet").to_str().unwrap()]).output().unwrap();
     if !ran.status.success() {
         println!("skipped: {python} has no pyarrow; name one that has in SAWMILL_PYTHON");
         return;
     }
     let read = String::from_utf8(ran.stdout).unwrap();
-    let expected = "['a,b', 'two\\nlines \"quoted\"', None, ''] [2.5, None, -1.0, 1e+300] int64";
+    let expected = "['a,b', 'two\\nlines \"quoted\"', None, ''] [2.5, None, -1.0, 1e+300] int64 string";
     assert_eq!(read.trim(), expected);
 }
 

@@ -73,6 +73,12 @@ pub(super) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
         (true, true) => first.iter().zip(1..).map(|(name, number)| or_numbered(name, number)).collect(),
         (true, false) => (1..=first.len()).map(|number| or_numbered("", number)).collect(),
     };
+    if let Some(name) = columns.iter().find(|name| name.contains('\r')).filter(|_| dialect.header) {
+        let what = format!("a name in the header contains a carriage return: {name:?}");
+        return Err(Error::new(Kind::Source, what)
+            .at(&file.name)
+            .advise("if the lines end with carriage returns alone, convert them first: tr '\\r' '\\n'"));
+    }
     if let ([only], None, true) = (columns.as_slice(), dialect.delimiter, dialect.header)
         && let Some(likely) = [';', '\t', '|', ','].into_iter().find(|likely| only.contains(*likely))
     {
