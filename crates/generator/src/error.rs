@@ -30,6 +30,16 @@ pub enum ErrorKind {
 pub(crate) type Complaint = (String, String);
 
 impl Error {
+    /// An error of a place that the caller writes to.
+    pub fn new(
+        kind: ErrorKind,
+        what: impl Into<String>,
+        place: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Error { kind, what: what.into(), place: place.into(), advice: advice.into() }
+    }
+
     pub(crate) fn spec(what: impl Into<String>, place: impl Into<String>, advice: impl Into<String>) -> Self {
         Error { kind: ErrorKind::Spec, what: what.into(), place: place.into(), advice: advice.into() }
     }
@@ -128,3 +138,16 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<sawmill_store::Error> for Error {
+    fn from(error: sawmill_store::Error) -> Self {
+        use sawmill_store::Kind;
+        let kind = match error.kind() {
+            Kind::Cancelled => return Error::cancelled(),
+            Kind::Usage => ErrorKind::Spec,
+            Kind::Exists => ErrorKind::Busy,
+            _ => ErrorKind::Io,
+        };
+        Error::new(kind, error.what(), error.place(), error.advice())
+    }
+}

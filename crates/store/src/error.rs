@@ -13,6 +13,8 @@ pub enum Kind {
     NotFound,
     /// The object is not the one that was opened.
     Changed,
+    /// Another run has written the object.
+    Exists,
     /// The store refused the credentials, or asks for some.
     Denied,
     /// The store cannot be reached, or does not answer as it should.

@@ -49,5 +49,5 @@ pub use objects::{
 };
 pub use partial::{name_of_partial, partial_name};
 #[cfg(feature = "objects")]
-pub use remote::{StoreOptions, Stores};
+pub use remote::{Entry, ObjectFolder, ObjectWriter, StoreOptions, Stores, Unfinished, UploadLimits};
 pub use whole_file::{Identity, WholeFile};

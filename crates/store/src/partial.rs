@@ -11,15 +11,20 @@ const SUFFIX: &str = ".partial";
 
 /// A name for the file at `path` while it is not whole. Each call gives another.
 pub fn partial_name(path: &Path) -> PathBuf {
+    let mut partial = path.to_owned().into_os_string();
+    partial.push(format!(".{}{SUFFIX}", unique()));
+    PathBuf::from(partial)
+}
+
+/// A text that no other call returns, here or on another machine.
+pub(crate) fn unique() -> String {
     // The time tells apart processes of the same number on two machines that share the directory.
     static RUN: LazyLock<String> = LazyLock::new(|| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         format!("{:x}-{:x}", std::process::id(), now.as_nanos())
     });
-    static FILES: AtomicU64 = AtomicU64::new(0);
-    let mut partial = path.to_owned().into_os_string();
-    partial.push(format!(".{}-{:x}{SUFFIX}", *RUN, FILES.fetch_add(1, Relaxed)));
-    PathBuf::from(partial)
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    format!("{}-{:x}", *RUN, CALLS.fetch_add(1, Relaxed))
 }
 
 /// The name that a partial file was to get, `None` for the name of any other file.

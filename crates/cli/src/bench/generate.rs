@@ -42,7 +42,7 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
     }
     let plan = args.job.plan(measurement.console)?;
     let (out, console, cancel) = (args.job.out(), measurement.console, measurement.cancel);
-    let asked = Output::from_path(out);
+    let asked = r#gen::local_output(out)?;
     if asked == Output::Stdout {
         return Err(Error::usage("results go to standard output", "--out -", "give /dev/null instead"));
     }
@@ -90,6 +90,7 @@ fn parent_of(asked: &Output, out: &Path) -> PathBuf {
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(here).to_owned()
         }
         Output::Directory(path) => path.to_owned(),
+        Output::Store(_) => std::env::temp_dir(),
     }
 }
 

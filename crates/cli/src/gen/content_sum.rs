@@ -5,6 +5,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::{Checksum, Dataset, Layout, WrittenFile};
@@ -13,7 +14,8 @@ use sawmill_postgres::content;
 use sawmill_profile::Profile;
 use sawmill_source::{Control, GeneratedRows, Source};
 
-use crate::arguments::inputs;
+use crate::arguments::inputs::{self, ColumnArgs};
+use crate::arguments::text::TextArgs;
 use crate::error::Error;
 use crate::r#gen::GenArgs;
 use crate::screen::console::Console;
@@ -56,14 +58,16 @@ pub(super) fn of_folders(
     files: &[WrittenFile],
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
+    cancel: &Arc<AtomicBool>,
 ) -> Result<Option<Checksum>, Error> {
     if !args.content_sum || args.layout.partition_by.is_none() || files.is_empty() {
         return Ok(None);
     }
     console.step("reading the files for the content sum of their rows");
     let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
-    let inputs = inputs::open_local(&paths, console, cancel)?;
+    let (columns, text) = (ColumnArgs::default(), TextArgs::default());
+    let objects = args.uploads.to_read_back();
+    let inputs = inputs::open(&paths, &columns, &text, &objects, console, cancel)?;
     compute(args, inputs.source(), profile, cancel).map(Some)
 }
 

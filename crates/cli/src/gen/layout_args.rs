@@ -106,6 +106,11 @@ impl LayoutArgs {
         Ok(layout.with_page_rows(self.page_rows.unwrap_or_else(|| size.page_rows()))?)
     }
 
+    /// Whether files of an earlier run may be replaced.
+    pub(crate) fn replaces(&self) -> bool {
+        self.overwrite
+    }
+
     pub(crate) fn existing(&self) -> Existing {
         match (self.resume, self.overwrite) {
             (true, _) => Existing::Resume,

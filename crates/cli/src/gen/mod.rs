@@ -1,7 +1,9 @@
 //! `sawmill gen`: generates a dataset as files; prints and explains specs.
 
+mod clean;
 mod content_sum;
 pub(crate) mod dataset_args;
+mod destination;
 mod explain;
 pub(crate) mod file_args;
 pub(crate) mod format;
@@ -19,17 +21,21 @@ mod without_formats;
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand};
 use sawmill_generator::{
-    Checksum, Dataset, Existing, FileOptions, Job, Layout, Notices, Output, Part, WrittenFile, write,
+    Checksum, Dataset, Existing, FileOptions, Job, Layout, Notices, Output, Part, StoreOutput, WrittenFile,
+    write,
 };
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
 
 use crate::error::Error;
 use crate::r#gen::dataset_args::DatasetArgs;
+pub(crate) use crate::r#gen::destination::local_output;
+use crate::r#gen::destination::{UploadArgs, output};
 use crate::r#gen::file_args::FileArgs;
 use crate::r#gen::format::Format;
 use crate::r#gen::layout_args::LayoutArgs;
@@ -55,6 +61,8 @@ Examples:
   sawmill gen contacts --rows 1B --files 64 --part 2/8 --out /tmp/big   # on the second of 8 machines
   sawmill gen contacts --rows 1M --out /tmp/c --content-sum   # the sum that a load of /tmp/c prints
   sawmill gen orders --rows 1000 --format ndjson --out -   # one JSON object on each line
+  sawmill gen contacts --rows 100M --files 8 --out s3://bucket/contacts   # objects, each whole or not there
+  sawmill gen clean s3://bucket/contacts   # aborts the uploads that a killed run left
   sawmill gen contacts --encoding name=delta-bytearray --bloom phones.number --out /tmp/odd
 
 The same dataset, seed, rows, files and options produce the same bytes with any number of threads, writers and
@@ -74,6 +82,7 @@ enum AboutDataset {
     Spec(spec::SpecArgs),
     Explain(Box<explain::ExplainArgs>),
     Schema(schema::SchemaArgs),
+    Clean(clean::CleanArgs),
 }
 
 /// What to generate, and how.
@@ -82,7 +91,8 @@ pub(crate) struct GenArgs {
     #[command(flatten)]
     dataset: DatasetArgs,
     /// A directory for the files (created if missing), a name ending in .parquet for a single file, a device
-    /// like /dev/null, or - for standard output.
+    /// like /dev/null, or - for standard output. s3://BUCKET/PREFIX, gs:// and az:// stand for folders in stores,
+    /// and for single objects if they end in .parquet; they need the feature `stores`.
     #[arg(long, short, default_value = ".")]
     out: PathBuf,
     /// The seed of all random values.
@@ -110,6 +120,8 @@ pub(crate) struct GenArgs {
     layout: LayoutArgs,
     #[command(flatten)]
     files: FileArgs,
+    #[command(flatten)]
+    uploads: UploadArgs,
 }
 
 /// Parses a text that CSV can write for null.
@@ -176,21 +188,22 @@ impl GenArgs {
     }
 }
 
-pub(crate) fn run(command: &GenCommand, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn run(command: &GenCommand, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     match &command.about {
         Some(AboutDataset::Spec(args)) => spec::run(args, console),
         Some(AboutDataset::Explain(args)) => explain::run(args, console),
         Some(AboutDataset::Schema(_)) => schema::run(console),
+        Some(AboutDataset::Clean(args)) => clean::run(args, console, cancel),
         None => run_generate(&command.generate, console, cancel),
     }
 }
 
-fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+fn run_generate(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     if args.print {
         let spec = args.dataset.spec(console)?;
         return console.result(&spec, || spec.clone());
     }
-    let output = output(&args.out)?;
+    let output = output(args, cancel)?;
     if output == Output::Stdout && args.format.is_binary() && std::io::stdout().is_terminal() {
         let what = format!("{} is binary, and standard output is a terminal", args.format.name());
         let advice = "redirect it (--out - > FILE), name a file with --out, or use --format ndjson";
@@ -201,9 +214,14 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
         return Err(Error::usage(what, args.out.display().to_string(), "leave it out"));
     }
     if args.format != Format::Parquet {
+        if destination::is_url(&args.out)? {
+            let what = format!("--format {} cannot be written to a URL", args.format.name());
+            let advice = "write parquet, or give a path and copy the files from there";
+            return Err(Error::usage(what, args.out.display().to_string(), advice));
+        }
         return formats::run(args, console, cancel);
     }
-    if !matches!(output, Output::Directory(_)) && args.layout.existing() == Existing::Resume {
+    if output.is_single() && args.layout.existing() == Existing::Resume {
         let advice = "give a directory, or replace a single file with --overwrite";
         return Err(Error::usage("only a directory can be resumed", args.out.display().to_string(), advice));
     }
@@ -234,26 +252,13 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result
     console.result(&result, || summary() + "\n")
 }
 
-/// Parses the place for the files.
-fn output(path: &Path) -> Result<Output, Error> {
-    let text = path.to_string_lossy();
-    if let Some((scheme, _)) = text.split_once("://") {
-        return Err(Error::usage(
-            format!("files cannot be written to {scheme}://"),
-            text.as_ref(),
-            "write to a directory and copy the files from there",
-        ));
-    }
-    Ok(Output::from_path(path))
-}
-
 /// The error of a run whose complete files are kept, with the way to resume.
 fn resumable(error: sawmill_generator::Error, output: &Output) -> Error {
     use sawmill_generator::ErrorKind;
     let (kind, what, place, advice) = (error.kind(), error.what(), error.place(), error.advice());
     let converted = Error::from(error);
-    match (kind, output) {
-        (ErrorKind::Io | ErrorKind::Cancelled, Output::Directory(_)) => {
+    match kind {
+        ErrorKind::Io | ErrorKind::Cancelled if !output.is_single() => {
             let with_resume = "; add --resume to keep the complete files";
             Error::new(converted.exit(), what, place, advice + with_resume)
         }
@@ -337,13 +342,17 @@ pub(crate) fn generate(
     Ok((files, phase.finish()))
 }
 
-/// The checksum over all files: for a directory, the manifest's.
+/// The checksum over all files: for a folder, the manifest's.
 fn file_checksum(files: &[WrittenFile], output: &Output) -> Option<Checksum> {
-    let Output::Directory(directory) = output else { return files.first().and_then(|file| file.sum) };
+    let directory = match output {
+        Output::Directory(directory) => directory.clone(),
+        Output::Store(StoreOutput { folder, file: None }) => folder.place(""),
+        _ => return files.first().and_then(|file| file.sum),
+    };
     let named: Option<Vec<(String, Checksum)>> = files
         .iter()
         .map(|file| {
-            let name = file.path.strip_prefix(directory).ok()?;
+            let name = file.path.strip_prefix(&directory).ok()?;
             Some((name.to_string_lossy().into_owned(), file.sum?))
         })
         .collect();

@@ -229,7 +229,7 @@ fn layouts_that_cannot_be_written_are_rejected_with_advice() {
         (vec!["--compression", "zstd:99"], "-7 to 22"),
         (vec!["--key-value", "nothing"], "KEY=VALUE"),
         (vec!["--part", "3/2"], "k/n"),
-        (vec!["--out", "s3://bucket/x"], "s3://"),
+        (vec!["--out", "ftp://host/x"], "ftp://"),
         (vec!["--files", "2", "--rows-per-file", "10"], "cannot be used with"),
         (vec!["--resume", "--out", "/dev/null"], "resume"),
         (vec!["--partition-by", "nobody", "--out", "/dev/null"], "nobody"),

@@ -7,10 +7,12 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::Error;
+use crate::output::folder::Folder;
+use crate::output::folder::local::LocalFolder;
 use crate::output::sink::Sink;
-use sawmill_store::directories;
 
 /// The destination of a dataset's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,11 +21,30 @@ pub enum Output {
     Directory(PathBuf),
     /// A single file with this name.
     File(PathBuf),
+    /// Files in a folder that is not a directory of this machine.
+    Store(StoreOutput),
     /// A stream to something that exists and is not a regular file: a device such as `/dev/null`, or a FIFO.
     Device(PathBuf),
     /// A stream to standard output.
     Stdout,
 }
+
+/// A folder of a store as the destination of files.
+#[derive(Clone, Debug)]
+pub struct StoreOutput {
+    /// The folder.
+    pub folder: Arc<dyn Folder>,
+    /// The name of a single file; `None` for files `NAME-00000.parquet` and so on.
+    pub file: Option<String>,
+}
+
+impl PartialEq for StoreOutput {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.folder, &other.folder) && self.file == other.file
+    }
+}
+
+impl Eq for StoreOutput {}
 
 impl Output {
     /// Interprets the `path` of a user: `-` is standard output, an existing device or FIFO is a stream, a
@@ -43,37 +64,53 @@ impl Output {
 
     /// Whether it takes a single file only.
     pub fn is_single(&self) -> bool {
-        !matches!(self, Output::Directory(_))
-    }
-
-    /// The path of file `index` of the dataset `name`.
-    pub fn file_path(&self, name: &str, index: usize) -> PathBuf {
         match self {
-            Output::Directory(directory) => directory.join(format!("{name}-{index:05}.parquet")),
-            Output::File(path) | Output::Device(path) => path.clone(),
-            Output::Stdout => PathBuf::from("standard output"),
+            Output::Directory(_) => false,
+            Output::Store(store) => store.file.is_some(),
+            Output::File(_) | Output::Device(_) | Output::Stdout => true,
         }
     }
 
-    /// Creates the directory of the files.
-    pub(crate) fn prepare(&self) -> Result<(), Error> {
-        let directory = match self {
-            Output::Directory(directory) => directory.as_path(),
-            Output::File(path) => directories::directory_of(path),
-            Output::Device(_) | Output::Stdout => return Ok(()),
-        };
-        directories::make(directory).map_err(|e| Error::io(&e, "creating the directory", directory, None))
+    /// The folder of the files; `None` for streams.
+    pub(crate) fn folder(&self) -> Option<Arc<dyn Folder>> {
+        match self {
+            Output::Directory(directory) => Some(Arc::new(LocalFolder::new(directory))),
+            Output::File(path) => Some(Arc::new(LocalFolder::new(path.parent().unwrap_or(Path::new(""))))),
+            Output::Store(store) => Some(Arc::clone(&store.folder)),
+            Output::Device(_) | Output::Stdout => None,
+        }
     }
 
-    /// Opens the file at `path` for writing. The path comes from [`Output::file_path`], or is in a folder of
-    /// the directory.
-    pub(crate) fn create(&self, path: PathBuf) -> Result<Sink, Error> {
-        let made = match self {
-            Output::Stdout => Sink::stdout(path.clone()),
-            Output::Device(_) => Sink::device(path.clone()),
-            Output::Directory(_) | Output::File(_) => Sink::file(&path),
+    /// The name of file `index` of the dataset `name` in its folder.
+    pub(crate) fn file_name(&self, name: &str, index: u32) -> String {
+        match self {
+            Output::Directory(_) | Output::Store(StoreOutput { file: None, .. }) => {
+                format!("{name}-{index:05}.parquet")
+            }
+            Output::Store(StoreOutput { file: Some(file), .. }) => file.clone(),
+            Output::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            Output::Device(path) => path.display().to_string(),
+            Output::Stdout => "standard output".to_owned(),
+        }
+    }
+
+    /// The place of file `index` of the dataset `name`, as errors name it.
+    pub(crate) fn place(&self, name: &str, index: u32) -> PathBuf {
+        let file = self.file_name(name, index);
+        match self.folder() {
+            Some(folder) => folder.place(&file),
+            None => PathBuf::from(file),
+        }
+    }
+
+    /// Opens a stream; `None` for files.
+    pub(crate) fn open_stream(&self) -> Result<Option<Sink>, Error> {
+        let (path, made) = match self {
+            Output::Stdout => (PathBuf::from("standard output"), Sink::stdout("standard output".into())),
+            Output::Device(path) => (path.clone(), Sink::device(path.clone())),
+            Output::Directory(_) | Output::File(_) | Output::Store(_) => return Ok(None),
         };
-        made.map_err(|e: io::Error| Error::io(&e, "creating", &path, None))
+        made.map(Some).map_err(|e: io::Error| Error::io(&e, "creating", &path, None))
     }
 }
 
@@ -99,14 +136,14 @@ mod tests {
     #[test]
     fn an_unfinished_file_is_removed_and_a_finished_one_has_all_its_bytes() {
         let dir = tempfile::tempdir().unwrap();
-        let output = Output::Directory(dir.path().into());
-        let mut sink = output.create(output.file_path("d", 0)).unwrap();
+        let folder = Output::Directory(dir.path().into()).folder().unwrap();
+        let mut sink = folder.create("d-00000.parquet").unwrap();
         sink.write(&[b"half"], 0).unwrap();
         let under_way: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(sawmill_store::name_of_partial(&under_way[0].to_string_lossy()), Some("d-00000.parquet"));
         drop(sink);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-        let mut sink = output.create(output.file_path("d", 7)).unwrap();
+        let mut sink = folder.create("d-00007.parquet").unwrap();
         sink.write(&[b"", b"wh", b""], 0).unwrap();
         sink.park();
         sink.write(&[b"ole"], 0).unwrap();
@@ -120,7 +157,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_full_disk_is_an_error_with_the_file_and_the_missing_bytes() {
-        let mut sink = Output::Device("/dev/full".into()).create("/dev/full".into()).unwrap();
+        let mut sink = Output::Device("/dev/full".into()).open_stream().unwrap().unwrap();
         let error = sink.write(&[&[0; 1000], &[0; 24]], 2000).unwrap_err().to_string();
         assert!(error.contains("/dev/full") && error.contains("3024 bytes"), "{error}");
     }

@@ -1,23 +1,21 @@
-//! The files of an earlier run in a directory, and what to do with them.
+//! The files of an earlier run in a folder, and what to do with them.
 
 pub(crate) mod manifests;
 mod parts;
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, File};
-use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
-use crate::checksum::{Checksum, RunningSum};
 use crate::error::Error;
 use crate::layout::{Layout, Part};
-use crate::output::dataset_files::{DatasetFiles, entries, remove};
+use crate::output::dataset_files::DatasetFiles;
 use crate::output::existing::manifests::Found;
+use crate::output::folder::Folder;
+use crate::output::lock::{Patience, waiting};
 use crate::output::manifest::{Manifest, ManifestFile};
-use crate::output::partial::remove_leftovers;
-use crate::output::source_file::protect_sources;
-use sawmill_store::directories;
+use crate::output::process;
 
 /// What to do with the files of an earlier run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,10 +41,10 @@ pub(crate) struct EarlierFiles<'a> {
     pub kept_rows: Option<&'a AtomicU64>,
 }
 
-/// A directory to write files to.
+/// A folder to write the files of a dataset to.
 #[derive(Debug)]
 pub(crate) struct Directory<'a> {
-    pub path: &'a Path,
+    pub folder: &'a dyn Folder,
     pub files: DatasetFiles<'a>,
     pub layout: &'a Layout,
     /// The partition column, whose values are folders.
@@ -59,11 +57,11 @@ pub(crate) struct Settled {
     /// Files to keep, which belong to the new manifest.
     pub kept: Vec<ManifestFile>,
     /// Manifests that the new one replaces.
-    superseded: Vec<PathBuf>,
+    superseded: Vec<String>,
     /// Manifests of other parts, without the files that this run makes again.
-    reduced: Vec<(PathBuf, Manifest)>,
+    reduced: Vec<(String, Manifest)>,
     /// Files to remove.
-    removed: Vec<PathBuf>,
+    removed: Vec<String>,
     /// A message for the user.
     pub notice: Option<String>,
 }
@@ -71,24 +69,18 @@ pub(crate) struct Settled {
 impl Settled {
     /// Removes the files to remove. The new manifest is already on disk, so no manifest lists removed files,
     /// even after a crash in between.
-    pub(crate) fn make_room(&self, directory: &Path) -> Result<(), Error> {
-        self.superseded.iter().try_for_each(|path| remove(path))?;
-        self.reduced.iter().try_for_each(|(path, manifest)| manifest.write(path))?;
-        directories::sync(directory).map_err(|e| Error::io(&e, "syncing the directory", directory, None))?;
-        for path in &self.removed {
-            remove(path)?;
-            if let Some(folder) = path.parent().filter(|folder| *folder != directory) {
-                // A folder with other files stays.
-                let _ = fs::remove_dir(folder);
-            }
-        }
-        Ok(())
+    pub(crate) fn make_room(&self, folder: &dyn Folder) -> Result<(), Error> {
+        self.superseded.iter().try_for_each(|name| folder.remove(name))?;
+        self.reduced.iter().try_for_each(|(name, manifest)| manifest.write(folder, name))?;
+        folder.sync()?;
+        self.removed.iter().try_for_each(|name| folder.remove(name))
     }
 }
 
 impl Directory<'_> {
-    pub(crate) fn manifest(&self) -> PathBuf {
-        self.path.join(Manifest::file_name(self.files.name, self.files.part))
+    /// The name of the manifest.
+    pub(crate) fn manifest(&self) -> String {
+        Manifest::file_name(self.files.name, self.files.part)
     }
 
     /// Decides what to do with existing files.
@@ -101,8 +93,11 @@ impl Directory<'_> {
         now: &Manifest,
         check: &dyn Fn() -> Result<(), Error>,
     ) -> Result<Settled, Error> {
+        let found = manifests::find(self.folder, self.files.name)?;
+        if earlier.existing == Existing::Refuse {
+            self.refuse_other_runs(&found)?;
+        }
         self.remove_leftovers()?;
-        let found = manifests::find(self.path, self.files.name)?;
         let there = self.files_there(&found)?;
         let mut settled = match earlier.existing {
             Existing::Refuse if there.is_empty() => {
@@ -115,33 +110,79 @@ impl Directory<'_> {
                 return Err(self.files.in_the_way(there.len(), advice));
             }
             Existing::Replace => {
-                there.iter().try_for_each(|path| protect_sources(earlier.sources, path))?;
+                there.iter().try_for_each(|name| self.folder.protect(earlier.sources, name))?;
                 Settled { removed: there, ..Settled::default() }
             }
             Existing::Resume => self.resume(&found, there, now, earlier.kept_rows, check)?,
         };
         let own = self.manifest();
         for found in found {
-            if found.path == own {
+            if found.name == own {
                 continue;
             }
             if found.part == self.files.part || self.files.part == Part::WHOLE {
-                settled.superseded.push(found.path);
+                settled.superseded.push(found.name);
             } else if let Some(reduced) = self.reduced(&found, &settled.kept) {
-                settled.reduced.push((found.path, reduced));
+                settled.reduced.push((found.name, reduced));
             }
         }
         Ok(settled)
+    }
+
+    /// Waits for a run of this machine that writes the same files, in a folder without locks. A run of another
+    /// machine cannot be seen to end; this one takes the folder over from it.
+    pub(crate) fn wait_for_others(&self, patience: &Patience<'_>) -> Result<(), Error> {
+        if !patience.waits {
+            return Ok(());
+        }
+        let mut reported = false;
+        // A manifest that cannot be read is an error, or replaced, later on.
+        while let Ok(Some(manifest)) = Manifest::read(self.folder, &self.manifest()) {
+            let Some(run) = manifest.run else { break };
+            let (place, other) = (self.folder.place(""), process::process_of(&run).to_owned());
+            if !process::is_alive(&run) {
+                (patience.notice)(&format!(
+                    "{}: another run ({other}) has not ended; this one takes over from it",
+                    place.display()
+                ));
+                break;
+            }
+            if !reported {
+                (patience.notice)(&waiting(&place, &format!("another run ({other})")));
+                reported = true;
+            }
+            std::thread::sleep(Duration::from_millis(500));
+            if patience.cancel.load(Relaxed) {
+                return Err(Error::cancelled());
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to disturb a run that has not ended, which only its manifest shows in a folder without locks.
+    /// Different parts of the same division share no files.
+    fn refuse_other_runs(&self, found: &[Found]) -> Result<(), Error> {
+        let share = |part: Part| part.of() != self.files.part.of() || part == self.files.part;
+        let others = found.iter().filter(|found| share(found.part));
+        match others.filter_map(|found| found.readable()?.run.as_deref()).next() {
+            Some(run) => Err(process::not_ended(run, &self.folder.place(""))),
+            None => Ok(()),
+        }
     }
 
     /// Refuses to make a part next to parts of another spec, seed or layout, because together they would not
     /// be a dataset.
     fn refuse_other_parts(&self, found: &[Found], now: &Manifest) -> Result<(), Error> {
         let others = found.iter().filter(|found| found.part != self.files.part);
-        for (path, other) in others.filter_map(|found| Some((&found.path, found.readable()?))) {
-            let is_there = |file: &ManifestFile| self.path.join(&file.name).exists();
-            if self.files.part != Part::WHOLE && other.files.iter().any(is_there) {
-                self.compare(other, now, path)?;
+        for (name, other) in others.filter_map(|found| Some((&found.name, found.readable()?))) {
+            if self.files.part == Part::WHOLE {
+                continue;
+            }
+            for file in &other.files {
+                if self.folder.exists(&file.name)? {
+                    self.compare(other, now, name)?;
+                    break;
+                }
             }
         }
         Ok(())
@@ -149,14 +190,14 @@ impl Directory<'_> {
 
     /// # Errors
     /// The manifest is that of another spec, seed or layout.
-    fn compare(&self, then: &Manifest, now: &Manifest, path: &Path) -> Result<(), Error> {
+    fn compare(&self, then: &Manifest, now: &Manifest, name: &str) -> Result<(), Error> {
         let differences = then.differences(now);
         if differences.is_empty() {
             return Ok(());
         }
         Err(Error::spec(
             format!("the existing files belong to another run: {}", differences.join("; ")),
-            path.display().to_string(),
+            self.folder.place(name).display().to_string(),
             match self.files.part {
                 Part::WHOLE => "use the same options, or pass --overwrite to replace them",
                 _ => "use the same options, or write somewhere else",
@@ -167,7 +208,7 @@ impl Directory<'_> {
     fn resume(
         &self,
         found: &[Found],
-        there: Vec<PathBuf>,
+        there: Vec<String>,
         now: &Manifest,
         kept_rows: Option<&AtomicU64>,
         check: &dyn Fn() -> Result<(), Error>,
@@ -176,7 +217,7 @@ impl Directory<'_> {
         let mut candidates: BTreeMap<u32, Vec<Vec<ManifestFile>>> = BTreeMap::new();
         for found in found {
             let manifest = found.manifest()?;
-            self.compare(manifest, now, &found.path)?;
+            self.compare(manifest, now, &found.name)?;
             let mut of_number: BTreeMap<u32, Vec<ManifestFile>> = BTreeMap::new();
             for file in manifest.files.iter().filter(|file| self.files.files.contains(&file.file)) {
                 of_number.entry(file.file).or_default().push(file.clone());
@@ -187,7 +228,7 @@ impl Directory<'_> {
         }
         if found.is_empty() && !there.is_empty() {
             let what = format!("files of {} without a manifest", self.files.name);
-            let place = self.path.display().to_string();
+            let place = self.folder.place("").display().to_string();
             return Err(Error::spec(what, place, "pass --overwrite to replace them"));
         }
         let mut kept = Vec::new();
@@ -202,8 +243,8 @@ impl Directory<'_> {
                 }
             }
         }
-        let stay: HashSet<PathBuf> = kept.iter().map(|file| self.path.join(&file.name)).collect();
-        let removed = there.into_iter().filter(|path| !stay.contains(path)).collect();
+        let stay: HashSet<&str> = kept.iter().map(|file| file.name.as_str()).collect();
+        let removed = there.into_iter().filter(|name| !stay.contains(name.as_str())).collect();
         let notice = match self.files.part {
             Part::WHOLE => parts::described(found, &kept, self.layout.files),
             _ => None,
@@ -239,104 +280,86 @@ impl Directory<'_> {
             return Ok(false);
         }
         for file in files {
-            let path = self.path.join(&file.name);
-            match fs::metadata(&path) {
-                Ok(there) if there.is_file() && there.len() == file.bytes => {}
-                _ => return Ok(false),
-            }
-            if sum_of_file(&path, check)? != file.sum {
+            if !self.folder.holds(&file.bytes(), check)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Removes the partial files of killed processes.
+    /// Removes what killed processes left of the files.
     fn remove_leftovers(&self) -> Result<(), Error> {
-        let manifest = Manifest::file_name(self.files.name, self.files.part);
+        let manifest = self.manifest();
         let is_ours = |name: &str| name == manifest || self.files.has(name);
-        self.folders()?.iter().try_for_each(|folder| remove_leftovers(folder, &is_ours))
+        self.folders()?.iter().try_for_each(|folder| self.folder.remove_leftovers(folder, &is_ours))
     }
 
     /// The folders with files of the dataset.
-    fn folders(&self) -> Result<Vec<PathBuf>, Error> {
-        let mut folders = vec![self.path.to_owned()];
+    fn folders(&self) -> Result<Vec<String>, Error> {
+        let mut folders = vec![String::new()];
         if let Some(column) = self.partition_by {
             let begin = format!("{column}=");
-            for path in entries(self.path)? {
-                if path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(&begin)) && path.is_dir()
-                {
-                    folders.push(path);
-                }
-            }
+            folders.extend(self.folder.folders()?.into_iter().filter(|name| name.starts_with(&begin)));
         }
         Ok(folders)
     }
 
     /// The existing files of this part of the dataset: by their names, and by the manifests for folders of
     /// another partition column.
-    fn files_there(&self, found: &[Found]) -> Result<Vec<PathBuf>, Error> {
+    fn files_there(&self, found: &[Found]) -> Result<Vec<String>, Error> {
         let mut there = Vec::new();
-        for folder in self.folders()? {
-            there.extend(self.files.in_folder(&folder)?);
+        for below in self.folders()? {
+            let names = self.folder.files(&below)?;
+            there.extend(names.into_iter().filter(|name| self.files.has(last_of(name))));
         }
+        there.sort_unstable();
         let listed = found.iter().filter_map(Found::readable).flat_map(|manifest| &manifest.files);
-        there.extend(listed.filter_map(|file| self.listed(&file.name)).filter(|path| path.is_file()));
+        let mut elsewhere = Vec::new();
+        for file in listed.filter(|file| self.is_ours(&file.name)) {
+            if there.binary_search(&file.name).is_err() && self.folder.exists(&file.name)? {
+                elsewhere.push(file.name.clone());
+            }
+        }
+        there.append(&mut elsewhere);
         there.sort_unstable();
         there.dedup();
         Ok(there)
     }
 
-    /// The path of a file in a manifest; `None` unless it is in the directory or in a folder of it.
-    fn listed(&self, name: &str) -> Option<PathBuf> {
+    /// Whether a file in a manifest is in the directory or in a folder of it.
+    fn is_ours(&self, name: &str) -> bool {
         let parts: Vec<&str> = name.split('/').collect();
         let plain = |part: &str| {
             let mut components = Path::new(part).components();
             matches!(components.next(), Some(Component::Normal(_))) && components.next().is_none()
         };
-        let ours = match parts.as_slice() {
+        match parts.as_slice() {
             [file] => self.files.has(file),
             [folder, file] => plain(folder) && folder.contains('=') && self.files.has(file),
             _ => false,
-        };
-        ours.then(|| self.path.join(name))
-    }
-}
-
-/// The checksum of the file at `path`.
-///
-/// # Errors
-/// The file cannot be read, or `check` fails.
-pub(crate) fn sum_of_file(path: &Path, check: &dyn Fn() -> Result<(), Error>) -> Result<Checksum, Error> {
-    let failed = |e: std::io::Error| Error::io(&e, "reading", path, None);
-    let mut open = File::open(path).map_err(failed)?;
-    let mut sum = RunningSum::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        check()?;
-        match open.read(&mut buffer).map_err(failed)? {
-            0 => return Ok(sum.sum()),
-            n => sum.update(&buffer[..n]),
         }
     }
 }
 
-/// Decides what to do with an existing single file at `path`.
+/// The name of a file without its folder.
+fn last_of(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Decides what to do with an existing single file.
 ///
 /// # Errors
 /// It exists and may not be replaced.
-pub(crate) fn settle_file(path: &Path, earlier: EarlierFiles<'_>) -> Result<(), Error> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    remove_leftovers(directories::directory_of(path), &|leftover| leftover == name)?;
-    // A symbolic link counts, whatever its target.
-    if fs::symlink_metadata(path).is_err() {
+pub(crate) fn settle_file(folder: &dyn Folder, name: &str, earlier: EarlierFiles<'_>) -> Result<(), Error> {
+    folder.remove_leftovers("", &|leftover| leftover == name)?;
+    if !folder.exists(name)? {
         return Ok(());
     }
-    protect_sources(earlier.sources, path)?;
+    folder.protect(earlier.sources, name)?;
     if earlier.existing == Existing::Replace {
         return Ok(());
     }
     let what = "the file already exists";
     let advice = "pass --overwrite to replace it, or write somewhere else";
-    Err(Error::spec(what, path.display().to_string(), advice))
+    Err(Error::spec(what, folder.place(name).display().to_string(), advice))
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::layout::Part;
+use crate::output::process::this_process;
 use sawmill_store::directories::directory_of;
 
 /// The prefix of lock files and manifests.
@@ -110,11 +111,7 @@ impl Target<'_> {
                 return Err(Error::busy(&format!("{} is writing here", holder(&busy)), output));
             }
             if !reported {
-                (patience.notice)(&format!(
-                    "{}: {} is writing here, waiting for it to end",
-                    output.display(),
-                    holder(&busy)
-                ));
+                (patience.notice)(&waiting(output, &holder(&busy)));
                 reported = true;
             }
             // Waiting processes do not all retry at the same time.
@@ -174,6 +171,11 @@ impl Target<'_> {
     }
 }
 
+/// The line for a run that waits for another one.
+pub(crate) fn waiting(place: &Path, other: &str) -> String {
+    format!("{}: {other} is writing here, waiting for it to end", place.display())
+}
+
 /// Opens the lock file at `path` and tries to lock it.
 fn open(path: &Path, create: bool) -> Result<Opened, Error> {
     // NFS requires a writable file for an exclusive lock.
@@ -229,15 +231,6 @@ fn lock_name(name: &str, part: Part) -> String {
 
 fn part_of_lock(file: &str, name: &str) -> Option<Part> {
     part_in_name(file, name, "lock")
-}
-
-/// The contents of the lock file, which name its process.
-fn this_process() -> String {
-    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    match host.trim() {
-        "" => format!("process {}", std::process::id()),
-        host => format!("process {} on {host}", std::process::id()),
-    }
 }
 
 /// Describes the run that has locked the file at `path`.

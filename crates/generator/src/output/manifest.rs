@@ -5,9 +5,6 @@
 //! only uses it to find files: it reads and checks every file again.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +12,8 @@ use crate::checksum::Checksum;
 use crate::error::Error;
 use crate::layout::{Layout, Part};
 use crate::options::FileOptions;
+use crate::output::folder::{FileBytes, Folder};
 use crate::output::lock::{PREFIX, part_infix};
-use sawmill_store::WholeFile;
 
 /// The version of the manifest format.
 const FORMAT: u32 = 1;
@@ -35,6 +32,9 @@ pub(crate) struct Manifest {
     pub seed: u64,
     /// All other options that determine the bytes of the files, by name.
     pub layout: BTreeMap<String, String>,
+    /// The run that writes the files now, or was killed. Only in folders without locks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
     /// Whether all files are complete.
     pub complete: bool,
     /// The rows of the complete files.
@@ -68,6 +68,15 @@ pub(crate) struct ManifestFile {
     /// The XXH3-128 of its bytes. Formerly `sum`.
     #[serde(rename = "file_checksum", alias = "sum")]
     pub sum: Checksum,
+    /// What its store calls this version of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+}
+
+impl ManifestFile {
+    pub(crate) fn bytes(&self) -> FileBytes<'_> {
+        FileBytes { name: &self.name, bytes: self.bytes, sum: self.sum, tag: self.tag.as_deref() }
+    }
 }
 
 impl Manifest {
@@ -102,6 +111,7 @@ impl Manifest {
             spec,
             seed,
             layout: described,
+            run: None,
             complete: false,
             rows: 0,
             bytes: 0,
@@ -126,18 +136,15 @@ impl Manifest {
         self.complete = complete;
     }
 
-    /// Reads the manifest at `path`; `None` if it does not exist.
+    /// Reads the manifest with this name; `None` if it does not exist.
     ///
     /// # Errors
     /// It cannot be read, or has another format.
-    pub fn read(path: &Path) -> Result<Option<Self>, Error> {
-        let text = match fs::read(path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(Error::io(&e, "reading", path, None)),
-        };
+    pub(crate) fn read(folder: &dyn Folder, name: &str) -> Result<Option<Self>, Error> {
+        let Some(text) = folder.read(name)? else { return Ok(None) };
         let wrong = |what: String| {
-            Error::spec(what, path.display().to_string(), "remove it and the files, or write somewhere else")
+            let place = folder.place(name).display().to_string();
+            Error::spec(what, place, "remove it and the files, or write somewhere else")
         };
         let manifest: Self =
             serde_json::from_slice(&text).map_err(|e| wrong(format!("this is not a manifest: {e}")))?;
@@ -151,13 +158,11 @@ impl Manifest {
     }
 
     /// Writes the manifest, completely or not at all, and syncs the file and its directory.
-    pub(crate) fn write(&self, path: &Path) -> Result<(), Error> {
-        let failed = |e: std::io::Error| Error::io(&e, "writing", path, None);
-        let mut text = serde_json::to_vec_pretty(self).map_err(|e| failed(e.into()))?;
+    pub(crate) fn write(&self, folder: &dyn Folder, name: &str) -> Result<(), Error> {
+        let failed = |e: serde_json::Error| Error::io(&e.into(), "writing", &folder.place(name), None);
+        let mut text = serde_json::to_vec_pretty(self).map_err(failed)?;
         text.push(b'\n');
-        let mut file = WholeFile::create(path).map_err(failed)?;
-        file.write_all(&text).map_err(failed)?;
-        file.finish().map_err(failed)
+        folder.replace(name, &text)
     }
 
     /// Describes the differences between two runs; empty if their files are the same. Parts have the same
@@ -212,7 +217,10 @@ impl FileOptions {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::output::folder::local::LocalFolder;
 
     fn manifest(seed: u64, part: &str) -> Manifest {
         let layout = Layout::new(100, 4).unwrap();
@@ -223,8 +231,8 @@ mod tests {
     #[test]
     fn a_manifest_is_read_back_as_written_and_other_files_are_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(Manifest::file_name("d", Part::WHOLE));
-        assert_eq!(Manifest::read(&path).unwrap(), None);
+        let (folder, name) = (LocalFolder::new(dir.path()), Manifest::file_name("d", Part::WHOLE));
+        assert_eq!(Manifest::read(&folder, &name).unwrap(), None);
         let mut written = manifest(7, "1/1");
         let file = |name: &str, file| ManifestFile {
             name: name.to_owned(),
@@ -233,24 +241,25 @@ mod tests {
             row_groups: 1,
             bytes: 100,
             sum: Checksum(9),
+            tag: None,
         };
         written.set_files(vec![file("b", 1), file("a", 0)], true);
         assert_eq!((written.rows, written.bytes, written.files[0].name.as_str()), (10, 200, "a"));
-        written.write(&path).unwrap();
-        assert_eq!(Manifest::read(&path).unwrap(), Some(written));
-        fs::write(&path, "{}").unwrap();
-        assert!(Manifest::read(&path).unwrap_err().to_string().contains("not a manifest"));
+        written.write(&folder, &name).unwrap();
+        assert_eq!(Manifest::read(&folder, &name).unwrap(), Some(written));
+        fs::write(folder.place(&name), "{}").unwrap();
+        assert!(Manifest::read(&folder, &name).unwrap_err().to_string().contains("not a manifest"));
     }
 
     #[test]
     fn a_manifest_with_the_former_names_of_checksums_is_read() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("m.json");
-        manifest(7, "1/1").write(&path).unwrap();
+        let (folder, path) = (LocalFolder::new(dir.path()), dir.path().join("m.json"));
+        manifest(7, "1/1").write(&folder, "m.json").unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert!(!text.contains("\"sum\"") && !text.contains("content_sum"), "{text}");
         fs::write(&path, text.replace("file_checksum", "sum")).unwrap();
-        assert_eq!(Manifest::read(&path).unwrap(), Some(manifest(7, "1/1")));
+        assert_eq!(Manifest::read(&folder, "m.json").unwrap(), Some(manifest(7, "1/1")));
     }
 
     #[test]

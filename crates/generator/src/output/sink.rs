@@ -1,23 +1,42 @@
-//! Writes bytes to a file or stream, and computes their number and checksum.
+//! Writes bytes to a file, a stream or an upload, and computes their number and checksum.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 
+use sawmill_profile::{WaitKind, wait};
+
 use crate::checksum::{Checksum, RunningSum};
 use crate::error::Error;
 use sawmill_store::{Identity, WholeFile};
+
+/// A file that is sent to a store while it is written. Dropped before it is finished, it leaves nothing.
+pub trait Upload: fmt::Debug + Send {
+    /// Appends `pieces`. About `more` bytes will follow.
+    ///
+    /// # Errors
+    /// The store does not take them, or the caller cancelled.
+    fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<(), Error>;
+
+    /// Gives the file its name. Returns what the store calls this version of it.
+    ///
+    /// # Errors
+    /// The store does not take it, or the caller cancelled.
+    fn finish(self: Box<Self>) -> Result<Option<String>, Error>;
+}
 
 /// The destination of the bytes.
 #[derive(Debug)]
 enum Target {
     File(WholeFile),
     Stream(File, PathBuf),
+    Upload(Box<dyn Upload>, PathBuf),
 }
 
-/// An open file or stream.
+/// An open file, stream or upload.
 #[derive(Debug)]
-pub(crate) struct Sink {
+pub struct Sink {
     target: Target,
     written: u64,
     /// The checksum of the bytes so far.
@@ -30,8 +49,10 @@ pub(crate) struct Finished {
     pub path: PathBuf,
     pub bytes: u64,
     pub sum: Option<Checksum>,
-    /// `None` for streams.
+    /// `None` for streams and uploads.
     pub identity: Option<Identity>,
+    /// What a store calls this version of the file.
+    pub tag: Option<String>,
 }
 
 impl Sink {
@@ -53,6 +74,11 @@ impl Sink {
         Ok(Sink { target, written: 0, sum: Some(RunningSum::new()) })
     }
 
+    /// An upload to a store; errors and results call it `place`.
+    pub fn upload(place: PathBuf, upload: Box<dyn Upload>) -> Self {
+        Sink { target: Target::Upload(upload, place), written: 0, sum: Some(RunningSum::new()) }
+    }
+
     /// The bytes written so far.
     pub(crate) fn written(&self) -> u64 {
         self.written
@@ -65,8 +91,8 @@ impl Sink {
         }
     }
 
-    /// Writes `pieces` one after the other. About `more` bytes will follow; only the error for a full disk
-    /// uses this number.
+    /// Writes `pieces` one after the other. About `more` bytes will follow; the error for a full disk and the size
+    /// of an upload's parts use this number.
     pub(crate) fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<(), Error> {
         /// The most slices of one `writev(2)` on Linux.
         const MOST: usize = 1024;
@@ -77,6 +103,14 @@ impl Sink {
                     sum.update(piece);
                 }
             }
+            if let Target::Upload(upload, _) = &mut self.target {
+                let bytes: u64 = pieces.iter().map(|p| p.len() as u64).sum();
+                left -= bytes;
+                let _sending = wait(WaitKind::Network);
+                upload.write(pieces, left.saturating_add(more))?;
+                self.written += bytes;
+                continue;
+            }
             let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|p| IoSlice::new(p)).collect();
             let mut slices = slices.as_mut_slice();
             IoSlice::advance_slices(&mut slices, 0);
@@ -84,6 +118,8 @@ impl Sink {
                 let result = match &mut self.target {
                     Target::File(file) => file.write_vectored(slices),
                     Target::Stream(file, _) => file.write_vectored(slices),
+                    // They were sent above.
+                    Target::Upload(..) => break,
                 };
                 let written = match result {
                     Ok(0) => {
@@ -104,7 +140,7 @@ impl Sink {
     fn path(&self) -> &Path {
         match &self.target {
             Target::File(file) => file.path(),
-            Target::Stream(_, name) => name,
+            Target::Stream(_, name) | Target::Upload(_, name) => name,
         }
     }
 
@@ -112,18 +148,24 @@ impl Sink {
         Error::io(error, "writing", self.path(), Some(left))
     }
 
-    /// Syncs the file and renames it to its final name. The caller must sync the directory.
+    /// Gives the file its final name: syncs and renames it, or completes its upload. The caller must sync the
+    /// directory.
     pub(crate) fn finish(self) -> Result<Finished, Error> {
         let path = self.path().to_owned();
         let sum = self.sum.as_ref().map(RunningSum::sum);
         let bytes = self.written;
-        let identity = match self.target {
+        let (mut identity, mut tag) = (None, None);
+        match self.target {
             Target::File(file) => {
-                Some(file.give_name().map_err(|e| Error::io(&e, "writing", &path, Some(0)))?)
+                identity = Some(file.give_name().map_err(|e| Error::io(&e, "writing", &path, Some(0)))?);
             }
-            Target::Stream(..) => None,
-        };
-        Ok(Finished { path, bytes, sum, identity })
+            Target::Stream(..) => {}
+            Target::Upload(upload, _) => {
+                let _sending = wait(WaitKind::Network);
+                tag = upload.finish()?;
+            }
+        }
+        Ok(Finished { path, bytes, sum, identity, tag })
     }
 }
 

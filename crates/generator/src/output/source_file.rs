@@ -12,13 +12,17 @@ use crate::error::Error;
 /// It is one of them.
 pub fn protect_sources(sources: &[PathBuf], path: &Path) -> Result<(), Error> {
     match sources.iter().find(|source| same_file(source, path)) {
-        Some(source) => Err(Error::spec(
-            format!("the dataset is inferred from {}, which would be replaced", source.display()),
-            path.display().to_string(),
-            "write somewhere else",
-        )),
+        Some(source) => Err(would_replace(source, path)),
         None => Ok(()),
     }
+}
+
+pub(crate) fn would_replace(source: &Path, path: &Path) -> Error {
+    Error::spec(
+        format!("the dataset is inferred from {}, which would be replaced", source.display()),
+        path.display().to_string(),
+        "write somewhere else",
+    )
 }
 
 #[cfg(unix)]

@@ -21,18 +21,19 @@ use crate::checksum::Checksum;
 use crate::error::Error;
 use crate::layout::{Layout, Part, PlannedGroup, PlannedGroups};
 use crate::options::FileOptions;
-use crate::output::dataset_files::{self, DatasetFiles};
+use crate::output::dataset_files::DatasetFiles;
 use crate::output::destination::Output;
 use crate::output::existing::{self, Directory, EarlierFiles, Existing, Settled};
+use crate::output::folder::{Folder, MadeFile};
 use crate::output::lock::{OutputLock, Patience};
 use crate::output::manifest::{Manifest, ManifestFile};
-use crate::output::sink::Sink;
+use crate::output::process;
+use crate::output::sink::{Finished, Sink};
 use crate::spec::dataset::Dataset;
 use crate::write::file_metadata::FileEnd;
 use crate::write::partition::{MadeGroup, PlannedGroupMaker};
 use crate::write::plan::FilePlan;
-use sawmill_store::Identity;
-use sawmill_store::directories::{self, Unsynced};
+use sawmill_store::directories::Unsynced;
 
 /// How often the manifest of a directory is updated while files are made.
 const MANIFEST_EVERY: Duration = Duration::from_secs(2);
@@ -144,7 +145,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
             Some(column) => format!("a folder for each {column} does not fit into one file"),
             None => format!("{} files do not fit into one", files.len()),
         };
-        let place = job.output.file_path(dataset.name(), 0).display().to_string();
+        let place = job.output.place(dataset.name(), 0).display().to_string();
         return Err(Error::spec(what, place, "write to a directory, or make one file"));
     }
     let plan = FilePlan::new(&job.options, dataset, job.partition_by.as_deref())?;
@@ -152,23 +153,28 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     let partition_by = job.partition_by.as_deref();
     let mut manifest = Manifest::new(identity, job.seed, job.layout, job.part, partition_by, &job.options);
     let check = || if job.cancel.load(Relaxed) { Err(Error::cancelled()) } else { Ok(()) };
-    let directory = match job.output {
-        Output::Directory(path) => {
-            let files = DatasetFiles {
-                directory: path,
-                name: dataset.name(),
-                extension: "parquet",
-                part: job.part,
-                files: files.clone(),
-            };
-            Some(Directory { path, files, layout: job.layout, partition_by })
-        }
-        _ => None,
-    };
-    job.output.prepare()?;
+    let folder = job.output.folder();
+    let folder = folder.as_deref();
+    let place = folder.map(|folder| folder.place("")).unwrap_or_default();
+    let directory = folder.filter(|_| !job.output.is_single()).map(|folder| Directory {
+        folder,
+        files: DatasetFiles {
+            directory: &place,
+            name: dataset.name(),
+            extension: "parquet",
+            part: job.part,
+            files: files.clone(),
+        },
+        layout: job.layout,
+        partition_by,
+    });
+    folder.map_or(Ok(()), Folder::prepare)?;
     let _locked = lock_output(dataset, job)?;
-    if let Output::File(path) = job.output {
-        existing::settle_file(path, job.earlier_files())?;
+    if let (Some(folder), None) = (folder, &directory) {
+        existing::settle_file(folder, &job.output.file_name(dataset.name(), 0), job.earlier_files())?;
+    }
+    if let Some(directory) = directory.as_ref().filter(|directory| directory.folder.lacks_locks()) {
+        directory.wait_for_others(&patience(job, &notice(job)))?;
     }
     let settled = match &directory {
         Some(directory) => directory.settle(job.earlier_files(), &manifest, &check)?,
@@ -180,7 +186,11 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     manifest.content_sum = job.content_sum;
     if let (None, Existing::Resume, Some(directory)) = (job.content_sum, job.existing, &directory) {
         // The rows are the same, so the content sum of the earlier run is valid.
-        manifest.content_sum = Manifest::read(&directory.manifest())?.and_then(|then| then.content_sum);
+        let earlier = Manifest::read(directory.folder, &directory.manifest())?;
+        manifest.content_sum = earlier.and_then(|then| then.content_sum);
+    }
+    if folder.is_some_and(Folder::lacks_locks) {
+        manifest.run = Some(process::this_run());
     }
     let kept = &settled.kept;
     let missing: Vec<u32> =
@@ -194,11 +204,13 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     let run = Run {
         plan: &plan,
         job,
+        folder,
         planned: Mutex::new(job.layout.planned_groups(missing.clone(), writers)),
         first_file: files.start,
         files: states.collect(),
         manifest: directory.as_ref().map(|directory| {
-            Mutex::new(KeptManifest { manifest, path: directory.manifest(), written: Instant::now() })
+            let (folder, name) = (directory.folder, directory.manifest());
+            Mutex::new(KeptManifest { manifest, folder, name, written: Instant::now() })
         }),
         made: Mutex::default(),
         failure: Mutex::new(None),
@@ -206,8 +218,8 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     };
     if let (Some(kept), Some(directory)) = (&run.manifest, &directory) {
         let kept = lock(kept);
-        kept.manifest.write(&kept.path)?;
-        settled.make_room(directory.path)?;
+        kept.manifest.write(kept.folder, &kept.name)?;
+        settled.make_room(directory.folder)?;
     }
     // Files without rows have no row group that would create them.
     for file in missing {
@@ -226,7 +238,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     let mut written: Vec<WrittenFile> =
         run.files.iter().flat_map(|(state, _)| std::mem::take(&mut lock(state).done)).collect();
     written.extend(settled.kept.into_iter().map(|file| WrittenFile {
-        path: directory.as_ref().map_or_else(PathBuf::new, |directory| directory.path.join(&file.name)),
+        path: folder.map(|folder| folder.place(&file.name)).unwrap_or_default(),
         file: file.file,
         rows: file.rows,
         row_groups: file.row_groups,
@@ -240,19 +252,28 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
 
 /// Locks the files of the job. Streams are not locked.
 fn lock_output(dataset: &Dataset, job: &Job<'_>) -> Result<Option<OutputLock>, Error> {
-    let notice = |text: &str| {
-        if let Some(show) = job.notices.0 {
-            show(text);
-        }
-    };
-    let patience = Patience { waits: job.existing != Existing::Refuse, notice: &notice, cancel: job.cancel };
+    let notice = notice(job);
+    let patience = patience(job, &notice);
     match job.output {
         Output::Directory(path) => {
             OutputLock::of_directory(path, dataset.name(), job.part, &patience).map(Some)
         }
         Output::File(path) => OutputLock::of_file(path, &patience).map(Some),
-        Output::Device(_) | Output::Stdout => Ok(None),
+        Output::Store(_) | Output::Device(_) | Output::Stdout => Ok(None),
     }
+}
+
+fn notice<'a>(job: &Job<'a>) -> impl Fn(&str) + use<'a> {
+    let notices = job.notices;
+    move |text| {
+        if let Some(show) = notices.0 {
+            show(text);
+        }
+    }
+}
+
+fn patience<'a>(job: &Job<'a>, notice: &'a dyn Fn(&str)) -> Patience<'a> {
+    Patience { waits: job.existing != Existing::Refuse, notice, cancel: job.cancel }
 }
 
 /// The state of one file of the layout.
@@ -269,32 +290,38 @@ struct FileState {
 
 #[derive(Debug)]
 struct OpenFile {
+    /// Its name in the folder.
+    name: String,
     sink: Sink,
     end: FileEnd,
 }
 
 #[derive(Debug)]
-struct KeptManifest {
+struct KeptManifest<'a> {
     manifest: Manifest,
-    path: PathBuf,
+    folder: &'a dyn Folder,
+    /// Its name in the folder.
+    name: String,
     written: Instant,
 }
 
 /// The files that this run has finished and renamed.
 #[derive(Debug, Default)]
 struct MadeFiles {
-    identities: Vec<(PathBuf, Identity, Option<Checksum>)>,
+    files: Vec<MadeFile>,
     unsynced: Unsynced,
 }
 
 struct Run<'a> {
     plan: &'a FilePlan<'a>,
     job: &'a Job<'a>,
+    /// `None` for streams.
+    folder: Option<&'a dyn Folder>,
     planned: Mutex<PlannedGroups<'a>>,
     /// The number of the first of `files`.
     first_file: u32,
     files: Vec<(Mutex<FileState>, Condvar)>,
-    manifest: Option<Mutex<KeptManifest>>,
+    manifest: Option<Mutex<KeptManifest<'a>>>,
     made: Mutex<MadeFiles>,
     failure: Mutex<Option<Error>>,
     stop: AtomicBool,
@@ -452,17 +479,16 @@ impl Run<'_> {
     }
 
     fn create(&self, file: u32, folder: &str) -> Result<OpenFile, Error> {
-        let mut path = self.job.output.file_path(self.plan.dataset.name(), file as usize);
-        if !folder.is_empty()
-            && let (Some(parent), Some(name)) = (path.parent(), path.file_name())
-        {
-            let folder = parent.join(folder);
-            directories::make(&folder).map_err(|e| Error::io(&e, "creating the directory", &folder, None))?;
-            path = folder.join(name);
-        }
-        let mut sink = self.job.output.create(path)?;
+        let name = self.job.output.file_name(self.plan.dataset.name(), file);
+        let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+        let sink = match self.folder {
+            Some(folder) => Some(folder.create(&name)?),
+            None => self.job.output.open_stream()?,
+        };
+        // An output has a folder or is a stream.
+        let Some(mut sink) = sink else { return Err(Error::cancelled()) };
         sink.write(&[b"PAR1"], 0)?;
-        Ok(OpenFile { sink, end: FileEnd::default() })
+        Ok(OpenFile { name, sink, end: FileEnd::default() })
     }
 
     /// Writes the end of a file and renames it to its final name.
@@ -472,25 +498,25 @@ impl Run<'_> {
         }
         let _finishing = span("finish file");
         let mut listed = Vec::new();
-        for (folder, OpenFile { mut sink, end }) in std::mem::take(&mut state.open) {
+        for (_, OpenFile { name, mut sink, end }) in std::mem::take(&mut state.open) {
             let (rows, row_groups) = (end.rows(), end.row_groups() as u64);
             let before = sink.written();
             let pieces = end.finish(self.plan, before);
             sink.write(&pieces.each_ref().map(Vec::as_slice), 0)?;
             self.job.phase.add_bytes(sink.written() - before + 4);
             let finished = sink.finish()?;
-            if let Some(identity) = finished.identity {
+            let Finished { path, bytes, sum, identity, tag } = finished;
+            if let (Some(_), Some(sum)) = (&self.manifest, sum) {
+                let (name, tag) = (name.clone(), tag.clone());
+                listed.push(ManifestFile { name, file, rows, row_groups, bytes, sum, tag });
+            }
+            if self.folder.is_some() {
                 let mut made = lock(&self.made);
-                made.unsynced.named(&finished.path);
-                made.identities.push((finished.path.clone(), identity, finished.sum));
+                if identity.is_some() {
+                    made.unsynced.named(&path);
+                }
+                made.files.push(MadeFile { name, bytes, sum, identity, tag });
             }
-            if let (Some(_), Some(sum)) = (&self.manifest, finished.sum) {
-                let name = finished.path.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
-                let name = if folder.is_empty() { name.into_owned() } else { format!("{folder}/{name}") };
-                let bytes = finished.bytes;
-                listed.push(ManifestFile { name, file, rows, row_groups, bytes, sum });
-            }
-            let (path, bytes, sum) = (finished.path, finished.bytes, finished.sum);
             state.done.push(WrittenFile { path, file, rows, row_groups, bytes, sum, kept: false });
         }
         if let Some(kept) = &self.manifest {
@@ -504,20 +530,14 @@ impl Run<'_> {
     /// directory, or another run, on a file system without locks.
     fn check_names(&self) -> Result<(), Error> {
         let made = lock(&self.made);
-        for (path, identity, sum) in &made.identities {
-            if std::fs::metadata(path).is_ok_and(|there| Identity::of(&there) == *identity) {
-                continue;
-            }
-            // Some network file systems change inode numbers, so the bytes decide.
-            if existing::sum_of_file(path, &|| Ok(())).ok() != *sum {
-                return Err(Error::spec(
-                    "the file was replaced or removed while other files were written",
-                    path.display().to_string(),
-                    "make sure that no other program writes here, then run the same command with --overwrite",
-                ));
-            }
+        match self.folder.map_or(Ok(None), |folder| folder.replaced(&made.files))? {
+            None => Ok(()),
+            Some(path) => Err(Error::spec(
+                "the file was replaced or removed while other files were written",
+                path.display().to_string(),
+                "make sure that no other program writes here, then run the same command with --overwrite",
+            )),
         }
-        Ok(())
     }
 
     /// Syncs the directories of the finished files, so their names are on disk.
@@ -536,12 +556,16 @@ impl Run<'_> {
         }
         if last && !complete && kept.manifest.files.is_empty() {
             // No file was finished, so the manifest would be empty.
-            return dataset_files::remove(&kept.path);
+            return kept.folder.remove(&kept.name);
         }
         self.sync_names()?;
         let files = std::mem::take(&mut kept.manifest.files);
         kept.manifest.set_files(files, complete);
         kept.written = Instant::now();
-        kept.manifest.write(&kept.path)
+        if last {
+            // The run has ended.
+            kept.manifest.run = None;
+        }
+        kept.manifest.write(kept.folder, &kept.name)
     }
 }

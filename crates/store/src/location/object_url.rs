@@ -21,7 +21,7 @@ pub enum Scheme {
 
 impl Scheme {
     /// The scheme with this name, in any case.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str) -> Option<Self> {
         Some(match name.to_ascii_lowercase().as_str() {
             "s3" | "s3a" => Self::S3,
             "gs" | "gcs" => Self::Gcs,

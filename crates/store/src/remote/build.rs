@@ -14,6 +14,8 @@ use crate::location::{ObjectUrl, Scheme};
 use crate::remote::aws_profile;
 use crate::remote::faults::fault;
 use crate::remote::options::StoreOptions;
+use crate::remote::writing::create_only::CreateOnly;
+use crate::remote::writing::uploads::{Bucket, Uploads};
 
 /// Settings of connections, below those of the user. A transfer may take as long as bytes arrive.
 const CONNECTIONS: [(ClientConfigKey, &str); 5] = [
@@ -38,20 +40,37 @@ fn retry() -> RetryConfig {
     }
 }
 
-/// The client of the store that a URL names.
-pub(super) fn client(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>, Error> {
+/// The client of a store, and what only some stores can do.
+pub(super) struct Built {
+    pub store: Arc<dyn ObjectStore>,
+    /// Finds unfinished uploads.
+    pub uploads: Option<Arc<Uploads>>,
+}
+
+impl Built {
+    fn without_uploads(store: impl ObjectStore) -> Self {
+        Self { store: Arc::new(store), uploads: None }
+    }
+}
+
+/// The client of the store that a URL names. With `create_only`, completing an upload fails if the object exists,
+/// as far as the store can say so; that is S3.
+pub(super) fn client(url: &ObjectUrl, options: &StoreOptions, create_only: bool) -> Result<Built, Error> {
     // TLS uses the same cryptography as the connections to databases.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match url.scheme() {
-        Scheme::S3 => s3(url, options),
+        Scheme::S3 => s3(url, options, create_only),
         Scheme::Gcs => gcs(url, options),
         Scheme::Azure => azure(url, options),
         Scheme::Http | Scheme::Https => web(url, options),
     }
 }
 
-fn s3(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>, Error> {
+fn s3(url: &ObjectUrl, options: &StoreOptions, create_only: bool) -> Result<Built, Error> {
     let mut builder = AmazonS3Builder::new();
+    if create_only {
+        builder = builder.with_http_connector(CreateOnly);
+    }
     for (key, value) in CONNECTIONS {
         builder = builder.with_config(AmazonS3ConfigKey::Client(key), value);
     }
@@ -73,11 +92,14 @@ fn s3(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>, E
             builder = builder.with_config(key, value);
         }
     }
-    let built = builder.with_bucket_name(url.authority()).with_retry(retry()).build();
-    built.map(|store| Arc::new(store) as _).map_err(|error| fault(url, &error))
+    let builder = builder.with_bucket_name(url.authority()).with_retry(retry());
+    let place = Bucket::of(url.authority(), &builder);
+    let store = builder.build().map_err(|error| fault(url, &error))?;
+    let uploads = Some(Arc::new(Uploads::new(store.clone(), place)));
+    Ok(Built { store: Arc::new(store), uploads })
 }
 
-fn gcs(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>, Error> {
+fn gcs(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
     let mut builder = GoogleCloudStorageBuilder::from_env();
     for (key, value) in CONNECTIONS {
         let key = GoogleConfigKey::Client(key);
@@ -99,10 +121,10 @@ fn gcs(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>, 
         }
     }
     let built = builder.with_bucket_name(url.authority()).with_retry(retry()).build();
-    built.map(|store| Arc::new(store) as _).map_err(|error| fault(url, &error))
+    built.map(Built::without_uploads).map_err(|error| fault(url, &error))
 }
 
-fn azure(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>, Error> {
+fn azure(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
     let mut builder = MicrosoftAzureBuilder::from_env();
     for (key, value) in CONNECTIONS {
         builder = builder.with_config(AzureConfigKey::Client(key), value);
@@ -121,10 +143,10 @@ fn azure(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>
         }
     };
     let built = builder.with_retry(retry()).build();
-    built.map(|store| Arc::new(store) as _).map_err(|error| fault(url, &error))
+    built.map(Built::without_uploads).map_err(|error| fault(url, &error))
 }
 
-fn web(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>, Error> {
+fn web(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
     let mut connections = ClientOptions::new();
     for (key, value) in CONNECTIONS {
         connections = connections.with_config(key, value);
@@ -143,5 +165,5 @@ fn web(url: &ObjectUrl, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>, 
     let wrong = |_| {
         Error::new(Kind::Usage, "the URL is not valid").at(url.to_string()).advise("check its host and port")
     };
-    built.map(|store| Arc::new(store) as _).map_err(wrong)
+    built.map(Built::without_uploads).map_err(wrong)
 }

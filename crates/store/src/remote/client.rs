@@ -1,11 +1,13 @@
 //! The client of one store: reads ranges of objects on the runtime's threads.
 
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::future::{Either, select};
 use object_store::path::Path;
 use object_store::{Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
 use tokio::runtime::Handle;
@@ -13,7 +15,9 @@ use tokio::runtime::Handle;
 use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
 use crate::objects::{Access, Answer, Object, Pending, Traffic, Version};
+use crate::remote::build::Built;
 use crate::remote::faults::{fault, lacks_ranges, was_repeated};
+use crate::remote::writing::uploads::Uploads;
 
 /// How often a transfer that breaks off begins anew. Requests that fail at once are repeated by the client.
 const TRANSFERS: u32 = 4;
@@ -22,19 +26,30 @@ const TRANSFERS: u32 = 4;
 #[derive(Clone)]
 pub(super) struct Client {
     pub store: Arc<dyn ObjectStore>,
-    runtime: Handle,
+    pub uploads: Option<Arc<Uploads>>,
+    pub runtime: Handle,
     cancel: Arc<AtomicBool>,
     traffic: Arc<Traffic>,
 }
 
 impl Client {
-    pub(super) fn new(
-        store: Arc<dyn ObjectStore>,
-        runtime: Handle,
-        cancel: Arc<AtomicBool>,
-        traffic: Arc<Traffic>,
-    ) -> Self {
-        Self { store, runtime, cancel, traffic }
+    pub(super) fn new(built: Built, runtime: Handle, cancel: Arc<AtomicBool>, traffic: Arc<Traffic>) -> Self {
+        Self { store: built.store, uploads: built.uploads, runtime, cancel, traffic }
+    }
+
+    /// Waits for work until the caller cancels.
+    pub(super) fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        let cancelled = async {
+            while !self.cancel.load(Relaxed) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        self.runtime.block_on(async {
+            match select(pin!(work), pin!(cancelled)).await {
+                Either::Left((result, _)) => Ok(result),
+                Either::Right(_) => Err(Error::new(Kind::Cancelled, "cancelled")),
+            }
+        })
     }
 
     /// Starts work whose bytes are waited for.

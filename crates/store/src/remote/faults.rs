@@ -10,6 +10,7 @@ use crate::location::ObjectUrl;
 
 const CREDENTIALS: &str = "check the credentials: the environment variables of the store's own tools, or --store; \
                            --store anonymous=true reads public objects without any";
+const TAKEN: &str = "make sure that no other program writes here, then run the command again";
 const CHANGED: &str = "run the command again when the object no longer changes";
 
 /// What an error of the client means for the object.
@@ -23,9 +24,7 @@ pub(super) fn fault(url: &ObjectUrl, error: &StoreError) -> Error {
         StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => {
             (Kind::Denied, format!("the store refused the request{refusal}"), CREDENTIALS)
         }
-        StoreError::AlreadyExists { .. } => {
-            (Kind::Changed, "an object with this name exists".to_owned(), "choose another name")
-        }
+        StoreError::AlreadyExists { .. } => (Kind::Exists, "the object already exists".to_owned(), TAKEN),
         StoreError::InvalidPath { .. } => {
             (Kind::Usage, "the name of the object is not valid".to_owned(), "leave out empty parts, . and ..")
         }
@@ -113,7 +112,11 @@ fn status(text: &str) -> Option<(&str, &str)> {
 /// The status and the store's code and message, if it sent them: ` (403 ExpiredToken: The token has expired)`.
 fn refusal(error: &StoreError) -> String {
     let text = error.to_string();
-    let Some((status, body)) = status(&text) else { return String::new() };
+    status(&text).map(|(status, body)| refusal_of(status, body)).unwrap_or_default()
+}
+
+/// The same, of a status and a body.
+pub(super) fn refusal_of(status: &str, body: &str) -> String {
     let element = |name: &str| {
         let (_, rest) = body.split_once(&format!("<{name}>"))?;
         rest.split_once(&format!("</{name}>")).map(|(text, _)| plain(text))

@@ -2,6 +2,9 @@
 //!
 //! ```text
 //! caller's thread ── Object::start ─▶ task on the runtime's threads ─ request, retried ─▶ bytes ─▶ Pending::wait
+//!
+//! row groups ─ ObjectWriter ─▶ parts, several under way ─▶ completed: the object is there, whole
+//!                           └─ dropped: the upload is aborted; after a crash, by ObjectFolder::abort
 //! ```
 
 mod aws_profile;
@@ -11,6 +14,8 @@ mod faults;
 mod listing;
 mod options;
 mod stores;
+mod writing;
 
 pub use options::StoreOptions;
 pub use stores::Stores;
+pub use writing::{Entry, ObjectFolder, ObjectWriter, Unfinished, UploadLimits};

@@ -14,9 +14,11 @@ use crate::remote::build;
 use crate::remote::client::Client;
 use crate::remote::listing;
 use crate::remote::options::StoreOptions;
+use crate::remote::writing::{ObjectFolder, UploadLimits};
 
-/// What tells stores apart: their kind, bucket or host, and the query that signs requests to a web server.
-type StoreKey = (Scheme, String, Option<String>);
+/// What tells clients apart: the kind of store, its bucket or host, the query that signs requests to a web server,
+/// and whether uploads may replace objects.
+type StoreKey = (Scheme, String, Option<String>, bool);
 
 /// All stores of a command, which share options, threads and counts. Its objects can be read while it lives.
 pub struct Stores {
@@ -65,21 +67,45 @@ impl Stores {
         listing::list(&self.client(prefix)?, prefix)
     }
 
+    /// Returns the folder of a store that a URL names, to write objects to. They replace others of their name only
+    /// if `replaces` is set.
+    ///
+    /// # Errors
+    ///
+    /// A web server; the name or the store's settings are not valid.
+    pub fn folder(
+        &self,
+        url: &ObjectUrl,
+        limits: UploadLimits,
+        replaces: bool,
+    ) -> Result<ObjectFolder, Error> {
+        if url.scheme().is_web() {
+            return Err(Error::new(Kind::Usage, "a web server takes no files")
+                .at(url.to_string())
+                .advise("write to s3://, gs:// or az://, or to a directory"));
+        }
+        ObjectFolder::new(self.client_for(url, !replaces)?, url, limits, replaces)
+    }
+
     /// The requests that were answered so far, and the bytes that came with them.
     pub fn traffic(&self) -> (u64, u64) {
         self.traffic.so_far()
     }
 
     fn client(&self, url: &ObjectUrl) -> Result<Client, Error> {
+        self.client_for(url, false)
+    }
+
+    fn client_for(&self, url: &ObjectUrl, create_only: bool) -> Result<Client, Error> {
         // A panic cannot leave it half-changed.
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (url.scheme(), url.authority().to_owned(), url.query().map(str::to_owned));
+        let key = (url.scheme(), url.authority().to_owned(), url.query().map(str::to_owned), create_only);
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let store = build::client(url, &self.options)?;
+        let built = build::client(url, &self.options, create_only)?;
         let runtime = self.runtime.handle().clone();
-        let client = Client::new(store, runtime, Arc::clone(&self.cancel), Arc::clone(&self.traffic));
+        let client = Client::new(built, runtime, Arc::clone(&self.cancel), Arc::clone(&self.traffic));
         clients.insert(key, client.clone());
         Ok(client)
     }

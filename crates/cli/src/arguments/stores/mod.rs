@@ -7,7 +7,7 @@ use clap::Args;
 pub(crate) use objects::Objects;
 
 /// How to reach the stores that URLs name.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct StoreArgs {
     /// An option of the stores that URLs name: endpoint, region, path_style, anonymous, requester_pays, and
     /// those of the crate object_store. Write env:NAME for the value of an environment variable; a secret must

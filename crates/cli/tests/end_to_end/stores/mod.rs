@@ -1,7 +1,9 @@
-//! Inputs that URLs name: objects of S3 and files of web servers, with and without faults.
+//! Inputs and outputs that URLs name: objects of S3 and files of web servers, with and without faults.
 
 mod footers;
+mod generated;
 mod loads;
+mod proxy;
 mod s3;
 mod web;
 

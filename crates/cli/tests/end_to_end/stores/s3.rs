@@ -1,6 +1,8 @@
 //! An S3 server by others: moto, from PyPI, started by the tests.
 
 use std::ffi::OsStr;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -54,6 +56,61 @@ impl S3 {
         let port = first_line(server.stdout.take().unwrap());
         assert!(!port.is_empty(), "moto starts");
         Some(Self { server, endpoint: format!("http://127.0.0.1:{port}") })
+    }
+
+    /// Starts a server with an empty bucket.
+    pub fn empty(bucket: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        Self::with(bucket, folder.path())
+    }
+
+    /// The bytes of an object; `None` if it does not exist.
+    pub fn object(&self, bucket: &str, key: &str) -> Option<Vec<u8>> {
+        let (status, body) = self.request("GET", &format!("/{bucket}/{key}"), b"");
+        (status == 200).then_some(body)
+    }
+
+    /// Writes an object.
+    pub fn put(&self, bucket: &str, key: &str, bytes: &[u8]) {
+        assert_eq!(self.request("PUT", &format!("/{bucket}/{key}"), bytes).0, 200);
+    }
+
+    /// The keys of the objects in a bucket.
+    pub fn objects(&self, bucket: &str) -> Vec<String> {
+        self.keys(&format!("/{bucket}?list-type=2"))
+    }
+
+    /// The keys of the unfinished uploads to a bucket.
+    pub fn uploads(&self, bucket: &str) -> Vec<String> {
+        self.keys(&format!("/{bucket}?uploads"))
+    }
+
+    fn keys(&self, target: &str) -> Vec<String> {
+        let (_, body) = self.request("GET", target, b"");
+        let text = String::from_utf8(body).unwrap();
+        let keys = text.split("<Key>").skip(1).filter_map(|rest| rest.split("</Key>").next());
+        let mut keys: Vec<String> = keys.map(str::to_owned).collect();
+        keys.sort();
+        keys
+    }
+
+    /// Sends a request, as another program than the one under test.
+    fn request(&self, method: &str, target: &str, body: &[u8]) -> (u16, Vec<u8>) {
+        let server = self.endpoint.trim_start_matches("http://");
+        let mut stream = TcpStream::connect(server).unwrap();
+        let length = body.len();
+        // The server wants a signature but does not compare it.
+        let signed = "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0";
+        let head = format!(
+            "{method} {target} HTTP/1.0\r\nHost: {server}\r\nAuthorization: {signed}\r\nContent-Length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
+        let status = String::from_utf8_lossy(&answer[9..12]).parse().unwrap();
+        (status, answer[end + 4..].to_vec())
     }
 
     /// Runs `sawmill` with the environment that the tools of S3 use.

@@ -1,18 +1,17 @@
-//! Finds the manifests of a dataset in a directory: of the whole dataset, of parts, and those of earlier
+//! Finds the manifests of a dataset in a folder: of the whole dataset, of parts, and those of earlier
 //! versions, which used the same name for all datasets.
-
-use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::layout::Part;
-use crate::output::dataset_files::entries;
+use crate::output::folder::Folder;
 use crate::output::lock::part_in_name;
 use crate::output::manifest::Manifest;
 
-/// A manifest in the directory.
+/// A manifest in the folder.
 #[derive(Debug)]
 pub(crate) struct Found {
-    pub path: PathBuf,
+    /// The name of its file.
+    pub name: String,
     /// The part in its name.
     pub part: Part,
     manifest: Result<Manifest, Error>,
@@ -33,20 +32,19 @@ impl Found {
     }
 }
 
-/// Finds the manifests of the dataset `name` in `directory`, that of the whole dataset first.
+/// Finds the manifests of the dataset `name` in `folder`, that of the whole dataset first.
 ///
 /// # Errors
-/// The directory cannot be read.
-pub(crate) fn find(directory: &Path, name: &str) -> Result<Vec<Found>, Error> {
+/// The folder cannot be read.
+pub(crate) fn find(folder: &dyn Folder, name: &str) -> Result<Vec<Found>, Error> {
     let mut found = Vec::new();
-    for path in entries(directory)? {
-        let file = path.file_name().map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
+    for file in folder.files("")? {
         let (part, shared) = match (part_in_name(&file, name, "json"), part_in_earlier_name(&file)) {
             (Some(part), _) => (part, false),
             (None, Some(part)) => (part, true),
             (None, None) => continue,
         };
-        let manifest = match Manifest::read(&path) {
+        let manifest = match Manifest::read(folder, &file) {
             Ok(None) => continue,
             Ok(Some(manifest)) => Ok(manifest),
             Err(error) => Err(error),
@@ -54,7 +52,7 @@ pub(crate) fn find(directory: &Path, name: &str) -> Result<Vec<Found>, Error> {
         if shared && !manifest.as_ref().is_ok_and(|manifest| manifest.dataset == name) {
             continue;
         }
-        found.push(Found { path, part, manifest });
+        found.push(Found { name: file, part, manifest });
     }
     found.sort_by_key(|found| (found.part.of(), found.part.index()));
     Ok(found)
@@ -75,15 +73,17 @@ mod tests {
     use crate::checksum::Checksum;
     use crate::layout::Layout;
     use crate::options::FileOptions;
+    use crate::output::folder::local::LocalFolder;
 
     #[test]
     fn manifests_of_the_dataset_are_found_under_current_and_earlier_names() {
         let dir = tempfile::tempdir().unwrap();
+        let folder = LocalFolder::new(dir.path());
         let write = |dataset: &str, part: &str, file: &str| {
             let layout = Layout::new(100, 4).unwrap();
             let (part, options) = (part.parse().unwrap(), FileOptions::default());
             let manifest = Manifest::new((dataset, Checksum(1)), 1, &layout, part, None, &options);
-            manifest.write(&dir.path().join(file)).unwrap();
+            manifest.write(&folder, file).unwrap();
         };
         write("trips", "2/3", "_sawmill.trips.part-2-of-3.json");
         write("trips", "1/1", "_sawmill.json");
@@ -91,7 +91,7 @@ mod tests {
         write("trips", "2/2", "_sawmill-part-2-of-2.json");
         write("other", "1/1", "_sawmill.other.json");
         write("trips-2", "1/1", "_sawmill.trips-2.json");
-        let found = find(dir.path(), "trips").unwrap();
+        let found = find(&folder, "trips").unwrap();
         let parts: Vec<String> = found.iter().map(|found| found.part.to_string()).collect();
         assert_eq!(parts, ["1/1", "2/2", "2/3"]);
         assert!(found.iter().all(|found| found.readable().is_some()));

@@ -1,0 +1,97 @@
+//! Where `sawmill gen` writes to: a path, a stream, or a folder of a store.
+
+#[cfg_attr(not(feature = "stores"), path = "destination/without_stores.rs")]
+pub(super) mod store;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use sawmill_generator::Output;
+use sawmill_store::{Location, ObjectUrl, ReadAhead, Scheme};
+
+use crate::arguments::inputs::ObjectArgs;
+use crate::arguments::size_arg;
+use crate::arguments::stores::StoreArgs;
+use crate::error::Error;
+use crate::r#gen::GenArgs;
+
+/// How to write to stores.
+#[derive(Args, Debug)]
+pub(crate) struct UploadArgs {
+    #[command(flatten)]
+    pub stores: StoreArgs,
+    /// The bytes of a part of an upload. Each object that is being written holds one in memory. Objects that would
+    /// have more than 10,000 parts have larger ones.
+    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
+        default_value = "8MiB", help_heading = "Stores")]
+    pub upload_part: u64,
+    /// Parts that are sent at the same time.
+    #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Stores",
+        value_parser = clap::value_parser!(u16).range(1..))]
+    pub uploads: u16,
+}
+
+impl UploadArgs {
+    /// How to read what was written.
+    pub(super) fn to_read_back(&self) -> ObjectArgs {
+        ObjectArgs { stores: self.stores.clone(), read_ahead: ReadAhead::default().budget }
+    }
+}
+
+/// The output of a command.
+pub(super) fn output(args: &GenArgs, cancel: &Arc<AtomicBool>) -> Result<Output, Error> {
+    match location(&args.out)? {
+        Location::Path(path) => {
+            store::refuse_options(&args.uploads.stores)?;
+            Ok(Output::from_path(&path))
+        }
+        Location::Object(url) => {
+            let replaces = args.layout.replaces();
+            let file = single_object(&url);
+            store::output(&url, file, &args.uploads, replaces, cancel).map(Output::Store)
+        }
+    }
+}
+
+/// The output at a path of this machine.
+pub(crate) fn local_output(path: &Path) -> Result<Output, Error> {
+    match location(path)? {
+        Location::Path(path) => Ok(Output::from_path(&path)),
+        Location::Object(url) => {
+            let advice = "give a directory or a device";
+            Err(Error::usage("this command writes to this machine alone", url.to_string(), advice))
+        }
+    }
+}
+
+/// The place that a user names.
+pub(super) fn location(path: &Path) -> Result<Location, Error> {
+    Location::of(path).map_err(|error| {
+        let text = path.to_string_lossy();
+        let scheme = text.split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
+        if Scheme::named(scheme).is_some() || scheme.eq_ignore_ascii_case("file") {
+            return error.into();
+        }
+        // The rest may contain a password.
+        let advice = "write to a directory, or to a URL with file, s3, gs, az or abfss";
+        let what = format!("files cannot be written to {scheme}://");
+        Error::usage(what, format!("{scheme}://..."), advice)
+    })
+}
+
+/// Whether the place that a user names is not a path.
+pub(super) fn is_url(path: &Path) -> Result<bool, Error> {
+    Ok(location(path)? != Location::Path(path.to_owned()))
+}
+
+/// The folder of a single object, and its name; `None` if the URL is a folder's.
+pub(super) fn single_object(url: &ObjectUrl) -> Option<(ObjectUrl, String)> {
+    let key = url.key();
+    if !key.ends_with(".parquet") {
+        return None;
+    }
+    let (folder, name) = key.rsplit_once('/').unwrap_or(("", key));
+    Some((url.sibling(folder), name.to_owned()))
+}

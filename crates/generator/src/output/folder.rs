@@ -1,0 +1,172 @@
+//! Where the files of a dataset go: a directory of this machine, or a folder of an object store.
+//!
+//! ```text
+//! write ─▶ Folder ─┬─ LocalFolder: partial file ─ fsync ─ rename
+//!                  └─ a store's, by the caller: upload in parts ─ completed
+//! ```
+//!
+//! What is decided about earlier files, manifests and parts is the same for both.
+
+pub(crate) mod local;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use sawmill_store::Identity;
+
+use crate::checksum::{Checksum, RunningSum};
+use crate::error::Error;
+use crate::output::sink::Sink;
+use crate::output::source_file::would_replace;
+
+/// A folder that files are written to, completely or not at all. Names of files are relative to it, with slashes.
+///
+/// Several runs at once: a directory is locked. A store has no locks; there, [`replace`](Self::replace) fails if
+/// another run has replaced the file, and the manifest of a run names it.
+pub trait Folder: fmt::Debug + Send + Sync {
+    /// The place of a file as errors and results name it; of the folder itself for an empty name.
+    fn place(&self, name: &str) -> PathBuf;
+
+    /// Creates the folder if it does not exist.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    fn prepare(&self) -> Result<(), Error>;
+
+    /// The names of the files directly in a folder below this one, or in this one for an empty name; none if it
+    /// does not exist.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    fn files(&self, below: &str) -> Result<Vec<String>, Error>;
+
+    /// The names of the folders directly in this one.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    fn folders(&self) -> Result<Vec<String>, Error>;
+
+    /// Whether the file exists.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    fn exists(&self, name: &str) -> Result<bool, Error>;
+
+    /// Reads a small file; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error>;
+
+    /// Writes a small file, completely or not at all, in place of the one that was read or written before.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error>;
+
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// It cannot be created.
+    fn create(&self, name: &str) -> Result<Sink, Error>;
+
+    /// Removes a file, if it exists, and its folder below this one, if it was the last.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    fn remove(&self, name: &str) -> Result<(), Error>;
+
+    /// Removes what killed runs left of files in a folder below this one, if `is_ours` accepts their names.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or a file cannot be removed.
+    fn remove_leftovers(&self, below: &str, is_ours: &dyn Fn(&str) -> bool) -> Result<(), Error>;
+
+    /// Makes sure that names directly in the folder survive a crash of the machine.
+    ///
+    /// # Errors
+    /// The disk fails.
+    fn sync(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Refuses to replace or remove a file that is one of `sources`, which the dataset was inferred from.
+    ///
+    /// # Errors
+    /// It is one of them.
+    fn protect(&self, sources: &[PathBuf], name: &str) -> Result<(), Error> {
+        let place = self.place(name);
+        match sources.iter().find(|source| **source == place) {
+            Some(source) => Err(would_replace(source, &place)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the file exists with these bytes.
+    ///
+    /// # Errors
+    /// It cannot be read, or `check` fails.
+    fn holds(&self, file: &FileBytes<'_>, check: &dyn Fn() -> Result<(), Error>) -> Result<bool, Error>;
+
+    /// The first of the files, which this run has written, that was replaced or removed since.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    fn replaced(&self, made: &[MadeFile]) -> Result<Option<PathBuf>, Error>;
+
+    /// Whether nothing but its manifest tells other runs of this one, because the folder has no locks.
+    fn lacks_locks(&self) -> bool {
+        false
+    }
+}
+
+/// What is known of the bytes of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct FileBytes<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its size.
+    pub bytes: u64,
+    /// The checksum of its bytes.
+    pub sum: Checksum,
+    /// What its store called this version of it.
+    pub tag: Option<&'a str>,
+}
+
+/// A file that this run has written.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MadeFile {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// The checksum of its bytes.
+    pub sum: Option<Checksum>,
+    /// Of a file of this machine: what tells it from another one of the same name.
+    pub identity: Option<Identity>,
+    /// What its store calls this version of it.
+    pub tag: Option<String>,
+}
+
+/// The checksum of bytes that are read piece by piece.
+#[derive(Debug)]
+pub struct PieceSum(RunningSum);
+
+impl Default for PieceSum {
+    fn default() -> Self {
+        Self(RunningSum::new())
+    }
+}
+
+impl PieceSum {
+    /// Adds the next bytes.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// The checksum of the bytes so far.
+    pub fn sum(&self) -> Checksum {
+        self.0.sum()
+    }
+}

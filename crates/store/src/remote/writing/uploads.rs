@@ -1,0 +1,234 @@
+//! Unfinished uploads of S3: listed, which the crate `object_store` does not do, and aborted.
+
+use std::fmt;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, AwsAuthorizer};
+use object_store::client::{HttpClient, HttpConnector, HttpRequest, HttpRequestBody, ReqwestConnector};
+use object_store::multipart::MultipartStore;
+use object_store::path::Path;
+use object_store::{ClientOptions, Error as StoreError};
+use reqwest::Url;
+use serde::Deserialize;
+
+use crate::error::{Error, Kind};
+use crate::location::ObjectUrl;
+use crate::remote::faults::{fault, refusal_of};
+
+/// How often a list is requested.
+const ATTEMPTS: u32 = 4;
+
+/// An upload that was begun and neither completed nor aborted.
+#[derive(Clone, Debug)]
+pub struct Unfinished {
+    /// The name of its object, relative to the folder; empty if the folder's URL is that of the object.
+    pub name: String,
+    /// When it was begun, as the store says it.
+    pub begun: String,
+    id: String,
+}
+
+/// Where a bucket is, and how requests to it are signed.
+#[derive(Debug)]
+pub(in crate::remote) struct Bucket {
+    url: String,
+    region: String,
+    signed: bool,
+    request_payer: bool,
+}
+
+impl Bucket {
+    /// The bucket of a client, as its builder finds it.
+    pub(in crate::remote) fn of(name: &str, builder: &AmazonS3Builder) -> Self {
+        let value = |key| builder.get_config_value(&key).filter(|value| !value.is_empty());
+        let is_set =
+            |key| value(key).is_some_and(|value| ["true", "yes", "1", "on", "y"].contains(&value.as_str()));
+        let region = value(AmazonS3ConfigKey::Region)
+            .or_else(|| value(AmazonS3ConfigKey::DefaultRegion))
+            .unwrap_or_else(|| "us-east-1".to_owned());
+        let in_host = is_set(AmazonS3ConfigKey::VirtualHostedStyleRequest);
+        let url = match (value(AmazonS3ConfigKey::Endpoint), in_host) {
+            (Some(endpoint), true) => endpoint,
+            (Some(endpoint), false) => format!("{}/{name}", endpoint.trim_end_matches('/')),
+            (None, true) => format!("https://{name}.s3.{region}.amazonaws.com"),
+            (None, false) => format!("https://s3.{region}.amazonaws.com/{name}"),
+        };
+        Self {
+            url,
+            region,
+            signed: !is_set(AmazonS3ConfigKey::SkipSignature),
+            request_payer: is_set(AmazonS3ConfigKey::RequestPayer),
+        }
+    }
+}
+
+/// Lists and aborts the uploads of a bucket.
+pub(in crate::remote) struct Uploads {
+    store: AmazonS3,
+    bucket: Bucket,
+}
+
+/// What the store answers.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Listed {
+    #[serde(default)]
+    is_truncated: bool,
+    #[serde(default)]
+    next_key_marker: String,
+    #[serde(default)]
+    next_upload_id_marker: String,
+    #[serde(default, rename = "Upload")]
+    uploads: Vec<ListedUpload>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ListedUpload {
+    key: String,
+    upload_id: String,
+    #[serde(default)]
+    initiated: String,
+}
+
+impl Uploads {
+    pub(in crate::remote) fn new(store: AmazonS3, bucket: Bucket) -> Self {
+        Self { store, bucket }
+    }
+
+    /// The uploads of objects whose keys start with `prefix`, by their whole keys.
+    pub(super) async fn below(&self, url: &ObjectUrl, prefix: &str) -> Result<Vec<Unfinished>, Error> {
+        let mut found = Vec::new();
+        let (mut key, mut id) = (String::new(), String::new());
+        loop {
+            let text = self.request(url, prefix, &key, &id).await?;
+            let listed: Listed = quick_xml::de::from_str(&text).map_err(|_| {
+                Error::new(Kind::Unavailable, "the store's list of uploads is not valid").at(url.to_string())
+            })?;
+            let is_last = !listed.is_truncated || listed.uploads.is_empty();
+            found.extend(listed.uploads.into_iter().map(|upload| Unfinished {
+                name: upload.key,
+                begun: upload.initiated,
+                id: upload.upload_id,
+            }));
+            if is_last {
+                return Ok(found);
+            }
+            (key, id) = (listed.next_key_marker, listed.next_upload_id_marker);
+        }
+    }
+
+    /// One page of the list: what follows the markers.
+    async fn request(&self, url: &ObjectUrl, prefix: &str, key: &str, id: &str) -> Result<String, Error> {
+        let asked = self.address(url, prefix, key, id)?;
+        let http = client(url)?;
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let mut request = HttpRequest::new(HttpRequestBody::empty());
+            *request.uri_mut() = asked.as_str().parse().map_err(|_| invalid(url))?;
+            if self.bucket.signed {
+                let credential =
+                    self.store.credentials().get_credential().await.map_err(|error| fault(url, &error))?;
+                AwsAuthorizer::new(&credential, "s3", &self.bucket.region)
+                    .with_request_payer(self.bucket.request_payer)
+                    .try_authorize(&mut request, None)
+                    .map_err(|error| fault(url, &error))?;
+            }
+            let (status, text) = match http.execute(request).await {
+                Ok(answer) => {
+                    let status = answer.status().as_u16();
+                    let mut stream = answer.into_body().bytes_stream();
+                    let mut bytes = Vec::new();
+                    let mut whole = true;
+                    while let Some(piece) = stream.next().await {
+                        match piece {
+                            Ok(piece) => bytes.extend_from_slice(&piece),
+                            Err(_) => whole = false,
+                        }
+                    }
+                    // A list that broke off is requested again.
+                    (if whole { status } else { 503 }, String::from_utf8_lossy(&bytes).into_owned())
+                }
+                Err(_) => (503, String::new()),
+            };
+            match status {
+                200 => return Ok(text),
+                429 | 500.. if attempt < ATTEMPTS => {
+                    tokio::time::sleep(Duration::from_millis(100 << attempt)).await;
+                }
+                _ => return Err(refused(url, status, &text)),
+            }
+        }
+    }
+
+    fn address(&self, url: &ObjectUrl, prefix: &str, key: &str, id: &str) -> Result<Url, Error> {
+        let mut asked = Url::parse(&self.bucket.url).map_err(|_| invalid(url))?;
+        {
+            let mut query = asked.query_pairs_mut();
+            query.append_pair("uploads", "").append_pair("prefix", prefix);
+            if !key.is_empty() {
+                query.append_pair("key-marker", key).append_pair("upload-id-marker", id);
+            }
+        }
+        // The form of signatures.
+        let query = asked.query().unwrap_or_default().replace('+', "%20");
+        asked.set_query(Some(&query));
+        Ok(asked)
+    }
+
+    /// Aborts an upload, if it exists.
+    pub(super) async fn abort(&self, url: &ObjectUrl, path: &Path, upload: &Unfinished) -> Result<(), Error> {
+        match self.store.abort_multipart(path, &upload.id).await {
+            Ok(()) | Err(StoreError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(fault(url, &error)),
+        }
+    }
+}
+
+fn client(url: &ObjectUrl) -> Result<HttpClient, Error> {
+    let options = ClientOptions::new().with_allow_http(true).with_timeout(Duration::from_secs(30));
+    ReqwestConnector::default().connect(&options).map_err(|error| fault(url, &error))
+}
+
+fn invalid(url: &ObjectUrl) -> Error {
+    Error::new(Kind::Usage, "the store's address is not valid")
+        .at(url.to_string())
+        .advise("check --store endpoint")
+}
+
+fn refused(url: &ObjectUrl, status: u16, text: &str) -> Error {
+    let what =
+        format!("the store did not list its unfinished uploads{}", refusal_of(&status.to_string(), text));
+    let kind = if matches!(status, 401 | 403) { Kind::Denied } else { Kind::Unavailable };
+    Error::new(kind, what)
+        .at(url.to_string())
+        .advise("check the credentials; they need s3:ListBucketMultipartUploads")
+}
+
+impl fmt::Debug for Uploads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Uploads").field(&self.bucket.url).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_uploads_is_read_with_special_characters_in_keys() {
+        let listed: Listed = quick_xml::de::from_str(
+            "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated><NextKeyMarker>k</NextKeyMarker>\
+             <Upload><Key>a&amp;b/c=1/x.parquet</Key><UploadId>1</UploadId><Initiated>2026</Initiated></Upload>\
+             <Owner/><Upload><Key>d</Key><UploadId>2</UploadId></Upload></ListMultipartUploadsResult>",
+        )
+        .unwrap();
+        let keys: Vec<&str> = listed.uploads.iter().map(|upload| upload.key.as_str()).collect();
+        assert_eq!(keys, ["a&b/c=1/x.parquet", "d"]);
+        assert!(listed.is_truncated && listed.next_key_marker == "k");
+        let none: Listed = quick_xml::de::from_str("<ListMultipartUploadsResult/>").unwrap();
+        assert!(none.uploads.is_empty() && !none.is_truncated);
+    }
+}
