@@ -9,8 +9,8 @@
 //! `fixtures/foreign` are used. Times are CPU times of the measuring thread, so that other work on the
 //! machine counts little; the ways take turns, in another order each round, and a footer that takes less than
 //! a hundred microseconds is decoded several times in a turn. A table gives the lower quartile of each way
-//! and the median of the ratios within a round, rows with the smallest lead first. "Again" is a `Decoder` that
-//! has decoded a footer of the same table before.
+//! and the median of the ratios within a round, rows with the smallest lead first. "Again" is a `Decoder`
+//! that has decoded a footer of the same table before.
 
 mod turns;
 

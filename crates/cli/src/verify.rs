@@ -23,7 +23,8 @@ use crate::load::tables as load_tables;
 use crate::screen::console::Console;
 use crate::screen::phases::{self, thousands};
 
-/// Compare a table with Parquet or CSV files: number of rows, non-null values of each column, and content sum.
+/// Compare a table with Parquet or CSV files: number of rows, non-null values of each column, and content
+/// sum.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -40,8 +41,8 @@ Any program may have loaded the table. The exit code is 4 if the two differ.")]
 pub(crate) struct VerifyArgs {
     /// Parquet files or delimited text such as .csv (all of one kind), directories to search for them (except
     /// names that start with _ or .), patterns, @LIST for a file with one path on each line (@- for standard
-    /// input), - for a file on standard input (text with --format csv), or gen:DATASET?rows=10M&seed=7 for generated rows. Paths may be URLs: s3://, gs://, az://, abfss://,
-    /// http(s)://.
+    /// input), - for a file on standard input (text with --format csv), or gen:DATASET?rows=10M&seed=7 for
+    /// generated rows. Paths may be URLs: s3://, gs://, az://, abfss://, http(s)://.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]

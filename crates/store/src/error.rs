@@ -23,8 +23,8 @@ pub enum Kind {
     Cancelled,
 }
 
-/// An error in three parts; `Display` joins those that are not empty with `" - "`. It never contains a secret:
-/// neither the query of a URL, nor an option's value, nor a header.
+/// An error in three parts; `Display` joins those that are not empty with `" - "`. It never contains a
+/// secret: neither the query of a URL, nor an option's value, nor a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: Kind,

@@ -63,9 +63,9 @@ pub(crate) struct ValueArgs {
 #[command(next_help_heading = "Values")]
 pub(crate) struct RejectArgs {
     /// Write rows that cannot be loaded to this file, with their place and the reason, and load the others.
-    /// The file is Parquet with the columns of the source (.parquet); for CrateDB it is NDJSON (.ndjson). With --nested tables, a
-    /// record is rejected as a whole if any of its rows cannot be loaded. With staged partitions, a primary
-    /// key needs --key-after.
+    /// The file is Parquet with the columns of the source (.parquet); for CrateDB it is NDJSON (.ndjson).
+    /// With --nested tables, a record is rejected as a whole if any of its rows cannot be loaded. With staged
+    /// partitions, a primary key needs --key-after.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
     /// Fail the load when it rejects more rows than this [default: no limit].

@@ -1,7 +1,7 @@
 //! Reads the units of a source on several threads, and hands out their batches in the order of the source.
 //!
-//! Each unit has a channel that holds all of its batches, so that a thread that is ahead finishes its unit without
-//! waiting. Memory is bounded: the units in work, and as many finished ones.
+//! Each unit has a channel that holds all of its batches, so that a thread that is ahead finishes its unit
+//! without waiting. Memory is bounded: the units in work, and as many finished ones.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;

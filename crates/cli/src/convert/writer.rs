@@ -18,7 +18,8 @@ use crate::r#gen::format::Format;
 use crate::r#gen::formats::batch_writer::{BatchWriter, Out};
 use crate::r#gen::formats::text_form::NoText;
 
-/// A Parquet file that counts its bytes. Unlike other outputs it moves between threads, as its writer asks for.
+/// A Parquet file that counts its bytes. Unlike other outputs it moves between threads, as its writer asks
+/// for.
 pub(super) struct ParquetFile<'w> {
     pub file: WholeFile,
     pub bytes: u64,

@@ -7,8 +7,8 @@ use tempfile::NamedTempFile;
 
 use crate::error::Error;
 
-/// The paths of a command line. `-` alone is a Parquet file on standard input: footers are at the end, so it is copied
-/// to a temporary file, which lives as long as this.
+/// The paths of a command line. `-` alone is a Parquet file on standard input: footers are at the end, so it
+/// is copied to a temporary file, which lives as long as this.
 pub(crate) struct InputFiles {
     pub(crate) paths: Vec<PathBuf>,
     _copy: Option<NamedTempFile>,

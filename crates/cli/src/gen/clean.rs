@@ -15,19 +15,25 @@ use crate::error::Error;
 use crate::r#gen::destination::{location, store};
 use crate::screen::console::Console;
 
-/// Remove what killed runs left: unfinished files of a directory, or unfinished uploads of a folder in a store.
+/// Remove what killed runs left: unfinished files of a directory, or unfinished uploads of a folder in a
+/// store.
 ///
-/// Complete files stay, and so does the manifest that lists them: gen --resume continues from there. The next run
-/// with --resume or --overwrite cleans up, too. A run that is under way on this machine is an error.
+/// Complete files stay, and so does the manifest that lists them: gen --resume continues from there. The next
+/// run with --resume or --overwrite cleans up, too. A run that is under way on this machine is an error.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill gen clean /tmp/contacts
+  sawmill gen clean s3://bucket/contacts --dry-run
+  sawmill gen clean s3://bucket/contacts --force --json | jq '.unfinished[].path'")]
 pub(crate) struct CleanArgs {
     /// The directory or URL that was given to gen as --out.
     out: PathBuf,
     /// List what would be removed, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Also abort the uploads of runs on other machines, of which this one cannot tell whether they have ended. Runs
-    /// that have not ended fail.
+    /// Also abort the uploads of runs on other machines, of which this one cannot tell whether they have
+    /// ended. Runs that have not ended fail.
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]

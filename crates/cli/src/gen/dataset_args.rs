@@ -17,13 +17,13 @@ pub(crate) struct DatasetArgs {
     /// spec (a TOML file).
     #[arg(required_unless_present_any = ["schema", "like"])]
     dataset: Option<String>,
-    /// Take the columns of a Parquet, Arrow or JSON file, or of the Parquet files in a directory or that match
-    /// a pattern, with plain values for their types.
+    /// Take the columns of a Parquet, Arrow or JSON file, or of the Parquet files in a directory or that
+    /// match a pattern, with plain values for their types.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dataset", "like"])]
     schema: Option<PathBuf>,
-    /// Take the columns of a Parquet, Arrow or JSON file, or of the Parquet files in a directory or that match
-    /// a pattern, and take nulls, list lengths, values and their distributions from a sample of all rows and
-    /// from the footers.
+    /// Take the columns of a Parquet, Arrow or JSON file, or of the Parquet files in a directory or that
+    /// match a pattern, and take nulls, list lengths, values and their distributions from a sample of all
+    /// rows and from the footers.
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
     like: Option<PathBuf>,
     #[command(flatten)]

@@ -22,8 +22,8 @@ use crate::r#gen::GenArgs;
 pub(crate) struct UploadArgs {
     #[command(flatten)]
     pub stores: StoreArgs,
-    /// The bytes of a part of an upload. Each object that is being written holds one in memory. Objects that would
-    /// have more than 10,000 parts have larger ones.
+    /// The bytes of a part of an upload. Each object that is being written holds one in memory. Objects that
+    /// would have more than 10,000 parts have larger ones.
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
         default_value = "8MiB", help_heading = "Stores")]
     pub upload_part: u64,

@@ -68,8 +68,8 @@ pub(crate) struct LoadArgs {
     command: Option<LoadCommand>,
     /// Parquet files or delimited text such as .csv (all of one kind), directories to search for them (except
     /// names that start with _ or .), patterns, @LIST for a file with one path on each line (@- for standard
-    /// input), - for a file on standard input (text with --format csv), or gen:DATASET?rows=10M&seed=7 for generated rows. Paths may be URLs: s3://, gs://, az://, abfss://,
-    /// http(s)://.
+    /// input), - for a file on standard input (text with --format csv), or gen:DATASET?rows=10M&seed=7 for
+    /// generated rows. Paths may be URLs: s3://, gs://, az://, abfss://, http(s)://.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]

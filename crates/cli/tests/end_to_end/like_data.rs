@@ -1,4 +1,5 @@
-//! Data generated from an inferred spec is like the data of its sample: each test is a property of real files.
+//! Data generated from an inferred spec is like the data of its sample: each test is a property of real
+//! files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

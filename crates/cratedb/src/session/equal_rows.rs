@@ -1,8 +1,8 @@
 //! Equal rows of the source under one primary key, of which a table has one.
 //!
-//! A row that is sent for the first time into a table that gathers is one too many if its key is there. After a
-//! lost answer, or in a load that goes on, a row that is there with the same values may also be the row itself,
-//! and is taken to be that. Equal rows among them show in the end: the table has fewer rows than were
+//! A row that is sent for the first time into a table that gathers is one too many if its key is there. After
+//! a lost answer, or in a load that goes on, a row that is there with the same values may also be the row
+//! itself, and is taken to be that. Equal rows among them show in the end: the table has fewer rows than were
 //! acknowledged. Then the source is read to find them, and their units are sent once more.
 
 use std::collections::BTreeSet;
@@ -20,8 +20,8 @@ use crate::verify::equal_rows::{Equal, Place, equal_rows};
 use crate::verify::read_source::ReadSource;
 
 impl CrateSession<'_> {
-    /// The units of equal rows of which more than one was taken as sent. Their records are deleted; the writers
-    /// reject all but one of those rows.
+    /// The units of equal rows of which more than one was taken as sent. Their records are deleted; the
+    /// writers reject all but one of those rows.
     pub(super) fn with_equal_rows(&self, total: &Tally, control: &Control<'_>) -> Result<Vec<UnitKey>> {
         let writers = &self.writers;
         let gathers = writers.gathers && self.written != self.table;

@@ -211,8 +211,8 @@ impl EarlierUnits {
     }
 }
 
-/// How rows are encoded: by row, or by column for the PostgreSQL wire. `head` are the bytes of a request before
-/// its rows.
+/// How rows are encoded: by row, or by column for the PostgreSQL wire. `head` are the bytes of a request
+/// before its rows.
 fn encode_plan(
     crate_db: &CrateDb,
     source: &dyn Source,

@@ -208,8 +208,8 @@ impl Preparing<'_> {
         Ok((record, LoadState::New))
     }
 
-    /// What the table holds of rows that cannot be distinguished from the load's own: by their row keys all rows of
-    /// other files can.
+    /// What the table holds of rows that cannot be distinguished from the load's own: by their row keys all
+    /// rows of other files can.
     fn sum_up_before(&mut self) -> Result<Option<Tally>> {
         let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
         let shares = sharing_files(&loads, self.source, self.mapping, self.id).next().is_some();

@@ -81,8 +81,8 @@ pub(crate) fn paging_key(key: &Key, primary: &[String]) -> Vec<String> {
     }
 }
 
-/// The columns that pages can go by; none for `_id`. Ordered by a float column, rows come from CrateDB (6.4.3)
-/// with NULL in place of Infinity.
+/// The columns that pages can go by; none for `_id`. Ordered by a float column, rows come from CrateDB
+/// (6.4.3) with NULL in place of Infinity.
 fn without_floats<'k>(key: &'k [String], columns: &[Column]) -> &'k [String] {
     let is_float = |column: &Column| matches!(column.form, Form::Real | Form::Double);
     let has_float = columns.iter().any(|column| is_float(column) && key.contains(&column.name));

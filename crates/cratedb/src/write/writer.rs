@@ -65,8 +65,8 @@ pub(crate) struct WriterPlan {
     pub before: ThereBefore,
     /// Units that this run has sent rows of.
     pub begun: Mutex<HashSet<UnitKey>>,
-    /// A row that was sent before was found with its values, in a table that gathers by its own primary key. It
-    /// may be an equal row of the source.
+    /// A row that was sent before was found with its values, in a table that gathers by its own primary key.
+    /// It may be an equal row of the source.
     pub taken_as_sent: AtomicBool,
     /// Rows that are known to be equal to another row of the source, which is in the table.
     pub equal: Mutex<HashSet<Place>>,

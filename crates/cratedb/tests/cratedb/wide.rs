@@ -1,4 +1,5 @@
-//! Rows of any width: every request is far smaller than the server allows, and a row that fits into none is an error before the load.
+//! Rows of any width: every request is far smaller than the server allows, and a row that fits into none is
+//! an error before the load.
 
 use std::sync::Arc;
 

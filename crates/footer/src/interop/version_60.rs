@@ -29,8 +29,8 @@ impl Footer {
     ///
     /// # Errors
     ///
-    /// A column was not decoded, cannot be read ([`crate::ColumnChunk::readable`]) or is wanted without the other
-    /// columns of its map; or its metadata is malformed.
+    /// A column was not decoded, cannot be read ([`crate::ColumnChunk::readable`]) or is wanted without the
+    /// other columns of its map; or its metadata is malformed.
     pub fn to_parquet_60(&self, leaves: Option<&[usize]>) -> Result<ParquetMetaData, Error> {
         metadata::to_parquet(self, leaves)
     }

@@ -87,8 +87,8 @@ impl FooterRequest {
         self.supply_to(bytes, &mut Decoder::of_one(options))
     }
 
-    /// Like [`FooterRequest::supply`], but decodes what the decoder's options ask for, and uses what it learned
-    /// from other footers.
+    /// Like [`FooterRequest::supply`], but decodes what the decoder's options ask for, and uses what it
+    /// learned from other footers.
     ///
     /// # Errors
     ///

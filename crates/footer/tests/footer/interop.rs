@@ -1,4 +1,5 @@
-//! Converts footers to metadata of the `parquet` crate 59: equal to the crate's own, and readable when pruned.
+//! Converts footers to metadata of the `parquet` crate 59: equal to the crate's own, and readable when
+//! pruned.
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -27,7 +28,8 @@ fn metadata_converted_from_a_footer_equals_the_parquet_crates_own() {
     }
 }
 
-/// Asserts equality without printing what may be megabytes. Bounds may be NaN, so text counts as well as `==`.
+/// Asserts equality without printing what may be megabytes. Bounds may be NaN, so text counts as well as
+/// `==`.
 fn assert_same<T: PartialEq + std::fmt::Debug>(ours: &T, theirs: &T, place: &str) {
     assert!(
         ours == theirs || format!("{ours:?}") == format!("{theirs:?}"),

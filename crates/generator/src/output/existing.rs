@@ -129,8 +129,8 @@ impl Directory<'_> {
         Ok(settled)
     }
 
-    /// Waits for a run of this machine that writes the same files, in a folder without locks. A run of another
-    /// machine cannot be seen to end; this one takes the folder over from it.
+    /// Waits for a run of this machine that writes the same files, in a folder without locks. A run of
+    /// another machine cannot be seen to end; this one takes the folder over from it.
     pub(crate) fn wait_for_others(&self, patience: &Patience<'_>) -> Result<(), Error> {
         if !patience.waits {
             return Ok(());

@@ -19,10 +19,11 @@ use crate::error::Error;
 use crate::output::sink::Sink;
 use crate::output::source_file::would_replace;
 
-/// A folder that files are written to, completely or not at all. Names of files are relative to it, with slashes.
+/// A folder that files are written to, completely or not at all. Names of files are relative to it, with
+/// slashes.
 ///
-/// Several runs at once: a directory is locked. A store has no locks; there, [`replace`](Self::replace) fails if
-/// another run has replaced the file, and the manifest of a run names it.
+/// Several runs at once: a directory is locked. A store has no locks; there, [`replace`](Self::replace) fails
+/// if another run has replaced the file, and the manifest of a run names it.
 pub trait Folder: fmt::Debug + Send + Sync {
     /// The place of a file as errors and results name it; of the folder itself for an empty name.
     fn place(&self, name: &str) -> PathBuf;
@@ -33,8 +34,8 @@ pub trait Folder: fmt::Debug + Send + Sync {
     /// It cannot be created.
     fn prepare(&self) -> Result<(), Error>;
 
-    /// The names of the files directly in a folder below this one, or in this one for an empty name; none if it
-    /// does not exist.
+    /// The names of the files directly in a folder below this one, or in this one for an empty name; none if
+    /// it does not exist.
     ///
     /// # Errors
     /// The folder cannot be read.

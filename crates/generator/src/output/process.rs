@@ -1,4 +1,5 @@
-//! The names of runs, for people and for other runs: in lock files, and in the manifests of folders without locks.
+//! The names of runs, for people and for other runs: in lock files, and in the manifests of folders without
+//! locks.
 
 use std::fs;
 use std::path::Path;

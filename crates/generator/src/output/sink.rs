@@ -91,8 +91,8 @@ impl Sink {
         }
     }
 
-    /// Writes `pieces` one after the other. About `more` bytes will follow; the error for a full disk and the size
-    /// of an upload's parts use this number.
+    /// Writes `pieces` one after the other. About `more` bytes will follow; the error for a full disk and the
+    /// size of an upload's parts use this number.
     pub(crate) fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<(), Error> {
         /// The most slices of one `writev(2)` on Linux.
         const MOST: usize = 1024;

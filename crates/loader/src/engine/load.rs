@@ -101,8 +101,8 @@ pub struct LoadReport {
     pub rows_in_table: Option<u64>,
     /// Rows that this run committed.
     pub rows_loaded: u64,
-    /// Rows that this run found in the target when it sent them first, under their keys and with their values:
-    /// of an earlier load, or equal rows of this one.
+    /// Rows that this run found in the target when it sent them first, under their keys and with their
+    /// values: of an earlier load, or equal rows of this one.
     pub rows_there_before: u64,
     /// Rows that the target refused and that went to the rejects file, those of earlier runs included.
     pub rows_rejected: u64,

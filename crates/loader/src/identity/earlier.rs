@@ -57,8 +57,8 @@ impl Remembered {
     }
 }
 
-/// What is known of a source whose files are all loaded again: the interrupted loads, which are finished first.
-/// `None` if there are none, or if one of them is the load of ID `own`, which resumes by itself.
+/// What is known of a source whose files are all loaded again: the interrupted loads, which are finished
+/// first. `None` if there are none, or if one of them is the load of ID `own`, which resumes by itself.
 pub fn loaded_again(
     source: &dyn Source,
     here: &[&EarlierLoad],
@@ -70,8 +70,8 @@ pub fn loaded_again(
         .then(|| Remembered::with_the_rest(source, unfinished, BTreeSet::new()))
 }
 
-/// Whether the load of ID `own` is recorded: the same list of files is handled as a whole, unless some of them
-/// have other contents now.
+/// Whether the load of ID `own` is recorded: the same list of files is handled as a whole, unless some of
+/// them have other contents now.
 pub fn is_known_list(source: &dyn Source, here: &[&EarlierLoad], own: &str) -> bool {
     let as_before = |load: &EarlierLoad| !load.complete || load.files.changed(source.files()).is_empty();
     here.iter().any(|load| load.id == own && as_before(load))

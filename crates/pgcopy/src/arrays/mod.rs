@@ -1,5 +1,5 @@
-//! Views of Arrow arrays for every layout: integers, bytes, dictionary keys, lists; and the error for a value that
-//! cannot be encoded.
+//! Views of Arrow arrays for every layout: integers, bytes, dictionary keys, lists; and the error for a value
+//! that cannot be encoded.
 
 pub(crate) mod byte_strings;
 pub(crate) mod dictionary;

@@ -102,8 +102,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Splits up to `most` records of `columns` fields into `cells`, fewer if they have many fields or where the
-    /// buffer ends. Returns their number, 0 only at the end of the file.
+    /// Splits up to `most` records of `columns` fields into `cells`, fewer if they have many fields or where
+    /// the buffer ends. Returns their number, 0 only at the end of the file.
     pub(super) fn records(&mut self, most: usize, columns: usize, cells: &mut Vec<Cell>) -> Result<usize> {
         cells.clear();
         let most = most.min((MOST_CELLS / columns.max(1)).max(1));

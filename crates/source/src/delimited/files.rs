@@ -58,8 +58,8 @@ pub(super) enum Place {
 }
 
 impl DelimitedFiles {
-    /// Opens the files: reads their headers, finds where their records start, and infers types. Reads all bytes
-    /// once, with one thread per core; the phase of `control` counts them.
+    /// Opens the files: reads their headers, finds where their records start, and infers types. Reads all
+    /// bytes once, with one thread per core; the phase of `control` counts them.
     ///
     /// # Errors
     /// A file that is missing, unreadable or given twice; columns that differ from those of the first file;
@@ -154,8 +154,8 @@ impl DelimitedFiles {
         &self.folders
     }
 
-    /// Renames a file in errors and in the identity of loads, for example a spooled stream, whose path changes
-    /// from run to run.
+    /// Renames a file in errors and in the identity of loads, for example a spooled stream, whose path
+    /// changes from run to run.
     pub fn called(mut self, path: &Path, name: &str) -> Self {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         for (file, opened) in self.files.iter_mut().zip(&mut self.opened) {

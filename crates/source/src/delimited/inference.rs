@@ -182,8 +182,8 @@ fn moment(value: &str) -> u16 {
     types
 }
 
-/// Looks at a sample of a file's records: all of a short file; else pieces from its start to its end, fewer of
-/// each of many `files`.
+/// Looks at a sample of a file's records: all of a short file; else pieces from its start to its end, fewer
+/// of each of many `files`.
 pub(super) fn sampled(
     file: &TextFile,
     number: usize,

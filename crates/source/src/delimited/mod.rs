@@ -5,9 +5,9 @@
 //! sample of the records ─▶ a type for each column        units of rows ─▶ nearest mark ─▶ records ─▶ fields ─▶ Arrow arrays
 //! ```
 //!
-//! A newline ends a record only outside of quotes, and whether a byte is in quotes depends on all bytes before
-//! it. [`boundaries`] therefore follows both possibilities through each chunk, and decides afterwards. From then
-//! on the number of records is known, and a unit is a range of them, as in Parquet files.
+//! A newline ends a record only outside of quotes, and whether a byte is in quotes depends on all bytes
+//! before it. [`boundaries`] therefore follows both possibilities through each chunk, and decides afterwards.
+//! From then on the number of records is known, and a unit is a range of them, as in Parquet files.
 //!
 //! The records are split here and not by `csv-core`: it reports neither whether a field was quoted, which
 //! separates an empty string from NULL, nor where a field begins, which every message names.

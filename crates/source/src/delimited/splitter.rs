@@ -96,8 +96,8 @@ impl Splitter {
         }
     }
 
-    /// Returns the place of the closing quote of a field whose content starts at `at`, and whether the content
-    /// has escapes. `None` if the text ends before it.
+    /// Returns the place of the closing quote of a field whose content starts at `at`, and whether the
+    /// content has escapes. `None` if the text ends before it.
     pub(super) fn closing(&self, text: &[u8], mut at: usize, quote: u8) -> Option<(usize, bool)> {
         let mut escaped = false;
         loop {

@@ -168,8 +168,8 @@ impl ParquetFiles {
         self.read_ahead.budget
     }
 
-    /// Returns the requests and bytes that reading the columns of all objects takes; `None` without objects. A
-    /// condition takes no more bytes.
+    /// Returns the requests and bytes that reading the columns of all objects takes; `None` without objects.
+    /// A condition takes no more bytes.
     pub fn requests(&self) -> Option<(u64, u64)> {
         let objects = || self.opened.iter().filter(|file| matches!(file.origin, Origin::Object(..)));
         objects().next()?;

@@ -1,4 +1,5 @@
-//! One opened file or object: its footer read again, its bytes opened again, and whether they are still the same.
+//! One opened file or object: its footer read again, its bytes opened again, and whether they are still the
+//! same.
 
 use std::fs::File;
 use std::ops::Range;
@@ -159,8 +160,8 @@ impl OpenedFile {
         }
     }
 
-    /// Opens the file again for reading. Checks that a file has not changed; a changed object is an error when it
-    /// is read.
+    /// Opens the file again for reading. Checks that a file has not changed; a changed object is an error
+    /// when it is read.
     pub(crate) fn reopen(&self) -> Result<Readable> {
         let stamp = match &self.origin {
             Origin::Path(stamp) => stamp,

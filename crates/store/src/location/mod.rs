@@ -18,8 +18,8 @@ pub enum Location {
 }
 
 impl Location {
-    /// Reads a path, or a URL of the schemes `file`, `s3`, `gs`, `az`, `abfss`, `http` and `https`. An existing
-    /// file with the name of a URL is that file.
+    /// Reads a path, or a URL of the schemes `file`, `s3`, `gs`, `az`, `abfss`, `http` and `https`. An
+    /// existing file with the name of a URL is that file.
     ///
     /// # Errors
     ///

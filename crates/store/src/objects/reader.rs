@@ -98,8 +98,8 @@ impl ObjectReader {
         Ok(())
     }
 
-    /// What to request so that the next reads need no request of their own: those after this one if it follows
-    /// the last, else those around it.
+    /// What to request so that the next reads need no request of their own: those after this one if it
+    /// follows the last, else those around it.
     fn request(&self, wanted: Range<u64>, last: &Range<u64>) -> Range<u64> {
         let follows = !last.is_empty() && (last.start..=last.end).contains(&wanted.start);
         let (start, along) = match follows {

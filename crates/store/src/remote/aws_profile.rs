@@ -1,4 +1,5 @@
-//! Profiles of the AWS command line tools: keys, region and endpoint from `~/.aws/credentials` and `~/.aws/config`.
+//! Profiles of the AWS command line tools: keys, region and endpoint from `~/.aws/credentials` and
+//! `~/.aws/config`.
 
 use std::path::PathBuf;
 

@@ -27,7 +27,8 @@ const CONNECTIONS: [(ClientConfigKey, &str); 5] = [
     (ClientConfigKey::UserAgent, concat!("sawmill/", env!("CARGO_PKG_VERSION"))),
 ];
 
-/// Requests that a server throttles, refuses for now or does not answer are repeated, for half a minute at most.
+/// Requests that a server throttles, refuses for now or does not answer are repeated, for half a minute at
+/// most.
 fn retry() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {
@@ -53,8 +54,8 @@ impl Built {
     }
 }
 
-/// The client of the store that a URL names. With `create_only`, completing an upload fails if the object exists,
-/// as far as the store can say so; that is S3.
+/// The client of the store that a URL names. With `create_only`, completing an upload fails if the object
+/// exists, as far as the store can say so; that is S3.
 pub(super) fn client(url: &ObjectUrl, options: &StoreOptions, create_only: bool) -> Result<Built, Error> {
     // TLS uses the same cryptography as the connections to databases.
     let _ = rustls::crypto::ring::default_provider().install_default();

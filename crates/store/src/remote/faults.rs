@@ -1,4 +1,5 @@
-//! Errors of the client in our words. The client's own may contain URLs with signatures, so they are not shown.
+//! Errors of the client in our words. The client's own may contain URLs with signatures, so they are not
+//! shown.
 
 use std::error::Error as StdError;
 
@@ -97,7 +98,8 @@ fn is_configuration(error: &StoreError) -> bool {
         || !was_repeated(error) && error.to_string().contains("issing")
 }
 
-/// Whether the client has sent the request as often as it may. Its errors of requests are private; they begin so.
+/// Whether the client has sent the request as often as it may. Its errors of requests are private; they begin
+/// so.
 pub(super) fn was_repeated(error: &StoreError) -> bool {
     error.to_string().contains("Error performing ")
 }
@@ -109,7 +111,8 @@ fn status(text: &str) -> Option<(&str, &str)> {
     Some((status, rest))
 }
 
-/// The status and the store's code and message, if it sent them: ` (403 ExpiredToken: The token has expired)`.
+/// The status and the store's code and message, if it sent them: ` (403 ExpiredToken: The token has
+/// expired)`.
 fn refusal(error: &StoreError) -> String {
     let text = error.to_string();
     status(&text).map(|(status, body)| refusal_of(status, body)).unwrap_or_default()

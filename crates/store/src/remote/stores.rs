@@ -16,8 +16,8 @@ use crate::remote::listing;
 use crate::remote::options::StoreOptions;
 use crate::remote::writing::{ObjectFolder, UploadLimits};
 
-/// What tells clients apart: the kind of store, its bucket or host, the query that signs requests to a web server,
-/// and whether uploads may replace objects.
+/// What tells clients apart: the kind of store, its bucket or host, the query that signs requests to a web
+/// server, and whether uploads may replace objects.
 type StoreKey = (Scheme, String, Option<String>, bool);
 
 /// All stores of a command, which share options, threads and counts. Its objects can be read while it lives.
@@ -67,8 +67,8 @@ impl Stores {
         listing::list(&self.client(prefix)?, prefix)
     }
 
-    /// Returns the folder of a store that a URL names, to write objects to. They replace others of their name only
-    /// if `replaces` is set.
+    /// Returns the folder of a store that a URL names, to write objects to. They replace others of their name
+    /// only if `replaces` is set.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Finds the files and objects that the paths and URLs of a command line name: files, directories, patterns and
-//! lists.
+//! Finds the files and objects that the paths and URLs of a command line name: files, directories, patterns
+//! and lists.
 
 pub(crate) mod file_lists;
 mod globs;
@@ -26,8 +26,8 @@ pub(crate) struct Located {
 }
 
 /// The files and objects that `paths` name. A directory stands for the wanted files below it, a pattern for
-/// its matches, the start of the names of objects for those below it, each in the order of their names; a list
-/// stands for the files on its lines.
+/// its matches, the start of the names of objects for those below it, each in the order of their names; a
+/// list stands for the files on its lines.
 ///
 /// Directories and patterns skip names that start with `_` or `.`.
 pub(crate) fn located(

@@ -87,7 +87,8 @@ pub(crate) fn entries(directory: &Path) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The `.parquet` files in a directory and below it, and those of delimited text. Links to directories are not followed.
+/// The `.parquet` files in a directory and below it, and those of delimited text. Links to directories are
+/// not followed.
 ///
 /// # Errors
 ///

@@ -10,8 +10,8 @@ pub(crate) use objects::Objects;
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct StoreArgs {
     /// An option of the stores that URLs name: endpoint, region, path_style, anonymous, requester_pays, and
-    /// those of the crate object_store. Write env:NAME for the value of an environment variable; a secret must
-    /// be in one. May be repeated. Requires the feature `stores`, which released binaries have.
+    /// those of the crate object_store. Write env:NAME for the value of an environment variable; a secret
+    /// must be in one. May be repeated. Requires the feature `stores`, which released binaries have.
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Stores")]
     pub store: Vec<String>,
 }

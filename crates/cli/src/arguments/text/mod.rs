@@ -36,23 +36,23 @@ pub(crate) enum InputFormat {
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Delimited text")]
 pub(crate) struct TextArgs {
-    /// The format of the files [default: auto, by the extension: .csv, .tsv, .tab and .psv are delimited text,
-    /// all others are Parquet].
+    /// The format of the files [default: auto, by the extension: .csv, .tsv, .tab and .psv are delimited
+    /// text, all others are Parquet].
     #[arg(long, value_enum, hide_possible_values = true, value_name = "auto|parquet|csv|tsv")]
     pub format: Option<InputFormat>,
     /// The character between fields; 'tab' or '\t' is a tab [default: a comma; a tab for .tsv and .tab, | for
     /// .psv].
     #[arg(long, value_name = "CHAR", value_parser = special)]
     pub delimiter: Option<u8>,
-    /// The character around fields that contain delimiters or newlines; within them it is doubled. 'none' reads
-    /// quotes as text [default: "].
+    /// The character around fields that contain delimiters or newlines; within them it is doubled. 'none'
+    /// reads quotes as text [default: "].
     #[arg(long, value_name = "CHAR|none", value_parser = special_or_none)]
     pub quote: Option<Special>,
     /// The character before a quote within quotes, besides doubling it.
     #[arg(long, value_name = "CHAR", value_parser = special)]
     pub escape: Option<u8>,
-    /// The first record has values and not the names of the columns, which are then column_1 and so on, or those
-    /// of --names.
+    /// The first record has values and not the names of the columns, which are then column_1 and so on, or
+    /// those of --names.
     #[arg(long)]
     pub no_header: bool,
     /// The names of the columns, instead of those of the header.
@@ -72,8 +72,8 @@ pub(crate) struct TextArgs {
     #[arg(long, value_name = "LINES")]
     pub skip_lines: Option<u64>,
     /// The types of columns, such as 'a=int32,b=decimal(10,2)'; those of others are inferred from a sample:
-    /// bool, int16, int32, int64, float32, float64, decimal(P,S), date, time, timestamp, timestamptz (each also
-    /// with _ns), uuid, json, text.
+    /// bool, int16, int32, int64, float32, float64, decimal(P,S), date, time, timestamp, timestamptz (each
+    /// also with _ns), uuid, json, text.
     #[arg(long, value_name = "NAME=TYPE,...")]
     pub types: Vec<String>,
     /// The longest record: each connection holds a whole one [default: 64MiB].
@@ -121,8 +121,8 @@ impl TextArgs {
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
-    /// Whether the inputs are delimited text. Rejects inputs of both kinds, and options that the other kind does
-    /// not have.
+    /// Whether the inputs are delimited text. Rejects inputs of both kinds, and options that the other kind
+    /// does not have.
     pub(crate) fn is_meant(&self, places: &[Location]) -> Result<bool, Error> {
         let is_text = |place: &Location| match self.format.unwrap_or_default() {
             InputFormat::Auto => match place {

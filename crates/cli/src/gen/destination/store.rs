@@ -67,8 +67,8 @@ impl StoreFolder {
         Ok(Self { folder, listed: Mutex::default(), _stores: stores })
     }
 
-    /// The unfinished uploads of files in the folder and the folders directly below; `None` if the store cannot
-    /// list them.
+    /// The unfinished uploads of files in the folder and the folders directly below; `None` if the store
+    /// cannot list them.
     pub(in crate::r#gen) fn unfinished(&self) -> Result<Option<Vec<Unfinished>>, sawmill_store::Error> {
         let mut found = self.folder.unfinished()?;
         if let Some(found) = &mut found {
@@ -156,7 +156,8 @@ impl Folder for StoreFolder {
         if !below.is_empty() {
             return Ok(());
         }
-        // Not every store lists them, and not to everyone. They do no harm here; `gen clean` reports the error.
+        // Not every store lists them, and not to everyone. They do no harm here; `gen clean` reports the
+        // error.
         let Ok(Some(found)) = self.unfinished() else { return Ok(()) };
         for upload in found.iter().filter(|upload| is_ours(last_of(&upload.name))) {
             self.folder.abort(upload)?;

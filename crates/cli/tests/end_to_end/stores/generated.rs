@@ -121,7 +121,8 @@ fn objects_of_an_earlier_run_are_refused_kept_or_replaced_like_files() {
     assert_same(&s3, "data/", local(&args).path());
     let error = with(&["--resume", "--seed", "7"]).fails(2);
     assert!(error.contains("seed was 42, is 7"), "{error}");
-    // Objects that were copied there have another entity tag or none in the manifest, so their bytes are read.
+    // Objects that were copied there have another entity tag or none in the manifest, so their bytes are
+    // read.
     let mut copied = manifest(&s3);
     copied["files"][2]["tag"] = "\"another\"".into();
     s3.put("trips", "data/_sawmill.contacts.json", copied.to_string().as_bytes());

@@ -1,5 +1,5 @@
-//! A proxy in front of an S3 server: it counts requests, and some of them it refuses, delays, cuts, or forwards
-//! without returning the answer.
+//! A proxy in front of an S3 server: it counts requests, and some of them it refuses, delays, cuts, or
+//! forwards without returning the answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

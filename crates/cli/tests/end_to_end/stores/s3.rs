@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use super::web::first_line;
 use crate::harness::{Ran, command};
 
-/// Starts the server, fills a bucket with the files of a folder, prints the port, and serves until its standard
-/// input ends.
+/// Starts the server, fills a bucket with the files of a folder, prints the port, and serves until its
+/// standard input ends.
 const SERVER: &str = r#"
 import os, sys
 from moto.server import ThreadedMotoServer

@@ -1,8 +1,8 @@
 //! A connection to S3 over which completing an upload never replaces an object.
 //!
-//! The crate `object_store` puts single objects under a condition but completes uploads without one, although S3
-//! compares `If-None-Match` there, too. The header is added after the request was signed, as that crate does where
-//! it uses it itself.
+//! The crate `object_store` puts single objects under a condition but completes uploads without one, although
+//! S3 compares `If-None-Match` there, too. The header is added after the request was signed, as that crate
+//! does where it uses it itself.
 
 use std::pin::Pin;
 

@@ -20,8 +20,8 @@ use crate::remote::writing::writer::{ObjectWriter, UploadLimits};
 
 /// How many bytes of an object are requested at a time when it is read from start to end.
 const PIECE: u64 = 8 << 20;
-/// How long listing, reading and writing a small object may take. It does not end when the caller cancels, because
-/// a cancelled run cleans up by these requests.
+/// How long listing, reading and writing a small object may take. It does not end when the caller cancels,
+/// because a cancelled run cleans up by these requests.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A folder of a store. Names of objects are relative to it, with slashes.
@@ -32,7 +32,8 @@ pub struct ObjectFolder {
     limits: UploadLimits,
     requests: Arc<Semaphore>,
     replaces: bool,
-    /// The versions of small objects as this has last read or written them; `None` for those that did not exist.
+    /// The versions of small objects as this has last read or written them; `None` for those that did not
+    /// exist.
     seen: Mutex<HashMap<String, Option<UpdateVersion>>>,
 }
 
@@ -75,8 +76,8 @@ impl ObjectFolder {
         }
     }
 
-    /// Returns the objects directly in a folder below this one, and the names of the folders in it; in this one
-    /// for an empty name.
+    /// Returns the objects directly in a folder below this one, and the names of the folders in it; in this
+    /// one for an empty name.
     ///
     /// # Errors
     ///
@@ -140,7 +141,8 @@ impl ObjectFolder {
     ///
     /// # Errors
     ///
-    /// Another program has written it in the meantime ([`Kind::Exists`]); the store refuses or cannot be reached.
+    /// Another program has written it in the meantime ([`Kind::Exists`]); the store refuses or cannot be
+    /// reached.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let url = self.url(name);
         let path = path_of(&url)?;
@@ -195,7 +197,8 @@ impl ObjectFolder {
     ///
     /// # Errors
     ///
-    /// Another program has written it in the meantime ([`Kind::Exists`]); the store refuses or cannot be reached.
+    /// Another program has written it in the meantime ([`Kind::Exists`]); the store refuses or cannot be
+    /// reached.
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let url = self.url(name);
         let path = path_of(&url)?;
@@ -210,8 +213,8 @@ impl ObjectFolder {
         Ok(())
     }
 
-    /// Returns the unfinished uploads of objects below this folder, or of the object that has its name. `None` if
-    /// the store cannot list them.
+    /// Returns the unfinished uploads of objects below this folder, or of the object that has its name.
+    /// `None` if the store cannot list them.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
 //! Requests that write an object only if what is there is what was expected.
 //!
-//! An answer can be lost after the store has written the object; the repeated request then finds the object in its
-//! own way. So each upload has a mark, which the store keeps beside the bytes: an object with our mark is ours.
+//! An answer can be lost after the store has written the object; the repeated request then finds the object
+//! in its own way. So each upload has a mark, which the store keeps beside the bytes: an object with our mark
+//! is ours.
 
 use std::time::Duration;
 

@@ -25,7 +25,8 @@ const LEAST_PART: usize = 5 << 20;
 /// How long to try to abort an upload.
 const ABORTING: Duration = Duration::from_secs(10);
 
-/// How much memory uploads may take: `requests` parts under way, and one part for each object that is being written.
+/// How much memory uploads may take: `requests` parts under way, and one part for each object that is being
+/// written.
 #[derive(Clone, Copy, Debug)]
 pub struct UploadLimits {
     /// The bytes of a part. Objects that would have too many parts have larger ones.
@@ -106,8 +107,8 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// Makes room for more bytes of the part: twice as much as before, but no more than a part takes; for all of it
-    /// if the object has several.
+    /// Makes room for more bytes of the part: twice as much as before, but no more than a part takes; for all
+    /// of it if the object has several.
     fn make_room(&mut self, bytes: usize) {
         let needed = self.part.len() + bytes;
         if needed > self.part.capacity() {
