@@ -9,6 +9,9 @@
 
 mod bench;
 mod bench_files;
+#[cfg(feature = "formats")]
+mod bloom;
+mod bloom_args;
 mod diff;
 mod document;
 #[cfg(feature = "formats")]
@@ -64,6 +67,7 @@ enum Other {
     Diff(diff::DiffArgs),
     Head(head_args::FirstRowsArgs),
     Cat(head_args::AllRowsArgs),
+    Bloom(bloom_args::BloomArgs),
 }
 
 /// Files, and what to show of them.
@@ -84,6 +88,7 @@ Examples:
   sawmill footer /data/trips --plan-merge          # small files, to merge into files of 256 MiB
   sawmill footer diff old.parquet new.parquet      # schema, layout, statistics
   sawmill footer head data.parquet -n 3            # rows as JSON; `cat` prints all
+  sawmill footer bloom data.parquet --column id --value 42   # row groups that may hold it
   curl -s https://example.com/data.parquet | sawmill footer -
   sawmill footer wide.parquet --bench
   sawmill footer wide.parquet --save-index wide.index
@@ -301,6 +306,7 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<Atomic
         Some(Other::Diff(args)) => return diff::run(args, console, cancel),
         Some(Other::Head(args)) => return head_args::first(args, console, cancel),
         Some(Other::Cat(args)) => return head_args::all(args, console, cancel),
+        Some(Other::Bloom(args)) => return bloom_args::look_up(args, console, cancel),
         None => {}
     }
     if console.json && (args.ndjson || args.csv) {

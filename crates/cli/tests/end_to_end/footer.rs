@@ -1,5 +1,6 @@
 //! `sawmill footer`: each view on files of the generator and of the `parquet` crate's writer.
 
+mod bloom;
 mod datasets;
 mod indexes;
 mod memory;

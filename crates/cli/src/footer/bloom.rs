@@ -1,0 +1,264 @@
+//! `sawmill footer bloom`: which row groups may hold a value, by the Bloom filters of a column.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use arrow_array::types::{Date32Type, Decimal128Type, Time64NanosecondType, TimestampNanosecondType};
+use arrow_cast::parse::{Parser, parse_decimal};
+use parquet::bloom_filter::Sbbf;
+use sawmill_footer::{ConvertedType, Element, Footer, LogicalType, Options, PhysicalType, TimeUnit};
+use sawmill_inspect::escaped;
+use serde::Serialize;
+
+use crate::arguments::paths;
+use crate::error::Error;
+use crate::footer::bloom_args::BloomArgs;
+use crate::footer::run::{interrupted, unwritten};
+use crate::footer::standard_input::InputFiles;
+use crate::footer::{escaped_path, selection};
+use crate::screen::console::Console;
+
+/// What the filters of a file say about a value.
+#[derive(Serialize)]
+struct Lookup {
+    file: String,
+    column: String,
+    value: String,
+    /// The row groups whose filters may hold the value.
+    may_contain: Vec<usize>,
+    /// Those whose filters rule it out.
+    absent: Vec<usize>,
+    /// Those without a filter for the column.
+    no_filter: Vec<usize>,
+}
+
+pub(crate) fn run(args: &BloomArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    let input = InputFiles::of(&args.files)?;
+    let mut lookups = Vec::new();
+    for path in &paths::parquet_files(&input.paths)? {
+        lookups.extend(look_up(path, args, cancel)?);
+    }
+    if console.json {
+        return console.result(&lookups, String::new);
+    }
+    let mut out = console.output(cancel);
+    let written = lookups.iter().try_for_each(|lookup| writeln!(out, "{}", lookup.text()));
+    written.and_then(|()| out.flush()).map_err(|error| unwritten(&error, cancel))
+}
+
+fn look_up(path: &Path, args: &BloomArgs, cancel: &AtomicBool) -> Result<Vec<Lookup>, Error> {
+    let options = Options::new().select([selection::selector(&args.column)]);
+    let footer = Footer::open_with(path, &options)?;
+    let place = || escaped_path(path);
+    let leaves: Vec<usize> = (0..footer.num_columns()).filter_map(|at| footer.leaf_of(at)).collect();
+    let [leaf] = leaves[..] else {
+        let what = format!("expected --column to name one column, found {}", leaves.len());
+        return Err(Error::failure(
+            what,
+            place(),
+            "give its whole path: sawmill footer FILE --columns lists them",
+        ));
+    };
+    let Some(element) = footer.schema().leaf(leaf) else { return Ok(Vec::new()) };
+    let stored = |value: &String| {
+        plain_bytes(element, value).map_err(|expected| {
+            let what = format!("column {}: expected {expected}, found {value:?}", escaped(&element.path()));
+            Error::failure(what, place(), "write the value as sawmill footer --statistics shows it")
+        })
+    };
+    let values: Vec<Vec<u8>> = args.value.iter().map(stored).collect::<Result<_, _>>()?;
+    let failed = |error: String| {
+        let what = format!("reading a Bloom filter failed: {error}");
+        Error::failure(what, place(), "sawmill footer FILE --check looks for faults")
+    };
+    let lookup = |value: &String| Lookup {
+        file: path.display().to_string(),
+        column: element.path(),
+        value: value.clone(),
+        may_contain: Vec::new(),
+        absent: Vec::new(),
+        no_filter: Vec::new(),
+    };
+    let mut lookups: Vec<Lookup> = args.value.iter().map(lookup).collect();
+    let metadata = footer.to_parquet_59(Some(&[leaf]))?;
+    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    for (group, chunks) in footer.row_groups().zip(metadata.row_groups()) {
+        if cancel.load(Relaxed) {
+            return Err(interrupted());
+        }
+        let filter = match chunks.columns().first() {
+            Some(chunk) => {
+                Sbbf::read_from_column_chunk(chunk, &file).map_err(|error| failed(error.to_string()))?
+            }
+            None => None,
+        };
+        for (lookup, value) in lookups.iter_mut().zip(&values) {
+            let answer = match &filter {
+                None => &mut lookup.no_filter,
+                Some(filter) if filter.check(value.as_slice()) => &mut lookup.may_contain,
+                Some(_) => &mut lookup.absent,
+            };
+            answer.push(group.index());
+        }
+    }
+    Ok(lookups)
+}
+
+impl Lookup {
+    fn text(&self) -> String {
+        let file = escaped_path(Path::new(&self.file));
+        let mut text = format!("{file}: {} = {}: ", escaped(&self.column), escaped(&self.value));
+        let filters = self.may_contain.len() + self.absent.len();
+        text += &match (filters, self.may_contain.len()) {
+            (0, _) => "no Bloom filter".to_owned(),
+            (1, 0) => "not in the row group".to_owned(),
+            (all, 0) => format!("in none of {all} row groups"),
+            (all, _) => format!(
+                "perhaps in {} of {all} row groups: {}",
+                self.may_contain.len(),
+                ranges(&self.may_contain)
+            ),
+        };
+        if filters > 0 && !self.no_filter.is_empty() {
+            text += &format!("; no filter in row groups {}", ranges(&self.no_filter));
+        }
+        text
+    }
+}
+
+/// Ascending numbers as `0, 3..5, 9`; a range excludes its end, as in `--row-group`.
+fn ranges(numbers: &[usize]) -> String {
+    let runs = numbers.chunk_by(|a, b| a + 1 == *b).filter_map(|run| Some((*run.first()?, *run.last()?)));
+    let run = |(first, last)| match last - first {
+        0 => format!("{first}"),
+        _ => format!("{first}..{}", last + 1),
+    };
+    runs.map(run).collect::<Vec<_>>().join(", ")
+}
+
+/// A value as the column stores it in encoding PLAIN, which is what filters hash; or what was expected.
+fn plain_bytes(element: Element<'_>, text: &str) -> Result<Vec<u8>, &'static str> {
+    let logical = element.logical_type();
+    match element.physical_type() {
+        Some(PhysicalType::Int32) => integer(element, text).and_then(|value| match is_unsigned(element) {
+            true => u32::try_from(value)
+                .map(|value| value.to_le_bytes().to_vec())
+                .map_err(|_| "an unsigned 32-bit integer"),
+            false => {
+                i32::try_from(value).map(|value| value.to_le_bytes().to_vec()).map_err(|_| "a 32-bit integer")
+            }
+        }),
+        Some(PhysicalType::Int64) => integer(element, text).and_then(|value| match is_unsigned(element) {
+            true => u64::try_from(value)
+                .map(|value| value.to_le_bytes().to_vec())
+                .map_err(|_| "an unsigned 64-bit integer"),
+            false => {
+                i64::try_from(value).map(|value| value.to_le_bytes().to_vec()).map_err(|_| "a 64-bit integer")
+            }
+        }),
+        Some(PhysicalType::Float) => {
+            text.parse().map(|value: f32| value.to_le_bytes().to_vec()).map_err(|_| "a number")
+        }
+        Some(PhysicalType::Double) => {
+            text.parse().map(|value: f64| value.to_le_bytes().to_vec()).map_err(|_| "a number")
+        }
+        Some(PhysicalType::ByteArray) => match (logical, decimal(element)) {
+            (_, Some(_)) => {
+                Err("a column whose values have one form of bytes (a decimal of any length has many)")
+            }
+            (None, None) if element.converted_type().is_none() && text.starts_with("0x") => hexadecimal(text),
+            _ => Ok(text.as_bytes().to_vec()),
+        },
+        Some(PhysicalType::FixedLenByteArray) => fixed(element, text),
+        _ => Err("a column of a type that filters support"),
+    }
+}
+
+/// The number that an integer column stores for a value.
+fn integer(element: Element<'_>, text: &str) -> Result<i128, &'static str> {
+    if let Some((precision, scale)) = decimal(element) {
+        // The parser cuts digits off that the column cannot hold.
+        let digits = text.split_once('.').map_or(0, |(_, fraction)| fraction.trim_end_matches('0').len());
+        let fits = digits <= usize::try_from(scale).unwrap_or(0) && !text.contains(['e', 'E']);
+        let value = parse_decimal::<Decimal128Type>(text, precision, scale).ok().filter(|_| fits);
+        return value.ok_or("a decimal of the column's type");
+    }
+    let converted = element.converted_type();
+    let unit = match element.logical_type() {
+        Some(LogicalType::Timestamp { unit, .. } | LogicalType::Time { unit, .. }) => Some(*unit),
+        _ => match converted {
+            Some(ConvertedType::TimestampMillis | ConvertedType::TimeMillis) => Some(TimeUnit::Millis),
+            Some(ConvertedType::TimestampMicros | ConvertedType::TimeMicros) => Some(TimeUnit::Micros),
+            _ => None,
+        },
+    };
+    let is_time = matches!(element.logical_type(), Some(LogicalType::Time { .. }))
+        || matches!(converted, Some(ConvertedType::TimeMillis | ConvertedType::TimeMicros));
+    if let Some(unit) = unit {
+        let (nanoseconds, expected) = match is_time {
+            true => (Time64NanosecondType::parse(text), "a time such as 12:30:00, in the column's unit"),
+            false => (
+                TimestampNanosecondType::parse(text),
+                "a timestamp such as 2024-02-29T12:30:00Z, in the column's unit",
+            ),
+        };
+        let of_unit = match unit {
+            TimeUnit::Millis => 1_000_000,
+            TimeUnit::Micros => 1_000,
+            TimeUnit::Nanos => 1,
+            TimeUnit::Unknown(_) => return Err("a column with a known unit of time"),
+        };
+        let exact = nanoseconds.map(i128::from).filter(|nanoseconds| nanoseconds % of_unit == 0);
+        return exact.map(|nanoseconds| nanoseconds / of_unit).ok_or(expected);
+    }
+    if matches!(element.logical_type(), Some(LogicalType::Date)) || converted == Some(ConvertedType::Date) {
+        return Date32Type::parse(text).map(i128::from).ok_or("a date such as 2024-02-29");
+    }
+    text.parse().map_err(|_| "an integer")
+}
+
+fn is_unsigned(element: Element<'_>) -> bool {
+    use ConvertedType::{UInt8, UInt16, UInt32, UInt64};
+    matches!(element.logical_type(), Some(LogicalType::Integer { is_signed: false, .. }))
+        || matches!(element.converted_type(), Some(UInt8 | UInt16 | UInt32 | UInt64))
+}
+
+/// Precision and scale of a decimal column.
+fn decimal(element: Element<'_>) -> Option<(u8, i8)> {
+    let (precision, scale) = match (element.logical_type(), element.converted_type()) {
+        (Some(LogicalType::Decimal { scale, precision }), _) => (*precision, *scale),
+        (None, Some(ConvertedType::Decimal)) => (element.precision()?, element.scale().unwrap_or(0)),
+        _ => return None,
+    };
+    Some((u8::try_from(precision).ok()?, i8::try_from(scale).ok()?))
+}
+
+fn fixed(element: Element<'_>, text: &str) -> Result<Vec<u8>, &'static str> {
+    let length = element.type_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+    if decimal(element).is_some() {
+        let value = integer(element, text)?.to_be_bytes();
+        let sign = if value[0] >= 0x80 { 0xff } else { 0 };
+        return match value.len().checked_sub(length) {
+            Some(cut) => Ok(value[cut..].to_vec()),
+            None => Ok([vec![sign; length - value.len()], value.to_vec()].concat()),
+        };
+    }
+    let bytes = match element.logical_type() {
+        Some(LogicalType::Uuid) => {
+            hexadecimal(&format!("0x{}", text.replace('-', ""))).map_err(|_| "a UUID")?
+        }
+        _ if text.starts_with("0x") => hexadecimal(text)?,
+        _ => text.as_bytes().to_vec(),
+    };
+    if bytes.len() == length { Ok(bytes) } else { Err("as many bytes as the column's values have") }
+}
+
+fn hexadecimal(text: &str) -> Result<Vec<u8>, &'static str> {
+    const EXPECTED: &str = "0x and an even number of hexadecimal digits";
+    let digits = text.strip_prefix("0x").filter(|digits| digits.is_ascii()).ok_or(EXPECTED)?;
+    let pair =
+        |at: usize| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or(EXPECTED);
+    (0..digits.len()).step_by(2).map(pair).collect()
+}

@@ -1,0 +1,46 @@
+//! The arguments of `sawmill footer bloom`.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+
+use crate::error::Error;
+use crate::screen::console::Console;
+
+/// Look values up in the Bloom filters of a column.
+///
+/// A filter knows for certain that a value is absent from a row group; a value that it may hold has to be
+/// searched there. Dates, times and decimals are written as `sawmill footer --statistics` shows them, bytes
+/// as 0x and hexadecimal digits.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill footer bloom orders.parquet --column id --value 42
+  sawmill footer bloom /data/orders --column customer.email --value a@example.com --value b@example.com
+  sawmill footer bloom '/data/**/*.parquet' --column day --value 2024-02-29 --json | jq '.[].row_groups'")]
+#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "this build only parses them"))]
+pub(crate) struct BloomArgs {
+    /// Parquet files, directories or quoted patterns, as with `sawmill footer`.
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// The column, as with `sawmill footer --column`; it must be a single one.
+    #[arg(long, value_name = "COLUMN")]
+    pub column: String,
+    /// A value to look up. May be repeated.
+    #[arg(long, value_name = "VALUE", required = true, allow_hyphen_values = true)]
+    pub value: Vec<String>,
+}
+
+pub(crate) fn look_up(args: &BloomArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    run(args, console, cancel)
+}
+
+#[cfg(feature = "formats")]
+use crate::footer::bloom::run;
+
+/// Without Arrow's crates that parse dates and decimals.
+#[cfg(not(feature = "formats"))]
+fn run(_: &BloomArgs, _: Console, _: &AtomicBool) -> Result<(), Error> {
+    Err(Error::not_built("footer bloom".to_owned(), "formats"))
+}
