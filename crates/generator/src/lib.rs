@@ -76,6 +76,8 @@ pub use encode::values::Encoding;
 pub use error::{Error, ErrorKind};
 pub use explain::{ExplainedColumn, Explanation};
 #[cfg(feature = "infer")]
+pub use infer::fidelity::{ColumnFidelity, Fidelity, RelationFidelity};
+#[cfg(feature = "infer")]
 pub use infer::inferred_spec::{InferredSpec, LeftOut};
 #[cfg(feature = "infer")]
 pub use infer::texts::Verbatim;

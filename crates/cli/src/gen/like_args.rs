@@ -1,4 +1,6 @@
-//! The options of specs that are inferred from data.
+//! The options of specs that are inferred from data, and of comparisons with that data.
+
+use std::path::PathBuf;
 
 use clap::Args;
 #[cfg(feature = "formats")]
@@ -45,4 +47,26 @@ impl LikeArgs {
             _ => Verbatim::Categories,
         }
     }
+}
+
+/// Compare generated data with its source, column by column.
+#[derive(Args, Debug)]
+#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "this build only parses them"))]
+#[command(after_help = "\
+Columns of at most 1,000 distinct values are compared by the total variation of their values, numbers that occur
+fewer than 500 times on average by their Kolmogorov-Smirnov distance, other strings, bytes and lists by that of
+their lengths. 0 is alike, 1 is different; random samples of the same distribution differ a little. `frequencies`
+ignores the values, for strings that were made up.
+
+Examples:
+  sawmill gen --like trips.parquet --out /tmp/trips
+  sawmill gen fidelity trips.parquet /tmp/trips
+  sawmill gen fidelity trips.parquet /tmp/trips --json")]
+pub(crate) struct FidelityArgs {
+    /// The source: a Parquet, Arrow or JSON file, a directory of Parquet files, or a pattern.
+    pub source: PathBuf,
+    /// The generated data, likewise.
+    pub generated: PathBuf,
+    #[command(flatten)]
+    pub like: LikeArgs,
 }

@@ -5,6 +5,8 @@ mod content_sum;
 pub(crate) mod dataset_args;
 mod destination;
 mod explain;
+#[cfg(feature = "formats")]
+mod fidelity;
 pub(crate) mod file_args;
 pub(crate) mod format;
 #[cfg(feature = "formats")]
@@ -42,7 +44,7 @@ use crate::r#gen::layout_args::LayoutArgs;
 use crate::screen::console::Console;
 use crate::screen::phases;
 #[cfg(not(feature = "formats"))]
-use without_formats::{formats, infer};
+use without_formats::{fidelity, formats, infer};
 
 /// Generate a synthetic nested dataset as Parquet files.
 #[derive(Args, Debug)]
@@ -83,6 +85,7 @@ enum AboutDataset {
     Explain(Box<explain::ExplainArgs>),
     Schema(schema::SchemaArgs),
     Clean(clean::CleanArgs),
+    Fidelity(like_args::FidelityArgs),
 }
 
 /// What to generate, and how.
@@ -192,6 +195,7 @@ pub(crate) fn run(command: &GenCommand, console: Console, cancel: &Arc<AtomicBoo
     match &command.about {
         Some(AboutDataset::Spec(args)) => spec::run(args, console),
         Some(AboutDataset::Explain(args)) => explain::run(args, console),
+        Some(AboutDataset::Fidelity(args)) => fidelity::run(args, console),
         Some(AboutDataset::Schema(_)) => schema::run(console),
         Some(AboutDataset::Clean(args)) => clean::run(args, console, cancel),
         None => run_generate(&command.generate, console, cancel),

@@ -13,6 +13,16 @@ pub(super) mod formats {
     }
 }
 
+pub(super) mod fidelity {
+    use crate::error::Error;
+    use crate::r#gen::like_args::FidelityArgs;
+    use crate::screen::console::Console;
+
+    pub(in crate::r#gen) fn run(_: &FidelityArgs, _: Console) -> Result<(), Error> {
+        Err(Error::not_built("gen fidelity".to_owned(), "formats"))
+    }
+}
+
 pub(super) mod infer {
     use std::path::Path;
 
@@ -35,9 +45,9 @@ mod tests {
 
     use clap::Parser;
 
-    use super::{formats, infer};
+    use super::{fidelity, formats, infer};
     use crate::r#gen::GenArgs;
-    use crate::r#gen::like_args::LikeArgs;
+    use crate::r#gen::like_args::{FidelityArgs, LikeArgs};
     use crate::screen::console::Console;
 
     #[derive(Parser)]
@@ -51,7 +61,9 @@ mod tests {
         let line = Line::try_parse_from(["gen", "contacts", "--rows", "1", "--format", "ndjson"]).unwrap();
         let (console, cancel) = (Console { json: false, quiet: true, verbose: 0 }, AtomicBool::new(false));
         let like = LikeArgs { sample: 1000, exclude: Vec::new(), verbatim: false, no_verbatim: false };
+        let of = FidelityArgs { source: "a".into(), generated: "b".into(), like: like.clone() };
         let errors = [
+            ("gen fidelity", fidelity::run(&of, console).unwrap_err()),
             ("--format ndjson", formats::run(&line.args, console, &cancel).unwrap_err()),
             ("--like x.parquet", infer::of_sample(Path::new("x.parquet"), &like).unwrap_err()),
             ("--schema x.parquet", infer::of_schema(Path::new("x.parquet"), &like).unwrap_err()),

@@ -306,3 +306,108 @@ fn the_rows_of_generated_data_do_not_depend_on_how_they_are_asked_for() {
     let part: Vec<f64> = part.iter().flat_map(|batch| reals(batch.column(0))).collect();
     assert_eq!(part, reals(rows.column(0))[1500..2600]);
 }
+
+/// Trips with a duration, nulls that come together and totals that add up for 95.6 % of them.
+fn trips() -> RecordBatch {
+    let mut random = random(12);
+    let (mut start, mut end, mut people, mut flag) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut fare, mut tip, mut toll, mut total) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROWS {
+        let at = 1_704_067_200_000_000 + (2_592_000.0 * random()) as i64 * 1_000_000;
+        start.push(at);
+        end.push(at + (700.0 * (0.7 * normal(&mut random)).exp()) as i64 * 1_000_000);
+        let unknown = random() < 0.047;
+        people.push((!unknown).then_some((1.0 + 6.0 * random()).floor()));
+        flag.push((!unknown).then_some(if random() < 0.99 { "N" } else { "Y" }));
+        let cents = |v: f64| (v * 100.0).round() / 100.0;
+        let parts = [cents(20.0 * (0.6 * normal(&mut random)).exp()), cents(8.0 * random()), 6.94];
+        let toll_paid = if random() < 0.07 { parts[2] } else { 0.0 };
+        let off = if random() < 0.044 { cents(5.0 * random()) } else { 0.0 };
+        fare.push(parts[0]);
+        tip.push(parts[1]);
+        toll.push(toll_paid);
+        total.push(cents(parts[0] + parts[1] + toll_paid + 1.0 + off));
+    }
+    batch(vec![
+        ("start", Arc::new(TimestampMicrosecondArray::from(start))),
+        ("end", Arc::new(TimestampMicrosecondArray::from(end))),
+        ("people", Arc::new(Float64Array::from(people))),
+        ("flag", Arc::new(StringArray::from(flag))),
+        ("fare", Arc::new(Float64Array::from(fare))),
+        ("tip", Arc::new(Float64Array::from(tip))),
+        ("toll", Arc::new(Float64Array::from(toll))),
+        ("total", Arc::new(Float64Array::from(total))),
+    ])
+}
+
+#[test]
+fn trips_end_after_they_start_and_last_as_long() {
+    let trips = trips();
+    let (_, rows) = like(&trips);
+    let lasting = |rows: &RecordBatch| -> Vec<f64> {
+        let (start, end) = (reals(rows.column(0)), reals(rows.column(1)));
+        start.iter().zip(&end).map(|(start, end)| end - start).collect()
+    };
+    assert_eq!(share(&lasting(&rows), |v| v < 0.0), 0.0);
+    assert!(ks(&lasting(&trips), &lasting(&rows)) < 0.02);
+    assert!(ks(&reals(trips.column(1)), &reals(rows.column(1))) < 0.02);
+}
+
+#[test]
+fn columns_are_null_together() {
+    let trips = trips();
+    let (spec, rows) = like(&trips);
+    let together = |rows: &RecordBatch| {
+        let null = |i: usize| rows.column(2).is_null(i) && rows.column(3).is_null(i);
+        (0..rows.num_rows()).filter(|i| null(*i)).count() as f64 / rows.num_rows() as f64
+    };
+    assert!((together(&trips) - together(&rows)).abs() < 0.005, "{spec}");
+    assert!((rows.column(2).null_count() as f64 / ROWS as f64 - 0.047).abs() < 0.005);
+}
+
+#[test]
+fn totals_add_up_as_often_and_are_whole_cents() {
+    let trips = trips();
+    let (spec, rows) = like(&trips);
+    let adds_up = |rows: &RecordBatch| {
+        let column = |i: usize| reals(rows.column(i));
+        let (fare, tip, toll, total) = (column(4), column(5), column(6), column(7));
+        let sum = |i: usize| fare[i] + tip[i] + toll[i] + 1.0;
+        (0..total.len()).filter(|i| (total[*i] - sum(*i)).abs() < 0.005).count() as f64 / total.len() as f64
+    };
+    assert!((adds_up(&trips) - adds_up(&rows)).abs() < 0.01, "{} {} {spec}", adds_up(&trips), adds_up(&rows));
+    assert_eq!(share(&reals(rows.column(7)), |v| (v * 100.0).round() / 100.0 == v), 1.0);
+}
+
+#[test]
+fn fidelity_names_each_column_and_relation_the_worst_first() {
+    use crate::harness::sawmill;
+    use parquet::arrow::ArrowWriter;
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let trips = trips();
+    let mut writer =
+        ArrowWriter::try_new(std::fs::File::create(path("trips.parquet")).unwrap(), trips.schema(), None)
+            .unwrap();
+    writer.write(&trips).unwrap();
+    writer.close().unwrap();
+    let made = sawmill(["gen", "--like", &path("trips.parquet"), "--out", &path("like.parquet")]).ok();
+    assert!(made.err.contains("8 of 8 columns are within 0.02"), "{}", made.err);
+    let args = ["gen", "fidelity", &path("trips.parquet"), &path("like.parquet")];
+    let json = sawmill(args.iter().chain(&["--json"]).copied()).ok().json();
+    let columns = json["columns"].as_array().unwrap();
+    let distances: Vec<f64> = columns.iter().map(|column| column["distance"].as_f64().unwrap()).collect();
+    assert!(distances.len() == 8 && distances.is_sorted_by(|a, b| a >= b) && distances[0] < 0.02, "{json}");
+    let relations = json["relations"].as_array().unwrap();
+    for part in ["people, flag null together", "end >= start", "total = fare + tip + toll + 1"] {
+        let relation = relations.iter().find(|relation| relation["relation"] == part);
+        let relation = relation.unwrap_or_else(|| panic!("{part}: {json}"));
+        let (source, generated) = (&relation["source"], &relation["generated"]);
+        let apart = source.as_f64().unwrap() - generated.as_f64().unwrap();
+        assert!(apart.abs() < 0.01, "{relation}");
+    }
+    // Other data is not alike.
+    sawmill(["gen", "devices", "--rows", "1000", "--out", &path("other.parquet")]).ok();
+    let text = sawmill(["gen", "fidelity", &path("trips.parquet"), &path("other.parquet")]).ok().out;
+    assert!(text.contains("not compared: start: not in the generated data"), "{text}");
+}

@@ -7,18 +7,19 @@
 //! ```
 //!
 //! Whole numbers stay whole under `+`, `-` and `*`. Times keep their ticks, and a real number added to a time
-//! is rounded. A value is null if a field that it uses is null. Nothing saturates: a value that is too large
-//! or undefined is a [`Misfit`].
+//! is rounded. Draws by quantiles have names, too. A value is null if a field that it uses is null. Nothing
+//! saturates: a value that is too large or undefined is a [`Misfit`].
 
 mod evaluate;
 mod reach;
 
 use crate::draw::distribution::duration_ticks;
 use crate::draw::misfit::Misfit;
+use crate::draw::quantiles::Quantiles;
 use crate::error::Complaint;
 use crate::random::rng::Sequence;
 use crate::types::logical_type::LogicalType;
-use crate::types::number::Number;
+use crate::types::number::{Number, scaled};
 pub(crate) use reach::Reach;
 
 /// The most bytes of an expression.
@@ -80,8 +81,32 @@ impl Function {
     }
 }
 
+/// A draw by quantiles that a formula names.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedDraw {
+    pub name: String,
+    pub quantiles: Quantiles,
+    /// The type of its values.
+    pub kind: LogicalType,
+}
+
+impl NamedDraw {
+    fn value(&self, draw: u64) -> Number {
+        match self.kind.is_real() {
+            true => Number::Real(self.quantiles.real(draw)),
+            false => scaled(&self.kind, self.quantiles.whole(draw)),
+        }
+    }
+
+    fn reach(&self) -> Reach {
+        let (reach, one) = (self.quantiles.reach(), self.kind.one() as f64);
+        Reach::new(reach.low / one, reach.high / one)
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Term {
+    Drawn(Box<NamedDraw>),
     Number(Number),
     /// Index into the operands.
     Field(usize),
@@ -99,16 +124,18 @@ pub(crate) struct Expression {
 }
 
 impl Expression {
-    /// Parses `text` for a field of type `kind`; `resolve` finds the fields that it names.
+    /// Parses `text` for a field of type `kind`; `resolve` finds the fields that it names, unless `draws` has
+    /// the name.
     pub(crate) fn parse(
         text: &str,
         kind: &LogicalType,
+        draws: &[NamedDraw],
         resolve: &mut dyn FnMut(&str) -> Result<Operand, Complaint>,
     ) -> Result<Self, Complaint> {
         if text.len() > LONGEST {
             return Err(("the expression is too long".into(), format!("use at most {LONGEST} bytes")));
         }
-        let mut parser = Parser { text, at: 0, kind, resolve, operands: Vec::new(), depth: 0 };
+        let mut parser = Parser { text, at: 0, kind, draws, resolve, operands: Vec::new(), depth: 0 };
         let node = parser.sum()?;
         parser.space();
         if parser.at < text.len() {
@@ -133,6 +160,7 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     kind: &'a LogicalType,
+    draws: &'a [NamedDraw],
     resolve: &'a mut dyn FnMut(&str) -> Result<Operand, Complaint>,
     operands: Vec<Operand>,
     depth: usize,
@@ -249,6 +277,9 @@ impl Parser<'_> {
     fn name(&mut self) -> Result<Term, Complaint> {
         let name = self.take(|c| c.is_alphanumeric() || c == '_' || c == '.').to_owned();
         if self.peek() != Some(b'(') {
+            if let Some(draw) = self.draws.iter().find(|draw| draw.name == name) {
+                return Ok(Term::Drawn(Box::new(draw.clone())));
+            }
             let operand = (self.resolve)(&name)?;
             let known = self.operands.iter().position(|o| o.leaf == operand.leaf);
             let index = known.unwrap_or_else(|| {
@@ -281,7 +312,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str, kind: &LogicalType) -> Result<Expression, Complaint> {
-        Expression::parse(text, kind, &mut |name| match name {
+        Expression::parse(text, kind, &[], &mut |name| match name {
             "a" | "b.c" => {
                 let leaf = usize::from(name != "a");
                 Ok(Operand {
@@ -316,6 +347,7 @@ mod tests {
         let expression = Expression::parse(
             "a + 1h + uniform(0, 0)",
             &LogicalType::Timestamp { unit: crate::types::logical_type::Unit::Nanoseconds, zone: None },
+            &[],
             &mut |_| {
                 Ok(Operand {
                     leaf: 0,

@@ -18,6 +18,7 @@ use crate::infer::leaf_sample::LeafSample;
 use crate::infer::lengths::lengths;
 use crate::infer::notation::{literal, quoted, rounded, unit_name};
 use crate::infer::numbers::{self, Around};
+use crate::infer::relations::{self, Column, Together};
 use crate::infer::texts::Verbatim;
 use crate::types::logical_type::is_zone;
 
@@ -45,10 +46,10 @@ pub struct LeftOut {
 
 /// A field with the statistics of its sample.
 #[derive(Debug)]
-struct Inferred {
-    name: String,
+pub(crate) struct Inferred {
+    pub name: String,
     nullable: bool,
-    kind: InferredKind,
+    pub kind: InferredKind,
     slots: u64,
     nulls: u64,
     /// For fields of the record: whether each sampled row has a value.
@@ -60,7 +61,7 @@ struct Inferred {
 }
 
 #[derive(Debug)]
-enum InferredKind {
+pub(crate) enum InferredKind {
     Leaf { kind: DataType, is_uuid: bool, values: LeafSample, unfit: u64 },
     Struct(Vec<Inferred>),
     List { element: Box<Inferred>, lengths: BTreeMap<u32, u64>, fixed: Option<u32> },
@@ -214,20 +215,32 @@ impl InferredSpec {
         if let Some(rows) = self.rows.filter(|rows| *rows > 0 && sampled > 0) {
             let _ = writeln!(out, "rows = {rows}");
         }
-        for field in self.kept() {
+        let fields: Vec<&Inferred> = self.kept().collect();
+        let columns: Vec<Column<'_>> = fields.iter().map(|field| field.column()).collect();
+        let together = relations::together(&columns);
+        if let Some(together) = &together {
+            let _ = write!(out, "{}", present(together, &columns));
+        }
+        let sums = if sampled > 0 { relations::sums(&columns) } else { Vec::new() };
+        for (i, field) in fields.iter().enumerate() {
             let _ = write!(out, "\n[[fields]]\nname = {}\n", quoted(&field.name));
-            self.write(field, "fields", &mut out);
+            let sum = sums.iter().find(|sum| sum.of == i);
+            let related = Related {
+                values: sum.and_then(|sum| relations::values(&columns, sum)),
+                together: together.as_ref().is_some_and(|together| together.fields.contains(&i)),
+            };
+            self.write(field, "fields", &related, &mut out);
         }
         Ok(out)
     }
 
     /// The fields that the spec has.
-    fn kept(&self) -> impl Iterator<Item = &Inferred> {
+    pub(crate) fn kept(&self) -> impl Iterator<Item = &Inferred> {
         self.fields.iter().flatten().filter(|field| field.unfit(1).is_none())
     }
 
     /// Writes everything of a field except the name, under the TOML table `path`.
-    fn write(&self, field: &Inferred, path: &str, out: &mut String) {
+    fn write(&self, field: &Inferred, path: &str, related: &Related, out: &mut String) {
         let kind = match &field.kind {
             InferredKind::Leaf { is_uuid: true, .. } => "type = \"uuid\"\n".to_owned(),
             InferredKind::Leaf { kind, .. } => type_keys(kind),
@@ -236,32 +249,35 @@ impl InferredSpec {
             InferredKind::Map { .. } => "type = \"map\"\n".to_owned(),
         };
         out.push_str(&kind);
-        if field.nullable {
-            let sampled = if field.slots > 0 { field.nulls as f64 / field.slots as f64 } else { 0.0 };
+        if field.nullable && related.values.is_some() && !related.together {
+            out.push_str("nulls = 0\n");
+        } else if field.nullable && !related.together {
+            let sampled = field.nulls_share();
             // Writing to a string cannot fail.
             let _ = writeln!(out, "nulls = {}", rounded(field.null_share.unwrap_or(sampled)));
         }
         match &field.kind {
             InferredKind::Leaf { .. } => {
-                let _ = writeln!(out, "values = {}", self.values(field));
+                let values = related.values.clone().unwrap_or_else(|| self.values(field));
+                let _ = writeln!(out, "values = {values}");
             }
             InferredKind::Struct(fields) => {
                 for field in fields {
                     let _ = write!(out, "\n[[{path}.fields]]\nname = {}\n", quoted(&field.name));
-                    self.write(field, &format!("{path}.fields"), out);
+                    self.write(field, &format!("{path}.fields"), &Related::default(), out);
                 }
             }
             InferredKind::List { element, lengths: counts, fixed } => {
                 let length = fixed.map_or_else(|| lengths(counts), |n| format!("{{ constant = {n} }}"));
                 let _ = writeln!(out, "length = {length}");
                 let _ = write!(out, "\n[{path}.element]\n");
-                self.write(element, &format!("{path}.element"), out);
+                self.write(element, &format!("{path}.element"), &Related::default(), out);
             }
             InferredKind::Map { entries, lengths: counts } => {
                 let _ = writeln!(out, "length = {}", lengths(counts));
                 for (field, part) in entries.iter().zip(["key", "value"]) {
                     let _ = write!(out, "\n[{path}.{part}]\n");
-                    self.write(field, &format!("{path}.{part}"), out);
+                    self.write(field, &format!("{path}.{part}"), &Related::default(), out);
                 }
             }
         }
@@ -313,6 +329,27 @@ impl InferredSpec {
             }
         }
     }
+}
+
+/// How a field of the record depends on others.
+#[derive(Default)]
+struct Related {
+    /// Its `values` as a formula.
+    values: Option<String>,
+    /// Whether the `present` of the record names it.
+    together: bool,
+}
+
+/// The `present` of the record.
+fn present(together: &Together, columns: &[Column<'_>]) -> String {
+    let mut out = "present = [\n".to_owned();
+    for (mask, n) in &together.combinations {
+        let there = together.fields.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1);
+        let names: Vec<String> = there.map(|(_, i)| quoted(columns[*i].name)).collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "  {{ fields = [{}], weight = {n} }},", names.join(", "));
+    }
+    out + "]\n"
 }
 
 /// The `values` of whole numbers without a sample.
@@ -479,6 +516,21 @@ impl Inferred {
             all.extend(there);
         }
         Ok(())
+    }
+
+    /// The share of nulls in the sample.
+    pub(crate) fn nulls_share(&self) -> f64 {
+        if self.slots > 0 { self.nulls as f64 / self.slots as f64 } else { 0.0 }
+    }
+
+    /// Its values by row, for relations to other columns.
+    pub(crate) fn column(&self) -> Column<'_> {
+        let leaf = match &self.kind {
+            InferredKind::Leaf { kind, values, .. } => Some((kind, values)),
+            _ => None,
+        };
+        let there = self.there.as_deref().unwrap_or_default();
+        Column { name: &self.name, nullable: self.nullable, there, leaf }
     }
 
     /// Why a spec cannot represent the sampled values; `elements` counts those of enclosing lists.

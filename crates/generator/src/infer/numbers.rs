@@ -162,6 +162,32 @@ pub(crate) fn real(kind: &DataType, values: &[f64], around: &Around) -> String {
     quantiles(&found, &literal, &|v| quoted(&literal(v)), step, &others)
 }
 
+/// The quantiles of whole numbers of type `kind`, as a draw of a formula.
+pub(crate) fn whole_quantiles(kind: &DataType, values: &[i64]) -> String {
+    let runs = whole_runs(&LeafSample::Whole(values.to_vec()));
+    let n = values.len() as u64;
+    // Differences of dates and times are whole numbers.
+    let kind = if is_temporal(kind) { &DataType::Int64 } else { kind };
+    let step = whole_step(kind, &runs, n).map(|(step, share)| (literal(kind, step), share));
+    quantiles(&described(&runs, n, 0, None), &|v| literal(kind, v), &|v| key(kind, v), step, &[])
+}
+
+/// The quantiles of finite real numbers, as a draw of a formula.
+pub(crate) fn real_quantiles(kind: &DataType, values: &[f64]) -> String {
+    let (runs, _) = real_runs(values);
+    let n = values.len() as u64;
+    let step = real_step(kind, &runs, n).map(|(step, share)| (number(step), share));
+    quantiles(&described(&runs, n, 0.0, None), &number, &|v| quoted(&number(v)), step, &[])
+}
+
+/// How many of their steps make one, if real numbers are multiples of a step such as a cent.
+pub(crate) fn multiples_a_unit(kind: &DataType, values: &[f64]) -> Option<f64> {
+    let (runs, _) = real_runs(values);
+    let (step, share) = real_step(kind, &runs, values.len() as u64)?;
+    let a_unit = (1.0 / step).round();
+    (share >= 1.0 && a_unit >= 1.0 && (a_unit * step - 1.0).abs() < 1e-9).then_some(a_unit)
+}
+
 /// `start` and `step` if every value is `start + step * row`.
 fn sequence(rows: &[u64], at: &dyn Fn(usize) -> Option<i128>) -> Option<(i128, i128)> {
     if rows.len() < 3 {

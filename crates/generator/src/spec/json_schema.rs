@@ -202,6 +202,10 @@ fn parameters(name: &str, lengths: bool) -> Value {
             &[("length", json!({ "$ref": "#/$defs/length" })), ("letters", json!({ "type": "string" }))],
             &["length"],
         ),
+        "expression" => json!({ "oneOf": [
+            { "type": "string" },
+            object(&[("formula", json!({ "type": "string" })), ("draws", json!({ "type": "object" }))], &["formula"]),
+        ] }),
         "poisson" => object(&[("mean", number(0.0)), ("min", count()), ("max", count())], &["mean"]),
         "geometric" => object(
             &[

@@ -1,13 +1,14 @@
 //! Infers specs from existing files: Parquet, Arrow IPC, or JSON records.
 
 mod ranges;
-mod source;
+pub(in crate::r#gen) mod source;
 
 use std::path::Path;
 
 use sawmill_generator::InferredSpec;
 
 use crate::error::Error;
+use crate::r#gen::fidelity;
 use crate::r#gen::like_args::{Inferred, LikeArgs};
 use source::Source;
 
@@ -21,8 +22,10 @@ pub(crate) fn of_schema(named: &Path, like: &LikeArgs) -> Result<Inferred, Error
 /// The spec for data like the files that `named` stands for.
 pub(crate) fn of_sample(named: &Path, like: &LikeArgs) -> Result<Inferred, Error> {
     let source = Source::open(named)?;
-    let inferred = sampled(&source, like)?;
-    finished(&source, &inferred)
+    let sample = sampled(&source, like)?;
+    let mut inferred = finished(&source, &sample)?;
+    inferred.notices.push(fidelity::summary(&sample, &inferred.spec)?);
+    Ok(inferred)
 }
 
 /// The sample of a source.

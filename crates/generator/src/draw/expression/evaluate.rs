@@ -16,6 +16,7 @@ const LARGE: u128 = 1 << 40;
 pub(super) fn evaluate(node: &Term, fields: &[Number], random: &mut Sequence) -> Result<Number, Misfit> {
     match node {
         Term::Number(number) => Ok(*number),
+        Term::Drawn(drawn) => Ok(drawn.value(random.next())),
         Term::Field(i) => Ok(fields.get(*i).copied().unwrap_or(Whole(0))),
         Term::Negated(of) => match evaluate(of, fields, random)? {
             Whole(n) => n.checked_neg().map(Whole).ok_or(Misfit::TooLarge),

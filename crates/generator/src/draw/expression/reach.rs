@@ -40,6 +40,7 @@ impl Reach {
 /// The range of `node` for operands in the ranges `fields`; `None` if it always divides by zero.
 pub(super) fn reach(node: &Term, fields: &[Reach]) -> Option<Reach> {
     Some(match node {
+        Term::Drawn(drawn) => drawn.reach(),
         Term::Number(number) => Reach::new(number.real(), number.real()),
         Term::Field(i) => fields.get(*i).copied().unwrap_or(Reach::ANY),
         Term::Negated(of) => reach(of, fields)?.map(|v| -v),
@@ -99,7 +100,7 @@ mod tests {
     use crate::types::logical_type::LogicalType;
 
     fn parsed(text: &str) -> Expression {
-        Expression::parse(text, &LogicalType::Double, &mut |name| {
+        Expression::parse(text, &LogicalType::Double, &[], &mut |name| {
             let leaf = usize::from(name != "a");
             let reach = Reach::ANY;
             Ok(Operand { leaf, kind: LogicalType::Double, repetition: 0, nullable: false, reach })

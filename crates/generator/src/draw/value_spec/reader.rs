@@ -5,7 +5,7 @@
 
 use crate::draw::choice::{choice, constant, weighted};
 use crate::draw::distribution::{Counts, Curve, Ranks, count, exponent, quantity};
-use crate::draw::expression::{Expression, Operand};
+use crate::draw::expression::{Expression, NamedDraw, Operand};
 use crate::draw::misfit::nearest_whole;
 use crate::draw::monotone::Monotone;
 use crate::draw::quantiles::Quantiles;
@@ -202,14 +202,40 @@ fn sequence(parameters: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<
 /// `expression`: a formula whose results can fit into the type.
 fn expression(parameters: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
     let (kind, path) = (around.kind, around.path);
-    let Some(text) = parameters.string() else {
-        let what = "an expression must be a string";
-        return Err(parameters.error(path, what, "for example \"start + lognormal(3h, 0.5)\""));
+    let (node, draws) = match parameters.is_table() {
+        false => (parameters, Vec::new()),
+        true => {
+            let table = parameters.table(path, "expression", &["formula", "draws"])?;
+            let draws = table.get("draws").map_or(Ok(Vec::new()), |node| draws(node, kind, path))?;
+            (table.need("formula", path, "expression")?, draws)
+        }
     };
-    let expression = Expression::parse(text, kind, around.operand)
+    let Some(text) = node.string() else {
+        let what = "an expression must be a string";
+        return Err(node.error(path, what, "for example \"start + lognormal(3h, 0.5)\""));
+    };
+    let expression = Expression::parse(text, kind, &draws, around.operand)
         .map_err(|(what, advice)| parameters.error(path, what, advice))?;
     can_fit(&expression, kind).map_err(|(what, advice)| parameters.error(path, what, advice))?;
     Ok(ValueSpec::Expression(expression))
+}
+
+/// The draws of an expression for a field of type `kind`. Those for dates, times and integers are whole
+/// numbers.
+fn draws(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<Vec<NamedDraw>, Error> {
+    let kind = match kind {
+        LogicalType::Decimal { .. } => kind.clone(),
+        kind if kind.is_real() => LogicalType::Double,
+        _ => LogicalType::Integer { bits: 64, signed: true },
+    };
+    let mut draws = Vec::new();
+    for (name, node) in node.any_table(path, "`draws`")?.entries() {
+        let table = node.table(path, "a draw of an expression", &["quantiles"])?;
+        let parameters = table.need("quantiles", path, "a draw of an expression")?;
+        let quantiles = Quantiles::read(parameters, &kind, path)?;
+        draws.push(NamedDraw { name: name.to_owned(), quantiles, kind: kind.clone() });
+    }
+    Ok(draws)
 }
 
 /// `unique`: a template with the number of the value.

@@ -1,0 +1,91 @@
+//! `sawmill gen fidelity`: how like its source generated data is.
+
+use std::path::Path;
+
+use sawmill_generator::{Dataset, Fidelity, InferredSpec};
+use sawmill_profile::{Align, Table};
+
+use crate::error::Error;
+use crate::r#gen::infer::{sampled, source::Source};
+use crate::r#gen::like_args::FidelityArgs;
+use crate::screen::console::Console;
+
+/// The columns that the summary of --like names.
+const WORST: usize = 10;
+
+/// The most rows that are generated for the summary of --like.
+const MOST_ROWS: u64 = 200_000;
+
+/// The parts of the dataset that they are taken from.
+const PARTS: u64 = 100;
+
+/// The rows of a batch.
+const BATCH_ROWS: usize = 8192;
+
+pub(crate) fn run(args: &FidelityArgs, console: Console) -> Result<(), Error> {
+    let of = |path: &Path| sampled(&Source::open(path)?, &args.like);
+    let fidelity = of(&args.source)?.compare(&of(&args.generated)?);
+    console.result(&fidelity, || text(&fidelity, usize::MAX))
+}
+
+/// How like the sample the rows of its spec are, the worst columns first.
+pub(crate) fn summary(sample: &InferredSpec, spec: &str) -> Result<String, Error> {
+    let dataset = Dataset::from_toml(spec)?;
+    let mut generated = InferredSpec::new(dataset.name(), &dataset.arrow_schema(), &[])?;
+    let rows = dataset.rows().unwrap_or(MOST_ROWS);
+    // Spread over all rows, because some values depend on their row.
+    let parts = if rows > MOST_ROWS { PARTS } else { 1 };
+    for part in 0..parts {
+        let start = (u128::from(rows) * u128::from(part) / u128::from(parts)) as u64;
+        let end = (start + MOST_ROWS / parts).min(rows);
+        for batch in dataset.batches(start..end, 42, BATCH_ROWS) {
+            generated.add(&batch?)?;
+        }
+    }
+    let fidelity = sample.compare(&generated);
+    let far = fidelity.columns.iter().filter(|column| column.distance > 0.02).count();
+    let all = fidelity.columns.len();
+    let head = format!("{} of {all} columns are within 0.02 of the sample\n", all - far);
+    Ok(head + text(&fidelity, WORST).trim_end())
+}
+
+fn text(fidelity: &Fidelity, most: usize) -> String {
+    let mut table = Table::new([
+        ("column", Align::Left),
+        ("measure", Align::Left),
+        ("distance", Align::Right),
+        ("nulls %", Align::Right),
+        ("distinct", Align::Right),
+        ("top value %", Align::Right),
+        ("mean length", Align::Right),
+    ]);
+    let percent = |pair: [f64; 2]| format!("{:.2} / {:.2}", 100.0 * pair[0], 100.0 * pair[1]);
+    for column in fidelity.columns.iter().take(most) {
+        table.row([
+            column.column.clone(),
+            column.measure.to_owned(),
+            format!("{:.4}", column.distance),
+            percent(column.nulls),
+            format!("{} / {}", column.distinct[0], column.distinct[1]),
+            percent(column.top),
+            column.mean_length.map_or_else(String::new, |[a, b]| format!("{a:.2} / {b:.2}")),
+        ]);
+    }
+    let mut out = table.to_string();
+    if !fidelity.relations.is_empty() {
+        let mut table = Table::new([
+            ("relation", Align::Left),
+            ("source %", Align::Right),
+            ("generated %", Align::Right),
+        ]);
+        for relation in &fidelity.relations {
+            let share = |share: f64| format!("{:.2}", 100.0 * share);
+            table.row([relation.relation.clone(), share(relation.source), share(relation.generated)]);
+        }
+        out += &format!("\n{table}");
+    }
+    for not_compared in &fidelity.not_compared {
+        out += &format!("not compared: {not_compared}\n");
+    }
+    out
+}

@@ -1,0 +1,380 @@
+//! Relations between the columns of a record: columns that are null together, a column that is another one
+//! plus a difference, and a column that is the sum of others.
+//!
+//! A relation is looked for among fields of the record that are not nested, have the same type and are null
+//! in the same rows. A formula can only use earlier fields.
+
+use std::collections::{BTreeMap, HashMap};
+
+use arrow_schema::DataType;
+
+use crate::infer::leaf_sample::LeafSample;
+use crate::infer::notation::{is_temporal, quoted};
+use crate::infer::numbers;
+
+/// The most combinations of present fields to list.
+const MOST_COMBINATIONS: usize = 1000;
+
+/// The most fields that can be present together.
+const MOST_TOGETHER: usize = 32;
+
+/// Two columns depend on one another if the share of rows in which both are null is so far from what it would
+/// be by chance.
+const DEPENDENT: f64 = 0.002;
+
+/// The most rows that are looked at to find a relation.
+const LOOKED_AT: usize = 4096;
+
+/// The most rows of the test whether a sum has the distribution of its column.
+const TESTED: usize = 20_000;
+
+/// The largest Kolmogorov-Smirnov distance of a column computed by its relation.
+const FARTHEST: f64 = 0.02;
+
+/// A difference that is never negative is a relation if its spread is smaller than this share of the column's.
+/// Columns that have nothing to do with one another differ more than each by itself.
+const NARROWER: f64 = 0.7;
+
+/// The least share of rows in which a sum adds up to the same remainder.
+const ADDS_UP: f64 = 0.5;
+
+/// A sampled field of the record.
+pub(crate) struct Column<'a> {
+    pub name: &'a str,
+    pub nullable: bool,
+    /// Whether each row has a value.
+    pub there: &'a [bool],
+    /// The type and the values, if it is a leaf.
+    pub leaf: Option<(&'a DataType, &'a LeafSample)>,
+}
+
+impl Column<'_> {
+    /// Its values as numbers, if there are any.
+    fn numbers(&self) -> Option<Vec<f64>> {
+        match self.leaf?.1 {
+            LeafSample::Whole(values) => Some(values.iter().map(|v| *v as f64).collect()),
+            LeafSample::Real(values) => values.iter().all(|v| v.is_finite()).then(|| values.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether a formula can name it.
+    fn has_formula_name(&self) -> bool {
+        let mut chars = self.name.chars();
+        let starts = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+        starts && chars.all(|c| c.is_alphanumeric() || c == '_') && self.name != REST
+    }
+
+    /// Whether its values can be computed from those of `other`, an earlier column.
+    fn can_use(&self, other: &Column<'_>) -> bool {
+        let kinds = (self.leaf.map(|leaf| leaf.0), other.leaf.map(|leaf| leaf.0));
+        kinds.0 == kinds.1
+            && (self.nullable || !other.nullable)
+            && self.there == other.there
+            && other.has_formula_name()
+    }
+}
+
+/// The name of the drawn part of a formula.
+const REST: &str = "rest";
+
+/// A relation of a column to earlier ones.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sum {
+    /// The column.
+    pub of: usize,
+    /// The columns that are added, or subtracted if the sign is -1.
+    pub parts: Vec<(usize, f64)>,
+}
+
+/// The fields that are null together and the number of rows with each combination of present ones.
+#[derive(Debug)]
+pub(crate) struct Together {
+    pub fields: Vec<usize>,
+    pub combinations: BTreeMap<u32, u64>,
+}
+
+/// Finds the columns whose nulls depend on one another.
+pub(crate) fn together(columns: &[Column<'_>]) -> Option<Together> {
+    let with_nulls = |c: &&Column<'_>| c.nullable && c.there.contains(&false) && c.there.contains(&true);
+    let some: Vec<usize> =
+        (0..columns.len()).filter(|i| with_nulls(&&columns[*i])).take(MOST_TOGETHER).collect();
+    let rows = columns.first()?.there.len();
+    let mut masks: HashMap<u32, u64> = HashMap::new();
+    for row in 0..rows {
+        let bit = |(bit, i): (usize, &usize)| u32::from(columns[*i].there[row]) << bit;
+        *masks.entry(some.iter().enumerate().map(bit).sum()).or_default() += 1;
+    }
+    let null = |bits: u32| {
+        let count: u64 = masks.iter().filter(|(mask, _)| *mask & bits == 0).map(|(_, n)| n).sum();
+        count as f64 / rows as f64
+    };
+    let depends = |a: usize| {
+        (0..some.len()).any(|b| {
+            let (a, b) = (1u32 << a, 1u32 << b);
+            let by_chance = null(a) * null(b);
+            // Samples of independent columns differ, too: four standard deviations are one in 16,000.
+            let noise = 4.0 * (by_chance * (1.0 - by_chance) / rows as f64).sqrt();
+            a != b && (null(a | b) - by_chance).abs() > noise.max(DEPENDENT)
+        })
+    };
+    let members: Vec<usize> = (0..some.len()).filter(|a| depends(*a)).collect();
+    let mut combinations: BTreeMap<u32, u64> = BTreeMap::new();
+    for (mask, n) in &masks {
+        let bits = members.iter().enumerate().map(|(bit, member)| (mask >> member & 1) << bit);
+        *combinations.entry(bits.sum()).or_default() += n;
+    }
+    let fields = members.iter().map(|member| some[*member]).collect();
+    (members.len() > 1 && combinations.len() <= MOST_COMBINATIONS)
+        .then_some(Together { fields, combinations })
+}
+
+/// Finds the sums and differences among the columns.
+pub(crate) fn sums(columns: &[Column<'_>]) -> Vec<Sum> {
+    let numbers: Vec<Option<Vec<f64>>> = columns.iter().map(Column::numbers).collect();
+    (0..columns.len()).filter_map(|of| sum(columns, &numbers, of)).collect()
+}
+
+fn sum(columns: &[Column<'_>], numbers: &[Option<Vec<f64>>], of: usize) -> Option<Sum> {
+    let values = numbers[of].as_ref().filter(|values| values.len() >= 100)?;
+    if spread(values) == 0.0 {
+        return None;
+    }
+    let usable: Vec<usize> = (0..of)
+        .filter(|i| columns[of].can_use(&columns[*i]))
+        .filter(|i| numbers[*i].as_ref().is_some_and(|other| other.iter().any(|v| *v != other[0])))
+        .collect();
+    let temporal = columns[of].leaf.is_some_and(|(kind, _)| is_temporal(kind));
+    let sum = if temporal { None } else { added(numbers, of, &usable) };
+    sum.or_else(|| difference(numbers, of, &usable))
+}
+
+/// Column `of` as a sum of at least two of `usable`, by least squares: all factors are 1 or -1, and most rows
+/// have the same remainder.
+fn added(numbers: &[Option<Vec<f64>>], of: usize, usable: &[usize]) -> Option<Sum> {
+    let values = numbers[of].as_ref()?;
+    let every = values.len().div_ceil(LOOKED_AT);
+    let mut rows: Vec<usize> = (0..values.len()).step_by(every).collect();
+    // A column without different values has no factor.
+    let varies = |column: &Vec<f64>| rows.iter().any(|row| column[*row] != column[rows[0]]);
+    let usable: Vec<usize> =
+        usable.iter().copied().filter(|i| numbers[*i].as_ref().is_some_and(varies)).collect();
+    let columns: Vec<&Vec<f64>> = usable.iter().filter_map(|i| numbers[*i].as_ref()).collect();
+    if columns.len() < 2 || columns.len() > 64 {
+        return None;
+    }
+    let mut factors = Vec::new();
+    for _ in 0..4 {
+        factors = least_squares(&columns, values, &rows)?;
+        let off = |row: &usize| {
+            let sum: f64 = columns.iter().zip(&factors).map(|(column, factor)| column[*row] * factor).sum();
+            (values[*row] - sum - factors[columns.len()]).abs()
+        };
+        let mut by_error: Vec<(f64, usize)> = rows.iter().map(|row| (off(row), *row)).collect();
+        by_error.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // Rows that do not add up must not bend the factors.
+        by_error.truncate((by_error.len() * 9 / 10).max(columns.len() + 1));
+        rows = by_error.into_iter().map(|(_, row)| row).collect();
+    }
+    let mut parts = Vec::new();
+    for (i, factor) in usable.iter().zip(&factors) {
+        match factor.round() {
+            rounded if (factor - rounded).abs() > 0.05 || rounded.abs() > 1.0 => return None,
+            0.0 => {}
+            sign => parts.push((*i, sign)),
+        }
+    }
+    let sum = Sum { of, parts };
+    let rest = rest(numbers, &sum)?;
+    let own = most_frequent(values).1;
+    let (_, share) = most_frequent(&rest);
+    (sum.parts.len() > 1 && share >= ADDS_UP && share > own + 0.2).then_some(sum)
+}
+
+/// Column `of` as another one plus a difference that is narrow, or never negative.
+fn difference(numbers: &[Option<Vec<f64>>], of: usize, usable: &[usize]) -> Option<Sum> {
+    let values = numbers[of].as_ref()?;
+    let near = usable.iter().filter_map(|i| {
+        let sum = Sum { of, parts: vec![(*i, 1.0)] };
+        let rest = rest(numbers, &sum)?;
+        let negative = rest.iter().filter(|v| **v < 0.0).count() as f64 / rest.len() as f64;
+        let ratio = spread(&rest) / spread(values);
+        (ratio < 0.25 || (negative < 0.001 && ratio < NARROWER)).then_some((ratio, sum, rest))
+    });
+    let (_, sum, rest) = near.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    // The difference is drawn by itself: the sum must still have the distribution of the column.
+    let other = numbers[sum.parts[0].0].as_ref()?;
+    let n = values.len();
+    let every = n.div_ceil(TESTED);
+    let rows = || (0..n).step_by(every);
+    let apart = (n / 2) | 1;
+    let mut drawn: Vec<f64> = rows().map(|row| other[row] + rest[(row + apart) % n]).collect();
+    let mut real: Vec<f64> = rows().map(|row| values[row]).collect();
+    drawn.sort_by(f64::total_cmp);
+    real.sort_by(f64::total_cmp);
+    (distance(&drawn, &real) <= FARTHEST).then_some(sum)
+}
+
+/// What a sum says, and the shares of rows for which it holds in two samples: the parts add up to the most
+/// frequent remainder or, for a single part, the column is at least as great.
+pub(crate) fn holds(a: &[Column<'_>], b: &[Column<'_>], sum: &Sum) -> Option<(String, f64, f64)> {
+    let numbers = |columns: &[Column<'_>]| columns.iter().map(Column::numbers).collect::<Vec<_>>();
+    let (ours, theirs) = (rest(&numbers(a), sum)?, rest(&numbers(b), sum)?);
+    let share = |values: &[f64], test: &dyn Fn(f64) -> bool| {
+        values.iter().filter(|v| test(**v)).count() as f64 / values.len().max(1) as f64
+    };
+    let of = a[sum.of].name;
+    if let [(part, _)] = sum.parts[..] {
+        let at_least = |v: f64| v >= 0.0;
+        let text = format!("{of} >= {}", a[part].name);
+        return Some((text, share(&ours, &at_least), share(&theirs, &at_least)));
+    }
+    let (usual, _) = most_frequent(&ours);
+    let adds_up = |v: f64| (v - usual).abs() < 1e-5 + 1e-9 * usual.abs();
+    let parts: Vec<String> = sum
+        .parts
+        .iter()
+        .map(|(i, sign)| format!("{} {}", if *sign < 0.0 { "-" } else { "+" }, a[*i].name))
+        .collect();
+    let text = format!("{of} = {} + {usual}", parts.join(" ").trim_start_matches("+ "));
+    Some((text, share(&ours, &adds_up), share(&theirs, &adds_up)))
+}
+
+/// What is left of a column without the parts of its sum.
+pub(crate) fn rest(numbers: &[Option<Vec<f64>>], sum: &Sum) -> Option<Vec<f64>> {
+    let mut rest = numbers[sum.of].clone()?;
+    for (i, sign) in &sum.parts {
+        for (rest, part) in rest.iter_mut().zip(numbers[*i].as_ref()?) {
+            *rest -= sign * part;
+        }
+    }
+    Some(rest)
+}
+
+/// The distance between the 5 % and 95 % quantiles.
+fn spread(values: &[f64]) -> f64 {
+    let mut some: Vec<f64> =
+        values.iter().copied().step_by(values.len().div_ceil(LOOKED_AT).max(1)).collect();
+    some.sort_by(f64::total_cmp);
+    match some.len() {
+        0 => 0.0,
+        n => some[n * 19 / 20] - some[n / 20],
+    }
+}
+
+/// The most frequent value, apart from rounding errors, and its share.
+pub(crate) fn most_frequent(values: &[f64]) -> (f64, f64) {
+    let mut counts: HashMap<i64, u64> = HashMap::new();
+    for value in values {
+        *counts.entry((value * 1e5).round() as i64).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(value, n)| (*n, *value)).unwrap_or((0, 0));
+    (most.0 as f64 / 1e5, most.1 as f64 / values.len().max(1) as f64)
+}
+
+/// The Kolmogorov-Smirnov distance of sorted samples.
+pub(crate) fn distance(a: &[f64], b: &[f64]) -> f64 {
+    let (mut i, mut j, mut most) = (0, 0, 0.0f64);
+    while i < a.len() && j < b.len() {
+        let value = a[i].min(b[j]);
+        while i < a.len() && a[i] <= value {
+            i += 1;
+        }
+        while j < b.len() && b[j] <= value {
+            j += 1;
+        }
+        most = most.max((i as f64 / a.len() as f64 - j as f64 / b.len() as f64).abs());
+    }
+    most
+}
+
+/// The factors of `columns`, and a constant, whose sum is nearest to `values` in `rows`.
+fn least_squares(columns: &[&Vec<f64>], values: &[f64], rows: &[usize]) -> Option<Vec<f64>> {
+    let n = columns.len() + 1;
+    let at = |column: usize, row: usize| columns.get(column).map_or(1.0, |values| values[row]);
+    let line = |i: usize| -> Vec<f64> {
+        let with = |j: usize, row: usize| if j == n { values[row] } else { at(j, row) };
+        (0..=n).map(|j| rows.iter().map(|row| at(i, *row) * with(j, *row)).sum()).collect()
+    };
+    let mut matrix: Vec<Vec<f64>> = (0..n).map(line).collect();
+    for i in 0..n {
+        let pivot = (i..n).max_by(|a, b| matrix[*a][i].abs().total_cmp(&matrix[*b][i].abs()))?;
+        matrix.swap(i, pivot);
+        let size = matrix[i][i];
+        if size.abs() < 1e-9 {
+            return None;
+        }
+        let own = matrix[i].clone();
+        for (k, line) in matrix.iter_mut().enumerate() {
+            if k != i {
+                let factor = line[i] / size;
+                line.iter_mut().zip(&own).for_each(|(v, own)| *v -= factor * own);
+            }
+        }
+    }
+    Some((0..n).map(|i| matrix[i][n] / matrix[i][i]).collect())
+}
+
+/// The `values` of the column of a sum: a formula with the remainder as a draw.
+pub(crate) fn values(columns: &[Column<'_>], sum: &Sum) -> Option<String> {
+    let (kind, sample) = columns[sum.of].leaf?;
+    let mut formula = String::new();
+    for (i, sign) in &sum.parts {
+        match (formula.is_empty(), *sign < 0.0) {
+            (true, false) => {}
+            (true, true) => formula.push('-'),
+            (false, false) => formula.push_str(" + "),
+            (false, true) => formula.push_str(" - "),
+        }
+        formula.push_str(columns[*i].name);
+    }
+    let draw = match sample {
+        LeafSample::Whole(values) => {
+            let mut rest = values.clone();
+            for (i, sign) in &sum.parts {
+                let LeafSample::Whole(part) = columns[*i].leaf?.1 else { return None };
+                for (rest, part) in rest.iter_mut().zip(part) {
+                    *rest = rest.checked_sub(if *sign < 0.0 { part.checked_neg()? } else { *part })?;
+                }
+            }
+            numbers::whole_quantiles(kind, &rest)
+        }
+        LeafSample::Real(values) => {
+            let all: Vec<Option<Vec<f64>>> = columns.iter().map(Column::numbers).collect();
+            let mut rest = rest(&all, sum)?;
+            // Differences of cents are cents, apart from rounding errors.
+            if let Some(a_unit) = numbers::multiples_a_unit(kind, values) {
+                rest.iter_mut().for_each(|v| *v = (*v * a_unit).round() / a_unit + 0.0);
+                formula = format!("round(({formula} + {REST}) * {a_unit}) / {a_unit}");
+                return Some(expression(&formula, &numbers::real_quantiles(kind, &rest)));
+            }
+            numbers::real_quantiles(kind, &rest)
+        }
+        _ => return None,
+    };
+    Some(expression(&format!("{formula} + {REST}"), &draw))
+}
+
+fn expression(formula: &str, draw: &str) -> String {
+    format!("{{ expression = {{ formula = {}, draws = {{ {REST} = {draw} }} }} }}", quoted(formula))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_is_found_although_some_rows_do_not_add_up() {
+        let (a, b, c): (Vec<f64>, Vec<f64>, Vec<f64>) = (
+            (0..5000).map(|i| f64::from(i * 7919 % 1013)).collect(),
+            (0..5000).map(|i| f64::from(i * 104_729 % 17)).collect(),
+            (0..5000).map(|i| f64::from(i * 31 % 29)).collect(),
+        );
+        let total: Vec<f64> =
+            (0..5000).map(|i| a[i] - b[i] + 1.0 + if i % 25 == 0 { (i % 7) as f64 } else { 0.0 }).collect();
+        let numbers = [Some(a), Some(b), Some(c), Some(total)];
+        let sum = added(&numbers, 3, &[0, 1, 2]).unwrap();
+        assert_eq!(sum.parts, [(0, 1.0), (1, -1.0)]);
+        assert_eq!(added(&numbers, 2, &[0, 1]), None);
+    }
+}
