@@ -35,16 +35,19 @@ impl<'a> ColumnChunk<'a> {
     }
 
     /// The row group that holds the chunk.
+    #[inline]
     pub fn row_group(&self) -> RowGroup<'a> {
         self.group
     }
 
     /// The chunk's place among the decoded columns.
+    #[inline]
     pub fn position(&self) -> usize {
         self.position
     }
 
     /// The index of the column among the schema's leaves.
+    #[inline]
     pub fn leaf(&self) -> usize {
         self.group.footer.leaf_of(self.position).unwrap_or(self.position)
     }
@@ -63,52 +66,62 @@ impl<'a> ColumnChunk<'a> {
 
     /// Whether the footer holds the chunk's metadata. If not, the column is encrypted with its own key and
     /// all numbers are 0.
+    #[inline]
     pub fn has_metadata(&self) -> bool {
         self.chunk().traits.flags & NO_METADATA == 0
     }
 
     /// Whether the column is encrypted.
+    #[inline]
     pub fn is_encrypted(&self) -> bool {
         self.chunk().traits.flags & ENCRYPTED != 0
     }
 
     /// The physical type stated in the chunk.
+    #[inline]
     pub fn physical_type(&self) -> PhysicalType {
         PhysicalType::from_number(self.chunk().traits.physical_type)
     }
 
     /// How the pages are compressed.
+    #[inline]
     pub fn codec(&self) -> Codec {
         Codec::from_number(self.chunk().traits.codec)
     }
 
     /// The encodings used in the chunk.
+    #[inline]
     pub fn encodings(&self) -> EncodingSet {
         self.chunk().traits.encodings
     }
 
     /// The number of values, including nulls.
+    #[inline]
     pub fn num_values(&self) -> i64 {
         self.chunk().num_values
     }
 
     /// The size of all pages in the file in bytes, including headers.
+    #[inline]
     pub fn compressed_size(&self) -> i64 {
         self.chunk().compressed
     }
 
     /// The size of all pages before compression in bytes, including headers.
+    #[inline]
     pub fn uncompressed_size(&self) -> i64 {
         self.chunk().uncompressed
     }
 
     /// Where the first data page starts in the file.
+    #[inline]
     pub fn data_page_offset(&self) -> i64 {
         self.chunk().data_page_offset
     }
 
     /// Where the dictionary page starts in the file, as the footer states it. Some writers state 0 for a
     /// chunk without a dictionary; [`ColumnChunk::byte_range`] handles this.
+    #[inline]
     pub fn dictionary_page_offset(&self) -> Option<i64> {
         (self.chunk().traits.flags & HAS_DICTIONARY != 0).then_some(self.chunk().dictionary_page_offset)
     }

@@ -17,6 +17,7 @@ macro_rules! enumeration {
 
         impl $name {
             /// Converts a number from the file.
+            #[inline]
             pub const fn from_number(number: i32) -> Self {
                 match number {
                     $($value => Self::$variant,)*

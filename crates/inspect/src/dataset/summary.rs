@@ -65,8 +65,11 @@ impl FooterSummary {
         for chunk in footer.row_groups().flat_map(|group| group.columns()) {
             compressed = compressed.saturating_add(chunk.compressed_size());
             uncompressed = uncompressed.saturating_add(chunk.uncompressed_size());
-            if chunk.has_metadata() && last_codec.replace(chunk.codec()) != Some(chunk.codec()) {
-                codecs.insert(chunk.codec());
+            if chunk.has_metadata() {
+                let codec = chunk.codec();
+                if last_codec.replace(codec) != Some(codec) {
+                    codecs.insert(codec);
+                }
             }
         }
         // The footer states the rows of the whole file: of a selection, add up those of its row groups.
