@@ -146,24 +146,62 @@ fn footers(title: &str, file: &[u8]) -> Measured {
     measure(title.to_owned(), &mut ways)
 }
 
+/// Our decoder and the conversion of what it decoded, against the peer's own decoder: metadata of all columns,
+/// of the first half of them, of three.
+fn conversions(title: &str, file: &[u8]) -> Measured {
+    let footer = Footer::from_file_bytes(file, &Options::new()).expect("a valid file");
+    let (bytes, leaves) = (footer.bytes().to_vec(), footer.schema().num_leaves());
+    // Half of the roots: a part of a map cannot be converted.
+    let roots: Vec<String> = footer.schema().root().children().map(|root| root.name().to_owned()).collect();
+    let (half, third) = (roots.len().div_ceil(2), roots.len().div_ceil(3));
+    let shared = FooterBytes::from(bytes.clone());
+    let both = |options: Options| {
+        let shared = shared.clone();
+        move || {
+            let footer = Footer::decode(shared.clone(), &options).expect("a valid footer");
+            drop(black_box(footer.to_parquet_60(None).expect("metadata of the parquet crate")));
+        }
+    };
+    let exact = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
+    let theirs = || {
+        let meta = ParquetMetaDataReader::decode_metadata_with_options(&bytes, Some(&exact));
+        drop(black_box(meta.expect("a valid footer")));
+    };
+    let mut ways: [Way<'_>; 5] = [
+        ("3 columns", Box::new(both(Options::new().column_roots(roots.iter().step_by(third).cloned())))),
+        ("half", Box::new(both(Options::new().column_roots(roots[..half].iter().cloned())))),
+        ("all, with our decoding", Box::new(both(Options::new()))),
+        (
+            "all, conversion alone",
+            Box::new(|| drop(black_box(footer.to_parquet_60(None).expect("metadata of the parquet crate")))),
+        ),
+        ("parquet 60", Box::new(theirs)),
+    ];
+    measure(format!("{title} ({leaves} columns)"), &mut ways)
+}
+
 fn page_indexes(title: &str, file: &[u8]) -> Option<Measured> {
     let footer = Footer::from_file_bytes(file, &Options::new()).expect("a valid file");
     let mut chunks = footer.row_groups().flat_map(|group| group.columns());
     chunks.find(|chunk| matches!(chunk.offset_index_range(), Ok(Some(_))))?;
     let bytes = Bytes::from(file.to_vec());
-    let meta = ParquetMetaDataReader::new().parse_and_finish(&bytes).expect("a valid file");
-    let mut ways: [Way<'_>; 2] = [
+    let mut meta = Some(ParquetMetaDataReader::new().parse_and_finish(&bytes).expect("a valid file"));
+    let convert = || footer.to_parquet_60_with_page_indexes(None, file).expect("valid page indexes");
+    let mut ways: [Way<'_>; 3] = [
         (
             "sawmill",
             Box::new(|| drop(black_box(footer.read_page_indexes(file).expect("valid page indexes")))),
         ),
+        ("sawmill, to parquet's metadata", Box::new(|| drop(black_box(convert())))),
         (
             "parquet 60",
             Box::new(|| {
-                let mut reader = ParquetMetaDataReader::new_with_metadata(meta.clone())
+                // The reader gives its metadata back, so that no copy of it is measured.
+                let reader = ParquetMetaDataReader::new_with_metadata(meta.take().expect("metadata"))
                     .with_page_index_policy(PageIndexPolicy::Optional);
-                reader.read_page_indexes(&bytes).expect("valid page indexes");
-                drop(black_box(reader.finish().expect("metadata")));
+                let (back, found) = reader.read_page_index_and_finish(&bytes).expect("valid page indexes");
+                drop(black_box(found));
+                meta = Some(back);
             }),
         ),
     ];
@@ -181,7 +219,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 fn main() {
     let directory = std::env::var_os("SAWMILL_FOREIGN_FOOTERS")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/foreign"), PathBuf::from);
-    let (mut decoded, mut indexed) = (Vec::new(), Vec::new());
+    let (mut decoded, mut indexed, mut converted) = (Vec::new(), Vec::new(), Vec::new());
     for path in files(&directory) {
         let title = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if !chosen(&title) {
@@ -190,7 +228,10 @@ fn main() {
         let file = std::fs::read(&path).expect("the file can be read");
         decoded.push(footers(&title, &file));
         indexed.extend(page_indexes(&title, &file));
+        converted.push(conversions(&title, &file));
     }
     print("Footers", &["sawmill", "sawmill, again", "sawmill, scalar", "parquet 60, skips"], decoded);
-    print("Page indexes", &["sawmill", "parquet 60"], indexed);
+    print("Page indexes", &["sawmill", "sawmill, to parquet's metadata", "parquet 60"], indexed);
+    let ways = ["3 columns", "half of them", "all, with our decoding", "all, conversion alone", "parquet 60"];
+    print("To the metadata of parquet 60", &ways, converted);
 }

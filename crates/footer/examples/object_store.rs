@@ -2,7 +2,7 @@
 //! ranges it needs, the client fetches them.
 //!
 //! ```sh
-//! cargo run -p sawmill-footer --features parquet --example object_store
+//! cargo run -p sawmill-footer --example object_store
 //! ```
 
 use std::error::Error;

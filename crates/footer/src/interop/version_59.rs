@@ -7,6 +7,10 @@ use {arrow_ipc, arrow_schema, parquet};
 mod arrow;
 #[path = "metadata.rs"]
 mod metadata;
+#[path = "page_indexes.rs"]
+mod page_indexes;
+#[path = "row_groups.rs"]
+mod row_groups;
 #[path = "schema.rs"]
 mod schema;
 
@@ -16,6 +20,7 @@ use self::parquet::schema::types::ColumnDescriptor;
 use crate::chunk::row_group::RowGroup;
 use crate::error::Error;
 use crate::footer::Footer;
+use crate::open::source::RangeReader;
 use crate::options::Options;
 use crate::schema::enums::ColumnOrder;
 
@@ -26,7 +31,11 @@ impl Footer {
     /// ([`crate::ColumnChunk::readable`] says why), and the other columns of a map that holds one.
     ///
     /// Pass it to `ArrowReaderMetadata::try_new`; the reader then reads the pages from the same file. The
-    /// columns of the result are renumbered in leaf order. Page indexes are not included.
+    /// columns of the result are renumbered in leaf order. Page indexes are not included: see
+    /// [`Footer::to_parquet_59_with_page_indexes`].
+    ///
+    /// Costs what the crate takes to decode the wanted chunks, and a copy of their structs unless all are
+    /// wanted.
     ///
     /// # Errors
     ///
@@ -34,6 +43,24 @@ impl Footer {
     /// other columns of its map; or its metadata is malformed.
     pub fn to_parquet_59(&self, leaves: Option<&[usize]>) -> Result<ParquetMetaData, Error> {
         metadata::to_parquet(self, leaves)
+    }
+
+    /// Like [`Footer::to_parquet_59`], with the page indexes of the columns of the result, which are read
+    /// from the file. They are what the crate reads with `PageIndexPolicy::Optional`: column indexes may be
+    /// missing; if an offset index is, the crate's release 59 leaves out all of them.
+    ///
+    /// Only the indexes of these columns are read, neighbours together. Callers with I/O of their own fetch
+    /// [`Footer::page_index_ranges`] and pass them as [`FetchedRanges`](crate::FetchedRanges).
+    ///
+    /// # Errors
+    ///
+    /// As for [`Footer::to_parquet_59`]; or bytes cannot be read, or the crate rejects an index.
+    pub fn to_parquet_59_with_page_indexes<R: RangeReader + ?Sized>(
+        &self,
+        leaves: Option<&[usize]>,
+        reader: &R,
+    ) -> Result<ParquetMetaData, Error> {
+        page_indexes::read(self, metadata::to_parquet(self, leaves)?, reader)
     }
 
     /// Converts metadata of the `parquet` crate 59 to a footer, by way of the bytes that the crate writes for

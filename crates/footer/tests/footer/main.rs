@@ -14,6 +14,7 @@ mod handmade;
 mod indexes;
 mod interop;
 mod interop_60;
+mod interop_page_indexes;
 mod many;
 mod methods;
 mod page_index_equality;

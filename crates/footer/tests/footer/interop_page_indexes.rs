@@ -1,0 +1,154 @@
+//! Page indexes in converted metadata equal those that the `parquet` crate reads itself, and only those of the
+//! wanted columns are read.
+
+use std::cell::Cell;
+use std::io;
+use std::path::Path;
+
+use bytes::Bytes;
+use parquet::file::properties::WriterProperties;
+use proptest::prelude::*;
+use sawmill_footer::{FetchedRanges, Footer, Options, PageIndexPolicy, RangeReader};
+
+use crate::samples;
+
+/// Files with several pages a chunk, with and without page indexes, of our samples and of other writers.
+fn files() -> Vec<(String, Vec<u8>)> {
+    let mut files = samples::all();
+    for (name, batch) in [("flat", samples::flat(1000)), ("nested", samples::nested(1000))] {
+        let properties = WriterProperties::builder()
+            .set_max_row_group_row_count(Some(400))
+            .set_data_page_row_count_limit(60)
+            .set_write_batch_size(30)
+            .build();
+        files.push((format!("{name}, small pages"), samples::write(&batch, properties)));
+    }
+    let foreign = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/foreign");
+    for entry in std::fs::read_dir(foreign).unwrap() {
+        let path = entry.unwrap().path();
+        files.push((path.display().to_string(), std::fs::read(&path).unwrap()));
+    }
+    files
+}
+
+/// Counts the bytes that are read.
+struct Counted<'a>(&'a [u8], Cell<u64>);
+
+impl RangeReader for Counted<'_> {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.1.set(self.1.get() + buffer.len() as u64);
+        self.0.read_exact_at(offset, buffer)
+    }
+}
+
+fn len_of(ranges: &[std::ops::Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
+}
+
+/// The same tests for both versions of the crate, whose metadata keep page indexes differently.
+macro_rules! tests_of {
+    ($version:ident, $parquet:ident, $convert:ident, $indexes:expr) => {
+        mod $version {
+            use super::*;
+            use $parquet::file::metadata::{
+                PageIndexPolicy as TheirPolicy, ParquetMetaData, ParquetMetaDataOptions,
+                ParquetMetaDataReader,
+            };
+
+            fn theirs(file: &[u8]) -> ParquetMetaData {
+                let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
+                ParquetMetaDataReader::new()
+                    .with_metadata_options(Some(options))
+                    .with_page_index_policy(TheirPolicy::Optional)
+                    .parse_and_finish(&Bytes::copy_from_slice(file))
+                    .unwrap()
+            }
+
+            /// Both indexes of a chunk, as text.
+            fn indexes(metadata: &ParquetMetaData, group: usize, column: usize) -> String {
+                let indexes: fn(&ParquetMetaData, usize, usize) -> String = $indexes;
+                indexes(metadata, group, column)
+            }
+
+            #[test]
+            fn indexes_of_whole_and_projected_footers_equal_the_crates_own() {
+                let mut with_indexes = 0;
+                for (name, file) in files() {
+                    let footer = Footer::from_file_bytes(&file, &Options::new()).unwrap();
+                    let theirs = theirs(&file);
+                    let ours = footer.$convert(None, file.as_slice()).unwrap();
+                    assert_eq!(format!("{ours:?}"), format!("{theirs:?}"), "{name}");
+                    if footer.num_row_groups() == 0 {
+                        continue;
+                    }
+                    for leaf in 0..footer.schema().num_leaves() {
+                        let options = Options::new().columns([leaf]);
+                        let projected = Footer::from_file_bytes(&file, &options).unwrap();
+                        let counted = Counted(&file, Cell::new(0));
+                        // A column of a map is not converted without the others.
+                        let Ok(ours) = projected.$convert(None, &counted) else { continue };
+                        let ranges = projected.page_index_ranges(&PageIndexPolicy::All).unwrap();
+                        assert_eq!(counted.1.get(), len_of(&ranges), "{name}, column {leaf}");
+                        with_indexes += usize::from(!ranges.is_empty());
+                        for group in 0..footer.num_row_groups() {
+                            let (ours, theirs) = (indexes(&ours, group, 0), indexes(&theirs, group, leaf));
+                            assert_eq!(ours, theirs, "{name}, row group {group}, column {leaf}");
+                        }
+                    }
+                }
+                assert!(with_indexes > 50, "{with_indexes}");
+            }
+
+            #[test]
+            fn a_caller_with_its_own_reads_fetches_only_the_ranges_of_the_indexes() {
+                let (_, file) = files().into_iter().find(|(name, _)| name == "flat, small pages").unwrap();
+                let footer = Footer::from_file_bytes(&file, &Options::new().columns([2, 3, 9])).unwrap();
+                let mut fetched = FetchedRanges::new(file.len() as u64);
+                for range in footer.page_index_ranges(&PageIndexPolicy::All).unwrap() {
+                    fetched.add(range.start, file[range.start as usize..range.end as usize].to_vec());
+                }
+                let (ours, theirs) = (footer.$convert(Some(&[3, 9]), &fetched).unwrap(), theirs(&file));
+                assert_eq!(indexes(&ours, 1, 1), indexes(&theirs, 1, 9));
+                let error = footer.$convert(None, &FetchedRanges::new(file.len() as u64)).unwrap_err();
+                assert!(error.what().contains("these bytes were not fetched"), "{error}");
+                let error = footer.$convert(None, &file[..100]).unwrap_err();
+                assert!(error.what().contains("within the file's 100 bytes"), "{error}");
+            }
+
+            proptest! {
+                #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+                #[test]
+                fn broken_indexes_are_converted_or_rejected(
+                    changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+                ) {
+                    thread_local!(static FILE: Vec<u8> =
+                        files().into_iter().find(|(name, _)| name == "nested, small pages").unwrap().1);
+                    FILE.with(|file| {
+                        let footer = Footer::from_file_bytes(file, &Options::new()).unwrap();
+                        let ranges = footer.page_index_ranges(&PageIndexPolicy::All).unwrap();
+                        let mut broken = file.clone();
+                        for (at, value) in &changes {
+                            let range = &ranges[at.index(ranges.len())];
+                            broken[range.start as usize + at.index((range.end - range.start) as usize)] = *value;
+                        }
+                        let _ = footer.$convert(None, broken.as_slice()).map_err(|error| error.to_string());
+                    });
+                }
+            }
+        }
+    };
+}
+
+tests_of!(version_59, parquet, to_parquet_59_with_page_indexes, |metadata, group, column| {
+    let offsets = metadata.offset_index().map(|all| &all[group][column]);
+    format!("{:?} {offsets:?}", metadata.column_index().map(|all| &all[group][column]))
+});
+tests_of!(version_60, parquet60, to_parquet_60_with_page_indexes, |metadata, group, column| {
+    let offsets = metadata.page_index().and_then(|all| all.offset_index(group, column));
+    format!("{:?} {offsets:?}", metadata.page_index().and_then(|all| all.column_index(group, column)))
+});
