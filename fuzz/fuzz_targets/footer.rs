@@ -51,11 +51,20 @@ impl RangeReader for Everywhere<'_> {
     }
 }
 
-/// What the footer makes of itself for the `parquet` crate, whole and projected.
-fn conversions(decoded: &Result<Footer, Error>) -> impl PartialEq + Debug + use<> {
+/// What the footer makes of itself for both releases of the `parquet` crate: whole and projected, with and
+/// without page indexes.
+fn conversions(decoded: &Result<Footer, Error>, file: &Everywhere<'_>) -> impl PartialEq + Debug + use<> {
+    fn text<T>(converted: Result<T, Error>) -> Result<T, String> {
+        converted.map_err(|error| error.to_string())
+    }
     let wanted: [Option<&[usize]>; 3] = [None, Some(&[0]), Some(&[1, 3])];
-    let convert = |footer: &Footer, leaves| footer.to_parquet_59(leaves).map_err(|error| error.to_string());
-    decoded.as_ref().ok().map(|footer| wanted.map(|leaves| convert(footer, leaves)))
+    decoded.as_ref().ok().map(|footer| {
+        let of_59 = wanted.map(|leaves| text(footer.to_parquet_59(leaves)));
+        let of_60 = wanted.map(|leaves| text(footer.to_parquet_60(leaves)));
+        let indexed_59 = text(footer.to_parquet_59_with_page_indexes(None, file));
+        let indexed_60 = text(footer.to_parquet_60_with_page_indexes(Some(&[1, 3]), file));
+        (of_59, of_60, indexed_59, indexed_60)
+    })
 }
 
 /// Chunks found by a saved index must be those that were decoded.
@@ -85,7 +94,7 @@ fn agree(bytes: &FooterBytes, options: &Options) {
         |footer: &Result<Footer, Error>| footer.as_ref().ok().map(|footer| page_indexes(footer, &file));
     let (scalar, of_scalar) = (by(Method::Scalar), index(Method::Scalar));
     let (expected, expected_indexes) = (everything(&scalar), indexes(&scalar));
-    let expected_conversions = conversions(&scalar);
+    let expected_conversions = conversions(&scalar, &file);
     if let Ok(footer) = &scalar {
         by_saved_index(footer, &of_scalar);
         // One malformed index is an error of all of them, read together.
@@ -98,7 +107,7 @@ fn agree(bytes: &FooterBytes, options: &Options) {
         assert_eq!(expected, everything(&other), "{method:?}");
         assert_eq!(expected_indexes, indexes(&other), "{method:?}");
         assert_eq!(of_scalar, index(method), "{method:?}");
-        let converted = conversions(&other);
+        let converted = conversions(&other, &file);
         // Bounds that are NaN differ from themselves, and text is made slowly.
         let same = expected_conversions == converted
             || format!("{expected_conversions:?}") == format!("{converted:?}");

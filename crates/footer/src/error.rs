@@ -10,6 +10,8 @@ use std::path::Path;
 use crate::memory::allocate;
 
 /// An error of this crate: what was wrong, where, and what to do.
+///
+/// An error owns its text: some allocations when it is made, none before.
 #[derive(Clone)]
 pub struct Error {
     inner: Box<Inner>,

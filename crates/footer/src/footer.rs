@@ -25,6 +25,8 @@ use crate::thrift::trace;
 /// The flat metadata of a Parquet file: the footer's bytes, one arena for the schema, 32 bytes per column
 /// chunk. What is not in those 32 bytes is decoded from the footer's bytes on demand.
 ///
+/// Accessors cost a few loads unless their description says more. A clone copies the tables, not the bytes.
+///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use sawmill_footer::{Footer, Options};
@@ -62,6 +64,9 @@ pub struct Footer {
 impl Footer {
     /// Decodes the metadata of a footer: the bytes before the eight of length and magic.
     ///
+    /// Costs one walk over the bytes: 20 to 60 ns a column chunk where chunks are alike, some 100 ns
+    /// elsewhere. Allocates 32 bytes a chunk and the schema.
+    ///
     /// # Errors
     ///
     /// The bytes are not a `FileMetaData`; the error names the offset, the Thrift path and what was expected.
@@ -71,6 +76,8 @@ impl Footer {
     }
 
     /// Decodes the footer of a whole file in memory and copies only the footer's bytes.
+    ///
+    /// Costs a copy of the footer and what [`Footer::decode`] does.
     ///
     /// # Errors
     ///
@@ -82,6 +89,8 @@ impl Footer {
     }
 
     /// Decodes the footer of a whole file in memory and shares its bytes.
+    ///
+    /// Costs what [`Footer::decode`] does; nothing is copied.
     ///
     /// # Errors
     ///
@@ -159,6 +168,8 @@ impl Footer {
     /// [`Options::row_groups`]). Without this call, the fields after the row groups are walked on demand and
     /// treated as absent if malformed.
     ///
+    /// Costs a walk over the row groups that were not decoded, once; free if all were.
+    ///
     /// # Errors
     ///
     /// The rest of the footer is malformed.
@@ -192,12 +203,18 @@ impl Footer {
     }
 
     /// The writer that the file names. Bytes that are not UTF-8 become replacement characters, `�`.
+    ///
+    /// Costs a check that the bytes are UTF-8; after a selection of row groups the walk of
+    /// [`Footer::complete`] the first time.
     pub fn created_by(&self) -> Option<Cow<'_, str>> {
         let found = self.tail()?;
         found.tail.created_by.as_ref().map(|range| String::from_utf8_lossy(self.range(found.range(range))))
     }
 
     /// The file's key-value metadata. Bytes that are not UTF-8 become replacement characters, `�`.
+    ///
+    /// Costs a check that the bytes are UTF-8, pair by pair; after a selection of row groups the walk of
+    /// [`Footer::complete`] the first time.
     pub fn key_value_metadata(&self) -> impl ExactSizeIterator<Item = (Cow<'_, str>, Option<Cow<'_, str>>)> {
         let found = self.tail();
         let pairs = found.and_then(|found| found.tail.key_values.as_deref()).unwrap_or_default();
@@ -217,6 +234,8 @@ impl Footer {
     }
 
     /// How the file's columns are encrypted, if they are and the footer is not.
+    ///
+    /// Costs a walk over the struct.
     ///
     /// # Errors
     ///
@@ -299,6 +318,8 @@ impl Footer {
     }
 
     /// The position of a schema leaf among the decoded columns.
+    ///
+    /// Costs a binary search if columns were selected.
     pub fn position_of(&self, leaf: usize) -> Option<usize> {
         match &self.decoded.columns {
             Some(columns) => columns.binary_search(&u32::try_from(leaf).ok()?).ok(),

@@ -103,16 +103,17 @@
 //! | `column.bloom_filter_offset()`, `.offset_index_offset()` | [`ColumnChunk::locations`] | walks one chunk |
 //! | `column.page_encoding_stats()`, `.definition_level_histogram()` | [`ColumnChunk::details`] | walks one chunk, allocates its lists |
 //! | `PageIndexPolicy`, `metadata.column_index()` | [`Options::page_indexes`], [`Footer::read_page_indexes`] | reads of neighbours together; a few shared tables |
-//! | `ArrowReaderMetadata::load` | `Footer::to_parquet_59` or `to_parquet_60`, `ArrowReaderMetadata::try_new` (features `parquet-59`, `parquet-60`) | about 5 µs a wanted column chunk; all columns as long as `parquet` takes to decode |
+//! | `ArrowReaderMetadata::load` | `Footer::to_parquet_59` or `to_parquet_60`, `ArrowReaderMetadata::try_new` (features `parquet-59`, `parquet-60`) | what `parquet` takes to decode the wanted chunks |
+//! | the same, with `PageIndexPolicy::Optional` | `Footer::to_parquet_59_with_page_indexes`, `to_parquet_60_with_page_indexes` | also reads and decodes the wanted columns' page indexes |
 //! | no equivalent | [`FooterIndex`], [`Footer::open_with_index`] | any chunk of a huge footer by one small read |
 //!
-//! Page indexes are not part of what these return: pass the result to
-//! `ParquetMetaDataReader::new_with_metadata` to have `parquet` read those of its columns. Encrypted columns,
-//! and those with types, codecs or encodings that `parquet` does not know, are left out of it. Columns of
-//! geospatial types keep their statistics; the type `VARIANT` converts as `parquet` has it.
+//! Of the columns that `to_parquet_*` converts, `parquet` knows what it would have decoded itself, and nothing of
+//! the others. Left out are encrypted columns (their metadata is `parquet`'s to decrypt: open such files with
+//! it), and those with types, codecs or encodings that `parquet` does not know. Columns of geospatial types keep
+//! their statistics; `VARIANT` converts as `parquet` has it.
 //!
-//! `examples/three_of_many_columns.rs` reads 3 of 10,000 columns with arrow-rs, `examples/object_store.rs`
-//! opens footers and page indexes from an asynchronous client.
+//! `examples/three_of_many_columns.rs` reads 3 of 10,000 columns with arrow-rs, `examples/datafusion` queries
+//! them with DataFusion, `examples/object_store.rs` opens footers and page indexes from an asynchronous client.
 //!
 //! # Rooms
 //!

@@ -20,6 +20,9 @@ pub const DEFAULT_MAX_FOOTER: u64 = 1 << 30;
 
 /// What [`Footer`](crate::Footer) decodes: everything by default.
 ///
+/// Setters cost nothing but what they keep. What an option saves or costs when a footer is decoded stands
+/// beside it.
+///
 /// ```
 /// # use sawmill_footer::Options;
 /// let options = Options::new().column_paths(["address.city"]).row_groups(0..4);

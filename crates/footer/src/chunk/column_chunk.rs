@@ -20,6 +20,8 @@ use crate::thrift::cursor::Cursor;
 ///
 /// The numbers needed for planning are available directly; everything else is decoded from the chunk's own
 /// bytes by [`ColumnChunk::details`] and its siblings, in well under a microsecond.
+///
+/// Accessors without another note unpack the chunk's 32-byte row: a few nanoseconds, no allocation.
 #[derive(Clone, Copy)]
 pub struct ColumnChunk<'a> {
     pub(crate) group: RowGroup<'a>,
@@ -60,6 +62,8 @@ impl<'a> ColumnChunk<'a> {
     }
 
     /// The column's path: names joined by dots.
+    ///
+    /// Costs an allocation.
     pub fn path(&self) -> String {
         self.element().path()
     }
@@ -135,6 +139,8 @@ impl<'a> ColumnChunk<'a> {
 
     /// Checks whether a reader of this format version can read the column.
     ///
+    /// Costs a few comparisons; an error allocates.
+    ///
     /// # Errors
     ///
     /// The chunk is encrypted, or its type, codec or one of its encodings is unknown.
@@ -187,6 +193,8 @@ impl<'a> ColumnChunk<'a> {
 
     /// Everything else that the footer states about the chunk.
     ///
+    /// Costs a walk over the chunk's struct, up to a microsecond, and allocates its lists.
+    ///
     /// # Errors
     ///
     /// A value is malformed.
@@ -197,6 +205,8 @@ impl<'a> ColumnChunk<'a> {
     /// The file path and the locations of the page indexes, the bloom filter and the index page. Skips nested
     /// values, which avoids allocating them.
     ///
+    /// Costs a walk over the chunk's struct, some 100 ns.
+    ///
     /// # Errors
     ///
     /// A value is malformed.
@@ -205,6 +215,8 @@ impl<'a> ColumnChunk<'a> {
     }
 
     /// Bounds and counts, borrowed from the footer.
+    ///
+    /// Costs the decoding of one struct, 20 to 50 ns: the place is known from decoding the footer.
     ///
     /// # Errors
     ///
@@ -236,6 +248,8 @@ impl<'a> ColumnChunk<'a> {
 
     /// The number of nulls, if the chunk's statistics state it.
     ///
+    /// Costs what [`ColumnChunk::statistics`] does.
+    ///
     /// # Errors
     ///
     /// A value is malformed.
@@ -244,6 +258,8 @@ impl<'a> ColumnChunk<'a> {
     }
 
     /// Sizes and level histograms.
+    ///
+    /// Costs what [`ColumnChunk::details`] does.
     ///
     /// # Errors
     ///
@@ -254,6 +270,8 @@ impl<'a> ColumnChunk<'a> {
 
     /// The range of the offset index in the file; `None` if the chunk has none.
     ///
+    /// Costs what [`ColumnChunk::locations`] does.
+    ///
     /// # Errors
     ///
     /// A value is malformed or negative.
@@ -263,6 +281,8 @@ impl<'a> ColumnChunk<'a> {
     }
 
     /// The range of the column index in the file; `None` if the chunk has none.
+    ///
+    /// Costs what [`ColumnChunk::locations`] does.
     ///
     /// # Errors
     ///

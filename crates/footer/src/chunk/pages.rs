@@ -63,6 +63,8 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
 
     /// Returns the next page and passes its body to `body` in parts; `None` after the last page.
     ///
+    /// Costs a read of the page, whole.
+    ///
     /// # Errors
     ///
     /// Bytes cannot be read, a header is malformed, or a page extends beyond its chunk.

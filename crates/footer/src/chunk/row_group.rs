@@ -7,6 +7,8 @@ use crate::decode::scan::{RowGroupFields, SortingColumn};
 use crate::footer::Footer;
 
 /// A row group of a [`Footer`].
+///
+/// Accessors cost a load.
 #[derive(Clone, Copy)]
 pub struct RowGroup<'a> {
     pub(crate) footer: &'a Footer,
@@ -82,6 +84,8 @@ impl<'a> RowGroup<'a> {
     }
 
     /// The chunk of a schema leaf, if it was decoded.
+    ///
+    /// Costs a binary search if columns were selected.
     pub fn column_of_leaf(&self, leaf: usize) -> Option<ColumnChunk<'a>> {
         self.column(self.footer.position_of(leaf)?)
     }

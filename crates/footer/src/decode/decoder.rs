@@ -53,6 +53,9 @@ impl Decoder {
 
     /// Like [`Footer::decode`].
     ///
+    /// Costs what the function of the same name of [`Footer`] does, less what this decoder learned: shapes,
+    /// and the schema where its bytes are the same.
+    ///
     /// # Errors
     ///
     /// As for [`Footer::decode`].
@@ -62,6 +65,9 @@ impl Decoder {
 
     /// Like [`Footer::open_with`].
     ///
+    /// Costs what the function of the same name of [`Footer`] does, less what this decoder learned: shapes,
+    /// and the schema where its bytes are the same.
+    ///
     /// # Errors
     ///
     /// As for [`Footer::open_with`].
@@ -70,6 +76,9 @@ impl Decoder {
     }
 
     /// Like [`Footer::read`].
+    ///
+    /// Costs what the function of the same name of [`Footer`] does, less what this decoder learned: shapes,
+    /// and the schema where its bytes are the same.
     ///
     /// # Errors
     ///

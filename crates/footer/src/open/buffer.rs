@@ -8,6 +8,9 @@ use std::sync::Arc;
 ///
 /// Cloning shares the bytes. A `Vec`, an `Arc`, a static slice or any other owner
 /// ([`FooterBytes::from_owner`]) is taken over without a copy; a borrowed slice is copied.
+///
+/// A clone counts a reference. Conversions from vectors, arrays and shared bytes copy nothing; those from
+/// slices do.
 #[derive(Clone)]
 pub struct FooterBytes {
     owner: Owner,

@@ -14,6 +14,9 @@ impl Footer {
     /// with the index of every path and its footer or error. Unless `take` keeps them, memory holds at most
     /// one footer per thread, plus the ends of 32 files per thread with at most 64 KiB each. If `take`
     /// breaks, the call ends after the files in progress.
+    ///
+    /// Costs for each file what [`Decoder::open`](crate::Decoder::open) does, on as many threads as the
+    /// options say.
     pub fn open_many<P: AsRef<Path> + Sync>(
         paths: &[P],
         options: &Options,

@@ -83,6 +83,8 @@ impl Footer {
     /// Reads the footer of a file: the last 64 KiB, and the
     /// rest in a second read if the footer is longer.
     ///
+    /// Costs a read of the last 64 KiB, a second one if the footer is longer, and one walk.
+    ///
     /// # Errors
     ///
     /// The file cannot be read, is not a regular file or does not end like a Parquet file; or its footer is
@@ -92,6 +94,9 @@ impl Footer {
     }
 
     /// Like [`Footer::open`], but decodes only what `options` ask for.
+    ///
+    /// Costs a read of [`Options::tail_hint`] bytes, a second one if the footer is longer, and one walk over
+    /// what the options select.
     ///
     /// # Errors
     ///
@@ -142,6 +147,8 @@ impl Footer {
 
     /// Reads the footer from `reader`, called `name` in errors. Reads as many last bytes as the options' tail
     /// hint says, and reads again only if the footer is longer.
+    ///
+    /// Costs what [`Footer::open_with`] does, by the reader.
     ///
     /// # Errors
     ///

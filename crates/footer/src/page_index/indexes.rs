@@ -28,6 +28,8 @@ pub struct PageLocation {
 }
 
 /// Where the data pages of a column chunk are (`OffsetIndex`).
+///
+/// Accessors cost a few loads.
 #[derive(Clone)]
 pub struct OffsetIndex {
     pub(crate) tables: Arc<Tables>,
@@ -36,6 +38,8 @@ pub struct OffsetIndex {
 
 /// The bounds of a column chunk's data pages (`ColumnIndex`). Bounds are slices of the bytes it was decoded
 /// from, which it owns.
+///
+/// Accessors cost a few loads.
 #[derive(Clone)]
 pub struct ColumnIndex {
     pub(crate) tables: Arc<Tables>,
@@ -43,6 +47,8 @@ pub struct ColumnIndex {
 }
 
 /// The page indexes of the decoded column chunks of a footer.
+///
+/// Accessors unpack an entry and count a reference: some nanoseconds, no allocation.
 #[derive(Debug, Clone, Default)]
 pub struct PageIndexes {
     pub(crate) columns: usize,
@@ -74,6 +80,8 @@ impl PageIndexes {
 
 impl OffsetIndex {
     /// Decodes an offset index.
+    ///
+    /// Costs one walk over the bytes.
     ///
     /// # Errors
     ///
@@ -113,6 +121,8 @@ impl fmt::Debug for OffsetIndex {
 
 impl ColumnIndex {
     /// Decodes a column index.
+    ///
+    /// Costs one walk over the bytes.
     ///
     /// # Errors
     ///

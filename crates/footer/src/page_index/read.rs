@@ -149,6 +149,9 @@ fn part_of<'b>(bytes: &'b [u8], run: &[WantedIndex], wanted: &WantedIndex) -> (&
 impl Footer {
     /// Reads the page indexes of all decoded column chunks from the file, except those of encrypted chunks.
     ///
+    /// Costs a read for each run of neighbours, and some 50 to 150 ns an index. Allocates 48 bytes a chunk,
+    /// the indexes' values, and the bytes of the bounds.
+    ///
     /// # Errors
     ///
     /// Bytes cannot be read, or an index is malformed; the error names the column chunk.
@@ -157,6 +160,8 @@ impl Footer {
     }
 
     /// Reads the page indexes of the decoded column chunks that `policy` selects.
+    ///
+    /// Costs what [`Footer::read_page_indexes`] does, of the selected chunks alone.
     ///
     /// # Errors
     ///
@@ -301,6 +306,8 @@ fn first_run(wanted: &[WantedIndex]) -> Option<&[WantedIndex]> {
 impl ColumnChunk<'_> {
     /// Reads the chunk's offset index; `None` if it has none or is encrypted.
     ///
+    /// Costs a read and a walk over the index.
+    ///
     /// # Errors
     ///
     /// As for [`Footer::read_page_indexes`].
@@ -316,6 +323,8 @@ impl ColumnChunk<'_> {
     }
 
     /// Reads the chunk's column index; `None` if it has none or is encrypted.
+    ///
+    /// Costs a read and a walk over the index.
     ///
     /// # Errors
     ///

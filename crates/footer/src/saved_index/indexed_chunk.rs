@@ -14,6 +14,8 @@ use crate::thrift::cursor::Cursor;
 use crate::thrift::trace;
 
 /// A chunk decoded through an index.
+///
+/// Accessors cost a load unless their description says more.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexedChunk<'a> {
     /// The footer, or the part of it that starts with the chunk.
@@ -122,6 +124,8 @@ impl<'a> IndexedChunk<'a> {
 
     /// Bounds and counts, borrowed from the footer.
     ///
+    /// Costs a walk over the chunk's struct.
+    ///
     /// # Errors
     ///
     /// A value is malformed.
@@ -136,6 +140,8 @@ impl<'a> IndexedChunk<'a> {
     }
 
     /// Everything else that the footer states about the chunk.
+    ///
+    /// Costs a walk over the chunk's struct, and allocates its lists.
     ///
     /// # Errors
     ///

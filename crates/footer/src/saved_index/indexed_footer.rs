@@ -51,6 +51,8 @@ impl Footer {
     /// Opens a file by the saved index of its footer: decodes only the requested chunks, reading each chunk's
     /// own bytes.
     ///
+    /// Costs a read of the index and samples of the footer.
+    ///
     /// # Errors
     ///
     /// Either file cannot be read, or the index belongs to another footer.
@@ -126,6 +128,8 @@ impl<R: RangeReader> IndexedFooter<R> {
     }
 
     /// Reads one chunk into `buffer` and decodes it; `None` if the chunk does not exist.
+    ///
+    /// Costs one small read and a walk over the chunk's struct.
     ///
     /// # Errors
     ///

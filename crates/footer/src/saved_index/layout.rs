@@ -29,6 +29,8 @@ const SUM: usize = 8;
 
 impl FooterIndex {
     /// The index as bytes to save.
+    ///
+    /// Costs a copy: twelve bytes a chunk and the schema.
     pub fn to_bytes(&self) -> Vec<u8> {
         let sums = self.locators.len() / LOCATOR * CHUNK_SUM;
         let len = HEAD + self.locators.len() + sums + self.schema_bytes.len() + SUM;
@@ -87,6 +89,8 @@ impl FooterIndex {
     }
 
     /// Opens the index in these saved bytes, which it shares.
+    ///
+    /// Costs a checksum over the bytes, and the schema's decoding.
     ///
     /// # Errors
     ///

@@ -17,6 +17,8 @@ use crate::schema::tree::Tree;
 use crate::thrift::cursor::{BINARY, Cursor, I32, STOP, STRUCT, Step};
 
 /// A file's schema. Two schemas are equal if all their elements are.
+///
+/// Accessors cost a few loads unless their description says more.
 #[derive(Clone)]
 pub struct Schema {
     pub(crate) nodes: Vec<Node>,
@@ -281,6 +283,8 @@ impl Schema {
 
     /// The columns that `selectors` match, in ascending order.
     ///
+    /// Costs a walk over the elements for each selector, and an allocation.
+    ///
     /// # Errors
     ///
     /// A selector matches no column.
@@ -292,12 +296,16 @@ impl Schema {
     ///
     /// Names may contain dots. If several elements match, returns the one with the fewest names, and among
     /// those the first. [`Schema::find_all`] returns all of them.
+    ///
+    /// Costs a walk down the path, past the siblings of each name.
     pub fn find(&self, path: &str) -> Option<Element<'_>> {
         self.find_all(path).min_by_key(|element| element.path_names().len())
     }
 
     /// All elements at a path of names joined by dots, without the root's name, in file order: names may be
     /// repeated within a group and may contain dots.
+    ///
+    /// Costs a walk over the elements below each name, and an allocation.
     pub fn find_all(&self, path: &str) -> impl Iterator<Item = Element<'_>> {
         // The groups still to search, each with the rest of the path below it.
         let mut open = vec![(self.root().children(), path)];

@@ -10,6 +10,8 @@ use crate::schema::enums::{ConvertedType, PhysicalType, Repetition};
 use crate::schema::logical::LogicalType;
 
 /// An element of a [`Schema`]: the root, a group or a leaf.
+///
+/// Accessors cost a few loads unless their description says more.
 #[derive(Clone, Copy)]
 pub struct Element<'a> {
     pub(crate) schema: &'a Schema,
@@ -45,6 +47,8 @@ impl<'a> Element<'a> {
     }
 
     /// The names from below the root down to the element.
+    ///
+    /// Costs a walk up to the root and an allocation.
     pub fn path_names(&self) -> Vec<&'a str> {
         let mut names = Vec::new();
         let mut at = *self;
@@ -57,6 +61,8 @@ impl<'a> Element<'a> {
     }
 
     /// The names from below the root down to the element, joined by dots.
+    ///
+    /// Costs a walk up to the root and an allocation.
     pub fn path(&self) -> String {
         self.path_names().join(".")
     }
@@ -67,6 +73,8 @@ impl<'a> Element<'a> {
     }
 
     /// The ancestor directly below the root, or the element itself if it is that.
+    ///
+    /// Costs a walk up to the root.
     pub fn top(&self) -> Element<'a> {
         let mut at = *self;
         while let Some(parent) = at.parent() {

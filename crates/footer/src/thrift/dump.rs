@@ -108,6 +108,8 @@ impl fmt::Display for DumpLine<'_> {
 
 /// Calls `line` for every value in `bytes`, in order, until it returns false.
 ///
+/// Costs one walk over the bytes; nothing is kept.
+///
 /// # Errors
 ///
 /// The bytes are not Thrift or nest too deeply; `line` was called for all values before the error.
