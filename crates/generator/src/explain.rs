@@ -9,15 +9,15 @@ use serde::Serialize;
 
 use crate::draw::distribution::Curve;
 use crate::draw::nulls::Nulls;
+use crate::draw::text::person_name;
+use crate::draw::text::words;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::encode::levels::bit_width;
-use crate::layout::ROW_GROUP_ROWS;
+use crate::layout::rows::ROW_GROUP_ROWS;
 use crate::random::rng::Stream;
 use crate::shred::block::{BLOCK_ROWS, Shredder};
 use crate::shred::operands::number;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
-use crate::text::person_name;
-use crate::text::words;
 use crate::types::civil::date_text;
 use crate::types::logical_type::{LogicalType, Physical, type_text};
 use crate::types::number::Number;

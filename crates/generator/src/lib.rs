@@ -10,12 +10,12 @@
 //! | `spec_file` | the TOML of a spec with the position of every value |
 //! | `types` | column types and their values |
 //! | `random` | counter-based random numbers and elementary functions that are the same everywhere |
-//! | `text` | names, words, templates and patterns |
-//! | `draw` | how values are drawn: distributions, lists, formulas, references |
+//! | `draw` | how values are drawn: distributions, lists, formulas, references, text |
 //! | `spec` | reads and checks a dataset spec |
 //! | `explain` | schema, expected sizes and expected values of a dataset |
 //! | `shred` | blocks of rows as definition levels, repetition levels and values |
 //! | `encode` | encodings, codecs, statistics and Bloom filters of values |
+//! | `layout` | rows in files, row groups and pages, and how these are written |
 //! | `write` | pages, column chunks, row groups and footers of a dataset's files |
 //! | `output` | destinations, earlier files, writing files completely or not at all |
 //! | `infer` | a spec from existing data (feature `infer`) |
@@ -48,7 +48,6 @@
 
 #[cfg(feature = "arrow")]
 mod arrow;
-mod checksum;
 mod draw;
 mod encode;
 mod error;
@@ -56,20 +55,16 @@ mod explain;
 #[cfg(feature = "infer")]
 mod infer;
 mod layout;
-mod options;
 mod output;
 mod random;
 mod shred;
 mod spec;
 mod spec_file;
-mod text;
-mod thrift;
 mod types;
 mod write;
 
 #[cfg(feature = "arrow")]
 pub use arrow::batches::Batches;
-pub use checksum::Checksum;
 pub use draw::sampler::{CategoricalSampler, ZipfSampler};
 pub use encode::compression::Compression;
 pub use encode::values::Encoding;
@@ -81,8 +76,9 @@ pub use infer::fidelity::{ColumnFidelity, Fidelity, RelationFidelity};
 pub use infer::inferred_spec::{InferredSpec, LeftOut};
 #[cfg(feature = "infer")]
 pub use infer::texts::Verbatim;
-pub use layout::{GroupBytes, Layout, MOST_GROUP_BYTES, MOST_GROUP_ROWS, Part, ROW_GROUP_ROWS};
-pub use options::{BloomColumn, FileOptions, PageVersion, StatisticsLevel};
+pub use layout::file_options::{BloomColumn, FileOptions, PageVersion, StatisticsLevel};
+pub use layout::rows::{GroupBytes, Layout, MOST_GROUP_BYTES, MOST_GROUP_ROWS, Part, ROW_GROUP_ROWS};
+pub use output::checksum::Checksum;
 pub use output::dataset_files::DatasetFiles;
 pub use output::destination::{Output, StoreOutput};
 pub use output::existing::Existing;

@@ -1,4 +1,4 @@
-//! How the values of fields are drawn: distributions, lists, formulas, references, lengths and nulls.
+//! How the values of fields are drawn: distributions, lists, formulas, references, text, lengths and nulls.
 
 pub(crate) mod choice;
 pub(crate) mod distribution;
@@ -9,4 +9,5 @@ pub(crate) mod monotone;
 pub(crate) mod nulls;
 pub(crate) mod quantiles;
 pub(crate) mod sampler;
+pub(crate) mod text;
 pub(crate) mod value_spec;

@@ -5,10 +5,10 @@ use crate::draw::distribution::{Counts, Curve, Ranks};
 use crate::draw::expression::{Expression, Reach};
 use crate::draw::monotone::Monotone;
 use crate::draw::quantiles::Quantiles;
+use crate::draw::text::pattern::Pattern;
+use crate::draw::text::random_text::RandomText;
+use crate::draw::text::template::Template;
 use crate::random::weights::Weights;
-use crate::text::pattern::Pattern;
-use crate::text::random_text::RandomText;
-use crate::text::template::Template;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
 
@@ -17,7 +17,7 @@ pub(crate) mod reader;
 /// The source of a leaf's values.
 #[derive(Debug)]
 pub(crate) enum ValueSpec {
-    /// [`crate::text::person_name`] codes.
+    /// [`crate::draw::text::person_name`] codes.
     PersonName,
     /// Numbers that a template renders.
     Unique(Template),

@@ -5,9 +5,9 @@
 
 use xxhash_rust::xxh64::xxh64;
 
+use crate::encode::thrift::structure;
 use crate::encode::values::PhysicalValues;
 use crate::random::elementary::{ln, pow};
-use crate::thrift::structure;
 
 /// The bytes of a block.
 const BLOCK: usize = 32;

@@ -4,8 +4,8 @@
 //! `DELTA_BYTE_ARRAY`.) A block has 128 differences less their minimum, in four miniblocks of 32,
 //! each bit-packed to the width of its widest.
 
+use crate::encode::thrift::{varint, zigzag};
 use crate::encode::values::PhysicalValues;
-use crate::thrift::{varint, zigzag};
 
 /// The values of a block and of a miniblock.
 const BLOCK: usize = 128;

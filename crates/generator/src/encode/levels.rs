@@ -3,8 +3,8 @@
 //! (Parquet format, `Encodings.md`, "Run Length Encoding / Bit-Packing Hybrid": a run is a varint
 //! header, its lowest bit 1 for bit-packed groups of eight values and 0 for a repeated value.)
 
+use crate::encode::thrift::varint;
 use crate::random::instruction_sets::widest;
-use crate::thrift::varint;
 
 /// The bits of a level from 0 to `max`.
 pub(crate) fn bit_width(max: u32) -> usize {

@@ -1,4 +1,4 @@
-//! Encodings, codecs, statistics and Bloom filters of values.
+//! Encodings, codecs, statistics and Bloom filters of values; the Thrift of headers and footers.
 
 pub(crate) mod bloom_filter;
 pub(crate) mod byte_stream_split;
@@ -9,4 +9,5 @@ pub(crate) mod levels;
 pub(crate) mod long_bounds;
 pub(crate) mod physical;
 pub(crate) mod statistics;
+pub(crate) mod thrift;
 pub(crate) mod values;

@@ -4,11 +4,11 @@
 //! without a length, ordered as the column's type is; NaN is left out, a zero minimum is written
 //! as -0.0 and a zero maximum as +0.0.)
 
+use crate::draw::text::person_name;
 use crate::draw::value_spec::ValueSpec;
 use crate::encode::long_bounds::{short_high, short_low};
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::Leaf;
-use crate::text::person_name;
 use crate::types::logical_type::{LogicalType, Physical};
 
 /// The bounds of values.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::layout::Part;
+use crate::layout::rows::Part;
 use crate::output::existing::Existing;
 use crate::output::partial::remove_leftovers;
 use crate::output::source_file::protect_sources;

@@ -117,7 +117,7 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checksum::Checksum;
+    use crate::output::checksum::Checksum;
 
     #[test]
     fn the_path_determines_the_kind_of_output() {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::layout::{Layout, Part};
+use crate::layout::rows::{Layout, Part};
 use crate::output::dataset_files::DatasetFiles;
 use crate::output::existing::manifests::Found;
 use crate::output::folder::Folder;

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 use sawmill_store::Identity;
 
-use crate::checksum::{Checksum, RunningSum};
 use crate::error::Error;
+use crate::output::checksum::{Checksum, RunningSum};
 use crate::output::sink::Sink;
 use crate::output::source_file::would_replace;
 

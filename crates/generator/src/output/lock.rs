@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::layout::Part;
+use crate::layout::rows::Part;
 use crate::output::process::this_process;
 use sawmill_store::directories::directory_of;
 

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checksum::Checksum;
 use crate::error::Error;
-use crate::layout::{Layout, Part};
-use crate::options::FileOptions;
+use crate::layout::file_options::FileOptions;
+use crate::layout::rows::{Layout, Part};
+use crate::output::checksum::Checksum;
 use crate::output::folder::{FileBytes, Folder};
 use crate::output::lock::{PREFIX, part_infix};
 

@@ -1,5 +1,6 @@
 //! The destination of files, the files of earlier runs, and writing files completely or not at all.
 
+pub(crate) mod checksum;
 pub(crate) mod dataset_files;
 pub(crate) mod destination;
 pub(crate) mod existing;

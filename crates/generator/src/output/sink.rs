@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use sawmill_profile::{WaitKind, wait};
 
-use crate::checksum::{Checksum, RunningSum};
 use crate::error::Error;
+use crate::output::checksum::{Checksum, RunningSum};
 use sawmill_store::{Identity, WholeFile};
 
 /// A file that is sent to a store while it is written. Dropped before it is finished, it leaves nothing.

@@ -395,35 +395,11 @@ impl Filler<'_> {
         scratch.numbers.clear();
         scratch.operands.clear();
         let own = &mut definition[at..];
-        match &leaf.values {
-            ValueSpec::Expression(expression) => {
-                let scope = (entries.repetition, field.levels.definition);
-                there = operands(expression, self.operand_values, scope, own, &mut scratch.operands);
-            }
-            ValueSpec::Sequence { .. } if entries.list_level > 0 => {
-                let mut position = 0;
-                let levels = own.iter().zip(entries.repetition);
-                scratch.numbers.extend(levels.filter_map(|(definition, repetition)| {
-                    position = if *repetition == entries.list_level { position + 1 } else { 0 };
-                    (*definition == field.levels.definition).then_some(position)
-                }));
-            }
-            ValueSpec::Sequence { .. } | ValueSpec::Monotone(_) if entries.list_level == 0 => {
-                let rows = self.block * BLOCK_ROWS..(self.block + 1) * BLOCK_ROWS;
-                if own.is_empty() {
-                    scratch.numbers.extend(rows);
-                } else {
-                    let levels = own.iter().zip(rows);
-                    let there = levels.filter(|(level, _)| **level == field.levels.definition);
-                    scratch.numbers.extend(there.map(|(_, row)| row));
-                }
-            }
-            ValueSpec::Monotone(_) => {
-                let first = self.block * BLOCK_ROWS * leaf.most_in_record;
-                scratch.numbers.extend(first..first + there as u64);
-            }
-            _ => {}
+        if let ValueSpec::Expression(expression) = &leaf.values {
+            let scope = (entries.repetition, field.levels.definition);
+            there = operands(expression, self.operand_values, scope, own, &mut scratch.operands);
         }
+        self.number(field, leaf, entries, own, there, &mut scratch.numbers);
         let wanted = match self.wanted == (0..BLOCK_ROWS as usize) {
             true => 0..there,
             false => values_of_rows(self.wanted.clone(), entries.repetition, own, field.levels.definition),
@@ -458,16 +434,48 @@ impl Filler<'_> {
         }
         if leaf.is_operand {
             let level = field.levels.definition;
-            self.operand_values[leaf.index].fill(
-                leaf,
-                &buffer.values,
-                first,
-                own,
-                level,
-                entries.definition.len(),
-            );
+            let n = entries.definition.len();
+            self.operand_values[leaf.index].fill(leaf, &buffer.values, first, own, level, n);
         }
         buffer.definition = definition;
+    }
+
+    /// For sequences and monotone values: appends the number of each of the `there` values, which have the
+    /// definition levels `own`.
+    fn number(
+        &self,
+        field: &Field,
+        leaf: &Leaf,
+        entries: Entries<'_>,
+        own: &[u8],
+        there: usize,
+        numbers: &mut Vec<u64>,
+    ) {
+        match &leaf.values {
+            ValueSpec::Sequence { .. } if entries.list_level > 0 => {
+                let mut position = 0;
+                let levels = own.iter().zip(entries.repetition);
+                numbers.extend(levels.filter_map(|(definition, repetition)| {
+                    position = if *repetition == entries.list_level { position + 1 } else { 0 };
+                    (*definition == field.levels.definition).then_some(position)
+                }));
+            }
+            ValueSpec::Sequence { .. } | ValueSpec::Monotone(_) if entries.list_level == 0 => {
+                let rows = self.block * BLOCK_ROWS..(self.block + 1) * BLOCK_ROWS;
+                if own.is_empty() {
+                    numbers.extend(rows);
+                } else {
+                    let levels = own.iter().zip(rows);
+                    let there = levels.filter(|(level, _)| **level == field.levels.definition);
+                    numbers.extend(there.map(|(_, row)| row));
+                }
+            }
+            ValueSpec::Monotone(_) => {
+                let first = self.block * BLOCK_ROWS * leaf.most_in_record;
+                numbers.extend(first..first + there as u64);
+            }
+            _ => {}
+        }
     }
 
     /// Replaces the entries with the elements of a list, in the levels of `scratch`.

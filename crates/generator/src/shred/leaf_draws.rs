@@ -2,15 +2,18 @@
 
 use std::ops::Range;
 
+use crate::draw::distribution::Curve;
+use crate::draw::expression::Expression;
 use crate::draw::misfit::{Misfit, nearest_whole};
+use crate::draw::monotone::Monotone;
+use crate::draw::text::person_name;
+use crate::draw::text::words;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::random::rng::{Sequence, Stream, scale64, unit_interval};
 use crate::random::weights::Weights;
 use crate::shred::first_misfit::FirstMisfit;
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::Leaf;
-use crate::text::person_name;
-use crate::text::words;
 use crate::types::literal::big_endian;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::Number;
@@ -149,89 +152,22 @@ impl Leaf {
                 // Only unsigned numbers exceed i64::MAX; they keep their bits.
                 wholes(out, draws, |_, draw| i128::from(min.wrapping_add(scale64(draw, *span) as i64)));
             }
-            (ValueSpec::Wide { min, span }, out) => wholes(out, draws, |_, draw| {
-                let mut random = Sequence::new(draw);
-                let bits = u128::from(random.next()) << 64 | u128::from(random.next());
-                // The bias of the remainder is below 2^-40 for spans of up to 88 bits.
-                let offset = if *span == 0 { bits } else { bits % span };
-                min.wrapping_add(offset as i128)
-            }),
+            (ValueSpec::Wide { min, span }, out) => wide(*min, *span, draws, out),
             (ValueSpec::Reals { min, width }, out) => {
                 reals(out, draws, |_, draw| min + width * unit_interval(draw));
             }
             (ValueSpec::Curve { curve, low, high }, out) => {
-                let value = |draw| curve.sample(&mut Sequence::new(draw)).clamp(*low, *high);
-                if kind.is_real() {
-                    let most = kind.most_real();
-                    reals(out, draws, |i, draw| misfits.or_stand_in(i, real_in(most, value(draw))));
-                } else {
-                    let (one, range) = (kind.one(), kind.range());
-                    // A double may only approximate a bound, and then exceed the type's range.
-                    let ends = (low.is_finite().then_some(range.0), high.is_finite().then_some(range.1));
-                    wholes(out, draws, |i, draw| {
-                        let value = value(draw);
-                        let whole = whole_in(kind, one, range, Number::Real(value));
-                        let end = if value < 0.0 { ends.0 } else { ends.1 };
-                        misfits.or_stand_in(i, whole.or_else(|misfit| end.ok_or(misfit)))
-                    });
-                }
+                continuous(curve, (*low, *high), kind, draws, out, &mut misfits);
             }
             (ValueSpec::Quantiles(quantiles), out) => match kind.is_real() {
                 true => reals(out, draws, |_, draw| quantiles.real(draw)),
                 false => wholes(out, draws, |_, draw| quantiles.whole(draw)),
             },
             (ValueSpec::Sequence { start, step }, out) => {
-                let (low, high) = kind.range();
-                wholes(out, draws, |i, _| {
-                    let value = step.checked_mul(draws.numbers[i].into()).and_then(|n| n.checked_add(*start));
-                    // Wraps around at the end of the type's range.
-                    let around = |value: i128| {
-                        let places = high.checked_sub(low)?.checked_add(1)?;
-                        low.checked_add(value.checked_sub(low)?.rem_euclid(places))
-                    };
-                    let value = match value {
-                        Some(value) if (low..=high).contains(&value) => Some(value),
-                        value => value.and_then(around),
-                    };
-                    misfits.or_stand_in(i, value.ok_or(Misfit::TooLarge))
-                });
+                sequence((*start, *step), kind.range(), draws, out, &mut misfits);
             }
-            (ValueSpec::Monotone(walk), out) => {
-                let (one, range) = (kind.one(), kind.range());
-                wholes(out, draws, |i, draw| {
-                    let value = walk.value(draws.numbers[i], draw);
-                    let in_ones = |n: i128| match one {
-                        1 => Number::Whole(n),
-                        one => Number::Real(n as f64 / one as f64),
-                    };
-                    let fits = |n: i128| match (range.0..=range.1).contains(&n) {
-                        true => Ok(n),
-                        false => Err(Misfit::Outside(in_ones(n))),
-                    };
-                    misfits.or_stand_in(i, value.ok_or(Misfit::TooLarge).and_then(fits))
-                });
-            }
-            (ValueSpec::Expression(expression), out) => {
-                let width = expression.operands.len();
-                let value = |i: usize, draw| {
-                    let operands = &draws.operands[i * width..(i + 1) * width];
-                    expression.value(operands, &mut Sequence::new(draw))
-                };
-                if kind.is_real() {
-                    let most = kind.most_real();
-                    // Only non-finite operands have a non-finite result.
-                    let fits = |v: f64| if v.is_finite() { real_in(most, v) } else { Ok(v) };
-                    reals(out, draws, |i, draw| {
-                        misfits.or_stand_in(i, value(i, draw).map(Number::real).and_then(fits))
-                    });
-                } else {
-                    let (one, range) = (kind.one(), kind.range());
-                    wholes(out, draws, |i, draw| {
-                        let whole = value(i, draw).and_then(|value| whole_in(kind, one, range, value));
-                        misfits.or_stand_in(i, whole)
-                    });
-                }
-            }
+            (ValueSpec::Monotone(walk), out) => monotone(walk, kind, draws, out, &mut misfits),
+            (ValueSpec::Expression(expression), out) => formula(expression, kind, draws, out, &mut misfits),
             (ValueSpec::Reference(reference), out) => {
                 if let ReferencedKey::Sequence { start, step } = reference.key {
                     wholes(out, draws, |_, draw| start + step * i128::from(reference.ranks.rank(draw) - 1));
@@ -251,25 +187,7 @@ impl Leaf {
             }),
             (ValueSpec::Pattern(pattern), out) => strings(out, draws, |draw, out| pattern.render(draw, out)),
             (ValueSpec::Text(text), out) => strings(out, draws, |draw, out| text.render(draw, out)),
-            (ValueSpec::Bytes { least, most }, out) => {
-                let fill = |draw, out: &mut Vec<u8>| {
-                    let mut random = Sequence::new(draw);
-                    let length = least + scale64(random.next(), u64::from(most - least) + 1) as u32;
-                    let at = out.len();
-                    out.resize(at + length as usize, 0);
-                    for piece in out[at..].chunks_mut(8) {
-                        piece.copy_from_slice(&random.next().to_le_bytes()[..piece.len()]);
-                    }
-                };
-                match out {
-                    ValueBuffer::Fixed { data, .. } => {
-                        for i in 0..draws.n {
-                            fill(draws.stream.draw(i as u64), data);
-                        }
-                    }
-                    out => strings(out, draws, fill),
-                }
-            }
+            (ValueSpec::Bytes { least, most }, out) => random_bytes(*least, *most, draws, out),
             // `ValueBuffer::new` makes the right buffer for each kind of values.
             (values, out) => debug_assert!(false, "{values:?} drawn into {out:?}"),
         }
@@ -282,4 +200,134 @@ fn pick(table: &Weights, draws: &Draws<'_>, out: &mut Vec<u32>) {
     let at = out.len();
     out.resize(at + draws.n, 0);
     table.fill(draws.stream, &mut out[at..]);
+}
+
+/// Appends whole numbers of up to 128 bits, uniformly. A span of 0 stands for all of them.
+fn wide(min: i128, span: u128, draws: &Draws<'_>, out: &mut ValueBuffer) {
+    wholes(out, draws, |_, draw| {
+        let mut random = Sequence::new(draw);
+        let bits = u128::from(random.next()) << 64 | u128::from(random.next());
+        // The bias of the remainder is below 2^-40 for spans of up to 88 bits.
+        let offset = if span == 0 { bits } else { bits % span };
+        min.wrapping_add(offset as i128)
+    });
+}
+
+/// Appends draws from a continuous distribution, clamped to `low` and `high`.
+fn continuous(
+    curve: &Curve,
+    (low, high): (f64, f64),
+    kind: &LogicalType,
+    draws: &Draws<'_>,
+    out: &mut ValueBuffer,
+    misfits: &mut FirstMisfit,
+) {
+    let value = |draw| curve.sample(&mut Sequence::new(draw)).clamp(low, high);
+    if kind.is_real() {
+        let most = kind.most_real();
+        return reals(out, draws, |i, draw| misfits.or_stand_in(i, real_in(most, value(draw))));
+    }
+    let (one, range) = (kind.one(), kind.range());
+    // A double may only approximate a bound, and then exceed the type's range.
+    let ends = (low.is_finite().then_some(range.0), high.is_finite().then_some(range.1));
+    wholes(out, draws, |i, draw| {
+        let value = value(draw);
+        let whole = whole_in(kind, one, range, Number::Real(value));
+        let end = if value < 0.0 { ends.0 } else { ends.1 };
+        misfits.or_stand_in(i, whole.or_else(|misfit| end.ok_or(misfit)))
+    });
+}
+
+/// Appends `start + step * n` for the number `n` of each value; wraps around at the end of the type's range.
+fn sequence(
+    (start, step): (i128, i128),
+    (low, high): (i128, i128),
+    draws: &Draws<'_>,
+    out: &mut ValueBuffer,
+    misfits: &mut FirstMisfit,
+) {
+    let around = |value: i128| {
+        let places = high.checked_sub(low)?.checked_add(1)?;
+        low.checked_add(value.checked_sub(low)?.rem_euclid(places))
+    };
+    wholes(out, draws, |i, _| {
+        let value = step.checked_mul(draws.numbers[i].into()).and_then(|n| n.checked_add(start));
+        let value = match value {
+            Some(value) if (low..=high).contains(&value) => Some(value),
+            value => value.and_then(around),
+        };
+        misfits.or_stand_in(i, value.ok_or(Misfit::TooLarge))
+    });
+}
+
+/// Appends increasing values, one for the number of each value.
+fn monotone(
+    walk: &Monotone,
+    kind: &LogicalType,
+    draws: &Draws<'_>,
+    out: &mut ValueBuffer,
+    misfits: &mut FirstMisfit,
+) {
+    let (one, range) = (kind.one(), kind.range());
+    let in_ones = |n: i128| match one {
+        1 => Number::Whole(n),
+        one => Number::Real(n as f64 / one as f64),
+    };
+    let fits = |n: i128| match (range.0..=range.1).contains(&n) {
+        true => Ok(n),
+        false => Err(Misfit::Outside(in_ones(n))),
+    };
+    wholes(out, draws, |i, draw| {
+        let value = walk.value(draws.numbers[i], draw);
+        misfits.or_stand_in(i, value.ok_or(Misfit::TooLarge).and_then(fits))
+    });
+}
+
+/// Appends the results of a formula over the operands of each value.
+fn formula(
+    expression: &Expression,
+    kind: &LogicalType,
+    draws: &Draws<'_>,
+    out: &mut ValueBuffer,
+    misfits: &mut FirstMisfit,
+) {
+    let width = expression.operands.len();
+    let value = |i: usize, draw| {
+        let operands = &draws.operands[i * width..(i + 1) * width];
+        expression.value(operands, &mut Sequence::new(draw))
+    };
+    if kind.is_real() {
+        let most = kind.most_real();
+        // Only non-finite operands have a non-finite result.
+        let fits = |v: f64| if v.is_finite() { real_in(most, v) } else { Ok(v) };
+        return reals(out, draws, |i, draw| {
+            misfits.or_stand_in(i, value(i, draw).map(Number::real).and_then(fits))
+        });
+    }
+    let (one, range) = (kind.one(), kind.range());
+    wholes(out, draws, |i, draw| {
+        let whole = value(i, draw).and_then(|value| whole_in(kind, one, range, value));
+        misfits.or_stand_in(i, whole)
+    });
+}
+
+/// Appends values of `least` to `most` random bytes.
+fn random_bytes(least: u32, most: u32, draws: &Draws<'_>, out: &mut ValueBuffer) {
+    let fill = |draw, out: &mut Vec<u8>| {
+        let mut random = Sequence::new(draw);
+        let length = least + scale64(random.next(), u64::from(most - least) + 1) as u32;
+        let at = out.len();
+        out.resize(at + length as usize, 0);
+        for piece in out[at..].chunks_mut(8) {
+            piece.copy_from_slice(&random.next().to_le_bytes()[..piece.len()]);
+        }
+    };
+    match out {
+        ValueBuffer::Fixed { data, .. } => {
+            for i in 0..draws.n {
+                fill(draws.stream.draw(i as u64), data);
+            }
+        }
+        out => strings(out, draws, fill),
+    }
 }

@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
+use crate::draw::text::person_name;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::spec::dataset::Leaf;
-use crate::text::person_name;
 use crate::types::literal::int96;
 use crate::types::logical_type::Physical;
 

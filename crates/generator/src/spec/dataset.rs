@@ -9,12 +9,12 @@ use std::path::Path;
 use crate::draw::choice::Dictionary;
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
+use crate::draw::text::template::Template;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::Error;
 use crate::random::weights::Weights;
 use crate::spec::reader;
 use crate::spec_file::folder::SpecFolder;
-use crate::text::template::Template;
 use crate::types::logical_type::{LogicalType, Physical};
 
 /// The deepest nesting of structs, lists and maps.

@@ -1,8 +1,8 @@
 //! The maximum length of the values of a leaf.
 
+use crate::draw::text::words;
 use crate::draw::value_spec::ValueSpec;
 use crate::spec::dataset::{Dataset, Leaf};
-use crate::text::words;
 
 /// The most bytes that the values of one field may take in one record. Pages hold whole records, and their
 /// size has 31 bits.

@@ -8,17 +8,17 @@ use std::ops::Range;
 
 use sawmill_profile::span;
 
+use crate::draw::text::person_name;
 use crate::encode::bloom_filter::Hashes;
 use crate::encode::dictionary_page::DictionaryPage;
 use crate::encode::levels::{bit_width, encode_indices};
 use crate::encode::physical::physical;
 use crate::encode::statistics::Bounds;
+use crate::encode::thrift::structure;
 use crate::encode::values::Encoding;
 use crate::error::Error;
-use crate::options::PageVersion;
+use crate::layout::file_options::PageVersion;
 use crate::shred::value_buffer::ValueBuffer;
-use crate::text::person_name;
-use crate::thrift::structure;
 use crate::write::page::header::{BodySize, DataPage, HEADER_ROOM, data_page, data_page_v2, dictionary_page};
 use crate::write::page::maker::PageMaker;
 use crate::write::page::rows::PageRows;
@@ -44,6 +44,20 @@ pub(crate) struct PageSummary {
     /// The number of entries for each level; empty if the column has no such levels.
     pub definition_histogram: Vec<u64>,
     pub repetition_histogram: Vec<u64>,
+}
+
+/// The body of a data page, for its header.
+struct PageBody {
+    /// Its bytes before compression.
+    raw: usize,
+    /// The bytes of the encoded levels.
+    definition_bytes: usize,
+    repetition_bytes: usize,
+    encoding: Encoding,
+    /// The bytes of its strings, for byte array columns.
+    string_bytes: u64,
+    /// Whether the values are compressed.
+    compressed: bool,
 }
 
 /// The pages of one column in one row group.
@@ -126,18 +140,8 @@ impl ColumnChunk {
     /// returns the size of the body.
     fn add_page(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<Option<usize>, Error> {
         let plan = maker.plan;
-        let (leaf, column) = (rows.leaf, plan.columns[rows.leaf.index]);
-        if column.sorted_dictionary && self.dictionary_bytes == 0 {
-            self.sorted_dictionary_page(maker, rows)?;
-        }
-        if column.name_dictionary && self.names.is_none() {
-            let values = rows.values.len() as f64 / rows.rows as f64 * maker.group_rows as f64;
-            let names = person_name::dictionary_pays_off(values);
-            self.names = Some(names);
-            if names {
-                self.name_dictionary_page(maker, &rows.field.path)?;
-            }
-        }
+        let leaf = rows.leaf;
+        self.begin_with_dictionary(maker, rows)?;
         let bounds = match plan.chunk_statistics() {
             true => Bounds::of(leaf, rows.values),
             false => None,
@@ -150,13 +154,95 @@ impl ColumnChunk {
         }
 
         let start = self.buffer.len();
-        let body = start + HEADER_ROOM + maker.statistics.len();
+        let place = start + HEADER_ROOM + maker.statistics.len();
+        let body = self.encode_body(maker, rows, place)?;
+        if body.raw > plan.options.page_bytes as usize && rows.rows > 1 {
+            self.buffer.truncate(start);
+            return Ok(Some(body.raw));
+        }
+        let stored = self.buffer.len() - place;
+        if body.raw.max(stored) > MOST_BODY {
+            let what = format!("one row takes {} bytes of a page", body.raw);
+            let place = format!("column {}", rows.field.path);
+            return Err(Error::spec(what, place, "a page must be smaller than 2 GiB: shorten the values"));
+        }
+
+        maker.header.clear();
+        let header = match plan.options.page_version {
+            PageVersion::V2 => data_page_v2,
+            _ => data_page,
+        };
+        header(
+            &mut maker.header,
+            &DataPage {
+                size: BodySize { raw: body.raw, stored, checksum: self.checksum(plan, place) },
+                entries,
+                nulls,
+                rows: rows.rows,
+                encoding: body.encoding.id(),
+                definition_bytes: body.definition_bytes,
+                repetition_bytes: body.repetition_bytes,
+                compressed: body.compressed,
+                statistics: plan.header_statistics().then_some(maker.statistics.as_slice()),
+            },
+        );
+        let piece = self.put_header(&maker.header, place);
+        self.last_body = body.raw;
+        self.raw_bytes += maker.header.len() + body.raw;
+        self.entries += entries as u64;
+        let (definition_histogram, repetition_histogram) = match plan.chunk_statistics() {
+            true => (rows.definition_histogram(), rows.repetition_histogram()),
+            false => Default::default(),
+        };
+        self.pages.push(PageSummary {
+            bytes: piece.len(),
+            rows: rows.rows,
+            encoding: body.encoding,
+            nulls: nulls as u64,
+            bounds,
+            all_null: entries > 0 && nulls == entries,
+            string_bytes: body.string_bytes,
+            definition_histogram,
+            repetition_histogram,
+        });
+        self.pieces.push(piece);
+        self.without_dictionary = body.encoding == Encoding::Dictionary && self.dictionary.is_too_large()
+            || self.without_dictionary;
+        Ok(None)
+    }
+
+    /// Before the first page: appends the dictionary if its values are known before the rows are.
+    fn begin_with_dictionary(&mut self, maker: &mut PageMaker<'_>, rows: &PageRows<'_>) -> Result<(), Error> {
+        let column = maker.plan.columns[rows.leaf.index];
+        if column.sorted_dictionary && self.dictionary_bytes == 0 {
+            self.sorted_dictionary_page(maker, rows)?;
+        }
+        if column.name_dictionary && self.names.is_none() {
+            let values = rows.values.len() as f64 / rows.rows as f64 * maker.group_rows as f64;
+            let names = person_name::dictionary_pays_off(values);
+            self.names = Some(names);
+            if names {
+                self.name_dictionary_page(maker, &rows.field.path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Encodes the body of a page to `place` in the buffer, and compresses it unless it is too large for a
+    /// page of several rows.
+    fn encode_body(
+        &mut self,
+        maker: &mut PageMaker<'_>,
+        rows: &PageRows<'_>,
+        place: usize,
+    ) -> Result<PageBody, Error> {
+        let options = &maker.plan.options;
         // Both buffers are moved out, so the encoders can borrow the other fields.
         let mut out = std::mem::take(&mut self.buffer);
         let mut raw = std::mem::take(&mut maker.body);
-        out.resize(body, 0);
+        out.resize(place, 0);
         raw.clear();
-        let second = plan.options.page_version == PageVersion::V2;
+        let second = options.page_version == PageVersion::V2;
         let compresses = !maker.compressor.is_none();
         // Version 1 compresses levels together with values, version 2 never compresses levels.
         let levels = if compresses && !second { &mut raw } else { &mut out };
@@ -166,11 +252,11 @@ impl ColumnChunk {
         rows.definition_block(!second, levels);
         let definition_bytes = levels.len() - before - repetition_bytes;
         let values = if compresses { &mut raw } else { &mut out };
-        let (encoding, string_bytes) = self.encode_values(maker, rows, column, values);
-        let raw_size = out.len() - body + raw.len();
-        let too_large = raw_size > plan.options.page_bytes as usize && rows.rows > 1;
+        let (encoding, string_bytes) =
+            self.encode_values(maker, rows, maker.plan.columns[rows.leaf.index], values);
+        let size = out.len() - place + raw.len();
         let mut compressed = false;
-        if !too_large && compresses {
+        if compresses && (size <= options.page_bytes as usize || rows.rows == 1) {
             let levels = out.len();
             let _compressing = span("compress");
             maker.compressor.compress(&raw, &mut out).map_err(|e| Error::page(&e, &rows.field.path))?;
@@ -184,56 +270,7 @@ impl ColumnChunk {
         }
         maker.body = raw;
         self.buffer = out;
-        if too_large {
-            self.buffer.truncate(start);
-            return Ok(Some(raw_size));
-        }
-        let stored = self.buffer.len() - body;
-        if raw_size.max(stored) > MOST_BODY {
-            let what = format!("one row takes {raw_size} bytes of a page");
-            let place = format!("column {}", rows.field.path);
-            return Err(Error::spec(what, place, "a page must be smaller than 2 GiB: shorten the values"));
-        }
-
-        maker.header.clear();
-        let header = if second { data_page_v2 } else { data_page };
-        header(
-            &mut maker.header,
-            &DataPage {
-                size: BodySize { raw: raw_size, stored, checksum: self.checksum(plan, body) },
-                entries,
-                nulls,
-                rows: rows.rows,
-                encoding: encoding.id(),
-                definition_bytes,
-                repetition_bytes,
-                compressed,
-                statistics: plan.header_statistics().then_some(maker.statistics.as_slice()),
-            },
-        );
-        let piece = self.put_header(&maker.header, body);
-        self.last_body = raw_size;
-        self.raw_bytes += maker.header.len() + raw_size;
-        self.entries += entries as u64;
-        let (definition_histogram, repetition_histogram) = match plan.chunk_statistics() {
-            true => (rows.definition_histogram(), rows.repetition_histogram()),
-            false => Default::default(),
-        };
-        self.pages.push(PageSummary {
-            bytes: piece.len(),
-            rows: rows.rows,
-            encoding,
-            nulls: nulls as u64,
-            bounds,
-            all_null: entries > 0 && nulls == entries,
-            string_bytes,
-            definition_histogram,
-            repetition_histogram,
-        });
-        self.pieces.push(piece);
-        self.without_dictionary =
-            encoding == Encoding::Dictionary && self.dictionary.is_too_large() || self.without_dictionary;
-        Ok(None)
+        Ok(PageBody { raw: size, definition_bytes, repetition_bytes, encoding, string_bytes, compressed })
     }
 
     /// Appends the values. Returns their encoding and the total length of strings.

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use sawmill_profile::{Phase, WaitKind, span, wait};
 use serde::Serialize;
 
-use crate::checksum::Checksum;
 use crate::error::Error;
-use crate::layout::{Layout, Part, PlannedGroup, PlannedGroups};
-use crate::options::FileOptions;
+use crate::layout::file_options::FileOptions;
+use crate::layout::rows::{Layout, Part, PlannedGroup, PlannedGroups};
+use crate::output::checksum::Checksum;
 use crate::output::dataset_files::DatasetFiles;
 use crate::output::destination::Output;
 use crate::output::existing::{self, Directory, EarlierFiles, Existing, Settled};
@@ -140,19 +140,8 @@ pub struct WrittenFile {
 /// is writing the same files, a file cannot be written, or the job is cancelled.
 pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error> {
     let files = job.part.files(job.layout.files);
-    if job.output.is_single() && (files.len() != 1 || job.partition_by.is_some()) {
-        let what = match &job.partition_by {
-            Some(column) => format!("a folder for each {column} does not fit into one file"),
-            None => format!("{} files do not fit into one", files.len()),
-        };
-        let place = job.output.place(dataset.name(), 0).display().to_string();
-        return Err(Error::spec(what, place, "write to a directory, or make one file"));
-    }
+    refuse_several_in_one(dataset, job, files.len())?;
     let plan = FilePlan::new(&job.options, dataset, job.partition_by.as_deref())?;
-    let identity = (dataset.name(), Checksum(dataset.spec_hash()));
-    let partition_by = job.partition_by.as_deref();
-    let mut manifest = Manifest::new(identity, job.seed, job.layout, job.part, partition_by, &job.options);
-    let check = || if job.cancel.load(Relaxed) { Err(Error::cancelled()) } else { Ok(()) };
     let folder = job.output.folder();
     let folder = folder.as_deref();
     let place = folder.map(|folder| folder.place("")).unwrap_or_default();
@@ -166,48 +155,23 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
             files: files.clone(),
         },
         layout: job.layout,
-        partition_by,
+        partition_by: job.partition_by.as_deref(),
     });
     folder.map_or(Ok(()), Folder::prepare)?;
     let _locked = lock_output(dataset, job)?;
-    if let (Some(folder), None) = (folder, &directory) {
-        existing::settle_file(folder, &job.output.file_name(dataset.name(), 0), job.earlier_files())?;
-    }
-    if let Some(directory) = directory.as_ref().filter(|directory| directory.folder.lacks_locks()) {
-        directory.wait_for_others(&patience(job, &notice(job)))?;
-    }
-    let settled = match &directory {
-        Some(directory) => directory.settle(job.earlier_files(), &manifest, &check)?,
-        None => Settled::default(),
-    };
-    if let (Some(notice), Some(show)) = (&settled.notice, job.notices.0) {
-        show(notice);
-    }
-    manifest.content_sum = job.content_sum;
-    if let (None, Existing::Resume, Some(directory)) = (job.content_sum, job.existing, &directory) {
-        // The rows are the same, so the content sum of the earlier run is valid.
-        let earlier = Manifest::read(directory.folder, &directory.manifest())?;
-        manifest.content_sum = earlier.and_then(|then| then.content_sum);
-    }
-    if folder.is_some_and(Folder::lacks_locks) {
-        manifest.run = Some(process::this_run());
-    }
-    let kept = &settled.kept;
+    let (mut manifest, settled) = settle(dataset, job, folder, directory.as_ref())?;
+    manifest.set_files(settled.kept.clone(), false);
     let missing: Vec<u32> =
-        files.clone().filter(|file| !kept.iter().any(|kept| kept.file == *file)).collect();
-    let states = files.clone().map(|file| {
-        let row_groups = job.layout.row_groups(file) as usize;
-        (Mutex::new(FileState { row_groups, ..FileState::default() }), Condvar::new())
-    });
-    let writers = job.writers.unwrap_or(job.threads).get();
-    manifest.set_files(kept.clone(), false);
+        files.clone().filter(|file| !settled.kept.iter().any(|kept| kept.file == *file)).collect();
     let run = Run {
         plan: &plan,
         job,
         folder,
-        planned: Mutex::new(job.layout.planned_groups(missing.clone(), writers)),
+        planned: Mutex::new(
+            job.layout.planned_groups(missing.clone(), job.writers.unwrap_or(job.threads).get()),
+        ),
         first_file: files.start,
-        files: states.collect(),
+        files: files.map(|file| FileState::planned(job.layout.row_groups(file))).collect(),
         manifest: directory.as_ref().map(|directory| {
             let (folder, name) = (directory.folder, directory.manifest());
             Mutex::new(KeptManifest { manifest, folder, name, written: Instant::now() })
@@ -216,38 +180,63 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
         failure: Mutex::new(None),
         stop: AtomicBool::new(false),
     };
-    if let (Some(kept), Some(directory)) = (&run.manifest, &directory) {
+    if let Some(kept) = &run.manifest {
         let kept = lock(kept);
         kept.manifest.write(kept.folder, &kept.name)?;
-        settled.make_room(directory.folder)?;
+        settled.make_room(kept.folder)?;
     }
-    // Files without rows have no row group that would create them.
-    for file in missing {
-        if job.layout.row_groups(file) == 0 {
-            run.finish_file(file, &mut lock(&run.state(file).0))?;
-        }
+    run.make_files(missing)?;
+    Ok(run.written_files(settled.kept))
+}
+
+/// Several files or folders do not fit into a single output.
+fn refuse_several_in_one(dataset: &Dataset, job: &Job<'_>, files: usize) -> Result<(), Error> {
+    if !job.output.is_single() || (files == 1 && job.partition_by.is_none()) {
+        return Ok(());
     }
-    run.on_threads();
-    let failure = lock(&run.failure).take();
-    let failure = failure.or_else(|| run.check_names().err());
-    let saved = run.sync_names().and_then(|()| run.save_manifest(failure.is_none(), true));
-    if let Some(error) = failure {
-        return Err(error);
+    let what = match &job.partition_by {
+        Some(column) => format!("a folder for each {column} does not fit into one file"),
+        None => format!("{files} files do not fit into one"),
+    };
+    let place = job.output.place(dataset.name(), 0).display().to_string();
+    Err(Error::spec(what, place, "write to a directory, or make one file"))
+}
+
+/// Decides what to do with the files of earlier runs, once those of other runs are complete. Returns the
+/// manifest of this run, and the decision.
+fn settle(
+    dataset: &Dataset,
+    job: &Job<'_>,
+    folder: Option<&dyn Folder>,
+    directory: Option<&Directory<'_>>,
+) -> Result<(Manifest, Settled), Error> {
+    let identity = (dataset.name(), Checksum(dataset.spec_hash()));
+    let partition_by = job.partition_by.as_deref();
+    let mut manifest = Manifest::new(identity, job.seed, job.layout, job.part, partition_by, &job.options);
+    if let (Some(folder), None) = (folder, directory) {
+        existing::settle_file(folder, &job.output.file_name(dataset.name(), 0), job.earlier_files())?;
     }
-    saved?;
-    let mut written: Vec<WrittenFile> =
-        run.files.iter().flat_map(|(state, _)| std::mem::take(&mut lock(state).done)).collect();
-    written.extend(settled.kept.into_iter().map(|file| WrittenFile {
-        path: folder.map(|folder| folder.place(&file.name)).unwrap_or_default(),
-        file: file.file,
-        rows: file.rows,
-        row_groups: file.row_groups,
-        bytes: file.bytes,
-        sum: Some(file.sum),
-        kept: true,
-    }));
-    written.sort_by(|a, b| (a.file, &a.path).cmp(&(b.file, &b.path)));
-    Ok(written)
+    if let Some(directory) = directory.filter(|directory| directory.folder.lacks_locks()) {
+        directory.wait_for_others(&patience(job, &notice(job)))?;
+    }
+    let check = || if job.cancel.load(Relaxed) { Err(Error::cancelled()) } else { Ok(()) };
+    let settled = match directory {
+        Some(directory) => directory.settle(job.earlier_files(), &manifest, &check)?,
+        None => Settled::default(),
+    };
+    if let (Some(notice), Some(show)) = (&settled.notice, job.notices.0) {
+        show(notice);
+    }
+    manifest.content_sum = job.content_sum;
+    if let (None, Existing::Resume, Some(directory)) = (job.content_sum, job.existing, directory) {
+        // The rows are the same, so the content sum of the earlier run is valid.
+        let earlier = Manifest::read(directory.folder, &directory.manifest())?;
+        manifest.content_sum = earlier.and_then(|then| then.content_sum);
+    }
+    if folder.is_some_and(Folder::lacks_locks) {
+        manifest.run = Some(process::this_run());
+    }
+    Ok((manifest, settled))
 }
 
 /// Locks the files of the job. Streams are not locked.
@@ -286,6 +275,13 @@ struct FileState {
     /// The open file, or one in each folder.
     open: BTreeMap<String, OpenFile>,
     done: Vec<WrittenFile>,
+}
+
+impl FileState {
+    /// The state of a file before its first row group, and what threads that wait for their turn wait on.
+    fn planned(row_groups: u64) -> (Mutex<Self>, Condvar) {
+        (Mutex::new(FileState { row_groups: row_groups as usize, ..FileState::default() }), Condvar::new())
+    }
 }
 
 #[derive(Debug)]
@@ -345,6 +341,39 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Run<'_> {
     fn state(&self, file: u32) -> &(Mutex<FileState>, Condvar) {
         &self.files[(file - self.first_file) as usize]
+    }
+
+    /// Makes the `missing` files and writes the manifest. After a failure the manifest lists the files that
+    /// are complete.
+    fn make_files(&self, missing: Vec<u32>) -> Result<(), Error> {
+        // Files without rows have no row group that would create them.
+        for file in missing {
+            if self.job.layout.row_groups(file) == 0 {
+                self.finish_file(file, &mut lock(&self.state(file).0))?;
+            }
+        }
+        self.on_threads();
+        let failure = lock(&self.failure).take();
+        let failure = failure.or_else(|| self.check_names().err());
+        let saved = self.sync_names().and_then(|()| self.save_manifest(failure.is_none(), true));
+        failure.map_or(saved, Err)
+    }
+
+    /// The files that were made and those that were kept, in the order of the layout.
+    fn written_files(&self, kept: Vec<ManifestFile>) -> Vec<WrittenFile> {
+        let mut written: Vec<WrittenFile> =
+            self.files.iter().flat_map(|(state, _)| std::mem::take(&mut lock(state).done)).collect();
+        written.extend(kept.into_iter().map(|file| WrittenFile {
+            path: self.folder.map(|folder| folder.place(&file.name)).unwrap_or_default(),
+            file: file.file,
+            rows: file.rows,
+            row_groups: file.row_groups,
+            bytes: file.bytes,
+            sum: Some(file.sum),
+            kept: true,
+        }));
+        written.sort_by(|a, b| (a.file, &a.path).cmp(&(b.file, &b.path)));
+        written
     }
 
     /// Makes all row groups, on the job's threads.

@@ -6,10 +6,10 @@
 //! (Parquet format, `parquet.thrift`: `ColumnIndex`, `OffsetIndex`, `FileMetaData`.)
 
 use crate::encode::statistics::Bounds;
+use crate::encode::thrift::{StructWriter, structure};
 use crate::encode::values::Encoding;
-use crate::options::PageVersion;
+use crate::layout::file_options::PageVersion;
 use crate::spec::dataset::Leaf;
-use crate::thrift::{StructWriter, structure};
 use crate::write::column_chunk::{ColumnChunk, PageSummary};
 use crate::write::page::header::{DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PLAIN, RLE};
 use crate::write::plan::FilePlan;

@@ -6,7 +6,7 @@ use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
 use crate::encode::physical::{PhysicalRoom, physical};
 use crate::error::Error;
-use crate::options::FileOptions;
+use crate::layout::file_options::FileOptions;
 use crate::shred::block::Shredder;
 use crate::spec::dataset::{Dataset, Field, Leaf};
 use crate::write::plan::FilePlan;

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::error::Error;
-use crate::layout::{GroupBytes, Layout, PlannedGroups};
-use crate::options::FileOptions;
+use crate::layout::file_options::FileOptions;
+use crate::layout::rows::{GroupBytes, Layout, PlannedGroups};
 use crate::spec::dataset::Dataset;
 use crate::write::plan::FilePlan;
 use crate::write::row_group::RowGroupMaker;

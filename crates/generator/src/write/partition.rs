@@ -13,7 +13,7 @@ use sawmill_profile::span;
 
 use crate::encode::physical::{PhysicalRoom, physical};
 use crate::error::Error;
-use crate::layout::GroupBytes;
+use crate::layout::rows::GroupBytes;
 use crate::shred::block::{LeafBuffer, Shredded, Shredder};
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Field, Leaf};
@@ -57,16 +57,19 @@ impl<'a> PlannedGroupMaker<'a> {
     /// The codec cannot be set up.
     pub(crate) fn new(plan: &'a FilePlan<'a>, seed: u64) -> Result<Self, Error> {
         if let Some((field, leaf)) = plan.partition {
-            let sorter = Sorter {
+            let folders = Folders {
                 field,
                 leaf,
-                shredder: Shredder::new(plan.dataset, seed),
-                maker: PageMaker::new(plan)?,
-                folders: HashMap::new(),
-                null_folder: None,
-                waiting: Vec::new(),
+                of_values: HashMap::new(),
+                of_nulls: None,
                 of_rows: Vec::new(),
                 physical: PhysicalRoom::default(),
+            };
+            let sorter = Sorter {
+                folders,
+                shredder: Shredder::new(plan.dataset, seed),
+                maker: PageMaker::new(plan)?,
+                waiting: Vec::new(),
             };
             return Ok(PlannedGroupMaker {
                 grouping: Grouping::Sorted(Box::new(sorter)),
@@ -115,19 +118,66 @@ impl<'a> PlannedGroupMaker<'a> {
 /// Sorts rows into folders.
 #[derive(Debug)]
 struct Sorter<'a> {
-    field: &'a Field,
-    leaf: &'a Leaf,
+    folders: Folders<'a>,
     shredder: Shredder<'a>,
     maker: PageMaker<'a>,
-    /// The index of each value's folder among the groups.
-    folders: HashMap<Vec<u8>, usize>,
-    /// The folder of null values.
-    null_folder: Option<usize>,
     /// The rows of each folder that are not in a page yet.
     waiting: Vec<Shredded>,
-    /// The index of the folder of each row.
+}
+
+/// The folders of the values that were drawn so far, as indices among the groups.
+#[derive(Debug)]
+struct Folders<'a> {
+    field: &'a Field,
+    leaf: &'a Leaf,
+    of_values: HashMap<Vec<u8>, usize>,
+    of_nulls: Option<usize>,
+    /// The folder of each row.
     of_rows: Vec<usize>,
     physical: PhysicalRoom,
+}
+
+impl Folders<'_> {
+    /// Finds the folder of each row; calls `open` with the name of a new one.
+    ///
+    /// # Errors
+    /// There are too many folders.
+    fn find(&mut self, shredded: &Shredded, mut open: impl FnMut(String)) -> Result<(), Error> {
+        let column = &shredded.leaves[self.leaf.index];
+        let max = self.field.levels.definition;
+        let mut values = Vec::with_capacity(column.values.len());
+        physical(self.leaf, &column.values, &mut self.physical).each(|value| values.push(value));
+        let mut values = values.into_iter();
+        self.of_rows.clear();
+        for row in 0..shredded.rows {
+            let there = max == 0 || column.definition[row] == max;
+            let value = if there { values.next() } else { None };
+            let known = match value {
+                Some(value) => self.of_values.get(value).copied(),
+                None => self.of_nulls,
+            };
+            if let Some(folder) = known {
+                self.of_rows.push(folder);
+                continue;
+            }
+            let new = self.of_values.len() + usize::from(self.of_nulls.is_some());
+            if new == MOST_PARTITIONS {
+                return Err(Error::spec(
+                    format!("more than {MOST_PARTITIONS} values, each with its own folder"),
+                    format!("column {}", self.field.path),
+                    "partition by a column with fewer values",
+                ));
+            }
+            // Only new keys are copied.
+            match value {
+                Some(value) => _ = self.of_values.insert(value.to_vec(), new),
+                None => self.of_nulls = Some(new),
+            }
+            open(folder_name(&self.field.name, &self.leaf.kind, value));
+            self.of_rows.push(new);
+        }
+        Ok(())
+    }
 }
 
 impl Sorter<'_> {
@@ -152,47 +202,13 @@ impl Sorter<'_> {
             drop(drawing);
             drawn = drawn.saturating_add(shredded.bytes() as u64);
             let sorting = span("sort into folders");
-            let column = &shredded.leaves[self.leaf.index];
-            let max = self.field.levels.definition;
-            let mut values = Vec::with_capacity(column.values.len());
-            physical(self.leaf, &column.values, &mut self.physical).each(|value| values.push(value));
-            let mut values = values.into_iter();
-            self.of_rows.clear();
-            for row in 0..shredded.rows {
-                let there = max == 0 || column.definition[row] == max;
-                let value = if there { values.next() } else { None };
-                // Only new keys are copied.
-                let known = match value {
-                    Some(value) => self.folders.get(value).copied(),
-                    None => self.null_folder,
-                };
-                let folder = match known {
-                    Some(folder) => folder,
-                    None => {
-                        if groups.len() == MOST_PARTITIONS {
-                            return Err(Error::spec(
-                                format!("more than {MOST_PARTITIONS} values, each with its own folder"),
-                                format!("column {}", self.field.path),
-                                "partition by a column with fewer values",
-                            ));
-                        }
-                        match value {
-                            Some(value) => _ = self.folders.insert(value.to_vec(), groups.len()),
-                            None => self.null_folder = Some(groups.len()),
-                        }
-                        groups.push(MadeGroup {
-                            folder: folder_name(&self.field.name, &self.leaf.kind, value),
-                            rows: 0,
-                            chunks: empty_chunks(self.maker.plan),
-                        });
-                        self.waiting.push(empty_like(self.maker.plan, shredded));
-                        groups.len() - 1
-                    }
-                };
-                self.of_rows.push(folder);
-            }
+            let (plan, waiting) = (self.maker.plan, &mut self.waiting);
+            self.folders.find(shredded, |folder| {
+                groups.push(MadeGroup { folder, rows: 0, chunks: empty_chunks(plan) });
+                waiting.push(empty_like(plan, shredded));
+            })?;
             let mut counts = BTreeMap::new();
-            for folder in &self.of_rows {
+            for folder in &self.folders.of_rows {
                 *counts.entry(*folder).or_insert(0) += 1;
             }
             for (folder, count) in counts {
@@ -200,7 +216,7 @@ impl Sorter<'_> {
                     flush(&mut self.maker, &mut self.waiting[folder], &mut groups[folder])?;
                 }
             }
-            scatter(self.maker.plan, shredded, &self.of_rows, &mut self.waiting);
+            scatter(plan, shredded, &self.folders.of_rows, &mut self.waiting);
             at += shredded.rows as u64;
             drop(sorting);
             // `drawn` is the raw size of the rows in all folders, `stored` that of the pages in the largest

@@ -3,7 +3,7 @@
 use crate::draw::value_spec::ValueSpec;
 use crate::encode::values::{DICTIONARY_BYTES, Encoding};
 use crate::error::Error;
-use crate::options::{FileOptions, StatisticsLevel};
+use crate::layout::file_options::{FileOptions, StatisticsLevel};
 use crate::spec::dataset::{Dataset, Field, Leaf};
 use crate::types::logical_type::LogicalType;
 
@@ -65,27 +65,7 @@ impl<'a> FilePlan<'a> {
                 bloom: None,
             })
             .collect();
-        let allows = |encoding: Encoding, leaf: &Leaf| encoding.allows(leaf.physical.code());
-        if let Some(encoding) = options.encoding
-            && !leaves.iter().any(|(_, leaf)| allows(encoding, leaf))
-        {
-            let what = format!("no column can be encoded as {encoding}");
-            return Err(Error::spec(what, dataset.name(), "choose another encoding"));
-        }
-        for (path, encoding) in &options.column_encodings {
-            let column = find(&leaves, path)?;
-            let (field, leaf) = leaves[column];
-            if !allows(*encoding, leaf) {
-                let allowed = Encoding::ALL.into_iter().filter(|e| allows(*e, leaf)).map(Encoding::name);
-                return Err(Error::spec(
-                    format!("a column of type {} cannot be encoded as {encoding}", leaf.kind.name()),
-                    format!("column {}", field.path),
-                    format!("its encodings are {}", allowed.collect::<Vec<_>>().join(", ")),
-                ));
-            }
-            columns[column].encoding = *encoding;
-            columns[column].name_dictionary = false;
-        }
+        choose_encodings(options, dataset, &leaves, &mut columns)?;
         for (column, (_, leaf)) in columns.iter_mut().zip(&leaves) {
             column.sorted_dictionary = match &leaf.values {
                 ValueSpec::Choice { dictionary, .. } if column.encoding == Encoding::Dictionary => {
@@ -95,24 +75,7 @@ impl<'a> FilePlan<'a> {
                 _ => false,
             };
         }
-        for bloom in &options.bloom {
-            let column = find(&leaves, &bloom.column)?;
-            let place = || format!("column {}", leaves[column].0.path);
-            if leaves[column].1.physical.code() == 0 {
-                return Err(Error::spec(
-                    "a Bloom filter of booleans, which Parquet does not support",
-                    place(),
-                    "remove the filter",
-                ));
-            }
-            if !(bloom.false_positives > 0.0 && bloom.false_positives < 1.0) {
-                let what = format!("a share of false positives of {}", bloom.false_positives);
-                return Err(Error::spec(what, place(), "use a share between 0 and 1, like 0.01"));
-            }
-            columns[column].bloom = Some(bloom.false_positives);
-            // The filter needs each value.
-            columns[column].name_dictionary = false;
-        }
+        plan_bloom_filters(options, &leaves, &mut columns)?;
         let partition = partition_by.map(|path| partition_column(dataset, &leaves, path)).transpose()?;
         if let Some((_, leaf)) = partition {
             leaves.retain(|(_, other)| other.index != leaf.index);
@@ -134,6 +97,64 @@ impl<'a> FilePlan<'a> {
     pub(crate) fn header_statistics(&self) -> bool {
         !self.options.page_index && self.options.statistics == StatisticsLevel::Page
     }
+}
+
+/// Checks the encodings that `options` name, and sets those of single columns.
+fn choose_encodings(
+    options: &FileOptions,
+    dataset: &Dataset,
+    leaves: &[(&Field, &Leaf)],
+    columns: &mut [ColumnPlan],
+) -> Result<(), Error> {
+    let allows = |encoding: Encoding, leaf: &Leaf| encoding.allows(leaf.physical.code());
+    if let Some(encoding) = options.encoding
+        && !leaves.iter().any(|(_, leaf)| allows(encoding, leaf))
+    {
+        let what = format!("no column can be encoded as {encoding}");
+        return Err(Error::spec(what, dataset.name(), "choose another encoding"));
+    }
+    for (path, encoding) in &options.column_encodings {
+        let column = find(leaves, path)?;
+        let (field, leaf) = leaves[column];
+        if !allows(*encoding, leaf) {
+            let allowed = Encoding::ALL.into_iter().filter(|e| allows(*e, leaf)).map(Encoding::name);
+            return Err(Error::spec(
+                format!("a column of type {} cannot be encoded as {encoding}", leaf.kind.name()),
+                format!("column {}", field.path),
+                format!("its encodings are {}", allowed.collect::<Vec<_>>().join(", ")),
+            ));
+        }
+        columns[column].encoding = *encoding;
+        columns[column].name_dictionary = false;
+    }
+    Ok(())
+}
+
+/// Checks the Bloom filters that `options` name, and adds them to their columns.
+fn plan_bloom_filters(
+    options: &FileOptions,
+    leaves: &[(&Field, &Leaf)],
+    columns: &mut [ColumnPlan],
+) -> Result<(), Error> {
+    for bloom in &options.bloom {
+        let column = find(leaves, &bloom.column)?;
+        let place = || format!("column {}", leaves[column].0.path);
+        if leaves[column].1.physical.code() == 0 {
+            return Err(Error::spec(
+                "a Bloom filter of booleans, which Parquet does not support",
+                place(),
+                "remove the filter",
+            ));
+        }
+        if !(bloom.false_positives > 0.0 && bloom.false_positives < 1.0) {
+            let what = format!("a share of false positives of {}", bloom.false_positives);
+            return Err(Error::spec(what, place(), "use a share between 0 and 1, like 0.01"));
+        }
+        columns[column].bloom = Some(bloom.false_positives);
+        // The filter needs each value.
+        columns[column].name_dictionary = false;
+    }
+    Ok(())
 }
 
 /// Finds the partition column and checks it.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use sawmill_profile::span;
 
 use crate::error::Error;
-use crate::layout::GroupBytes;
+use crate::layout::rows::GroupBytes;
 use crate::shred::block::{Shredded, Shredder};
 use crate::write::column_chunk::ColumnChunk;
 use crate::write::page::maker::PageMaker;

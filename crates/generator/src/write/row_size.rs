@@ -4,8 +4,8 @@
 //! dataset, the seed and the options alone, and so do layouts.
 
 use crate::error::Error;
-use crate::layout::{GroupBytes, MOST_GROUP_BYTES, PAGE_ROWS, ROW_GROUP_ROWS};
-use crate::options::FileOptions;
+use crate::layout::file_options::FileOptions;
+use crate::layout::rows::{GroupBytes, MOST_GROUP_BYTES, PAGE_ROWS, ROW_GROUP_ROWS};
 use crate::shred::block::BLOCK_ROWS;
 use crate::spec::dataset::Dataset;
 use crate::write::file_metadata::FileEnd;

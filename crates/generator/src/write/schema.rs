@@ -4,8 +4,8 @@
 //! maps.)
 
 use crate::draw::nulls::Nulls;
+use crate::encode::thrift::StructWriter;
 use crate::spec::dataset::{Dataset, Field, Kind, ListStyle};
-use crate::thrift::StructWriter;
 use crate::types::logical_type::{LogicalType, Physical, Unit};
 
 /// `FieldRepetitionType`.

@@ -1,8 +1,8 @@
 //! The `Statistics` struct of column chunks and page headers.
 
 use crate::encode::statistics::Bounds;
+use crate::encode::thrift::StructWriter;
 use crate::spec::dataset::Leaf;
-use crate::thrift::StructWriter;
 
 /// Writes the fields of `Statistics`.
 pub(crate) fn statistics(w: &mut StructWriter<'_>, nulls: i64, bounds: Option<&Bounds>, leaf: &Leaf) {

@@ -9,13 +9,13 @@ use crate::draw::expression::{Expression, NamedDraw, Operand};
 use crate::draw::misfit::nearest_whole;
 use crate::draw::monotone::Monotone;
 use crate::draw::quantiles::Quantiles;
+use crate::draw::text::pattern::Pattern;
+use crate::draw::text::random_text::RandomText;
+use crate::draw::text::template::Template;
 use crate::draw::value_spec::{Reference, ReferencedKey, ValueSpec};
 use crate::error::{Complaint, Error};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed};
-use crate::text::pattern::Pattern;
-use crate::text::random_text::RandomText;
-use crate::text::template::Template;
 use crate::types::literal::{Literal, real, whole};
 use crate::types::logical_type::LogicalType;
 use crate::types::number::Number;
@@ -74,99 +74,51 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
 impl ValueSpec {
     /// Reads the `values` of a leaf.
     pub(crate) fn read(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<Self, Error> {
-        let (kind, path) = (around.kind, around.path);
         if let Some(name) = node.string() {
-            return match name {
-                "person_name" | "email" => text_only(name, node, around).map(|()| match name {
-                    "email" => ValueSpec::Email,
-                    _ => ValueSpec::PersonName,
-                }),
-                "uuid" => uuid(node, around),
-                "words" => text_only(name, node, around).map(|()| ValueSpec::Words { least: 3, most: 8 }),
-                "bytes" => bytes(None, node, around),
-                _ => Err(unknown(name, node, path)),
-            };
+            return without_parameters(name, node, around);
         }
+        let path = around.path;
         let table = node.any_table(path, "`values`")?;
         let mut entries = table.entries();
         let (Some((name, parameters)), None) = (entries.next(), entries.next()) else {
             let what = "`values` must be a table with one key, the name of a distribution";
             return Err(node.error(path, what, "for example { uniform = { min = 1, max = 9 } }"));
         };
-        let not_for = |made: &str| {
-            let what = format!("{name} draws {made}, not {}", kind.name());
-            table.key_error(name, path, what, "change the type of the field, or use another distribution")
-        };
-        let numbers_only = || match kind.is_whole() || kind.is_real() {
+        let kind = around.kind;
+        let only = |made: &str, fits: bool| match fits {
             true => Ok(()),
-            false => Err(not_for("numbers")),
+            false => {
+                let what = format!("{name} draws {made}, not {}", kind.name());
+                let advice = "change the type of the field, or use another distribution";
+                Err(table.key_error(name, path, what, advice))
+            }
         };
+        let numbers = || only("numbers", kind.is_whole() || kind.is_real());
+        let whole_numbers = || only("whole numbers", kind.is_whole());
+        let text = || text_only(name, parameters, around);
         match name {
             "constant" => constant(kind, parameters, path),
             "weights" => weighted(kind, parameters, path),
             "choice" => choice(kind, parameters, path, around.folder),
-            "uniform" => {
-                numbers_only()?;
-                uniform(parameters, kind, path)
-            }
-            "zipf" => {
-                numbers_only()?;
-                let ranks = Ranks::read(parameters, path)?;
-                fits(kind, i128::from(ranks.count()), parameters, path)?;
-                Ok(ValueSpec::Zipf(ranks))
-            }
+            "uniform" => numbers().and_then(|()| uniform(parameters, kind, path)),
+            "zipf" => numbers().and_then(|()| zipf(parameters, kind, path)),
             "normal" | "lognormal" | "exponential" => {
-                numbers_only()?;
-                let curve = Curve::read(name, parameters, kind, path)?;
-                let (low, high) = bounds(curve, parameters, kind, path)?;
-                Ok(ValueSpec::Curve { curve, low, high })
+                numbers().and_then(|()| continuous(name, parameters, kind, path))
             }
             "quantiles" => {
-                numbers_only()?;
-                Quantiles::read(parameters, kind, path).map(ValueSpec::Quantiles)
+                numbers().and_then(|()| Quantiles::read(parameters, kind, path).map(ValueSpec::Quantiles))
             }
-            "poisson" | "geometric" => {
-                numbers_only()?;
-                let counts = Counts::read(name, parameters, path)?;
-                let most = counts.outcomes().last().map_or(0, |(k, _)| k);
-                fits(kind, most.into(), parameters, path)?;
-                Ok(ValueSpec::Counts(counts))
-            }
-            "sequence" => {
-                if !kind.is_whole() {
-                    return Err(not_for("whole numbers"));
-                }
-                sequence(parameters, kind, path)
-            }
+            "poisson" | "geometric" => numbers().and_then(|()| counts(name, parameters, kind, path)),
+            "sequence" => whole_numbers().and_then(|()| sequence(parameters, kind, path)),
             "walk" => {
-                if !kind.is_whole() {
-                    return Err(not_for("whole numbers"));
-                }
-                Monotone::read(parameters, kind, path).map(ValueSpec::Monotone)
+                whole_numbers().and_then(|()| Monotone::read(parameters, kind, path).map(ValueSpec::Monotone))
             }
-            "expression" => {
-                numbers_only()?;
-                expression(parameters, around)
-            }
+            "expression" => numbers().and_then(|()| expression(parameters, around)),
             "ref" => reference(parameters, around),
-            "unique" => {
-                text_only(name, parameters, around)?;
-                template(parameters, path)
-            }
-            "pattern" => {
-                text_only(name, parameters, around)?;
-                pattern(parameters, path)
-            }
-            "words" => {
-                text_only(name, parameters, around)?;
-                let table = parameters.table(path, name, &["min", "max"])?;
-                let (least, most) = lengths(table, path, 1000)?;
-                Ok(ValueSpec::Words { least, most })
-            }
-            "text" => {
-                text_only(name, parameters, around)?;
-                RandomText::read(parameters, path).map(ValueSpec::Text)
-            }
+            "unique" => text().and_then(|()| template(parameters, path)),
+            "pattern" => text().and_then(|()| pattern(parameters, path)),
+            "words" => text().and_then(|()| words(parameters, path)),
+            "text" => text().and_then(|()| RandomText::read(parameters, path).map(ValueSpec::Text)),
             "bytes" => bytes(Some(parameters), parameters, around),
             "person_name" | "email" | "uuid" => {
                 let what = format!("{name} does not take parameters");
@@ -175,6 +127,58 @@ impl ValueSpec {
             _ => Err(unknown(name, node, path)),
         }
     }
+}
+
+/// `values = "NAME"`.
+fn without_parameters(
+    name: &str,
+    node: SpecNode<'_>,
+    around: &mut Surroundings<'_>,
+) -> Result<ValueSpec, Error> {
+    match name {
+        "person_name" | "email" => text_only(name, node, around).map(|()| match name {
+            "email" => ValueSpec::Email,
+            _ => ValueSpec::PersonName,
+        }),
+        "uuid" => uuid(node, around),
+        "words" => text_only(name, node, around).map(|()| ValueSpec::Words { least: 3, most: 8 }),
+        "bytes" => bytes(None, node, around),
+        _ => Err(unknown(name, node, around.path)),
+    }
+}
+
+/// `zipf`: ranks, the highest of which fits into the type.
+fn zipf(parameters: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSpec, Error> {
+    let ranks = Ranks::read(parameters, path)?;
+    fits(kind, i128::from(ranks.count()), parameters, path)?;
+    Ok(ValueSpec::Zipf(ranks))
+}
+
+/// `normal`, `lognormal` or `exponential`, with the bounds of the values.
+fn continuous(
+    name: &str,
+    parameters: SpecNode<'_>,
+    kind: &LogicalType,
+    path: &str,
+) -> Result<ValueSpec, Error> {
+    let curve = Curve::read(name, parameters, kind, path)?;
+    let (low, high) = bounds(curve, parameters, kind, path)?;
+    Ok(ValueSpec::Curve { curve, low, high })
+}
+
+/// `poisson` or `geometric`: counts, the highest of which fits into the type.
+fn counts(name: &str, parameters: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSpec, Error> {
+    let counts = Counts::read(name, parameters, path)?;
+    let most = counts.outcomes().last().map_or(0, |(k, _)| k);
+    fits(kind, most.into(), parameters, path)?;
+    Ok(ValueSpec::Counts(counts))
+}
+
+/// `words`: from `min` to `max` of them.
+fn words(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
+    let table = parameters.table(path, "words", &["min", "max"])?;
+    let (least, most) = lengths(table, path, 1000)?;
+    Ok(ValueSpec::Words { least, most })
 }
 
 /// `sequence`: whole numbers from `start` in steps of `step`.

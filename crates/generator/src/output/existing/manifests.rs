@@ -2,7 +2,7 @@
 //! versions, which used the same name for all datasets.
 
 use crate::error::Error;
-use crate::layout::Part;
+use crate::layout::rows::Part;
 use crate::output::folder::Folder;
 use crate::output::lock::part_in_name;
 use crate::output::manifest::Manifest;
@@ -70,9 +70,9 @@ fn part_in_earlier_name(file: &str) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checksum::Checksum;
-    use crate::layout::Layout;
-    use crate::options::FileOptions;
+    use crate::layout::file_options::FileOptions;
+    use crate::layout::rows::Layout;
+    use crate::output::checksum::Checksum;
     use crate::output::folder::local::LocalFolder;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::layout::{MOST_FILES, Part};
+use crate::layout::rows::{MOST_FILES, Part};
 use crate::output::existing::manifests::Found;
 use crate::output::manifest::ManifestFile;
 

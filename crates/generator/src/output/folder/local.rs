@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use sawmill_store::{Identity, WholeFile, directories};
 
-use crate::checksum::{Checksum, RunningSum};
 use crate::error::Error;
+use crate::output::checksum::{Checksum, RunningSum};
 use crate::output::dataset_files::{entries, remove};
 use crate::output::folder::{FileBytes, Folder, MadeFile};
 use crate::output::partial::remove_leftovers;

@@ -3,7 +3,7 @@
 //! (Parquet format, `parquet.thrift`: `PageHeader`, `DataPageHeader`, `DataPageHeaderV2`,
 //! `DictionaryPageHeader`.)
 
-use crate::thrift::{StructWriter, structure};
+use crate::encode::thrift::{StructWriter, structure};
 
 /// Encodings of levels and dictionary pages (`parquet.thrift`, `Encoding`).
 pub(crate) const PLAIN: i32 = 0;

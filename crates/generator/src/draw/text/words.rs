@@ -2,13 +2,13 @@
 
 use std::sync::LazyLock;
 
+use crate::draw::text::person_name;
 use crate::random::rng::{Sequence, Stream, scale64};
 use crate::random::weights::Weights;
-use crate::text::person_name;
 
 /// The words, from the most to the least frequent.
 static WORDS: LazyLock<(Vec<&'static str>, Weights)> = LazyLock::new(|| {
-    let words: Vec<&str> = include_str!("../../datasets/words.txt").lines().collect();
+    let words: Vec<&str> = include_str!("../../../datasets/words.txt").lines().collect();
     // Zipf's law of word frequencies, exponent 1.
     let weights: Vec<f64> = (1..=words.len()).map(|k| 1.0 / k as f64).collect();
     // Positive weights are always a valid distribution.

@@ -2,10 +2,10 @@
 
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
+use crate::draw::text::words;
 use crate::error::Error;
 use crate::random::rng::{Sequence, scale64};
 use crate::spec_file::toml_reader::SpecNode;
-use crate::text::words;
 
 /// The most letters of an alphabet.
 const MOST_LETTERS: usize = 4096;

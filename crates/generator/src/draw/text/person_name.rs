@@ -9,9 +9,9 @@
 
 use std::sync::LazyLock;
 
+use crate::encode::thrift::varint;
 use crate::random::instruction_sets::widest;
 use crate::random::rng::{Stream, scale32};
-use crate::thrift::varint;
 
 /// A word, padded to a fixed size for fast copies.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +46,8 @@ static LISTS: LazyLock<Lists> = LazyLock::new(|| {
     };
     let lengths =
         |words: &[Word]| std::array::from_fn(|i| words.get(i).map_or(0, |word| u32::from(word.len)));
-    let first = words(include_str!("../../datasets/first_names.txt"), " ");
-    let last = words(include_str!("../../datasets/last_names.txt"), "");
+    let first = words(include_str!("../../../datasets/first_names.txt"), " ");
+    let last = words(include_str!("../../../datasets/last_names.txt"), "");
     Lists { first_lengths: lengths(&first), last_lengths: lengths(&last), first, last }
 });
 
@@ -165,9 +165,10 @@ mod tests {
 
     #[test]
     fn word_lists_are_sorted_and_their_words_fit() {
-        for text in
-            [include_str!("../../datasets/first_names.txt"), include_str!("../../datasets/last_names.txt")]
-        {
+        for text in [
+            include_str!("../../../datasets/first_names.txt"),
+            include_str!("../../../datasets/last_names.txt"),
+        ] {
             let words: Vec<&str> = text.lines().collect();
             assert!(words.is_sorted() && words.len() > 190 && words.len() <= 256);
             assert!(words.iter().all(|w| w.len() < WORD && w.bytes().all(|b| b.is_ascii_alphabetic())));
