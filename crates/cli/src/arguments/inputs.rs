@@ -21,7 +21,7 @@ use crate::arguments::size_arg;
 use crate::arguments::stores::{Objects, StoreArgs};
 use crate::arguments::text::{self, TextArgs};
 use crate::error::{Error, Exit};
-use crate::r#gen::dataset_args;
+use crate::r#gen::options::dataset_args;
 use crate::screen::console::Console;
 use crate::screen::phases;
 

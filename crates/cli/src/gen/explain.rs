@@ -6,9 +6,9 @@ use sawmill_profile::{Align, Table, format_bytes, format_count};
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::r#gen::dataset_args::DatasetArgs;
-use crate::r#gen::file_args::FileArgs;
-use crate::r#gen::layout_args::LayoutArgs;
+use crate::r#gen::options::dataset_args::DatasetArgs;
+use crate::r#gen::options::file_args::FileArgs;
+use crate::r#gen::options::layout_args::LayoutArgs;
 use crate::screen::console::Console;
 
 /// Describe a dataset before it is generated: schema, sizes of rows and files, expected values.

@@ -7,7 +7,7 @@ use sawmill_profile::{Align, Table};
 
 use crate::error::Error;
 use crate::r#gen::infer::{sampled, source::Source};
-use crate::r#gen::like_args::FidelityArgs;
+use crate::r#gen::options::like_args::FidelityArgs;
 use crate::screen::console::Console;
 
 /// The columns that the summary of --like names.

@@ -2,19 +2,16 @@
 
 mod clean;
 mod content_sum;
-pub(crate) mod dataset_args;
 mod destination;
 mod explain;
 #[cfg(feature = "formats")]
 mod fidelity;
-pub(crate) mod file_args;
 pub(crate) mod format;
 #[cfg(feature = "formats")]
 pub(crate) mod formats;
 #[cfg(feature = "formats")]
 mod infer;
-pub(crate) mod layout_args;
-pub(crate) mod like_args;
+pub(crate) mod options;
 mod schema;
 mod spec;
 #[cfg(any(test, not(feature = "formats")))]
@@ -35,12 +32,12 @@ use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::r#gen::dataset_args::DatasetArgs;
 pub(crate) use crate::r#gen::destination::local_output;
 use crate::r#gen::destination::{UploadArgs, output};
-use crate::r#gen::file_args::FileArgs;
 use crate::r#gen::format::Format;
-use crate::r#gen::layout_args::LayoutArgs;
+use crate::r#gen::options::dataset_args::DatasetArgs;
+use crate::r#gen::options::file_args::FileArgs;
+use crate::r#gen::options::layout_args::LayoutArgs;
 use crate::screen::console::Console;
 use crate::screen::phases;
 #[cfg(not(feature = "formats"))]
@@ -85,7 +82,7 @@ enum AboutDataset {
     Explain(Box<explain::ExplainArgs>),
     Schema(schema::SchemaArgs),
     Clean(clean::CleanArgs),
-    Fidelity(like_args::FidelityArgs),
+    Fidelity(options::like_args::FidelityArgs),
 }
 
 /// What to generate, and how.

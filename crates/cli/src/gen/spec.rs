@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::error::Error;
-use crate::r#gen::dataset_args::DatasetArgs;
+use crate::r#gen::options::dataset_args::DatasetArgs;
 use crate::screen::console::Console;
 
 /// Print the spec of a dataset, or one inferred from a file.

@@ -15,7 +15,7 @@ pub(super) mod formats {
 
 pub(super) mod fidelity {
     use crate::error::Error;
-    use crate::r#gen::like_args::FidelityArgs;
+    use crate::r#gen::options::like_args::FidelityArgs;
     use crate::screen::console::Console;
 
     pub(in crate::r#gen) fn run(_: &FidelityArgs, _: Console) -> Result<(), Error> {
@@ -27,7 +27,7 @@ pub(super) mod infer {
     use std::path::Path;
 
     use crate::error::Error;
-    use crate::r#gen::like_args::{Inferred, LikeArgs};
+    use crate::r#gen::options::like_args::{Inferred, LikeArgs};
 
     pub(in crate::r#gen) fn of_schema(named: &Path, _: &LikeArgs) -> Result<Inferred, Error> {
         Err(Error::not_built(format!("--schema {}", named.display()), "formats"))
@@ -47,7 +47,7 @@ mod tests {
 
     use super::{fidelity, formats, infer};
     use crate::r#gen::GenArgs;
-    use crate::r#gen::like_args::{FidelityArgs, LikeArgs};
+    use crate::r#gen::options::like_args::{FidelityArgs, LikeArgs};
     use crate::screen::console::Console;
 
     #[derive(Parser)]

@@ -9,7 +9,7 @@ use sawmill_generator::InferredSpec;
 
 use crate::error::Error;
 use crate::r#gen::fidelity;
-use crate::r#gen::like_args::{Inferred, LikeArgs};
+use crate::r#gen::options::like_args::{Inferred, LikeArgs};
 use source::Source;
 
 /// The spec for the columns of the files that `named` stands for.

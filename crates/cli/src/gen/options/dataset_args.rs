@@ -7,7 +7,7 @@ use sawmill_generator::{BUILT_IN, Dataset};
 
 use crate::error::Error;
 use crate::r#gen::infer;
-use crate::r#gen::like_args::LikeArgs;
+use crate::r#gen::options::like_args::LikeArgs;
 use crate::screen::console::Console;
 
 #[derive(Args, Debug)]
