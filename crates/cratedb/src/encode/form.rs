@@ -24,7 +24,7 @@
 //! | map | ARRAY(OBJECT AS (key, value)) | array of objects |
 //! | null | TEXT | `null` |
 
-use arrow_schema::{DataType, Field, TimeUnit};
+use arrow_schema::{DataType, Field, Fields, TimeUnit};
 use sawmill_pgcopy::{is_interval, is_uuid};
 
 use crate::options::{Binary, CrateOptions, Dates, Times, Timestamps};
@@ -109,16 +109,7 @@ pub(crate) fn natural(field: &Field, options: &CrateOptions) -> Result<(CrateTyp
                 Binary::Hex => (T::Text, Form::Hex),
             }
         }
-        DataType::Timestamp(unit, zone) => {
-            let stamp = if zone.is_some() { T::TimestampTz } else { T::Timestamp };
-            let fine = matches!(unit, TimeUnit::Microsecond | TimeUnit::Nanosecond);
-            match options.timestamps {
-                Timestamps::Text if fine => (T::Text, Form::Stamp),
-                Timestamps::Bigint if fine => (T::BigInt, Form::Int),
-                Timestamps::Truncate => (stamp, Form::Millis { truncate: true }),
-                _ => (stamp, Form::Millis { truncate: false }),
-            }
-        }
+        DataType::Timestamp(unit, zone) => timestamp(*unit, zone.is_some(), options),
         DataType::Date32 | DataType::Date64 => match options.dates {
             Dates::Timestamp => (T::Timestamp, Form::Millis { truncate: false }),
             Dates::Text => (T::Text, Form::Day),
@@ -137,41 +128,55 @@ pub(crate) fn natural(field: &Field, options: &CrateOptions) -> Result<(CrateTyp
             let (data_type, form) = natural(item, options)?;
             (T::Array(Box::new(data_type)), Form::List(Box::new(form)))
         }
-        DataType::Struct(fields) => {
-            let mut types = Vec::with_capacity(fields.len());
-            let mut members: Vec<Member> = Vec::with_capacity(fields.len());
-            for inner in fields {
-                if let Some((why, proposal)) = refused_name(inner.name(), false) {
-                    return Err(format!(
-                        "the name of its field {:?} {why}; call it {proposal:?} in the source",
-                        inner.name()
-                    ));
-                }
-                if members.iter().any(|member| member.name == *inner.name()) {
-                    return Err(format!("two of its fields are called {:?}", inner.name()));
-                }
-                let named = |what| format!("field {:?}: {what}", inner.name());
-                let (data_type, form) = natural(inner, options).map_err(named)?;
-                types.push((inner.name().clone(), data_type));
-                members.push(Member::new(inner.name(), form));
-            }
-            (T::Object(types), Form::Struct(members))
-        }
-        DataType::Map(entries, _) => {
-            let DataType::Struct(fields) = entries.data_type() else {
-                return Err(format!("a map of {} is not supported", entries.data_type()));
-            };
-            let [key, value] = fields.as_ref() else {
-                return Err("a map without key and value is not supported".to_owned());
-            };
-            let (key_type, key) = natural(key, options)?;
-            let (value_type, value) = natural(value, options)?;
-            let types = vec![("key".to_owned(), key_type), ("value".to_owned(), value_type)];
-            let members = [Member::new("key", key), Member::new("value", value)];
-            (T::Array(Box::new(T::Object(types))), Form::Entries(Box::new(members)))
-        }
+        DataType::Struct(fields) => object(fields, options)?,
+        DataType::Map(entries, _) => map(entries, options)?,
         other => return Err(format!("Arrow type {other} is not supported")),
     })
+}
+
+fn timestamp(unit: TimeUnit, zone: bool, options: &CrateOptions) -> (CrateType, Form) {
+    let stamp = if zone { CrateType::TimestampTz } else { CrateType::Timestamp };
+    let fine = matches!(unit, TimeUnit::Microsecond | TimeUnit::Nanosecond);
+    match options.timestamps {
+        Timestamps::Text if fine => (CrateType::Text, Form::Stamp),
+        Timestamps::Bigint if fine => (CrateType::BigInt, Form::Int),
+        Timestamps::Truncate => (stamp, Form::Millis { truncate: true }),
+        _ => (stamp, Form::Millis { truncate: false }),
+    }
+}
+
+/// A struct, whose fields have names of their own that CrateDB accepts.
+fn object(fields: &Fields, options: &CrateOptions) -> Result<(CrateType, Form), String> {
+    let mut types = Vec::with_capacity(fields.len());
+    let mut members: Vec<Member> = Vec::with_capacity(fields.len());
+    for inner in fields {
+        let name = inner.name();
+        if let Some((why, proposal)) = refused_name(name, false) {
+            return Err(format!("the name of its field {name:?} {why}; call it {proposal:?} in the source"));
+        }
+        if members.iter().any(|member| member.name == *name) {
+            return Err(format!("two of its fields are called {name:?}"));
+        }
+        let (data_type, form) = natural(inner, options).map_err(|what| format!("field {name:?}: {what}"))?;
+        types.push((name.clone(), data_type));
+        members.push(Member::new(name, form));
+    }
+    Ok((CrateType::Object(types), Form::Struct(members)))
+}
+
+/// A map, as an array of objects with `key` and `value`.
+fn map(entries: &Field, options: &CrateOptions) -> Result<(CrateType, Form), String> {
+    let DataType::Struct(fields) = entries.data_type() else {
+        return Err(format!("a map of {} is not supported", entries.data_type()));
+    };
+    let [key, value] = fields.as_ref() else {
+        return Err("a map without key and value is not supported".to_owned());
+    };
+    let (key_type, key) = natural(key, options)?;
+    let (value_type, value) = natural(value, options)?;
+    let types = vec![("key".to_owned(), key_type), ("value".to_owned(), value_type)];
+    let members = [Member::new("key", key), Member::new("value", value)];
+    Ok((CrateType::Array(Box::new(CrateType::Object(types))), Form::Entries(Box::new(members))))
 }
 
 fn decimal(precision: u8, scale: i8) -> Result<(CrateType, Form), String> {

@@ -10,7 +10,7 @@ use super::valid::Valid;
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::dictionary::Keys;
 use crate::arrays::fault::Fault;
-use crate::rows::encoder::{Column, CopyEncoder};
+use crate::rows::encoder::CopyEncoder;
 use crate::values::element::{BoundElement, Element};
 use crate::values::fixed_width::Words;
 use crate::values::short_numeric::ShortNumeric;
@@ -88,6 +88,93 @@ impl<'a> BoundColumn<'a> {
 }
 
 impl ColumnLayout {
+    /// Reads which of the rows from `first` on have a value.
+    fn read_valid(&mut self, column: &BoundColumn<'_>, first: usize, rows: usize) {
+        match column {
+            BoundColumn::Null => {}
+            BoundColumn::Fixed { array, .. }
+            | BoundColumn::Bytes { array, .. }
+            | BoundColumn::Encoded { array, .. } => {
+                self.valid = Valid::read(array.nulls(), first, rows);
+            }
+            BoundColumn::Dictionary { keys, array } => {
+                self.valid = Valid::read(array.nulls(), first, rows);
+                for row in 0..rows {
+                    if self.valid.is_valid(row) && self.encoded.missing[keys.key(first + row)] {
+                        self.valid.clear(row);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the bytes of the column's values to the lengths of rows, which start with the widths of all
+    /// fixed columns. Returns for how many rows: fewer if encoded values fill `budget` bytes before.
+    fn add_lengths(
+        &mut self,
+        column: &BoundColumn<'_>,
+        first: usize,
+        lengths: &mut [u32],
+        budget: usize,
+    ) -> Result<usize, Fault> {
+        let valid = &self.valid;
+        match column {
+            BoundColumn::Null => {}
+            BoundColumn::Fixed { width, .. } => {
+                valid.each_null(lengths.len(), |row| lengths[row] = lengths[row].saturating_sub(*width));
+            }
+            BoundColumn::Bytes { values, .. } => values.lengths(first, valid, lengths)?,
+            BoundColumn::Encoded { element, .. } => {
+                return self.encode_values(element, first, lengths, budget);
+            }
+            BoundColumn::Dictionary { keys, .. } => {
+                for (row, length) in lengths.iter_mut().enumerate() {
+                    if valid.is_valid(row) {
+                        *length = longer(*length, self.encoded.value(keys.key(first + row)).len());
+                    }
+                }
+            }
+        }
+        Ok(lengths.len())
+    }
+
+    /// Encodes values whose lengths are not known before, and adds these. Returns for how many rows: fewer if
+    /// the values fill `budget` bytes before.
+    fn encode_values(
+        &mut self,
+        element: &BoundElement<'_>,
+        first: usize,
+        lengths: &mut [u32],
+        budget: usize,
+    ) -> Result<usize, Fault> {
+        let valid = &self.valid;
+        self.encoded.clear();
+        if let BoundElement::Numeric { values, scale, display } = element
+            && values.short_numerics(first, valid, lengths.len(), (*scale, *display), &mut self.numerics)
+        {
+            for (row, (length, numeric)) in lengths.iter_mut().zip(&self.numerics).enumerate() {
+                let bytes = if valid.is_valid(row) { numeric.length() } else { 0 };
+                *length = length.saturating_add(bytes);
+            }
+            return Ok(lengths.len());
+        }
+        self.numerics.clear();
+        for (row, length) in lengths.iter_mut().enumerate() {
+            let start = self.encoded.bytes.len();
+            if start > budget {
+                return Ok(row);
+            }
+            if valid.is_valid(row) {
+                element
+                    .write(first + row, &mut self.encoded.bytes)
+                    .map_err(|fault| Fault { row, ..fault })?;
+            }
+            *length = longer(*length, self.encoded.bytes.len() - start);
+            self.encoded.push(false);
+        }
+        Ok(lengths.len())
+    }
+
     /// Encodes the entries of a dictionary once, for all rows that refer to them. The batches of one
     /// dictionary page share the same entries.
     fn encode_entries(
@@ -154,6 +241,23 @@ fn value_bytes(column: &BoundColumn<'_>, layout: &ColumnLayout, first: usize, ro
     }
 }
 
+/// The error for a row that exceeds PostgreSQL's limit, at the column with its longest value.
+#[cold]
+fn too_long(
+    bound: &[BoundColumn<'_>],
+    layouts: &[ColumnLayout],
+    (first, row): (usize, usize),
+    length: u32,
+) -> (usize, Fault) {
+    let widths = bound.iter().zip(layouts).map(|(column, layout)| value_bytes(column, layout, first, row));
+    let (column, width) = widths.enumerate().max_by_key(|(_, width)| *width).unwrap_or_default();
+    let what = format!(
+        "the row takes at least {length} bytes; PostgreSQL's limit is 1 GiB. Its longest value, in this column, \
+         takes {width} bytes"
+    );
+    (column, Fault::new(row, what))
+}
+
 impl CopyEncoder {
     /// Fills `positions` with the lengths of up to `rows` rows, starting at `first`. Returns how many rows
     /// were laid out (fewer if their encoded values already fill a buffer), and their bytes.
@@ -164,94 +268,28 @@ impl CopyEncoder {
         rows: usize,
     ) -> Result<(usize, usize), (usize, Fault)> {
         let Self { layouts, positions, columns, .. } = self;
-        let columns: &[Column] = columns;
         let budget = self.buffer.room();
-        let mut rows = rows;
         // The field count, and a length for each column.
         let mut constant = 2 + 4 * columns.len();
         for (column, layout) in bound.iter().zip(layouts.iter_mut()) {
-            match column {
-                BoundColumn::Null => {}
-                BoundColumn::Fixed { width, array, .. } => {
-                    layout.valid = Valid::read(array.nulls(), first, rows);
-                    constant += *width as usize;
-                }
-                BoundColumn::Bytes { array, .. } | BoundColumn::Encoded { array, .. } => {
-                    layout.valid = Valid::read(array.nulls(), first, rows);
-                }
-                BoundColumn::Dictionary { keys, array } => {
-                    layout.valid = Valid::read(array.nulls(), first, rows);
-                    for row in 0..rows {
-                        if layout.valid.is_valid(row) && layout.encoded.missing[keys.key(first + row)] {
-                            layout.valid.clear(row);
-                        }
-                    }
-                }
+            layout.read_valid(column, first, rows);
+            if let BoundColumn::Fixed { width, .. } = column {
+                constant += *width as usize;
             }
         }
         let lengths = &mut *positions;
         lengths.fill(u32::try_from(constant).unwrap_or(u32::MAX));
+        let mut rows = rows;
         for (index, (column, layout)) in bound.iter().zip(layouts.iter_mut()).enumerate() {
-            let valid = &layout.valid;
-            match column {
-                BoundColumn::Null => {}
-                BoundColumn::Fixed { width, .. } => {
-                    valid.each_null(rows, |row| lengths[row] = lengths[row].saturating_sub(*width));
-                }
-                BoundColumn::Bytes { values, .. } => {
-                    values.lengths(first, valid, &mut lengths[..rows]).map_err(|fault| (index, fault))?;
-                }
-                BoundColumn::Encoded { element, .. } => {
-                    layout.encoded.clear();
-                    if let BoundElement::Numeric { values, scale, display } = element
-                        && values.short_numerics(first, valid, rows, (*scale, *display), &mut layout.numerics)
-                    {
-                        for (row, (length, numeric)) in
-                            lengths[..rows].iter_mut().zip(&layout.numerics).enumerate()
-                        {
-                            let bytes = if valid.is_valid(row) { numeric.length() } else { 0 };
-                            *length = length.saturating_add(bytes);
-                        }
-                        continue;
-                    }
-                    layout.numerics.clear();
-                    let wanted = rows;
-                    for (row, length) in lengths[..wanted].iter_mut().enumerate() {
-                        let start = layout.encoded.bytes.len();
-                        if start > budget {
-                            rows = row;
-                            break;
-                        }
-                        if valid.is_valid(row) {
-                            element
-                                .write(first + row, &mut layout.encoded.bytes)
-                                .map_err(|fault| (index, Fault { row, ..fault }))?;
-                        }
-                        *length = longer(*length, layout.encoded.bytes.len() - start);
-                        layout.encoded.push(false);
-                    }
-                }
-                BoundColumn::Dictionary { keys, .. } => {
-                    for (row, length) in lengths[..rows].iter_mut().enumerate() {
-                        if valid.is_valid(row) {
-                            *length = longer(*length, layout.encoded.value(keys.key(first + row)).len());
-                        }
-                    }
-                }
-            }
+            rows = layout
+                .add_lengths(column, first, &mut lengths[..rows], budget)
+                .map_err(|fault| (index, fault))?;
         }
         let mut bytes = 0;
         for (row, length) in lengths[..rows].iter().enumerate() {
             // The length of a field has 32 bits, that of a protocol message 31.
             if *length >= 1 << 30 {
-                let of_column = |(column, layout)| value_bytes(column, layout, first, row);
-                let widths = bound.iter().zip(layouts.iter()).map(of_column);
-                let (column, width) = widths.enumerate().max_by_key(|(_, width)| *width).unwrap_or_default();
-                let what = format!(
-                    "the row takes at least {length} bytes; PostgreSQL's limit is 1 GiB. Its longest value, in this column, \
-                     takes {width} bytes"
-                );
-                return Err((column, Fault::new(row, what)));
+                return Err(too_long(bound, layouts, (first, row), *length));
             }
             bytes += *length as usize;
         }
