@@ -15,7 +15,7 @@ use crate::error::Error;
 pub(crate) const OURS: &str = "sawmill";
 
 /// Another program, measured from outside.
-pub(crate) struct Other {
+pub(crate) struct OtherProgram {
     /// The name that the user gave it, else the program's, with a number if it is taken.
     pub name: String,
     line: CommandLine,
@@ -40,7 +40,7 @@ impl ReportedWork {
     }
 }
 
-impl Other {
+impl OtherProgram {
     /// The programs of these command lines. `NAME=COMMAND` names a side.
     pub(crate) fn all(commands: &[String]) -> Result<Vec<Self>, Error> {
         let mut others: Vec<Self> = Vec::new();
@@ -54,7 +54,7 @@ impl Other {
             let mut names = std::iter::once(program.to_owned()).chain(numbered);
             let name = names.find(|name| !taken(name)).unwrap_or_default();
             let line = CommandLine::new(words)?.output(Output::Capture);
-            others.push(Other { name, line });
+            others.push(OtherProgram { name, line });
         }
         Ok(others)
     }
@@ -96,10 +96,10 @@ mod tests {
     #[test]
     fn each_program_has_a_unique_name() {
         let commands = ["/usr/bin/psql -c 'select 1'", "psql", "/old/sawmill gen"].map(str::to_owned);
-        let others = Other::all(&commands).unwrap();
+        let others = OtherProgram::all(&commands).unwrap();
         let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
         assert_eq!(names, ["psql", "psql 2", "sawmill 2"]);
-        assert!(Other::all(&["".to_owned()]).is_err());
+        assert!(OtherProgram::all(&["".to_owned()]).is_err());
     }
 
     #[test]

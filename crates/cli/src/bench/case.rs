@@ -11,7 +11,7 @@ use sawmill_profile::{
     Target, run_interleaved,
 };
 
-use crate::bench::against::{OURS, Other, ReportedWork};
+use crate::bench::against::{OURS, OtherProgram, ReportedWork};
 use crate::bench::own_process::{self, Observed, Once};
 use crate::bench::plan::PlanArgs;
 use crate::bench::sweep::Parameters;
@@ -119,7 +119,7 @@ impl Measurement<'_> {
             return Ok(Measured::default());
         }
         let plan = self.plan.run_plan();
-        let others = Other::all(&self.plan.against)?;
+        let others = OtherProgram::all(&self.plan.against)?;
         let title = Case { name: self.name.into(), parameters: self.parameters.clone(), ..Case::default() };
         self.console.step(&format!("{}: {} runs, {} before", title.title(), plan.runs, plan.warmup));
         let (watched, folders) = (surroundings.watched(), surroundings.folders());
@@ -181,7 +181,7 @@ impl Measurement<'_> {
     /// Does one run of another program.
     fn run_other(
         &self,
-        other: &Other,
+        other: &OtherProgram,
         around: &mut dyn Surroundings,
         notes: &mut Notes,
     ) -> Result<Run, Error> {

@@ -47,7 +47,7 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
         return Err(Error::usage("results go to standard output", "--out -", "give /dev/null instead"));
     }
     let device = matches!(asked, Output::Device(_));
-    let room = Room { parent: parent_of(&asked, out), directory: None, device };
+    let room = OutputDirectory { parent: parent_of(&asked, out), directory: None, device };
     measurement.case(room, |profile| {
         let given = own_process::place(OUT);
         let directory = match given {
@@ -95,14 +95,14 @@ fn parent_of(asked: &Output, out: &Path) -> PathBuf {
 }
 
 /// A place for the files of another program.
-struct Room {
+struct OutputDirectory {
     parent: PathBuf,
     directory: Option<Temporary>,
     /// Whether ours writes to a device.
     device: bool,
 }
 
-impl Surroundings for Room {
+impl Surroundings for OutputDirectory {
     fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
         let directory = Temporary::inside(&self.parent)?;
         let path = directory.0.as_ref().map(|directory| directory.path().display().to_string());

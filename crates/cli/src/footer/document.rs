@@ -13,12 +13,12 @@ use crate::footer::{Run, Shown};
 /// The document of a run. Serialising it does the run, so this works only once.
 pub(crate) struct Document<'a, 'r>(pub(crate) RefCell<&'a mut Run<'r>>);
 
-struct Files<'a, 'b, 'r>(&'b RefCell<&'a mut Run<'r>>);
+struct FileList<'a, 'b, 'r>(&'b RefCell<&'a mut Run<'r>>);
 
 impl Serialize for Document<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut document = serializer.serialize_struct("footer", 3)?;
-        document.serialize_field("files", &Files(&self.0))?;
+        document.serialize_field("files", &FileList(&self.0))?;
         let run = self.0.borrow();
         document.serialize_field("dataset", &run.dataset)?;
         let errors: Vec<String> = run.failed.iter().map(ToString::to_string).collect();
@@ -27,7 +27,7 @@ impl Serialize for Document<'_, '_> {
     }
 }
 
-impl Serialize for Files<'_, '_, '_> {
+impl Serialize for FileList<'_, '_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut run = self.0.borrow_mut();
         let mut files = serializer.serialize_seq(None)?;

@@ -38,7 +38,7 @@ use crate::arguments::paths;
 use crate::arguments::size_arg;
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
-use crate::footer::run::{Format, Opening, Run, unwritten};
+use crate::footer::run::{Opening, OutputFormat, Run, unwritten};
 use crate::footer::standard_input::InputFiles;
 use crate::screen::console::Console;
 use crate::screen::phases::{bytes, seconds, thousands};
@@ -55,14 +55,14 @@ use crate::screen::phases::{bytes, seconds, thousands};
 )]
 pub(crate) struct FooterCommand {
     #[command(subcommand)]
-    other: Option<Other>,
+    other: Option<Command>,
     #[command(flatten)]
     args: FooterArgs,
 }
 
 /// Commands other than views.
 #[derive(Subcommand, Debug)]
-enum Other {
+enum Command {
     BenchFiles(bench_files::BenchFilesArgs),
     Diff(diff::DiffArgs),
     Head(head_args::FirstRowsArgs),
@@ -302,11 +302,11 @@ pub(crate) fn summarise(file: &Path) -> Result<FooterSummary, Error> {
 pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let FooterCommand { other, args } = command;
     match other {
-        Some(Other::BenchFiles(args)) => return bench_files::run(args, console, cancel),
-        Some(Other::Diff(args)) => return diff::run(args, console, cancel),
-        Some(Other::Head(args)) => return head_args::first(args, console, cancel),
-        Some(Other::Cat(args)) => return head_args::all(args, console, cancel),
-        Some(Other::Bloom(args)) => return bloom_args::look_up(args, console, cancel),
+        Some(Command::BenchFiles(args)) => return bench_files::run(args, console, cancel),
+        Some(Command::Diff(args)) => return diff::run(args, console, cancel),
+        Some(Command::Head(args)) => return head_args::first(args, console, cancel),
+        Some(Command::Cat(args)) => return head_args::all(args, console, cancel),
+        Some(Command::Bloom(args)) => return bloom_args::look_up(args, console, cancel),
         None => {}
     }
     if console.json && (args.ndjson || args.csv) {
@@ -360,14 +360,14 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<Atomic
         requests: args.requests.get(),
     };
     if let Some(target) = args.plan_merge {
-        return Run::new((&files, &objects), opening, Vec::new(), Format::MergePlan, console, cancel)
+        return Run::new((&files, &objects), opening, Vec::new(), OutputFormat::MergePlan, console, cancel)
             .plan_merge(target);
     }
     let format = match (console.json, args.ndjson, args.csv) {
-        (true, ..) => Format::Json,
-        (_, true, _) => Format::Ndjson,
-        (_, _, true) => Format::Csv,
-        _ => Format::Text,
+        (true, ..) => OutputFormat::Json,
+        (_, true, _) => OutputFormat::Ndjson,
+        (_, _, true) => OutputFormat::Csv,
+        _ => OutputFormat::Text,
     };
     Run::new((&files, &objects), opening, args.views(), format, console, cancel).run()
 }

@@ -26,7 +26,7 @@ use crate::screen::console::Console;
 
 /// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     Text,
     Json,
     Ndjson,
@@ -43,7 +43,7 @@ pub(crate) struct Run<'r> {
     objects: &'r Objects,
     opening: Opening,
     pub views: Vec<Shown>,
-    format: Format,
+    format: OutputFormat,
     console: Console,
     pub cancel: &'r AtomicBool,
     pub dataset: Dataset,
@@ -125,7 +125,7 @@ impl<'r> Run<'r> {
         (files, objects): (&'r [Location], &'r Objects),
         opening: Opening,
         views: Vec<Shown>,
-        format: Format,
+        format: OutputFormat,
         console: Console,
         cancel: &'r AtomicBool,
     ) -> Self {
@@ -147,12 +147,12 @@ impl<'r> Run<'r> {
     /// Shows everything, then reports what could not be read.
     pub(crate) fn run(mut self) -> Result<(), Error> {
         match self.format {
-            Format::Text if self.views.is_empty() => self.summary(),
-            Format::Text => self.text(),
-            Format::Json => self.json(),
-            Format::Ndjson => self.lines(None, write_ndjson),
-            Format::Csv => self.lines(Some(CSV_HEADER), write_csv),
-            Format::MergePlan => Ok(()),
+            OutputFormat::Text if self.views.is_empty() => self.summary(),
+            OutputFormat::Text => self.text(),
+            OutputFormat::Json => self.json(),
+            OutputFormat::Ndjson => self.lines(None, write_ndjson),
+            OutputFormat::Csv => self.lines(Some(CSV_HEADER), write_csv),
+            OutputFormat::MergePlan => Ok(()),
         }?;
         self.report()
     }
@@ -197,13 +197,14 @@ impl<'r> Run<'r> {
 
     /// Whether a file's footer is needed for more than its summary.
     fn needs_footers(&self) -> bool {
-        !self.views.is_empty() || matches!(self.format, Format::Ndjson | Format::Csv | Format::MergePlan)
+        !self.views.is_empty()
+            || matches!(self.format, OutputFormat::Ndjson | OutputFormat::Csv | OutputFormat::MergePlan)
     }
 
     /// Whether the dataset is part of the output.
     fn needs_dataset(&self) -> bool {
-        self.format == Format::Json
-            || (self.format == Format::Text && self.views.is_empty() && self.files.len() > 1)
+        self.format == OutputFormat::Json
+            || (self.format == OutputFormat::Text && self.views.is_empty() && self.files.len() > 1)
     }
 
     /// Decodes all files and passes them to `take` in their order. Errors of files are kept.

@@ -40,7 +40,7 @@ pub struct Patience<'a> {
 
 /// The files that a lock protects.
 #[derive(Clone, Copy)]
-struct Target<'a> {
+struct LockedFiles<'a> {
     directory: &'a Path,
     name: &'a str,
     part: Part,
@@ -73,7 +73,7 @@ impl OutputLock {
         part: Part,
         patience: &Patience<'_>,
     ) -> Result<Self, Error> {
-        Target { directory, name, part }.lock(directory, patience)
+        LockedFiles { directory, name, part }.lock(directory, patience)
     }
 
     /// Locks the single file at `path`, whose directory must exist.
@@ -83,7 +83,7 @@ impl OutputLock {
     pub fn of_file(path: &Path, patience: &Patience<'_>) -> Result<Self, Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let directory = directory_of(path);
-        Target { directory, name: &name, part: Part::WHOLE }.lock(path, patience)
+        LockedFiles { directory, name: &name, part: Part::WHOLE }.lock(path, patience)
     }
 }
 
@@ -98,7 +98,7 @@ impl Drop for OutputLock {
     }
 }
 
-impl Target<'_> {
+impl LockedFiles<'_> {
     /// Errors and notices name `output`.
     fn lock(&self, output: &Path, patience: &Patience<'_>) -> Result<OutputLock, Error> {
         let mut reported = false;

@@ -28,7 +28,7 @@ pub trait Upload: fmt::Debug + Send {
 
 /// The destination of the bytes.
 #[derive(Debug)]
-enum Target {
+enum OpenTarget {
     File(WholeFile),
     Stream(File, PathBuf),
     Upload(Box<dyn Upload>, PathBuf),
@@ -37,7 +37,7 @@ enum Target {
 /// An open file, stream or upload.
 #[derive(Debug)]
 pub struct Sink {
-    target: Target,
+    target: OpenTarget,
     written: u64,
     /// The checksum of the bytes so far.
     sum: Option<RunningSum>,
@@ -58,25 +58,25 @@ pub(crate) struct Finished {
 impl Sink {
     /// A new file at `path`.
     pub(crate) fn file(path: &Path) -> io::Result<Self> {
-        let target = Target::File(WholeFile::create(path)?);
+        let target = OpenTarget::File(WholeFile::create(path)?);
         Ok(Sink { target, written: 0, sum: Some(RunningSum::new()) })
     }
 
     /// A device or FIFO. It has no checksum, because its bytes cannot be read back and compared.
     pub(crate) fn device(path: PathBuf) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).open(&path)?;
-        Ok(Sink { target: Target::Stream(file, path), written: 0, sum: None })
+        Ok(Sink { target: OpenTarget::Stream(file, path), written: 0, sum: None })
     }
 
     /// Standard output; errors call it `name`.
     pub(crate) fn stdout(name: PathBuf) -> io::Result<Self> {
-        let target = Target::Stream(duplicate_stdout()?, name);
+        let target = OpenTarget::Stream(duplicate_stdout()?, name);
         Ok(Sink { target, written: 0, sum: Some(RunningSum::new()) })
     }
 
     /// An upload to a store; errors and results call it `place`.
     pub fn upload(place: PathBuf, upload: Box<dyn Upload>) -> Self {
-        Sink { target: Target::Upload(upload, place), written: 0, sum: Some(RunningSum::new()) }
+        Sink { target: OpenTarget::Upload(upload, place), written: 0, sum: Some(RunningSum::new()) }
     }
 
     /// The bytes written so far.
@@ -86,7 +86,7 @@ impl Sink {
 
     /// Closes the file until the next write, because a process may only have so many open files.
     pub(crate) fn park(&mut self) {
-        if let Target::File(file) = &mut self.target {
+        if let OpenTarget::File(file) = &mut self.target {
             file.park();
         }
     }
@@ -103,7 +103,7 @@ impl Sink {
                     sum.update(piece);
                 }
             }
-            if let Target::Upload(upload, _) = &mut self.target {
+            if let OpenTarget::Upload(upload, _) = &mut self.target {
                 let bytes: u64 = pieces.iter().map(|p| p.len() as u64).sum();
                 left -= bytes;
                 let _sending = wait(WaitKind::Network);
@@ -116,10 +116,10 @@ impl Sink {
             IoSlice::advance_slices(&mut slices, 0);
             while !slices.is_empty() {
                 let result = match &mut self.target {
-                    Target::File(file) => file.write_vectored(slices),
-                    Target::Stream(file, _) => file.write_vectored(slices),
+                    OpenTarget::File(file) => file.write_vectored(slices),
+                    OpenTarget::Stream(file, _) => file.write_vectored(slices),
                     // They were sent above.
-                    Target::Upload(..) => break,
+                    OpenTarget::Upload(..) => break,
                 };
                 let written = match result {
                     Ok(0) => {
@@ -139,8 +139,8 @@ impl Sink {
 
     fn path(&self) -> &Path {
         match &self.target {
-            Target::File(file) => file.path(),
-            Target::Stream(_, name) | Target::Upload(_, name) => name,
+            OpenTarget::File(file) => file.path(),
+            OpenTarget::Stream(_, name) | OpenTarget::Upload(_, name) => name,
         }
     }
 
@@ -156,11 +156,11 @@ impl Sink {
         let bytes = self.written;
         let (mut identity, mut tag) = (None, None);
         match self.target {
-            Target::File(file) => {
+            OpenTarget::File(file) => {
                 identity = Some(file.give_name().map_err(|e| Error::io(&e, "writing", &path, Some(0)))?);
             }
-            Target::Stream(..) => {}
-            Target::Upload(upload, _) => {
+            OpenTarget::Stream(..) => {}
+            OpenTarget::Upload(upload, _) => {
                 let _sending = wait(WaitKind::Network);
                 tag = upload.finish()?;
             }

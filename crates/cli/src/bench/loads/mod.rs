@@ -228,7 +228,7 @@ pub(crate) fn measure(
         let named = target::postgres(&url, &numbered(&name, number.get()))?;
         Ok::<_, Error>(named.nested(layout))
     };
-    let room = Room {
+    let room = TablesOfOthers {
         url: &url,
         server,
         next: &next,
@@ -365,7 +365,7 @@ fn make_empty(
 }
 
 /// A table on the server for each run of another program.
-struct Room<'a> {
+struct TablesOfOthers<'a> {
     url: &'a str,
     server: Option<&'a Server>,
     next: &'a dyn Fn() -> Result<Postgres, Error>,
@@ -383,7 +383,7 @@ struct Room<'a> {
     sums: bool,
 }
 
-impl Surroundings for Room<'_> {
+impl Surroundings for TablesOfOthers<'_> {
     fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
         let target = (self.next)()?;
         make_empty(&target, self.source, &self.kind, self.cancel)?;
@@ -439,7 +439,7 @@ impl Surroundings for Room<'_> {
     }
 }
 
-impl Room<'_> {
+impl TablesOfOthers<'_> {
     /// Completes a run's figures by what the other program left in its table.
     fn inspect(
         &mut self,
