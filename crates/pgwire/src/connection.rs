@@ -37,7 +37,7 @@ pub struct Connection {
     place: String,
     /// What CrateDB reports as its version when a connection begins.
     crate_version: Option<String>,
-    /// The way of rows past the client, where there is no TLS.
+    /// The path of rows past the client, without TLS.
     copy_stream: Option<CopyStream>,
     driver: std::sync::Mutex<Option<JoinHandle<ServerResult<()>>>>,
     /// Everything it does is rolled back.
@@ -71,8 +71,8 @@ impl Connection {
         Err(last)
     }
 
-    /// What stands against this server, where not any will do. Another product than the one that is looked
-    /// for is an error: the next endpoint would be another kind of mistake.
+    /// Why this server does not suit, where not any will do. Another product than the expected one is an
+    /// error: going on to the next endpoint would hide a mistake.
     fn objection(
         &self,
         product: Product,
@@ -240,7 +240,7 @@ impl Connection {
         }
     }
 
-    /// Of a connection that was closed, the reason stands in what its driver ended with.
+    /// For a closed connection, the driver knows the reason.
     fn explain(&self, runtime: &Runtime, error: &tokio_postgres::Error) -> Error {
         if error.is_closed() {
             let driver = self.driver.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();

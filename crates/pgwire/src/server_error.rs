@@ -87,8 +87,8 @@ fn kind_of(code: &SqlState) -> Kind {
 fn advice_on(db: &DbError, kind: Kind) -> &str {
     match db.code() {
         &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-            "check user and password: they come from the address, PGUSER, PGPASSWORD or ~/.pgpass; which users may \
-             connect from where stands in the server's pg_hba.conf"
+            "check user and password: they come from the address, PGUSER, PGPASSWORD or ~/.pgpass; the server's \
+             pg_hba.conf says which users may connect from where"
         }
         &SqlState::INVALID_CATALOG_NAME => "create the database, or name another in the address",
         &SqlState::INSUFFICIENT_PRIVILEGE => {
@@ -151,8 +151,8 @@ fn is_of_records(error: &tokio_postgres::Error) -> bool {
         && ["units_load_id_fkey", "units_unlogged_load_id_fkey"].contains(&constraint)
 }
 
-/// The line of a COPY that an error is about, from 1: the row, in binary format. It stands in the error's
-/// context, as in `COPY trips, line 12, column fare`.
+/// The line of a COPY that an error is about, from 1: the row, in binary format. The error's
+/// context has it, as in `COPY trips, line 12, column fare`.
 pub fn copy_line(error: &tokio_postgres::Error) -> Option<usize> {
     let context = error.as_db_error()?.where_()?;
     let copy = context.lines().find(|line| line.starts_with("COPY "))?;

@@ -14,7 +14,7 @@ pub(crate) struct Reading {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<TypedColumn>,
     pub pruned: Option<Pruned>,
-    /// What reading the columns of all objects takes; none if there are no objects.
+    /// What reading the columns of all objects takes; `None` without objects.
     pub objects: Option<ObjectRequests>,
 }
 

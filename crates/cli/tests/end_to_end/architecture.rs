@@ -26,7 +26,7 @@ fn documented() -> Imports {
             list => words(list),
         };
         for importer in words(importers) {
-            assert!(imports.insert(importer.clone(), imported.clone()).is_none(), "{importer} stands twice");
+            assert!(imports.insert(importer.clone(), imported.clone()).is_none(), "{importer} appears twice");
         }
     }
     imports
@@ -55,7 +55,7 @@ fn crates_import_what_the_map_allows_and_nothing_else() {
         assert_eq!(imports, allowed, "the imports of {name}, and those that the map names");
     }
     let gone: Vec<_> = documented.keys().filter(|name| !actual.contains_key(*name)).collect();
-    assert!(gone.is_empty(), "the map names {gone:?}, which are no crates");
+    assert!(gone.is_empty(), "the map names {gone:?}, which are not crates");
 }
 
 #[test]

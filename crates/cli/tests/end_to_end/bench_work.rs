@@ -78,7 +78,7 @@ fn a_program_gets_an_empty_table_whose_rows_are_counted_and_compared() {
     let error = bench(&home, &[&load[..], &["--against", &half]].concat()).fails(1);
     assert!(error.contains("2000 rows and 1000 rows"), "{error}");
     let error = bench(&home, &[&load[..], &["--against", "true"]].concat()).fails(1);
-    assert!(error.contains("2000 rows and 0 rows"), "a program that did nothing is no figure: {error}");
+    assert!(error.contains("2000 rows and 0 rows"), "a program that did nothing has no figure: {error}");
     let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
     let left = "select count(*) from pg_tables where schemaname not in ('pg_catalog', 'information_schema')";
     assert_eq!(client.query_one(left, &[]).unwrap().get::<_, i64>(0), 0, "the tables are gone");

@@ -116,7 +116,7 @@ fn a_server_of_ones_own_is_used_and_left_as_it_was() {
     let kept = run(tmp.path(), &["--to", &url, "--keep"]).ok();
     assert!(kept.out.contains("psql"), "{}", kept.out);
     assert_eq!(count(&url, "select count(*) from contacts"), 20_000);
-    // A table that is there is not touched, nor what is known of it.
+    // An existing table is left alone, and so are its records.
     let error = run(tmp.path(), &["--to", &url]).fails(1);
     assert!(error.contains("contacts"), "{error}");
     assert_eq!((count(&url, ours), count(&url, tables)), (1, 1));

@@ -1,4 +1,4 @@
-//! `sawmill gen`: where rows stand, which files are made, what becomes of those that are there.
+//! `sawmill gen`: where rows are, which files it makes, and what it does with existing ones.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -181,9 +181,9 @@ fn the_table_and_the_rejected_rows_are_compared_with_the_files() {
         .client()
         .batch_execute("create table t (id smallint, status text check (status <> 'returned'))")
         .unwrap();
-    let aside = bench.dir.path().join("aside.parquet");
-    let aside = aside.to_str().unwrap();
-    let columns = ["--columns", "id,status", "--rejects", aside];
+    let rejects = bench.dir.path().join("rejects.parquet");
+    let rejects = rejects.to_str().unwrap();
+    let columns = ["--columns", "id,status", "--rejects", rejects];
     let json = bench.load(&file, "t", &[&columns[..], &["--mode", "append", "--json"]].concat()).ok().json();
     let rejected = json["report"]["rows_rejected"].as_u64().unwrap();
     assert!(rejected > 0);
@@ -192,7 +192,7 @@ fn the_table_and_the_rejected_rows_are_compared_with_the_files() {
     bench.client().batch_execute("update t set id = 77 where id = (select max(id) from t)").unwrap();
     let error = sawmill(bench.args("verify", &file, "t", &columns)).fails(4);
     assert!(error.contains("columns id"), "{error}");
-    let crate_db = ["verify", "x.parquet", "--to", "crate://localhost", "--table", "t", "--rejects", aside];
+    let crate_db = ["verify", "x.parquet", "--to", "crate://localhost", "--table", "t", "--rejects", rejects];
     assert!(sawmill(crate_db).fails(2).contains("not available for CrateDB"));
 }
 

@@ -40,11 +40,11 @@ fn several_files_are_one_transaction_and_each_has_its_record() {
     let bench = Bench::new();
     let files = orders(&bench, 1000);
     let columns = ["--columns", "id,status,ordered_at", "--degree", "2", "--verify"];
-    let aside = bench.dir.path().join("refused.parquet");
+    let rejected = bench.dir.path().join("refused.parquet");
     for (table, more) in [
         ("direct", &[][..]),
         ("staged", &["--strategy", "staged"]),
-        ("rejecting", &["--rejects", aside.to_str().unwrap()]),
+        ("rejecting", &["--rejects", rejected.to_str().unwrap()]),
         ("some", &["--where", "id > 500 or id < 100"]),
         ("few", &["--limit", "5005"]),
     ] {
@@ -77,10 +77,10 @@ fn several_files_are_one_transaction_and_each_has_its_record() {
 fn a_load_that_is_killed_among_tiny_files_is_finished_exactly_once() {
     let bench = Bench::new();
     let files = orders(&bench, 2000);
-    let aside = bench.dir.path().join("refused.parquet");
+    let rejected = bench.dir.path().join("refused.parquet");
     for (table, more) in [
         ("direct", &[][..]),
-        ("rejecting", &["--rejects", aside.to_str().unwrap()]),
+        ("rejecting", &["--rejects", rejected.to_str().unwrap()]),
         ("staged", &["--strategy", "staged", "--part-rows", "200"]),
     ] {
         let args = ["--columns", "id,status", "--unit-rows", "100", "--degree", "2", "--verify"];
@@ -163,11 +163,11 @@ fn a_row_that_the_server_refuses_is_located_and_rejected_if_asked_for() {
     let place = format!("{}, row group 0, row 3", file(&files, 123).display());
     let error = bench.load(&files, "t", &more).fails(1);
     assert!(error.contains(&place), "{place}: {error}");
-    let aside = bench.dir.path().join("refused.parquet");
-    let rejecting = [&more[..], &["--rejects", aside.to_str().unwrap(), "--json"]].concat();
+    let rejected = bench.dir.path().join("refused.parquet");
+    let rejecting = [&more[..], &["--rejects", rejected.to_str().unwrap(), "--json"]].concat();
     let json = bench.load(&files, "s", &rejecting).ok().json();
     assert_eq!((&json["report"]["rows"], &json["report"]["rows_rejected"]), (&2999.into(), &1.into()));
     assert_whole(&bench, "s", 2999);
-    bench.load(&aside, "refused", &["--columns", "id"]).ok();
+    bench.load(&rejected, "refused", &["--columns", "id"]).ok();
     assert_eq!(bench.count("select id from refused"), 1234);
 }

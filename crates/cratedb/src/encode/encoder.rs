@@ -225,7 +225,7 @@ impl<'b> Places<'b> {
         }
     }
 
-    /// The same from the unit's first row on: a row never stands before the place that units count for it.
+    /// The same from the unit's first row on: a row is never before the place that units count for it.
     fn in_unit(&self, row: usize, first_row: u64) -> u32 {
         u32::try_from(self.of(row).saturating_sub(first_row)).unwrap_or(u32::MAX)
     }

@@ -1,9 +1,9 @@
 //! Equal rows of the source under one primary key, of which a table has one.
 //!
-//! A row that is sent for the first time into a table that gathers is one too many if its key is there. After
-//! a lost answer, or in a load that goes on, a row that is there with the same values may also be the row
-//! itself, and is taken to be that. Equal rows among them show in the end: the table has fewer rows than were
-//! acknowledged. Then the source is read to find them, and their units are sent once more.
+//! A row that is sent for the first time into a gathering table is one too many if its key exists. After a
+//! lost answer, or in a resumed load, an existing row with the same values may also be the row itself, and
+//! counts as that. Equal rows among them show in the end: the table has fewer rows than were acknowledged.
+//! Then the source is read to find them, and their units are sent once more.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;

@@ -235,7 +235,7 @@ fn encode_plan(
 /// their parameters.
 fn unnest_of(written: &CrateTable, plan: &Plan) -> ([String; 2], Vec<Type>) {
     let statements = ["", REPEAT].map(|clause| {
-        // With a key, rows that are there are counted, and do not end the statement.
+        // With a key, existing rows are counted, and do not end the statement.
         let clause = if plan.key == Key::None { clause } else { REPEAT };
         unnest::insert(written, plan, clause)
     });

@@ -222,8 +222,8 @@ impl Preparing<'_> {
         read.run(self.control).map(Some)
     }
 
-    /// Refuses to append a file without a key that another load into the table has brought: its rows would be
-    /// there twice. With a key the server finds the rows that are there.
+    /// Refuses to append a file without a key that another load into the table has brought, because that would
+    /// duplicate its rows. With a key the server finds existing rows.
     fn refuse_twice(&mut self, kind: Kind) -> Result<()> {
         if self.plan.key != Key::None || self.options.again {
             return Ok(());
@@ -244,7 +244,7 @@ impl Preparing<'_> {
             count => format!(" and {} more files", count - 1),
         };
         let what = format!(
-            "another load into this table has {first}{others}, and rows have no key: they would be there twice"
+            "another load into this table has {first}{others}, and rows have no key: they would be duplicated"
         );
         Err(Error::new(kind, what).at(self.place()).advise(
             "leave these files out; or load all of them once more with --again; or give rows a key, by which those that are \
@@ -287,10 +287,10 @@ impl Preparing<'_> {
         }
         let what = format!(
             "cannot be verified: the table has {rows} rows, of which {recorded} were there before or are of recorded units; \
-             rows have no key, so those of units that an earlier run had begun would be there twice"
+             rows have no key, so those of units that an earlier run had begun would be duplicated"
         );
         Err(Error::new(Kind::Mismatch, what).at(self.place()).advise(
-            "delete the rows of the unfinished units, or run the same command without --verify and accept rows that are there twice",
+            "delete the rows of the unfinished units, or run the same command without --verify and accept duplicate rows",
         ))
     }
 

@@ -224,7 +224,7 @@ fn an_append_that_cannot_be_verified_says_so_before_it_sends_a_row() {
             ("keyed", report) => assert!(report.unwrap().verified.is_some_and(|found| found.matches())),
             (_, error) => {
                 let error = error.unwrap_err();
-                assert!(error.what().contains("would be there twice"), "{error}");
+                assert!(error.what().contains("would be duplicated"), "{error}");
                 assert_eq!(standin.bulks(), sent);
             }
         }

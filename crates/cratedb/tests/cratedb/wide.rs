@@ -103,8 +103,8 @@ fn a_row_that_fits_no_request_is_refused_before_it_is_sent_and_the_others_go_in(
     assert_eq!(error.kind(), Kind::Value);
     assert!(error.what().contains("bytes of JSON") && error.place().contains("row 1"), "{error}");
     let rejects = kept.path().join("rejects.ndjson");
-    let aside = CrateOptions { rejects: Some(rejects.clone()), ..options(Transport::Http) };
-    let report = run(&source, &cluster.target(&cluster.table(), aside), &small()).unwrap();
+    let rejecting = CrateOptions { rejects: Some(rejects.clone()), ..options(Transport::Http) };
+    let report = run(&source, &cluster.target(&cluster.table(), rejecting), &small()).unwrap();
     assert_eq!((report.rows, report.rows_rejected), (2, 1));
     assert!(std::fs::read_to_string(rejects).unwrap().contains("bytes of JSON"));
     assert!(cluster.standin.as_ref().is_none_or(|standin| standin.largest() < 4096));

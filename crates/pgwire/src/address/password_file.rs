@@ -26,7 +26,7 @@ pub(crate) fn find(file: &Path, endpoint: &Endpoint, database: &str, user: &str)
     let text = std::fs::read_to_string(file).ok()?;
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let fields = split(line);
-        // What stands behind the password is not looked at.
+        // Everything after the password is ignored.
         let (want, password) = (fields.get(..4)?, fields.get(4)?);
         let have = [host.as_str(), &port, database, user];
         let matches = want.iter().zip(have).all(|(want, have)| want == "*" || want == have);

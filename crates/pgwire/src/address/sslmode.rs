@@ -90,7 +90,7 @@ struct Files {
 }
 
 impl Files {
-    /// Those that are named, else those in `~/.postgresql` that are there.
+    /// Those that are named, else those that exist in `~/.postgresql`.
     fn new(given: &Parameters, variable: Variable<'_>) -> Self {
         let folder = variable("HOME").map(|home| PathBuf::from(home).join(".postgresql"));
         let usual = |name: &str| folder.as_ref().map(|folder| folder.join(name)).filter(|path| path.exists());
@@ -152,7 +152,7 @@ fn configure(
     }))
 }
 
-/// Accepts certificates for any name: of known authorities, or of anybody. That the server has the key of
+/// Accepts certificates for any name: from known authorities, or from anyone. That the server has the key of
 /// its certificate is always checked.
 #[derive(Debug)]
 struct WithoutName {

@@ -36,7 +36,7 @@ fn intervals(values: &[Option<[u32; 3]>]) -> ArrayRef {
     Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, 12).unwrap())
 }
 
-/// A file without an Arrow schema: each pause also alone in a struct, beside 12 bytes that are no interval,
+/// A file without an Arrow schema: each pause also alone in a struct, beside 12 bytes that are not an interval,
 /// and in a list of two.
 fn file(directory: &Path, pauses: &[Option<[u32; 3]>]) -> PathBuf {
     let bytes_of = |name: &str| Field::new(name, DataType::FixedSizeBinary(12), true);

@@ -34,9 +34,9 @@ fn rejected_rows_have_their_numbers_in_the_file_even_if_only_some_rows_are_selec
         let target = case.database.target("t").mode(Mode::Append).rejects(Some(rejects));
         let report = run(&some, &target, &in_order()).unwrap();
         assert!(report.verified.unwrap().matches());
-        let aside = read_rejects(&path);
-        assert_eq!(report.rows_rejected, aside.len() as u64);
-        aside.into_iter().map(|(group, row, _)| (group, row)).collect::<Vec<_>>()
+        let rejected = read_rejects(&path);
+        assert_eq!(report.rows_rejected, rejected.len() as u64);
+        rejected.into_iter().map(|(group, row, _)| (group, row)).collect::<Vec<_>>()
     };
     // Some rows of every row group are selected, with others before and between them; of the second and third
     // all.
@@ -65,7 +65,7 @@ fn rejected_rows_count_once_when_a_killed_run_commits_while_the_next_one_begins(
     client
         .batch_execute(&format!(
             "CREATE TABLE unit AS SELECT * FROM _sawmill.units WHERE {of_unit};
-             CREATE TABLE aside AS SELECT * FROM _sawmill.rejects WHERE {of_unit};
+             CREATE TABLE rejected AS SELECT * FROM _sawmill.rejects WHERE {of_unit};
              CREATE TABLE rows AS SELECT * FROM t WHERE id BETWEEN 700 AND 1199;
              DELETE FROM _sawmill.units WHERE {of_unit}; DELETE FROM _sawmill.rejects WHERE {of_unit};
              DELETE FROM t WHERE id BETWEEN 700 AND 1199; UPDATE _sawmill.loads SET completed = NULL"
@@ -84,7 +84,7 @@ fn rejected_rows_count_once_when_a_killed_run_commits_while_the_next_one_begins(
         }
         client
             .batch_execute(
-                "INSERT INTO _sawmill.units SELECT * FROM unit; INSERT INTO _sawmill.rejects SELECT * FROM aside;
+                "INSERT INTO _sawmill.units SELECT * FROM unit; INSERT INTO _sawmill.rejects SELECT * FROM rejected;
                  INSERT INTO t SELECT * FROM rows; COMMIT",
             )
             .unwrap();
@@ -102,9 +102,9 @@ fn a_crash_that_empties_an_unlogged_table_empties_the_record_of_its_rejected_row
     people(&path, 0, 1500, 700);
     let source = ParquetFiles::open(&[&path]).unwrap();
     let address = server.url();
-    let aside = directory.path().join("rejects.parquet");
+    let rejected = directory.path().join("rejects.parquet");
     let target = |table: &str| {
-        let rejects = RejectOptions { path: aside.clone(), most: None };
+        let rejects = RejectOptions { path: rejected.clone(), most: None };
         Postgres::new(address.parse().unwrap(), table.parse().unwrap()).rejects(Some(rejects))
     };
     let client = || postgres::Client::connect(&address, postgres::NoTls).unwrap();
@@ -118,7 +118,7 @@ fn a_crash_that_empties_an_unlogged_table_empties_the_record_of_its_rejected_row
     server.restart_immediate().unwrap();
     let again = run(&source, &append, &small()).unwrap();
     assert_eq!((again.state, again.rows_loaded, again.rows_rejected), (LoadState::Resumed, 1485, 15));
-    assert_eq!(read_rejects(&aside).len(), 15);
+    assert_eq!(read_rejects(&rejected).len(), 15);
     let kind = TableKind { unlogged: true, ..TableKind::default() };
     let report = run(&source, &target("made").kind(kind), &small()).unwrap();
     assert_eq!((report.rows, report.rows_rejected), (1500, 0));

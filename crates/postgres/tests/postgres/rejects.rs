@@ -81,11 +81,11 @@ fn values_that_cannot_be_encoded_and_rows_that_the_server_refuses_are_both_rejec
     assert_eq!((report.rows, report.rows_rejected), (1994, 6));
     assert!(report.verified.unwrap().matches());
     assert_eq!(case.database.count("t"), 1994);
-    let aside = read_rejects(&case.file());
-    let places: Vec<(i32, i64)> = aside.iter().map(|(group, row, _)| (*group, *row)).collect();
+    let rejected = read_rejects(&case.file());
+    let places: Vec<(i32, i64)> = rejected.iter().map(|(group, row, _)| (*group, *row)).collect();
     assert_eq!(places, [(0, 3), (0, 4), (0, 699), (1, 0), (2, 100), (2, 599)]);
     let reasons = ["0x00", "0x00", "1099511627776", "duplicate key", "t_id_check", "t_word_check"];
-    for ((_, _, reason), expected) in aside.iter().zip(reasons) {
+    for ((_, _, reason), expected) in rejected.iter().zip(reasons) {
         assert!(reason.contains(expected), "{reason}");
     }
     // The values are those of the source.
@@ -125,9 +125,9 @@ fn a_row_that_is_too_large_for_a_page_or_for_an_index_is_rejected() {
     case.database.client().batch_execute("TRUNCATE t; DROP SCHEMA _sawmill CASCADE").unwrap();
     let report = case.load(None, &small()).unwrap();
     assert_eq!((report.rows, report.rows_rejected), (1999, 1));
-    let aside = read_rejects(&case.file());
-    assert_eq!((aside[0].0, aside[0].1), (1, 534));
-    assert!(aside[0].2.contains("54000"), "{}", aside[0].2);
+    let rejected = read_rejects(&case.file());
+    assert_eq!((rejected[0].0, rejected[0].1), (1, 534));
+    assert!(rejected[0].2.contains("54000"), "{}", rejected[0].2);
 }
 
 #[test]
@@ -172,9 +172,9 @@ fn rows_refused_by_deferred_constraints_and_triggers_are_located_too() {
         .unwrap();
     let report = case.load(None, &LoadOptions { degree: 1, ..small() }).unwrap();
     assert_eq!(report.rows_rejected, 2);
-    let aside = read_rejects(&case.file());
-    assert!(aside[0].2.contains("duplicate key") && aside[0].1 == 5, "{aside:?}");
-    assert!(aside[1].2.contains("not this one") && aside[1].1 == 90, "{aside:?}");
+    let rejected = read_rejects(&case.file());
+    assert!(rejected[0].2.contains("duplicate key") && rejected[0].1 == 5, "{rejected:?}");
+    assert!(rejected[1].2.contains("not this one") && rejected[1].1 == 90, "{rejected:?}");
 }
 
 /// Texts similar to valid values: the seeds with a few characters changed.

@@ -38,12 +38,12 @@ impl Growing {
         ParquetFiles::open(&files).unwrap()
     }
 
-    fn aside(&self) -> PathBuf {
+    fn rejected(&self) -> PathBuf {
         self.directory.path().join("rejected")
     }
 
     fn target(&self, table: &str, mode: Mode) -> Postgres {
-        let rejects = RejectOptions { path: self.aside(), most: None };
+        let rejects = RejectOptions { path: self.rejected(), most: None };
         self.database.target(table).mode(mode).rejects(Some(rejects))
     }
 
@@ -72,11 +72,11 @@ fn a_growing_directory_keeps_the_rejected_rows_of_its_earlier_files() {
         growing.file(1);
         let second = growing.append(&options).unwrap();
         assert_eq!((second.files_loaded, second.files_already, second.rows_loaded), (1, 1, 990));
-        assert_eq!(rows(&growing.aside()), 20);
+        assert_eq!(rows(&growing.rejected()), 20);
         assert!(growing.is_whole());
         growing.file(2);
         growing.append(&options).unwrap();
-        assert_eq!((rows(&growing.aside()), growing.database.count("t")), (30, 2970));
+        assert_eq!((rows(&growing.rejected()), growing.database.count("t")), (30, 2970));
         assert!(growing.is_whole());
     }
 }
@@ -100,13 +100,13 @@ fn a_complete_load_writes_a_missing_file_of_rejected_rows_again() {
     growing.file(0);
     let first = growing.append(&small()).unwrap();
     assert!(first.notes.iter().any(|note| note.contains("were written to")), "{:?}", first.notes);
-    let was = read_rejects(&growing.aside());
-    std::fs::remove_file(growing.aside()).unwrap();
+    let was = read_rejects(&growing.rejected());
+    std::fs::remove_file(growing.rejected()).unwrap();
     let unnamed = run(&growing.source(), &growing.database.target("t").mode(Mode::Append), &small()).unwrap();
     assert!(unnamed.notes.iter().any(|note| note.contains("--rejects FILE")), "{:?}", unnamed.notes);
     let again = growing.append(&small()).unwrap();
     assert_eq!((again.rows_loaded, again.rows_rejected), (0, 10));
-    assert_eq!(read_rejects(&growing.aside()), was);
+    assert_eq!(read_rejects(&growing.rejected()), was);
     assert!(growing.is_whole());
 }
 
@@ -119,7 +119,7 @@ fn a_load_into_another_table_starts_a_new_file() {
     std::fs::remove_file(growing.directory.path().join("0.parquet")).unwrap();
     growing.file(1);
     run(&growing.source(), &growing.target("other", Mode::Append), &small()).unwrap();
-    assert_eq!(rows(&growing.aside()), 1);
+    assert_eq!(rows(&growing.rejected()), 1);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn rejected_rows_with_other_columns_are_not_overwritten() {
     let source = ParquetFiles::open(&[path]).unwrap();
     let error = run(&source, &growing.target("t", Mode::Append), &small()).unwrap_err();
     assert!(error.what().contains("with other columns"), "{error}");
-    assert_eq!(rows(&growing.aside()), 10);
+    assert_eq!(rows(&growing.rejected()), 10);
 }
 
 #[test]
@@ -145,6 +145,6 @@ fn a_table_that_is_emptied_first_starts_a_new_file() {
     std::fs::remove_file(growing.directory.path().join("0.parquet")).unwrap();
     growing.file(1);
     run(&growing.source(), &growing.target("t", Mode::Truncate), &small()).unwrap();
-    assert_eq!((rows(&growing.aside()), growing.database.count("t")), (10, 990));
+    assert_eq!((rows(&growing.rejected()), growing.database.count("t")), (10, 990));
     assert!(growing.is_whole());
 }

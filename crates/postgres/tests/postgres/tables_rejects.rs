@@ -104,11 +104,11 @@ fn a_record_with_a_bad_value_anywhere_is_rejected_as_a_whole() {
     let reports = load(&source, target(Some(5)), true, &small()).unwrap();
     assert_eq!((reports[0].result.rows, reports[0].result.rows_rejected), (995, 5));
     assert!(reports.iter().all(|report| report.result.verified.as_ref().unwrap().matches()));
-    let aside = read_rejects(&path);
-    let places: Vec<i64> = aside.iter().map(|(group, row, _)| i64::from(*group) * 400 + row).collect();
+    let rejected = read_rejects(&path);
+    let places: Vec<i64> = rejected.iter().map(|(group, row, _)| i64::from(*group) * 400 + row).collect();
     assert_eq!(places, [3, 4, 399, 500, 801]);
-    assert!(aside[0].2.starts_with("notes_item, column \"value\": the text"), "{}", aside[0].2);
-    assert!(aside[3].2.starts_with("column \"name\": the text"), "{}", aside[3].2);
+    assert!(rejected[0].2.starts_with("notes_item, column \"value\": the text"), "{}", rejected[0].2);
+    assert!(rejected[3].2.starts_with("column \"name\": the text"), "{}", rejected[3].2);
     // None of their rows is in any table, and all of the others are.
     for table in ["t", "t_notes", "t_notes_item"] {
         assert_eq!(database.count(&format!("{table} WHERE _row IN (3, 4, 399, 500, 801)")), 0, "{table}");
@@ -175,8 +175,8 @@ fn all_tables_of_an_interrupted_load_lack_the_same_records() {
 
 /// What the tables of [`with_bad_records`] hold without some records, by their rows: `t`, `t_notes`,
 /// `t_notes_item`.
-fn holds_all_but(database: &Database, rows: i64, aside: &[i64]) {
-    let left: Vec<i64> = (0..rows).filter(|id| !aside.contains(id)).collect();
+fn holds_all_but(database: &Database, rows: i64, rejected: &[i64]) {
+    let left: Vec<i64> = (0..rows).filter(|id| !rejected.contains(id)).collect();
     let found = |query: &str| -> Vec<i64> {
         database.client().query(query, &[]).unwrap().iter().map(|row| row.get(0)).collect()
     };
@@ -210,14 +210,14 @@ fn a_record_is_rejected_as_a_whole_if_the_server_refuses_a_row_in_any_table() {
     assert_eq!((reports[0].result.rows, reports[0].result.rows_rejected), (991, 9));
     assert!(reports.iter().all(|report| report.result.verified.as_ref().unwrap().matches()));
     assert!(reports[1].result.notes.is_empty() && reports[0].result.notes[0].contains("9 rows"));
-    let aside = read_rejects(&path);
-    let places: Vec<i64> = aside.iter().map(|(group, row, _)| i64::from(*group) * 400 + row).collect();
+    let rejected = read_rejects(&path);
+    let places: Vec<i64> = rejected.iter().map(|(group, row, _)| i64::from(*group) * 400 + row).collect();
     assert_eq!(places, [3, 4, 7, 8, 399, 450, 500, 801, 999]);
     holds_all_but(&database, 1000, &places);
     for (at, why) in
         [(2, "notes_item, the server says: "), (2, "of_t_notes_item"), (3, "of_t\""), (8, "of_t\"")]
     {
-        assert!(aside[at].2.contains(why), "{}", aside[at].2);
+        assert!(rejected[at].2.contains(why), "{}", rejected[at].2);
     }
     assert_eq!(noted(&database), [9, 9, 9]);
     let again = load(&source, target(None), true, &small()).unwrap();
@@ -376,9 +376,9 @@ fn rejected_records_are_the_same_however_often_the_load_is_interrupted_and_howev
             let all = encoder.iter().chain(&records).chain(&lists).chain(&items);
             let all: BTreeSet<i64> = all.map(|row| i64::from(*row)).collect();
             let all: Vec<i64> = all.into_iter().collect();
-            let aside = read_rejects(&path);
+            let rejected = read_rejects(&path);
             let places: Vec<i64> =
-                aside.iter().map(|(group, row, _)| i64::from(*group) * 400 + row).collect();
+                rejected.iter().map(|(group, row, _)| i64::from(*group) * 400 + row).collect();
             prop_assert_eq!(&places, &all);
             holds_all_but(&database, 600, &all);
             prop_assert_eq!(reports[0].result.rows_rejected, all.len() as u64);

@@ -11,7 +11,7 @@ use crate::error::{Error, Kind};
 
 /// Parts of the names of options whose values are secrets.
 const SECRET: [&str; 6] = ["secret", "token", "account_key", "access_key", "sas_key", "service_account_key"];
-/// Options with such a name that are no secrets: identifiers, and names of files.
+/// Options with such a name that are not secrets: identifiers, and names of files.
 const PUBLIC: [&str; 4] = ["access_key_id", "token_file", "token_service_url", "use_azure_cli"];
 
 /// Options of stores that hold for all stores of a command.

@@ -290,7 +290,7 @@ fn of_two_runs_at_once_only_one_writes() {
 fn a_run_that_another_machine_takes_over_fails_and_harms_nothing() {
     let Some(s3) = S3::empty("trips") else { return };
     let (_proxy, child) = uploading(&s3, &[]);
-    // As if it ran elsewhere, so that nobody can wait for its end.
+    // As if it ran elsewhere, so that its end cannot be waited for.
     let mut elsewhere = manifest(&s3);
     elsewhere["run"] = "process 7 on elsewhere, run 1".into();
     s3.put("trips", "data/_sawmill.contacts.json", elsewhere.to_string().as_bytes());

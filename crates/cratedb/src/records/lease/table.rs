@@ -47,7 +47,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// All that is there of a lease, the latest number last.
+    /// All rows of a lease, the latest number last.
     pub(super) fn leases(&self, client: &mut Client, name: &str, control: &Control<'_>) -> Result<Vec<Held>> {
         let table = self.table(LEASES);
         self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
