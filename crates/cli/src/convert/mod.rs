@@ -52,7 +52,7 @@ pub(crate) struct ConvertArgs {
     /// Most rows of a row group of Parquet, like 128k or 1M [default: 131072].
     #[arg(long, value_parser = phases::count)]
     row_group_rows: Option<u64>,
-    /// How CSV writes NULL [default: as an empty field; the empty string is \"\"].
+    /// How CSV writes NULL [default: an empty field; the empty string is ""].
     #[arg(long, value_name = "TEXT")]
     csv_null: Option<String>,
     /// Threads that read and parse [default: one for each core].

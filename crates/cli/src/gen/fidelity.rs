@@ -23,7 +23,8 @@ const PARTS: u64 = 100;
 const BATCH_ROWS: usize = 8192;
 
 pub(crate) fn run(args: &FidelityArgs, console: Console) -> Result<(), Error> {
-    let of = |path: &Path| sampled(&Source::open(path)?, &args.like);
+    let like = args.like();
+    let of = |path: &Path| sampled(&Source::open(path)?, &like);
     let fidelity = of(&args.source)?.compare(&of(&args.generated)?);
     console.result(&fidelity, || text(&fidelity, usize::MAX))
 }

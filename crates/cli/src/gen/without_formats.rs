@@ -61,7 +61,8 @@ mod tests {
         let line = Line::try_parse_from(["gen", "contacts", "--rows", "1", "--format", "ndjson"]).unwrap();
         let (console, cancel) = (Console { json: false, quiet: true, verbose: 0 }, AtomicBool::new(false));
         let like = LikeArgs { sample: 1000, exclude: Vec::new(), verbatim: false, no_verbatim: false };
-        let of = FidelityArgs { source: "a".into(), generated: "b".into(), like: like.clone() };
+        let of =
+            FidelityArgs { source: "a".into(), generated: "b".into(), sample: 1000, exclude: Vec::new() };
         let errors = [
             ("gen fidelity", fidelity::run(&of, console).unwrap_err()),
             ("--format ndjson", formats::run(&line.args, console, &cancel).unwrap_err()),

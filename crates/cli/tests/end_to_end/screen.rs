@@ -20,6 +20,19 @@ fn every_sub_command_has_help_with_examples() {
 }
 
 #[test]
+fn help_lists_the_options_of_delimited_text_apart_from_those_of_all_sources() {
+    for sub in ["load", "verify", "convert"] {
+        let help = sawmill([sub, "--help"]).ok().out;
+        let section: Vec<_> = help.lines().skip_while(|line| *line != "Delimited text:").skip(1).collect();
+        // The next heading is the next line that is not indented.
+        let section: Vec<_> =
+            section.into_iter().take_while(|line| line.is_empty() || line.starts_with(' ')).collect();
+        let has = |option: &str| section.iter().any(|line| line.trim_start().starts_with(option));
+        assert!(has("--delimiter") && has("--max-record") && !has("--where") && !has("--limit"), "{help}");
+    }
+}
+
+#[test]
 fn examples_are_printed_as_lines_that_can_be_pasted_however_narrow_the_terminal_is() {
     for columns in ["60", "80", "100", "200"] {
         let help = command(["load", "--help"]).env("COLUMNS", columns).output().unwrap();

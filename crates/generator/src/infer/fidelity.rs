@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use crate::infer::inferred_spec::{Inferred, InferredKind, InferredSpec};
+use crate::infer::inferred_field::{Inferred, InferredKind};
+use crate::infer::inferred_spec::InferredSpec;
 use crate::infer::leaf_sample::{LeafSample, real_runs, whole_runs};
 use crate::infer::relations::{self, Column};
 

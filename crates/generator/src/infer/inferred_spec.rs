@@ -4,16 +4,13 @@
 //! shares, list lengths and values follow the sample, see [`crate::infer::numbers`] and
 //! [`crate::infer::texts`]. Columns that a spec cannot represent are left out, and named.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field as ArrowField, Schema, TimeUnit};
+use arrow_schema::{DataType, Schema};
 
-use crate::arrow::schema::UUID_EXTENSION;
-use crate::draw::lengths::MOST_ELEMENTS;
 use crate::error::Error;
+use crate::infer::inferred_field::{Inferred, InferredKind, cast, inferred};
 use crate::infer::leaf_sample::LeafSample;
 use crate::infer::lengths::lengths;
 use crate::infer::notation::{literal, quoted, rounded, unit_name};
@@ -42,30 +39,6 @@ pub struct LeftOut {
     pub column: String,
     /// Why a spec cannot represent it, or that it was excluded.
     pub reason: String,
-}
-
-/// A field with the statistics of its sample.
-#[derive(Debug)]
-pub(crate) struct Inferred {
-    pub name: String,
-    nullable: bool,
-    pub kind: InferredKind,
-    slots: u64,
-    nulls: u64,
-    /// For fields of the record: whether each sampled row has a value.
-    there: Option<Vec<bool>>,
-    /// The share of nulls of all rows.
-    null_share: Option<f64>,
-    /// The least and the greatest values of the row groups.
-    bounds: Option<LeafSample>,
-}
-
-#[derive(Debug)]
-pub(crate) enum InferredKind {
-    Leaf { kind: DataType, is_uuid: bool, values: LeafSample, unfit: u64 },
-    Struct(Vec<Inferred>),
-    List { element: Box<Inferred>, lengths: BTreeMap<u32, u64>, fixed: Option<u32> },
-    Map { entries: Vec<Inferred>, lengths: BTreeMap<u32, u64> },
 }
 
 impl InferredSpec {
@@ -369,203 +342,6 @@ fn alone(kind: &DataType) -> String {
         _ => ("0".to_owned(), "1000000".to_owned()),
     };
     format!("{{ uniform = {{ min = {min}, max = {max} }} }}")
-}
-
-/// The field of a column without values yet, or why a spec cannot represent it.
-fn inferred(field: &ArrowField) -> Result<Inferred, String> {
-    let name = field.name();
-    if name.is_empty() || name.contains(['.', '\0']) {
-        return Err(format!("the name {name:?} is empty, or has a dot"));
-    }
-    let child = |f: &ArrowField| inferred(f).map(Box::new);
-    // The format names the fields inside of lists and maps.
-    let unnamed = |f: &ArrowField| inferred(&f.clone().with_name("element")).map(Box::new);
-    let kind = match field.data_type() {
-        DataType::Struct(fields) => {
-            if fields.is_empty() {
-                return Err("a struct without fields".to_owned());
-            }
-            let names: Vec<&String> = fields.iter().map(|f| f.name()).collect();
-            if (1..names.len()).any(|i| names[..i].contains(&names[i])) {
-                return Err("two of its fields have the same name".to_owned());
-            }
-            InferredKind::Struct(fields.iter().map(|f| child(f).map(|f| *f)).collect::<Result<_, _>>()?)
-        }
-        DataType::List(f) | DataType::LargeList(f) | DataType::ListView(f) | DataType::LargeListView(f) => {
-            InferredKind::List { element: unnamed(f)?, lengths: BTreeMap::new(), fixed: None }
-        }
-        DataType::FixedSizeList(f, n) => {
-            InferredKind::List { element: unnamed(f)?, lengths: BTreeMap::new(), fixed: Some(*n as u32) }
-        }
-        DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(fields) if fields.len() == 2 => InferredKind::Map {
-                entries: fields.iter().map(|f| unnamed(f).map(|f| *f)).collect::<Result<_, _>>()?,
-                lengths: BTreeMap::new(),
-            },
-            _ => return Err("a map without key and value".to_owned()),
-        },
-        kind => {
-            let kind = leaf_kind(kind)?;
-            let is_uuid =
-                kind == DataType::FixedSizeBinary(16) && field.extension_type_name() == Some(UUID_EXTENSION);
-            InferredKind::Leaf { values: LeafSample::new(&kind), kind, is_uuid, unfit: 0 }
-        }
-    };
-    Ok(Inferred {
-        name: name.clone(),
-        nullable: field.is_nullable(),
-        kind,
-        slots: 0,
-        nulls: 0,
-        there: None,
-        null_share: None,
-        bounds: None,
-    })
-}
-
-/// The type of the arrays to sample: the value type for dictionaries and views.
-fn leaf_kind(kind: &DataType) -> Result<DataType, String> {
-    Ok(match kind {
-        DataType::Dictionary(_, values) => leaf_kind(values)?,
-        DataType::RunEndEncoded(_, values) => leaf_kind(values.data_type())?,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => DataType::Utf8,
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
-        DataType::Decimal32(p, s) | DataType::Decimal64(p, s) | DataType::Decimal128(p, s) if *s >= 0 => {
-            DataType::Decimal128(*p, *s)
-        }
-        DataType::Decimal256(p, s) if *s >= 0 => DataType::Decimal256(*p, *s),
-        // Parquet does not support seconds as a unit.
-        DataType::Timestamp(TimeUnit::Second, zone) => {
-            DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
-        }
-        DataType::Time32(_) => DataType::Time32(TimeUnit::Millisecond),
-        DataType::Date64 => DataType::Date32,
-        DataType::Duration(_) => DataType::Int64,
-        DataType::Boolean
-        | DataType::Int8
-        | DataType::Int16
-        | DataType::Int32
-        | DataType::Int64
-        | DataType::UInt8
-        | DataType::UInt16
-        | DataType::UInt32
-        | DataType::UInt64
-        | DataType::Float16
-        | DataType::Float32
-        | DataType::Float64
-        | DataType::Date32
-        | DataType::Time64(_)
-        | DataType::Timestamp(..)
-        | DataType::FixedSizeBinary(_) => kind.clone(),
-        other => {
-            return Err(format!("a spec has no type for {other}"));
-        }
-    })
-}
-
-fn cast(array: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Error> {
-    if array.data_type() == kind {
-        return Ok(array.clone());
-    }
-    arrow_cast::cast(array, kind)
-        .map_err(|error| Error::spec(error.to_string(), "the sample", "remove the column"))
-}
-
-impl Inferred {
-    /// Samples the slots of an array, or only those in `wanted`.
-    fn add(&mut self, array: &ArrayRef, wanted: Option<&[bool]>) -> Result<(), Error> {
-        let is_wanted = |i: usize| wanted.is_none_or(|w| w[i]);
-        // In dictionaries, values can be null, too.
-        let logical = array.logical_nulls();
-        let is_null = |i: usize| logical.as_ref().is_some_and(|nulls| nulls.is_null(i));
-        let there: Vec<bool> = (0..array.len()).map(|i| is_wanted(i) && !is_null(i)).collect();
-        self.slots += (0..array.len()).filter(|i| is_wanted(*i)).count() as u64;
-        self.nulls += (0..array.len()).filter(|i| is_wanted(*i) && is_null(*i)).count() as u64;
-        match &mut self.kind {
-            InferredKind::Struct(fields) => {
-                for (field, column) in fields.iter_mut().zip(array.as_struct().columns()) {
-                    field.add(column, Some(&there))?;
-                }
-            }
-            InferredKind::List { element, lengths, .. } => {
-                let field = match array.data_type() {
-                    DataType::List(f)
-                    | DataType::LargeList(f)
-                    | DataType::ListView(f)
-                    | DataType::LargeListView(f)
-                    | DataType::FixedSizeList(f, _) => f.clone(),
-                    _ => return Ok(()),
-                };
-                let array = cast(array, &DataType::List(field))?;
-                let list = array.as_list::<i32>();
-                let wanted = elements(list.value_offsets(), &there, list.values().len(), lengths);
-                element.add(list.values(), Some(&wanted))?;
-            }
-            InferredKind::Map { entries, lengths } => {
-                let map = array.as_map();
-                let wanted = elements(map.value_offsets(), &there, map.entries().len(), lengths);
-                for (field, column) in entries.iter_mut().zip(map.entries().columns()) {
-                    field.add(column, Some(&wanted))?;
-                }
-            }
-            InferredKind::Leaf { kind, values, unfit, .. } => {
-                *unfit += values.add(&cast(array, kind)?, &there);
-            }
-        }
-        if let Some(all) = &mut self.there {
-            all.extend(there);
-        }
-        Ok(())
-    }
-
-    /// The share of nulls in the sample.
-    pub(crate) fn nulls_share(&self) -> f64 {
-        if self.slots > 0 { self.nulls as f64 / self.slots as f64 } else { 0.0 }
-    }
-
-    /// Its values by row, for relations to other columns.
-    pub(crate) fn column(&self) -> Column<'_> {
-        let leaf = match &self.kind {
-            InferredKind::Leaf { kind, values, .. } => Some((kind, values)),
-            _ => None,
-        };
-        let there = self.there.as_deref().unwrap_or_default();
-        Column { name: &self.name, nullable: self.nullable, there, leaf }
-    }
-
-    /// Why a spec cannot represent the sampled values; `elements` counts those of enclosing lists.
-    fn unfit(&self, elements: u64) -> Option<String> {
-        match &self.kind {
-            InferredKind::Leaf { unfit: 0, .. } => None,
-            InferredKind::Leaf { unfit, .. } => Some(format!("{unfit} decimals of more than 38 digits")),
-            InferredKind::Struct(fields) => fields.iter().find_map(|field| field.unfit(elements)),
-            InferredKind::List { lengths, .. } | InferredKind::Map { lengths, .. } => {
-                let longest = lengths.last_key_value().map_or(1, |(n, _)| u64::from(*n).max(1));
-                if elements.saturating_mul(longest) > MOST_ELEMENTS.into() {
-                    return Some(format!("lists of more than {MOST_ELEMENTS} elements in one record"));
-                }
-                let inside: Vec<&Inferred> = match &self.kind {
-                    InferredKind::List { element, .. } => vec![element],
-                    InferredKind::Map { entries, .. } => entries.iter().collect(),
-                    _ => Vec::new(),
-                };
-                inside.iter().find_map(|field| field.unfit(elements * longest))
-            }
-        }
-    }
-}
-
-/// Counts the lengths of lists that are not null, and returns which elements belong to them.
-fn elements(offsets: &[i32], there: &[bool], n: usize, lengths: &mut BTreeMap<u32, u64>) -> Vec<bool> {
-    let mut wanted = vec![false; n];
-    for (pair, there) in offsets.windows(2).zip(there) {
-        let range = pair[0] as usize..pair[1] as usize;
-        if *there {
-            *lengths.entry(range.len() as u32).or_default() += 1;
-            wanted[range].fill(true);
-        }
-    }
-    wanted
 }
 
 /// The lines with the type of a leaf.

@@ -26,7 +26,7 @@ pub(crate) enum LeafSample {
 }
 
 impl LeafSample {
-    /// Without values yet; `kind` is a type of [`crate::infer::inferred_spec::leaf_kind`].
+    /// Without values yet; `kind` is a type of [`crate::infer::inferred_field::leaf_kind`].
     pub(crate) fn new(kind: &DataType) -> Self {
         match kind {
             DataType::Boolean => LeafSample::Boolean { trues: 0, falses: 0 },

@@ -1,6 +1,7 @@
 //! A spec from existing data: from its schema alone or from a sample of its rows (feature `infer`).
 
 pub(crate) mod fidelity;
+mod inferred_field;
 pub(crate) mod inferred_spec;
 mod known;
 mod leaf_sample;

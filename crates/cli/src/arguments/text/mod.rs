@@ -32,52 +32,56 @@ pub(crate) enum InputFormat {
     Tsv,
 }
 
+/// Each option names its heading: a heading of the struct would also be that of the options after these.
+const HEADING: &str = "Delimited text";
+
 /// How to read delimited text.
 #[derive(Args, Debug, Default)]
-#[command(next_help_heading = "Delimited text")]
 pub(crate) struct TextArgs {
     /// The format of the files [default: auto, by the extension: .csv, .tsv, .tab and .psv are delimited
     /// text, all others are Parquet].
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "auto|parquet|csv|tsv")]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "auto|parquet|csv|tsv",
+        help_heading = HEADING)]
     pub format: Option<InputFormat>,
     /// The character between fields; 'tab' or '\t' is a tab [default: a comma; a tab for .tsv and .tab, | for
     /// .psv].
-    #[arg(long, value_name = "CHAR", value_parser = special)]
+    #[arg(long, value_name = "CHAR", value_parser = special, help_heading = HEADING)]
     pub delimiter: Option<u8>,
     /// The character around fields that contain delimiters or newlines; within them it is doubled. 'none'
     /// reads quotes as text [default: "].
-    #[arg(long, value_name = "CHAR|none", value_parser = special_or_none)]
+    #[arg(long, value_name = "CHAR|none", value_parser = special_or_none, help_heading = HEADING)]
     pub quote: Option<Special>,
     /// The character before a quote within quotes, besides doubling it.
-    #[arg(long, value_name = "CHAR", value_parser = special)]
+    #[arg(long, value_name = "CHAR", value_parser = special, help_heading = HEADING)]
     pub escape: Option<u8>,
     /// The first record has values and not the names of the columns, which are then column_1 and so on, or
     /// those of --names.
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING)]
     pub no_header: bool,
     /// The names of the columns, instead of those of the header.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = HEADING)]
     pub names: Vec<String>,
     /// A word that stands for NULL outside of quotes. May be repeated [default: the empty field; with other
     /// words, give --null '' as well to keep it].
-    #[arg(long, value_name = "WORD")]
+    #[arg(long, value_name = "WORD", help_heading = HEADING)]
     pub null: Vec<String>,
     /// The words of --null stand for NULL within quotes, too.
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING)]
     pub null_quoted: bool,
     /// Skip lines that start with this character.
-    #[arg(long, value_name = "CHAR", value_parser = special)]
+    #[arg(long, value_name = "CHAR", value_parser = special, help_heading = HEADING)]
     pub comment: Option<u8>,
     /// Skip this many lines at the start of each file, before the header.
-    #[arg(long, value_name = "LINES")]
+    #[arg(long, value_name = "LINES", help_heading = HEADING)]
     pub skip_lines: Option<u64>,
     /// The types of columns, such as 'a=int32,b=decimal(10,2)'; those of others are inferred from a sample:
     /// bool, int16, int32, int64, float32, float64, decimal(P,S), date, time, timestamp, timestamptz (each
     /// also with _ns), uuid, json, text.
-    #[arg(long, value_name = "NAME=TYPE,...")]
+    #[arg(long, value_name = "NAME=TYPE,...", help_heading = HEADING)]
     pub types: Vec<String>,
     /// The longest record: each connection holds a whole one [default: 64MiB].
-    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true)]
+    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
+        help_heading = HEADING)]
     pub max_record: Option<u64>,
 }
 

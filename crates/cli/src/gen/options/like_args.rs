@@ -65,8 +65,21 @@ Examples:
 pub(crate) struct FidelityArgs {
     /// The source: a Parquet, Arrow or JSON file, a directory of Parquet files, or a pattern.
     pub source: PathBuf,
-    /// The generated data, likewise.
+    /// The generated data: a file, a directory or a pattern, too.
     pub generated: PathBuf,
-    #[command(flatten)]
-    pub like: LikeArgs,
+    /// How many rows of each to sample, in short runs spread over all files and row groups. A sample takes at
+    /// most 1 GiB of memory; if rows are wide, it has fewer.
+    #[arg(long, value_name = "ROWS", default_value = "1M", value_parser = phases::count)]
+    pub sample: u64,
+    /// A column to leave out; may be repeated.
+    #[arg(long, value_name = "COLUMN")]
+    pub exclude: Vec<String>,
+}
+
+#[cfg(feature = "formats")]
+impl FidelityArgs {
+    /// How both are sampled. Their specs are not shown, so it does not matter which strings they hold.
+    pub(crate) fn like(&self) -> LikeArgs {
+        LikeArgs { sample: self.sample, exclude: self.exclude.clone(), verbatim: false, no_verbatim: false }
+    }
 }
