@@ -55,7 +55,7 @@ impl LikeArgs {
 #[command(after_help = "\
 Columns of at most 1,000 distinct values are compared by the total variation of their values, numbers that occur
 fewer than 500 times on average by their Kolmogorov-Smirnov distance, other strings, bytes and lists by that of
-their lengths. 0 is alike, 1 is different; random samples of the same distribution differ a little. `frequencies`
+their lengths. 0 means equal, 1 entirely different; random samples of the same distribution differ a little. `frequencies`
 ignores the values, for strings that were made up.
 
 Examples:
