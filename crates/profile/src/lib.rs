@@ -67,7 +67,12 @@ mod measuring {
     pub use crate::measure::machine::{Filesystem, Machine};
     pub use crate::measure::results::{Case, ResultFile, SideComparison, SideResult};
     pub use crate::measure::run::{Run, RunNumber, RunPlan, Side, run_interleaved};
-    pub use crate::reports::html::{html_report, write_html_report};
+    pub use crate::reports::bench::{html_report, write_html_report};
+    pub use crate::reports::chart::axis::Scale;
+    pub use crate::reports::chart::frame::Room;
+    pub use crate::reports::chart::heat::{Heat, HeatColumn};
+    pub use crate::reports::chart::lines::{Across, Event, Line, Lines, Point, Upward};
+    pub use crate::reports::page::{Fold, Page, Section};
     pub use crate::reports::results_table::results_table;
     pub use crate::reports::sweep_table::sweep_tables;
     pub use crate::reports::table::{Align, Table};

@@ -1,4 +1,5 @@
-//! Views the HTML page in a real browser, light and dark. Without Chromium the test says so and passes.
+//! Views the HTML page in a real browser at the widths of a telephone, a tablet and a desktop, light and dark.
+//! Without Chromium the test says so and passes.
 //!
 //! With `SAWMILL_KEEP_REPORT=FOLDER` the page and its pictures are kept in that folder.
 
@@ -8,8 +9,9 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use sawmill_profile::{
-    Case, CommandLine, Commit, CpuSampler, Filesystem, Output, Profile, ResultFile, Run, Sampler,
-    SamplerOptions, SideResult, Target, WaitKind, WireCounters, html_report, span, wait,
+    Case, CommandLine, Commit, CpuSampler, Filesystem, Hardware, HardwareCounts, Output, PhaseReport,
+    Profile, ResultFile, Run, Sampler, SamplerOptions, SideResult, Target, WaitKind, WireCounters,
+    html_report, span, wait,
 };
 
 /// Burns CPU time in a function that the flame graph can show.
@@ -93,70 +95,61 @@ fn runs(millis: f64) -> Vec<Run> {
     noise.iter().map(run).collect()
 }
 
+/// Ten runs that also report how many instructions a cycle had.
+fn counted_side(name: &str, millis: f64, per_cycle: f64) -> SideResult {
+    let counts = HardwareCounts {
+        cycles: Some(1_000_000),
+        instructions: Some((1_000_000.0 * per_cycle) as u64),
+        ..HardwareCounts::default()
+    };
+    let phase =
+        PhaseReport { name: "work".into(), hardware: Hardware::Counted(counts), ..PhaseReport::default() };
+    SideResult { phases: vec![phase], ..SideResult::new(name, 1, runs(millis)) }
+}
+
 fn file(label: &str, speed: f64) -> ResultFile {
-    let mut file = ResultFile::new(label, "sawmill bench load --degree 1,2,4,8 --batch-rows 1024..16384*2");
+    let mut file =
+        ResultFile::new(label, "sawmill bench load --table logged,unlogged --pk yes,no --degree 1,2,4,8");
     file.commit =
         Some(Commit { hash: "0123456789abcdef".into(), title: "Shred <faster>".into(), changed: true });
     file.versions =
         BTreeMap::from([("PostgreSQL".into(), "16.4".into()), ("sawmill".into(), "0.1.0".into())]);
     file.filesystems.extend(Filesystem::of(Path::new(".")));
-    let text = |name: &str, value: u32| (name.to_owned(), value.to_string());
+    let text = |name: &str, value: &dyn std::fmt::Display| (name.to_owned(), value.to_string());
     let sides = vec![
         measured_side(runs(900.0 * speed)),
         SideResult::new("tpchgen-cli", 1, runs(1000.0)),
-        SideResult::new("ArrowWriter, one thread", 1, runs(901.0)),
+        SideResult::new(
+            "ArrowWriter of another library, with one thread and a name that is very long",
+            1,
+            runs(901.0),
+        ),
     ];
     file.cases.push(Case::new("gen", BTreeMap::new(), sides).unwrap());
-    for degree in [1, 2, 4, 8] {
-        for batch in [1024, 2048, 4096, 8192, 16384] {
-            let parameters = BTreeMap::from([text("degree", degree), text("batch_rows", batch)]);
-            let millis = 4000.0 / f64::from(degree).powf(0.7) * (1.0 + 500.0 / f64::from(batch)) * speed;
-            let side = SideResult::new("sawmill", 1, runs(millis));
-            file.cases.push(Case::new("load", parameters, vec![side]).unwrap());
+    for (kind, cost) in [("logged", 1.4), ("unlogged", 1.0)] {
+        for (pk, more) in [("yes", 1.5), ("no", 1.0)] {
+            for degree in [1, 2, 4, 8] {
+                let parameters = [text("table", &kind), text("pk", &pk), text("degree", &degree)];
+                let millis = 4000.0 * cost * more / f64::from(degree).powf(0.7) * speed;
+                let side = SideResult::new("sawmill", 1, runs(millis));
+                file.cases.push(Case::new("load", parameters.into(), vec![side]).unwrap());
+            }
         }
     }
-    for writers in [1, 2, 4] {
-        let parameters = BTreeMap::from([text("writers", writers)]);
-        let side = SideResult::new("sawmill", 1, runs(700.0 / f64::from(writers)));
-        file.cases.push(Case::new("write", parameters, vec![side]).unwrap());
+    for batch in [1024, 2048, 4096, 8192, 16384] {
+        for unit in ["64Ki", "256Ki", "1Mi"] {
+            let parameters = BTreeMap::from([text("batch_rows", &batch), text("unit_rows", &unit)]);
+            let side = SideResult::new("sawmill", 1, runs(700.0 * (1.0 + 500.0 / f64::from(batch))));
+            file.cases.push(Case::new("batches", parameters, vec![side]).unwrap());
+        }
     }
+    let side = counted_side("sawmill", 500.0 * speed, 2.0 / speed);
+    file.cases.push(Case::new("shred", BTreeMap::new(), vec![side]).unwrap());
     file
 }
 
 /// Checks in the browser what a reader would see, and stores the result in the page.
-const PROBE: &str = r#"<script>
-addEventListener('load', function () {
-  var problems = [];
-  if (document.documentElement.scrollWidth > innerWidth) problems.push('the page is wider than the window');
-  if (performance.getEntriesByType('resource').length) problems.push('something was loaded from elsewhere');
-  document.querySelectorAll('.scroll').forEach(function (part) {
-    if (part.scrollWidth > part.clientWidth + 1) problems.push('a table or flame graph is cut off');
-  });
-  var charts = document.querySelectorAll('svg.chart, svg.flame');
-  charts.forEach(function (svg) {
-    var box = svg.getBoundingClientRect(), label = svg.getAttribute('aria-label');
-    if (box.width < 100 || box.height < 20) problems.push(label + ' has no size');
-    if (/NaN|Infinity/.test(svg.innerHTML)) problems.push(label + ' has numbers that are none');
-    svg.querySelectorAll('text').forEach(function (text) {
-      var t = text.getBoundingClientRect();
-      if (t.width && (t.left < box.left - 2 || t.right > box.right + 2 || t.bottom > box.bottom + 2))
-        problems.push(label + ': "' + text.textContent + '" leaves the picture');
-    });
-  });
-  var ground = getComputedStyle(document.body).backgroundColor;
-  var frames = document.querySelectorAll('svg.flame .frame'), zoomed = 'no flame graph';
-  if (frames.length > 2) {
-    frames[frames.length - 1].dispatchEvent(new MouseEvent('click', {bubbles: true}));
-    var w = +frames[frames.length - 1].querySelector('rect').getAttribute('width');
-    zoomed = Math.round(w) === 1184 ? 'zooms' : 'does not zoom: ' + w;
-  }
-  var out = document.createElement('pre');
-  out.id = 'probe';
-  out.textContent = 'CHARTS ' + charts.length + ' GROUND ' + ground + ' FLAME ' + zoomed
-    + ' PROBLEMS ' + problems.length + ' ' + problems.join('; ') + ' END';
-  document.body.appendChild(out);
-});
-</script></body>"#;
+const PROBE: &str = include_str!("html_report/probe.html");
 
 fn browser() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
@@ -178,7 +171,6 @@ fn look(browser: &Path, folder: &Path, dark: bool, arguments: &[String]) -> Stri
         "--disable-component-update",
         "--disable-sync",
         "--hide-scrollbars",
-        "--window-size=1180,1000",
     ];
     let words = [browser.display().to_string()].into_iter().chain(fixed.map(str::to_owned)).chain([
         format!("--user-data-dir={}", user.display()),
@@ -193,14 +185,30 @@ fn look(browser: &Path, folder: &Path, dark: bool, arguments: &[String]) -> Stri
     run.checked().unwrap().stdout.text()
 }
 
+/// A page around the report, as wide as a window of that width: a headless browser has a least width.
+fn framed(width: u32, height: u32) -> String {
+    format!(
+        "<!DOCTYPE html><body style=\"margin:0\"><iframe src=\"probe.html\" style=\"border:0;width:{width}px;\
+         height:{height}px\"></iframe><pre id=\"probe\"></pre><script>addEventListener('message', function (e) {{\
+         document.getElementById('probe').textContent = e.data; }});</script></body>"
+    )
+}
+
 #[test]
-fn the_page_can_be_read_in_a_browser_light_and_dark() {
-    let series = [file("first try", 1.0), file("reuse buffers", 0.8), file("dictionary pages", 0.75)];
+fn the_page_can_be_read_in_a_browser_at_any_width_light_and_dark() {
+    let series = [
+        file("first try", 1.0),
+        file("reuse buffers of pages between row groups, and measure again", 0.8),
+        file("dictionary pages", 0.75),
+    ];
     let page = html_report(&series).unwrap();
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         let inside = page.replace("http://www.w3.org/2000/svg", "");
         assert!(!inside.contains(outside), "the page must be self-contained: {outside}");
     }
+    let lines = page.matches("unlogged, no key</li>").count();
+    assert_eq!(lines, 2, "a line for each kind of table, over time and speed-up");
+    assert!(page.contains("<title>“dictionary pages” compared with “first try”: faster in"));
     let Some(browser) = browser() else {
         eprintln!("skipped: no Chromium on this machine to view the page");
         return;
@@ -213,19 +221,91 @@ fn the_page_can_be_read_in_a_browser_light_and_dark() {
     std::fs::write(folder.join("probe.html"), page.replace("</body>", PROBE)).unwrap();
     let address = |name: &str| format!("file://{}", folder.join(name).display());
     for (dark, ground) in [(false, "rgb(255, 255, 255)"), (true, "rgb(17, 19, 23)")] {
-        let seen = look(&browser, &folder, dark, &["--dump-dom".into(), address("probe.html")]);
-        let answer = seen.rsplit_once("CHARTS ").expect("the probe has run").1;
-        let answer = answer.split(" END").next().unwrap();
-        assert!(answer.contains(ground), "dark is {dark}: {answer}");
-        assert!(answer.contains("PROBLEMS 0") && answer.contains("FLAME zooms"), "{answer}");
-        let charts: u32 = answer.split(' ').next().unwrap().parse().unwrap();
-        assert!(charts >= 10, "{answer}");
-        let picture = folder.join(if dark { "dark.png" } else { "light.png" });
-        let shot = format!("--screenshot={}", picture.display());
-        look(&browser, &folder, dark, &[shot, "--window-size=1180,9000".into(), address("report.html")]);
-        assert!(std::fs::metadata(&picture).unwrap().len() > 50_000, "a page without pictures");
+        for width in [375, 800, 1400] {
+            std::fs::write(folder.join("frame.html"), framed(width, 9000)).unwrap();
+            let arguments =
+                |kind: &str| [kind.to_owned(), "--window-size=1500,9000".into(), address("frame.html")];
+            let waiting = "--virtual-time-budget=4000".to_owned();
+            let seen =
+                look(&browser, &folder, dark, &[&[waiting.clone()][..], &arguments("--dump-dom")].concat());
+            let answer = seen.rsplit_once("CHARTS ").expect("the probe has run").1;
+            let answer = answer.split(" END").next().unwrap();
+            let place = format!("{width} pixels, dark is {dark}: {answer}");
+            assert!(answer.contains(&format!("WIDTH {width} ")), "{place}");
+            assert!(answer.contains(ground), "{place}");
+            assert!(answer.contains("PROBLEMS 0") && answer.contains("FLAME zooms"), "{place}");
+            let charts: u32 = answer.split(' ').next().unwrap().parse().unwrap();
+            assert!(charts >= 10, "{place}");
+            let picture = folder.join(format!("{width}-{}.png", if dark { "dark" } else { "light" }));
+            let shot = format!("--screenshot={}", picture.display());
+            let size = format!("--window-size={},9000", width.max(500));
+            look(&browser, &folder, dark, &[waiting, shot, size, address("frame.html")]);
+            assert!(std::fs::metadata(&picture).unwrap().len() > 50_000, "a page without pictures");
+        }
     }
     if kept.is_none() {
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
+/// The colours of the series in a theme, and the ground that pictures stand on.
+fn colours(page: &str, theme: usize) -> (Vec<[f64; 3]>, [f64; 3]) {
+    let style = page.split(":root").nth(theme + 1).unwrap();
+    let colour = |name: &str| -> [f64; 3] {
+        let digits = style.split_once(&format!("--{name}: #")).unwrap().1.get(..6).unwrap();
+        let part = |n: usize| f64::from(u8::from_str_radix(&digits[2 * n..2 * n + 2], 16).unwrap()) / 255.0;
+        let linear = |v: f64| if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) };
+        [linear(part(0)), linear(part(1)), linear(part(2))]
+    };
+    ((0..8).map(|n| colour(&format!("s{n}"))).collect(), colour("panel"))
+}
+
+/// What is left of a colour with normal sight and without each kind of cone (Machado and others, 2009).
+const SIGHTS: [[[f64; 3]; 3]; 4] = [
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+    [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+];
+
+fn apply(matrix: &[[f64; 3]; 3], colour: [f64; 3]) -> [f64; 3] {
+    std::array::from_fn(|row| (0..3).map(|n| matrix[row][n] * colour[n]).sum::<f64>().clamp(0.0, 1.0))
+}
+
+/// A linear colour in Oklab, where equal distances look equally different.
+fn oklab(colour: [f64; 3]) -> [f64; 3] {
+    let dot = |weights: [f64; 3], of: [f64; 3]| weights.iter().zip(of).map(|(w, v)| w * v).sum::<f64>();
+    let cones = [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+    .map(|weights| dot(weights, colour).cbrt());
+    [
+        [0.2104542553, 0.793617785, -0.0040720468],
+        [1.9779984951, -2.428592205, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.808675766],
+    ]
+    .map(|weights| dot(weights, cones))
+}
+
+#[test]
+fn colours_of_lines_differ_for_colour_blind_readers_and_stand_out_from_the_ground() {
+    let page = html_report(&[file("a", 1.0)]).unwrap();
+    for theme in [0, 1] {
+        let (colours, ground) = colours(&page, theme);
+        let luminance = |c: [f64; 3]| 0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2];
+        for (number, colour) in colours.iter().enumerate() {
+            let (a, b) = (luminance(*colour), luminance(ground));
+            let contrast = (a.max(b) + 0.05) / (a.min(b) + 0.05);
+            assert!(contrast >= 3.0, "colour {number} of theme {theme}: {contrast}");
+            for (other, colour_of_other) in colours.iter().enumerate().take(number) {
+                for sight in &SIGHTS {
+                    let (a, b) = (oklab(apply(sight, *colour)), oklab(apply(sight, *colour_of_other)));
+                    let distance = a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+                    assert!(distance > 0.08, "colours {number} and {other} of theme {theme}: {distance}");
+                }
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::error::Result;
-use crate::reports::svg::escape;
+use crate::reports::chart::svg::escape;
 use crate::reports::whole_file::write_whole;
 use crate::watch::folded_stacks::FoldedStacks;
 

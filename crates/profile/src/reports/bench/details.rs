@@ -1,18 +1,21 @@
 //! Details of one side of a case besides its times: phases, bottleneck, samples over time, the flame graph.
 
-use super::{over_time, section, waterfall};
 use crate::measure::results::{Case, SideResult};
-use crate::reports::svg::escape;
+use crate::reports::bench::{over_time, verdict, waterfall};
+use crate::reports::chart::svg::escape;
+use crate::reports::page::Section;
 use crate::watch::folded_stacks::FoldedStacks;
 
-pub(super) fn draw(case: &Case) -> String {
-    case.sides.iter().map(|side| draw_side(case, side)).collect()
+/// A section for each side that has details.
+pub(super) fn sections(case: &Case) -> Vec<Section> {
+    case.sides.iter().map(|side| section(case, side)).collect()
 }
 
-fn draw_side(case: &Case, side: &SideResult) -> String {
+fn section(case: &Case, side: &SideResult) -> Section {
     let mut text = String::new();
     if let Some(found) = &side.bottleneck {
-        text.push_str(&format!("<p class=\"finding\">{}</p>\n", escape(&sentence(&found.to_string()))));
+        let found = verdict::capitalised(&found.to_string());
+        text.push_str(&format!("<p class=\"finding\">{}</p>\n", escape(&found)));
     }
     text.push_str(&waterfall::draw(&side.phases));
     if let Some(timeline) = &side.timeline {
@@ -26,18 +29,9 @@ fn draw_side(case: &Case, side: &SideResult) -> String {
         }
         text.push_str("</div>\n");
     }
-    if text.is_empty() {
-        return text;
-    }
-    section(
+    Section::new(
         &format!("{}: {}", case.title(), side.name),
         "The run whose time is nearest to the median.",
-        &text,
+        text,
     )
-}
-
-/// Capitalises the first letter of a text.
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
