@@ -1,0 +1,46 @@
+//! How a run is watched: a snapshot each second.
+
+use crate::result::file::{DriveResult, OperationResult, RunDescription};
+use crate::result::histogram::Durations;
+use crate::result::second::{ChaosEvent, Second};
+
+/// Receives what happens, on a thread of its own that the workers do not wait for.
+pub trait Observer: Send {
+    /// The run begins.
+    fn started(&mut self, _run: &RunDescription) {}
+    /// A second has ended.
+    fn second(&mut self, snapshot: &Snapshot<'_>);
+    /// Something was done to the server.
+    fn chaos(&mut self, _event: &ChaosEvent) {}
+    /// The run has ended.
+    fn ended(&mut self, _result: &DriveResult) {}
+}
+
+/// The state of a run at the end of a second.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot<'a> {
+    /// What the run is to do.
+    pub run: &'a RunDescription,
+    /// The second that has ended.
+    pub second: &'a Second,
+    /// The exact histograms of this second, in the order of `run.operations`.
+    pub intervals: &'a [IntervalHistograms],
+    /// Everything so far, without the warm-up, in the order of `run.operations`. `latency` and `service` have
+    /// no histograms yet: these are in `totals`.
+    pub operations: &'a [OperationResult],
+    /// The histograms of everything so far, without the warm-up, in the same order.
+    pub totals: &'a [IntervalHistograms],
+}
+
+/// Histograms of one operation.
+#[derive(Clone, Debug, Default)]
+pub struct IntervalHistograms {
+    /// From the intended start to the end.
+    pub latency: Durations,
+    /// From the actual start to the end.
+    pub service: Durations,
+}
+
+impl Observer for () {
+    fn second(&mut self, _: &Snapshot<'_>) {}
+}

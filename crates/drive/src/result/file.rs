@@ -1,0 +1,186 @@
+//! The result file.
+
+use std::collections::BTreeMap;
+
+use sawmill_profile::Machine;
+use serde::{Deserialize, Serialize};
+
+use crate::result::latency::Distribution;
+use crate::result::proof::Proof;
+use crate::result::second::{ChaosEvent, Second};
+
+/// The name of the format, in the field `format`.
+pub const FORMAT: &str = "sawmill-drive";
+/// The version of the schema, in the field `version`.
+pub const VERSION: u64 = 1;
+
+/// The result of a load test. Documented in `docs/bench-results.md`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DriveResult {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// The version of the schema: [`VERSION`].
+    pub version: u64,
+    /// When the run began: UTC, RFC 3339.
+    pub started: String,
+    /// The command line.
+    pub command: String,
+    /// Where the driver ran.
+    pub machine: Machine,
+    /// Name to version: our own, the server's.
+    pub versions: BTreeMap<String, String>,
+    /// What was to be done.
+    pub run: RunDescription,
+    /// Whether the driver kept its own schedule. If not, no figure of this file describes the server.
+    pub valid: bool,
+    /// Why the result is invalid; empty if it is valid.
+    pub invalid_because: Vec<String>,
+    /// The run was stopped before its end.
+    #[serde(default)]
+    pub interrupted: bool,
+    /// All operations together, without the warm-up.
+    pub total: OperationResult,
+    /// Each operation, without the warm-up, in the order of the plan.
+    pub operations: Vec<OperationResult>,
+    /// Second by second, the warm-up included.
+    pub seconds: Vec<Second>,
+    /// What was done to the server.
+    pub chaos: Vec<ChaosEvent>,
+    /// The limits, and whether they held.
+    pub limits: Vec<LimitResult>,
+    /// What became of the rows, table by table; empty if nothing was checked.
+    pub proof: Vec<Proof>,
+    /// What the driver itself cost, and how late it was.
+    pub driver: DriverReport,
+    /// The search for the highest rate, if there was one; the other figures are then of its last valid run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub find_max: Option<FindMax>,
+}
+
+/// What a run was to do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunDescription {
+    /// The plan's name.
+    pub name: String,
+    /// The server, without its password.
+    pub target: String,
+    /// `open`: operations have intended start times, or `closed`: the next one begins when one has ended.
+    pub loop_kind: String,
+    /// How operations arrive: `constant`, `poisson`, `bursts of 50`, `trace FILE`; empty in a closed loop.
+    pub arrivals: String,
+    /// The rate over time: `1000/s`, `ramp 100/s..1000/s over 60 s`; empty in a closed loop.
+    pub shape: String,
+    /// Connections to the server.
+    pub connections: u64,
+    /// Seconds at the start that do not count.
+    pub warm_up: f64,
+    /// Seconds that count.
+    pub duration: f64,
+    /// Decides all random draws.
+    pub seed: u64,
+    /// Which of several driving processes this is: `2/4`; missing if it is the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
+    /// The names of the operations, in the order of the plan.
+    pub operations: Vec<String>,
+}
+
+/// An operation over the whole run, without the warm-up. It counts by its intended start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OperationResult {
+    /// Its name; `all` for the total.
+    pub name: String,
+    /// How many were scheduled.
+    pub intended: u64,
+    /// How many ended well.
+    pub ok: u64,
+    /// Operations a second that ended well.
+    pub rate: f64,
+    /// Rows that those wrote or read.
+    pub rows: u64,
+    /// How many failed, by kind: an SQLSTATE such as `23505`, `crate-4000` (an error code of CrateDB),
+    /// `timeout`, `lost` (the connection), `check` (a result that is not what it must be), `unstarted` (the
+    /// run ended before a connection was free).
+    pub errors: BTreeMap<String, u64>,
+    /// A message of the server for each kind of error.
+    pub messages: BTreeMap<String, String>,
+    /// Attempts beyond the first.
+    pub retries: u64,
+    /// How many ended well after more than one attempt.
+    pub retried: u64,
+    /// Operations that started more than a millisecond after their intended start.
+    pub late: u64,
+    /// From the intended start to the end, of those that were started, whatever their outcome.
+    pub latency: Distribution,
+    /// From the actual start to the end.
+    pub service: Distribution,
+}
+
+impl OperationResult {
+    /// How many failed.
+    pub fn failed(&self) -> u64 {
+        self.errors.values().sum()
+    }
+}
+
+/// A limit and what was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LimitResult {
+    /// The limit as it was given: `insert.p99 < 20ms`.
+    pub limit: String,
+    /// What was measured, in the unit of the limit.
+    pub measured: String,
+    /// Whether it held.
+    pub held: bool,
+}
+
+/// The driver itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DriverReport {
+    /// CPU time of the process while the counted part ran, in seconds.
+    pub cpu: f64,
+    /// CPU time for each operation, in microseconds.
+    pub cpu_us_per_operation: f64,
+    /// How much later than intended operations were started that found a free connection waiting for them.
+    pub lateness: Distribution,
+    /// Operations that started more than a millisecond late because all connections were busy.
+    pub late_by_server: u64,
+    /// Operations that started more than a millisecond late because of the driver.
+    pub late_by_driver: u64,
+    /// Operations a second that this driver makes with the same plan against a target that does nothing, as
+    /// fast as it can; missing if it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<f64>,
+}
+
+/// The search for the highest rate that holds the limits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FindMax {
+    /// The limits that had to hold.
+    pub limits: Vec<String>,
+    /// The highest rates that held them, one for each repeated search, in operations a second.
+    pub found: Vec<f64>,
+    /// Their median.
+    pub rate: f64,
+    /// The least and the greatest of them.
+    pub low: f64,
+    /// The greatest of them.
+    pub high: f64,
+    /// Every rate that was tried.
+    pub trials: Vec<Trial>,
+}
+
+/// A rate that was tried.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Operations a second that were scheduled.
+    pub rate: f64,
+    /// Operations a second that ended well.
+    pub achieved: f64,
+    /// The 99th percentile of the latency, in microseconds.
+    pub p99_us: u64,
+    /// Whether the limits held.
+    pub held: bool,
+    /// Whether the driver kept its schedule.
+    pub valid: bool,
+}

@@ -1,0 +1,7 @@
+//! The result of a load test: the documented JSON, and histograms that merge exactly.
+
+pub(crate) mod file;
+pub(crate) mod histogram;
+pub(crate) mod latency;
+pub(crate) mod proof;
+pub(crate) mod second;

@@ -1,0 +1,43 @@
+//! What was found of the rows that the run wrote.
+
+use serde::{Deserialize, Serialize};
+
+/// The rows of one table after the run, compared with what the server acknowledged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// The table.
+    pub table: String,
+    /// Rows that the run tried to write.
+    pub written: u64,
+    /// Rows whose write (and not later deletion) the server acknowledged.
+    pub acknowledged: u64,
+    /// Of these, the ones that were found with the right values.
+    pub found: u64,
+    /// Of these, the ones that were not found: lost.
+    pub lost: u64,
+    /// Rows that were found with other values than the generator makes.
+    pub different: u64,
+    /// Rows whose write the server refused.
+    pub failed: u64,
+    /// Of these, the ones that were found nevertheless.
+    pub failed_but_found: u64,
+    /// Rows whose outcome is unknown: the connection was lost or the time ran out after the statement was sent.
+    pub unknown: u64,
+    /// Of these, the ones that were found, with the right values.
+    pub unknown_found: u64,
+    /// Rows that were found and that the run never wrote.
+    pub foreign: u64,
+    /// Rows that were found more than once.
+    pub doubled: u64,
+    /// Examples of lost, different or unexpected rows, by number; at most ten.
+    pub examples: Vec<String>,
+    /// Rows that were read back for this.
+    pub read_back: u64,
+}
+
+impl Proof {
+    /// Whether every acknowledged row was found once with its values, and nothing else but unknown ones.
+    pub fn holds(&self) -> bool {
+        self.lost + self.different + self.failed_but_found + self.foreign + self.doubled == 0
+    }
+}

@@ -1,0 +1,90 @@
+//! One second of a run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::result::latency::Percentiles;
+
+/// What happened in one second. Operations count in the second in which they ended, `intended` in the second
+/// for which they were scheduled.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Second {
+    /// The end of the second, in seconds from the start of the run; the first one may be longer.
+    pub at: f64,
+    /// How long it was.
+    pub length: f64,
+    /// It belongs to the warm-up, which the totals exclude.
+    pub warm_up: bool,
+    /// Scheduled operations a second; in a closed loop the same as `achieved`.
+    pub intended: f64,
+    /// Operations a second that ended well.
+    pub achieved: f64,
+    /// Operations that started more than a millisecond after their intended start.
+    pub late: u64,
+    /// Of these, the ones that were late because of the driver: it slept too long, or was busy itself.
+    pub late_by_driver: u64,
+    /// Operations that are being executed at the end of the second.
+    pub in_flight: u64,
+    /// By name of the operation.
+    pub operations: BTreeMap<String, OperationSecond>,
+    /// What the server reported of itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerSample>,
+}
+
+/// An operation in one second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OperationSecond {
+    /// How many ended well.
+    pub ok: u64,
+    /// How many rows those wrote or read.
+    pub rows: u64,
+    /// How many failed, by kind: `23505` (an SQLSTATE), `crate-4000`, `timeout`, `lost`, `check`, `unstarted`.
+    pub errors: BTreeMap<String, u64>,
+    /// Attempts beyond the first.
+    pub retries: u64,
+    /// From the intended start to the end.
+    pub latency: Percentiles,
+    /// From the actual start to the end.
+    pub service: Percentiles,
+    /// Counts of `latency` in coarse buckets, for heat maps: `[[up to microseconds, count], ...]`.
+    pub heat: Vec<(u64, u64)>,
+}
+
+/// What a server reports of itself, and what the system reports of its processes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerSample {
+    /// Processors that its processes used, on average over the second; only for a server on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<f64>,
+    /// Resident memory of its processes in bytes; only for a server on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// Bytes of write-ahead log written in the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wal: Option<u64>,
+    /// Checkpoints that were completed in the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoints: Option<u64>,
+    /// Sessions that wait, by type and event: `Lock: transactionid`.
+    #[serde(default)]
+    pub waits: BTreeMap<String, u64>,
+    /// Sessions that execute a statement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<u64>,
+}
+
+/// Something that was done to the server while the test ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChaosEvent {
+    /// When it began, in seconds from the start of the run.
+    pub at: f64,
+    /// How long it took: for a kill, until the server accepted connections again.
+    pub took: f64,
+    /// What was done: `kill server`, or the command.
+    pub what: String,
+    /// Why it failed; missing if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
