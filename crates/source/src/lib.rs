@@ -42,6 +42,7 @@
 //! | `condition` | parses conditions and tests them on rows, statistics and folder names |
 //! | `hive` | columns whose values are in folder names such as `year=2020` |
 //! | `columns` | selects and renames columns; finds a common type for the columns of several files |
+//! | `ordered` | rows sorted by time and partition by partition, through an index on disk |
 //! | `limited` | the first rows of a source |
 //! | `generated_rows` | datasets of the generator as a source (feature `generated`) |
 //! | `control` | the cancel flag and the counters of a running load |
@@ -60,6 +61,7 @@ mod generated_rows;
 mod hive;
 mod limited;
 mod object_bytes;
+mod ordered;
 mod parquet_files;
 mod units;
 
@@ -76,6 +78,10 @@ pub use generated_rows::GeneratedRows;
 pub use hive::{FolderColumn, FolderKind, Hive};
 pub use limited::Limited;
 pub use object_bytes::ObjectBytes;
+pub use ordered::{
+    Addressed, ByRow, Fetcher, INDEX_BYTES_PER_ROW, IndexPlace, Order, OrderedRows, Partition, PartitionedBy,
+    Period, RowAddress, Slot,
+};
 pub use parquet_files::files::ParquetFiles;
 pub use parquet_files::filtered::{Filtered, Pruned};
 pub use parquet_files::guarded::silence_guarded_panics;

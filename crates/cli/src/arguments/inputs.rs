@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use clap::{Args, ValueEnum};
 use sawmill_footer::DEFAULT_MAX_FOOTER;
+use sawmill_profile::PhaseReport;
 #[cfg(feature = "csv")]
 use sawmill_source::DelimitedFiles;
-use sawmill_source::{FolderColumn, GeneratedRows, Hive, ParquetFiles, Source};
+use sawmill_source::{Addressed, FolderColumn, GeneratedRows, Hive, ParquetFiles, Source};
 use sawmill_store::{Location, ReadAhead};
 use serde::Serialize;
 use tempfile::NamedTempFile;
@@ -104,7 +105,7 @@ pub(crate) enum Inputs {
     Files { source: Box<ParquetFiles>, _spooled: Option<NamedTempFile>, _objects: Objects },
     /// Delimited text, and the temporary file that holds standard input while it is read.
     #[cfg(feature = "csv")]
-    Text { source: Box<DelimitedFiles>, _spooled: Option<NamedTempFile> },
+    Text { source: Box<DelimitedFiles>, boundaries: PhaseReport, _spooled: Option<NamedTempFile> },
     /// Rows from the generator.
     Generated(GeneratedRows),
 }
@@ -126,6 +127,24 @@ impl Inputs {
             #[cfg(feature = "csv")]
             Self::Text { .. } => None,
             Self::Generated(_) => None,
+        }
+    }
+
+    /// The rows, if they can be found again by their places in the files.
+    pub(crate) fn addressed(&self) -> Option<&dyn Addressed> {
+        match self {
+            #[cfg(feature = "csv")]
+            Self::Text { source, .. } => Some(source.as_ref()),
+            Self::Files { .. } | Self::Generated(_) => None,
+        }
+    }
+
+    /// The phases of opening it.
+    pub(crate) fn phases(&self) -> Vec<PhaseReport> {
+        match self {
+            #[cfg(feature = "csv")]
+            Self::Text { boundaries, .. } => vec![boundaries.clone()],
+            Self::Files { .. } | Self::Generated(_) => Vec::new(),
         }
     }
 
@@ -270,7 +289,7 @@ fn delimited(
     cancel: &AtomicBool,
 ) -> Result<Inputs, Error> {
     let opened = text::open(files, text, hive, console, cancel);
-    let source = match (&spooled, opened) {
+    let (source, boundaries) = match (&spooled, opened) {
         // Users do not know the temporary file that holds the stream.
         (Some(file), Err(error)) => {
             return Err(error.renamed(&file.path().display().to_string(), "standard input"));
@@ -282,7 +301,7 @@ fn delimited(
         None => source,
     };
     let source = Box::new(source.select(&columns.columns, &columns.rename)?);
-    Ok(Inputs::Text { source, _spooled: spooled })
+    Ok(Inputs::Text { source, boundaries, _spooled: spooled })
 }
 
 /// The text after `gen:`, unless a file has that name.

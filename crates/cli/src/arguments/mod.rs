@@ -3,6 +3,7 @@
 pub(crate) mod crate_options;
 pub(crate) mod inputs;
 pub(crate) mod nested_args;
+pub(crate) mod order_args;
 pub(crate) mod paths;
 pub(crate) mod record_args;
 pub(crate) mod row_args;

@@ -8,6 +8,7 @@ use sawmill_profile::Profile;
 use sawmill_source::{Control, Source};
 use serde::Serialize;
 
+use crate::arguments::order_args::for_crate_db;
 use crate::arguments::target::Destination;
 use crate::error::Error;
 use crate::screen::console::Console;
@@ -20,8 +21,9 @@ pub(crate) struct TableArgs {
     /// Columns of the new table's primary key.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub primary_key: Vec<String>,
-    /// Partition the new table. PostgreSQL: month(COLUMN), day(COLUMN), year(COLUMN), hash(COLUMN, N) or
-    /// list(COLUMN). CrateDB: COLUMN, or an expression such as date_trunc('month', COLUMN).
+    /// Partition the new table: month(COLUMN), day(COLUMN), hour(COLUMN), year(COLUMN) or list(COLUMN).
+    /// PostgreSQL also: hash(COLUMN, N). CrateDB also: COLUMN, or an expression such as
+    /// date_trunc('month', COLUMN).
     #[arg(long, value_name = "BY")]
     pub partition_by: Option<String>,
     /// How connections fill the new table. PostgreSQL only [default: auto].
@@ -210,7 +212,8 @@ impl TableArgs {
                     return Err(Error::usage(what, "--to", "leave the option out"));
                 }
                 let crate_db = crate_db.primary_key(self.primary_key.clone());
-                Ok(Destination::CrateDb(Box::new(crate_db.partition_by(self.partition_by.clone()))))
+                let by = self.partition_by.as_deref().map(for_crate_db);
+                Ok(Destination::CrateDb(Box::new(crate_db.partition_by(by))))
             }
         }
     }

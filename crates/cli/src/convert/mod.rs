@@ -1,7 +1,11 @@
 //! `sawmill convert`: the rows of files in another format.
 
 #[cfg(feature = "formats")]
+mod folders;
+#[cfg(feature = "formats")]
 mod run;
+#[cfg(feature = "formats")]
+mod staging;
 #[cfg(feature = "formats")]
 mod units_in_order;
 #[cfg(feature = "formats")]
@@ -15,8 +19,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use sawmill_generator::Compression;
+use sawmill_source::PartitionedBy;
 
 use crate::arguments::inputs::{ColumnArgs, ObjectArgs};
+use crate::arguments::order_args::OrderArgs;
 use crate::arguments::row_args::RowArgs;
 use crate::arguments::text::TextArgs;
 use crate::screen::phases;
@@ -29,17 +35,30 @@ Examples:
   sawmill convert 'logs/*.tsv' --no-header --names at,host,line --out logs.parquet --row-group-rows 1M
   sawmill convert trips.parquet --out trips.csv --columns id,fare --where 'fare > 10'
   sawmill convert trips.parquet --to ndjson --out - | head
+  sawmill convert trips.csv --sort-by at --partition-by 'day(at)' --out trips
+  sawmill convert trips.csv --sort-by at --partition-by 'month(at)' --out trips --index-dir /fast/tmp --explain
   zcat trips.csv.gz | sawmill convert - --format csv --types 'fare=decimal(10,2)' --out trips.parquet
 
-The output has the rows of all inputs in their order. It takes its name when it is complete.")]
+The output has the rows of all inputs in their order, or in that of --sort-by. It takes its name when it is
+complete.")]
 pub(crate) struct ConvertArgs {
     /// Parquet files or delimited text such as .csv (all of one kind), directories, patterns, @LIST, - for
     /// standard input, gen:DATASET?rows=10M for generated rows, or URLs of objects.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// The file to write; - is standard output, for CSV and NDJSON.
-    #[arg(long, value_name = "FILE")]
+    /// The file to write; - is standard output, for CSV and NDJSON. With --partition-by, the directory.
+    #[arg(long, value_name = "FILE|DIR")]
     out: PathBuf,
+    /// Write Parquet files into folders such as day=2024-01-05: month(COLUMN), day(COLUMN), hour(COLUMN) or
+    /// year(COLUMN) of a date or timestamp, or list(COLUMN) for a folder per value, which is then not in the
+    /// files. Periods of timestamps with a zone are in UTC.
+    #[arg(long, value_name = "BY", value_parser = partitioned_by)]
+    partition_by: Option<PartitionedBy>,
+    #[command(flatten)]
+    order: OrderArgs,
+    /// Print what would be done, and stop: the phases with their memory and disk, and the types of text.
+    #[arg(long)]
+    explain: bool,
     /// The format to write [default: by the extension of --out].
     #[arg(long, value_enum)]
     to: Option<OutputFormat>,
@@ -68,6 +87,10 @@ pub(crate) struct ConvertArgs {
     objects: ObjectArgs,
 }
 
+fn partitioned_by(text: &str) -> Result<PartitionedBy, String> {
+    text.parse().map_err(|error: sawmill_source::Error| error.to_string())
+}
+
 /// The format to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
@@ -88,6 +111,7 @@ pub(crate) fn run(
 ) -> Result<(), crate::error::Error> {
     let ConvertArgs { files: _, out, to: _, overwrite: _, compression: _, .. } = args;
     let ConvertArgs { row_group_rows: _, csv_null: _, threads: _, columns: _, rows: _, text: _, .. } = args;
-    let _ = &args.objects;
+    let ConvertArgs { partition_by: _, order, explain: _, .. } = args;
+    let _ = (&args.objects, order);
     Err(crate::error::Error::not_built(format!("convert --out {}", out.display()), "formats"))
 }

@@ -8,14 +8,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use sawmill_profile::{Phase, PhaseReport, Profile};
-use sawmill_source::{Control, Source};
+use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
 use sawmill_store::WholeFile;
+use sawmill_store::directories::directory_of;
 use serde::Serialize;
 
+use super::folders::{self, Folders};
 use super::units_in_order;
 use super::writer::{ParquetFile, cast, of_parquet, parquet_writer, plain_type, text_writer, without_views};
 use super::{ConvertArgs, OutputFormat};
-use crate::arguments::inputs;
+use crate::arguments::inputs::{self, Inputs, TypedColumn};
+use crate::arguments::order_args::{IndexPlan, Ordered, ordered};
 use crate::error::Error;
 use crate::r#gen::format::Format;
 use crate::r#gen::formats::batch_writer::Counted;
@@ -33,12 +36,26 @@ struct Converted<'a> {
     rows: u64,
     bytes_in: u64,
     bytes_out: u64,
-    phase: PhaseReport,
+    /// The last phase.
+    phase: &'a PhaseReport,
+    /// All phases, in their order.
+    phases: &'a [PhaseReport],
+    #[serde(flatten)]
+    ordered: Option<Ordered>,
+}
+
+/// What `--explain --json` prints.
+#[derive(Serialize)]
+struct Explained {
+    columns: Vec<TypedColumn>,
+    files: usize,
+    rows: u64,
+    phases: Vec<&'static str>,
+    index: Option<IndexPlan>,
 }
 
 pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let format = args.format()?;
-    let is_stream = args.out == Path::new("-");
     let inputs = inputs::open(&args.files, &args.columns, &args.text, &args.objects, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
@@ -47,22 +64,97 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
     if format == OutputFormat::Csv {
         reject_nested(source)?;
     }
+    let mut phases = inputs.phases();
     let profile = Profile::new();
-    let phase = profile.phase("convert");
-    let bytes_out =
-        console.with_bar("convert", source.rows(), &AtomicU64::new(0), &phase, || match format {
-            OutputFormat::Parquet => to_parquet(args, source, &phase, cancel),
-            OutputFormat::Csv => to_text(args, Format::Csv, source, &phase, cancel),
-            OutputFormat::Ndjson => to_text(args, Format::Ndjson, source, &phase, cancel),
-        })?;
-    let converted = Converted {
-        out: &args.out,
-        files: source.files().len(),
-        rows: phase.rows(),
-        bytes_in: source.files().iter().map(|file| file.bytes).sum(),
-        bytes_out,
-        phase: phase.finish(),
+    let Some(order) = args.order.order(args.partition_by.clone())? else {
+        if args.explain {
+            return explain(&inputs, source, None, console);
+        }
+        return convert(args, format, source, None, phases, &profile, console, cancel);
     };
+    OrderedRows::check(source, &order)?;
+    if let Some(by) = &order.partition_by {
+        folders::check_out(args, by, source)?;
+    } else {
+        args.check_file(source)?;
+    }
+    let place = args.order.place(directory_of(&args.out));
+    if args.explain {
+        return explain(&inputs, source, Some(IndexPlan::of(source, &order, &place)), console);
+    }
+    let by_row = ByRow::new(source);
+    let whole = filtered.is_none() && limited.is_none();
+    let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
+    let (rows, indexed) = ordered(addressed, &order, &place, &profile, console, cancel)?;
+    phases.push(indexed);
+    convert(args, format, source, Some((&rows, &order)), phases, &profile, console, cancel)
+}
+
+/// Prints what would be done.
+fn explain(
+    inputs: &Inputs,
+    source: &dyn Source,
+    index: Option<IndexPlan>,
+    console: Console,
+) -> Result<(), Error> {
+    let mut phases: Vec<&str> = inputs.phases().iter().map(|_| "boundaries").collect();
+    phases.extend(index.as_ref().map(|_| "index"));
+    phases.push("write");
+    let explained = Explained {
+        columns: inputs.typed_columns(),
+        files: source.files().len(),
+        rows: source.rows(),
+        phases,
+        index,
+    };
+    console.result(&explained, || {
+        let mut table = vec![["column", "type", "decided by"].map(str::to_owned)];
+        let columns = explained.columns.iter();
+        table.extend(columns.map(|of| [of.name.clone(), of.data_type.clone(), of.because.clone()]));
+        format!(
+            "{}{} rows of {} files\nphases: {}\n{}",
+            if explained.columns.is_empty() { String::new() } else { phases::table(&table) + "\n" },
+            phases::thousands(explained.rows),
+            explained.files,
+            explained.phases.join(", "),
+            explained.index.as_ref().map(IndexPlan::lines).unwrap_or_default()
+        )
+    })
+}
+
+#[expect(clippy::too_many_arguments, reason = "what a run has found out so far")]
+fn convert(
+    args: &ConvertArgs,
+    format: OutputFormat,
+    source: &dyn Source,
+    in_order: Option<(&OrderedRows<'_>, &Order)>,
+    mut phases: Vec<PhaseReport>,
+    profile: &Profile,
+    console: Console,
+    cancel: &Arc<AtomicBool>,
+) -> Result<(), Error> {
+    let is_stream = args.out == Path::new("-");
+    let files = source.files().len();
+    let bytes_in = source.files().iter().map(|file| file.bytes).sum();
+    let source = in_order.map_or(source, |(rows, _)| rows);
+    let phase = profile.phase(if in_order.is_some() { "write" } else { "convert" });
+    let by = in_order.and_then(|(rows, order)| Some((rows, order, order.partition_by.as_ref()?)));
+    let write = || match (format, by) {
+        (_, Some((rows, order, by))) => {
+            Folders { args, rows, by, sort_by: order.sort_by.as_deref(), phase: &phase, cancel }.write()
+        }
+        (OutputFormat::Parquet, _) => to_parquet(args, source, &phase, cancel),
+        (OutputFormat::Csv, _) => to_text(args, Format::Csv, source, &phase, cancel),
+        (OutputFormat::Ndjson, _) => to_text(args, Format::Ndjson, source, &phase, cancel),
+    };
+    let title = if in_order.is_some() { "write" } else { "convert" };
+    let bytes_out = console.with_bar(title, source.rows(), &AtomicU64::new(0), &phase, write)?;
+    let rows = phase.rows();
+    phases.push(phase.finish());
+    let Some(phase) = phases.last() else { return Ok(()) };
+    let ordered = in_order.map(|(rows, _)| Ordered::of(rows));
+    let converted =
+        Converted { out: &args.out, files, rows, bytes_in, bytes_out, phase, phases: &phases, ordered };
     if is_stream {
         console.step(&summary(&converted));
         return Ok(());
@@ -71,17 +163,23 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
 }
 
 fn summary(converted: &Converted<'_>) -> String {
-    let Converted { out, files, rows, bytes_in, bytes_out, phase } = converted;
-    let seconds = phase.wall.as_secs_f64();
-    format!(
-        "{}: {} {} of {files} {}, {} from {} in {seconds:.2} s",
+    let Converted { out, files, rows, bytes_in, bytes_out, phases, ordered, .. } = converted;
+    let seconds: f64 = phases.iter().map(|phase| phase.wall.as_secs_f64()).sum();
+    let counted = |count: u64, one: &str| {
+        format!("{} {one}{}", phases::thousands(count), if count == 1 { "" } else { "s" })
+    };
+    let mut text = format!(
+        "{}: {} of {}, {} from {} in {seconds:.2} s",
         out.display(),
-        phases::thousands(*rows),
-        if *rows == 1 { "row" } else { "rows" },
-        if *files == 1 { "file" } else { "files" },
+        counted(*rows, "row"),
+        counted(*files as u64, "file"),
         phases::bytes(*bytes_out),
         phases::bytes(*bytes_in),
-    )
+    );
+    if let Some(ordered) = ordered {
+        text = format!("{text}\n{}", ordered.line(phases));
+    }
+    text
 }
 
 /// Returns the number of written bytes.
@@ -139,18 +237,22 @@ fn pass(
     cancel: &AtomicBool,
     mut write: impl FnMut(&RecordBatch) -> Result<(), NoText>,
 ) -> Result<u64, Error> {
-    let threads = args.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from);
     let mut rows = 0;
-    units_in_order::read(source, threads, &Control::new(cancel, phase), |batch| -> Result<(), Error> {
-        write(batch).map_err(|error| refused(args, error, rows))?;
-        rows += batch.num_rows() as u64;
-        phase.add_rows(batch.num_rows() as u64);
-        Ok(())
-    })?;
+    units_in_order::read(
+        source,
+        args.threads(),
+        &Control::new(cancel, phase),
+        |batch| -> Result<(), Error> {
+            write(batch).map_err(|error| refused(args, error, rows))?;
+            rows += batch.num_rows() as u64;
+            phase.add_rows(batch.num_rows() as u64);
+            Ok(())
+        },
+    )?;
     Ok(rows)
 }
 
-fn refused(args: &ConvertArgs, error: NoText, first: u64) -> Error {
+pub(super) fn refused(args: &ConvertArgs, error: NoText, first: u64) -> Error {
     let place = args.out.display().to_string();
     match error {
         NoText::Arrow(ArrowError::IoError(_, error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -177,6 +279,11 @@ fn reject_nested(source: &dyn Source) -> Result<(), Error> {
 }
 
 impl ConvertArgs {
+    /// Threads that read and parse.
+    pub(super) fn threads(&self) -> usize {
+        self.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from)
+    }
+
     fn format(&self) -> Result<OutputFormat, Error> {
         let extension = self.out.extension().map(|extension| extension.to_string_lossy().to_lowercase());
         let by_name = match extension.as_deref() {
@@ -186,6 +293,21 @@ impl ConvertArgs {
             _ => None,
         };
         let place = format!("--out {}", self.out.display());
+        if self.partition_by.is_some() {
+            return match self.to {
+                _ if self.out == Path::new("-") => Err(Error::usage(
+                    "folders are not written to standard output",
+                    place,
+                    "give the name of a directory",
+                )),
+                None | Some(OutputFormat::Parquet) => Ok(OutputFormat::Parquet),
+                Some(_) => Err(Error::usage(
+                    "folders are available for Parquet alone",
+                    "--partition-by",
+                    "leave --to out, or write one file without --partition-by",
+                )),
+            };
+        }
         match self.to.or(by_name) {
             None => Err(Error::usage(
                 "the format to write is not known",
@@ -203,6 +325,14 @@ impl ConvertArgs {
 
     /// Begins the output, unless something is in its place.
     fn output_file(&self, source: &dyn Source) -> Result<WholeFile, Error> {
+        self.check_file(source)?;
+        let out = &self.out;
+        WholeFile::remove_abandoned(out).map_err(|error| failed("reading the directory", out, &error))?;
+        WholeFile::create(out).map_err(|error| failed("writing", out, &error))
+    }
+
+    /// Rejects an output that cannot become a file.
+    fn check_file(&self, source: &dyn Source) -> Result<(), Error> {
         let out = &self.out;
         let shown = out.display().to_string();
         if out.is_dir() {
@@ -213,10 +343,9 @@ impl ConvertArgs {
         {
             return Err(Error::usage("the output is one of the inputs", shown, "give another name"));
         }
-        if out.symlink_metadata().is_ok() && !self.overwrite {
+        if out != Path::new("-") && out.symlink_metadata().is_ok() && !self.overwrite {
             return Err(Error::usage("the file exists already", shown, "--overwrite replaces it"));
         }
-        WholeFile::remove_abandoned(out).map_err(|error| failed("reading the directory", out, &error))?;
-        WholeFile::create(out).map_err(|error| failed("writing", out, &error))
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression as Codec, GzipLevel, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use sawmill_generator::Compression;
 use sawmill_profile::Phase;
 use sawmill_store::WholeFile;
@@ -45,12 +45,16 @@ pub(super) fn parquet_writer<'w>(
     schema: &SchemaRef,
     file: ParquetFile<'w>,
 ) -> Result<ArrowWriter<ParquetFile<'w>>, NoText> {
-    let rows = args.row_group_rows.and_then(|rows| usize::try_from(rows).ok());
-    let properties = WriterProperties::builder()
-        .set_compression(codec(args.compression).map_err(of_parquet)?)
-        .set_max_row_group_row_count(Some(rows.unwrap_or(131_072).max(1)))
-        .build();
+    let properties = properties(args)?.build();
     ArrowWriter::try_new(file, with_types(schema, without_views), Some(properties)).map_err(of_parquet)
+}
+
+/// How Parquet is written.
+pub(super) fn properties(args: &ConvertArgs) -> Result<WriterPropertiesBuilder, NoText> {
+    let rows = args.row_group_rows.and_then(|rows| usize::try_from(rows).ok());
+    Ok(WriterProperties::builder()
+        .set_compression(codec(args.compression).map_err(of_parquet)?)
+        .set_max_row_group_row_count(Some(rows.unwrap_or(131_072).max(1))))
 }
 
 /// Returns a writer of CSV or NDJSON.
@@ -103,7 +107,7 @@ pub(super) fn plain_type(data_type: &DataType) -> DataType {
     }
 }
 
-fn with_types(schema: &Schema, wanted: fn(&DataType) -> DataType) -> SchemaRef {
+pub(super) fn with_types(schema: &Schema, wanted: fn(&DataType) -> DataType) -> SchemaRef {
     let field = |field: &Arc<Field>| field.as_ref().clone().with_data_type(wanted(field.data_type()));
     Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
 }

@@ -13,11 +13,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use clap::{Args, Subcommand, ValueEnum};
 use sawmill_loader::{LoadOptions, LoadReport, Target, load};
 use sawmill_profile::{PhaseReport, Profile};
-use sawmill_source::{Control, Source};
+use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
 
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::nested_args::NestedArgs;
+use crate::arguments::order_args::{self, IndexPlan, OrderArgs, Ordered, ordered};
 use crate::arguments::record_args::RecordArgs;
 use crate::arguments::row_args::RowArgs;
 use crate::arguments::table_args::TableArgs;
@@ -53,6 +54,7 @@ Examples:
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested tables --foreign-keys
   sawmill load trips.parquet --to postgres://localhost/db --table trips --primary-key id --key-after --set maintenance_work_mem=1GB --dry-run
   sawmill load /data/trips --to postgres://localhost/db --table trips --partition-by \"month(pickup)\" --explain
+  sawmill load trips.csv --to postgres://localhost/db --table trips --sort-by at --partition-by \"day(at)\" --verify
   sawmill load new.parquet --to postgres://localhost/db --table trips --mode append --rejects rejected.parquet --max-rejects 1000
   sawmill load status --to postgres://me@localhost/db
   sawmill load forget --to postgres://me@localhost/db --table trips
@@ -88,6 +90,8 @@ pub(crate) struct LoadArgs {
     objects: ObjectArgs,
     #[command(flatten)]
     rows: RowArgs,
+    #[command(flatten)]
+    order: OrderArgs,
     /// How to match columns of an existing table.
     #[arg(long, value_enum, default_value = "name")]
     map: MapArg,
@@ -170,6 +174,26 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
     let source = limited.as_ref().map_or(source, |limited| limited);
+    let order = args.order(&target, inputs.addressed().is_some())?;
+    let place = args.order.place(&std::env::temp_dir());
+    let profile = Profile::new();
+    reading.phases = inputs.phases();
+    let by_row = ByRow::new(source);
+    let index = match &order {
+        None => None,
+        Some(order) => {
+            OrderedRows::check(source, order)?;
+            if args.ddl || args.explain || args.dry_run {
+                reading.index = Some(IndexPlan::of(source, order, &place));
+                None
+            } else {
+                let whole = filtered.is_none() && limited.is_none();
+                let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
+                Some(ordered(addressed, order, &place, &profile, console, cancel)?.0)
+            }
+        }
+    };
+    let source = index.as_ref().map_or(source, |rows| rows);
     let target = args.table.partitioned(target, source, console, cancel)?;
     let tables = args.nested.tables(&target, source)?;
     let planned = PlannedLoad { target: &target, source, tables: tables.as_ref(), options: &options };
@@ -196,7 +220,9 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -
     });
     match &tables {
         Some(tables) => tables::run(tables, &reading, &options, console, cancel),
-        None => load_table(args.target.table(), &planned, &reading, console, cancel),
+        None => {
+            load_table(args.target.table(), &planned, &mut reading, index.as_ref(), &profile, console, cancel)
+        }
     }
 }
 
@@ -220,6 +246,27 @@ impl LoadArgs {
         self.table.apply(self.nested.apply(target)?)
     }
 
+    /// The order of the rows, if they need an index: to be sorted, or to read text partition by partition.
+    fn order(&self, target: &Destination, is_text: bool) -> Result<Option<Order>, Error> {
+        let by = match (&self.table.partition_by, target) {
+            (Some(by), Destination::Postgres(_)) => by.parse().ok(),
+            (Some(by), Destination::CrateDb(_)) => order_args::of_crate_db(by),
+            (None, _) => None,
+        };
+        let sorts = self.order.sort_by.is_some();
+        let by = by.filter(|_| sorts || (is_text && matches!(target, Destination::Postgres(_))));
+        let order = self.order.order(by)?;
+        if sorts && self.nested.makes_tables() {
+            let what = "--sort-by with --nested tables";
+            return Err(Error::usage(
+                what,
+                "--sort-by",
+                "load nested values as jsonb, or leave the option out",
+            ));
+        }
+        Ok(order)
+    }
+
     fn options(&self, target: &Destination) -> Result<LoadOptions, Error> {
         Ok(LoadOptions {
             verify: self.verify,
@@ -234,14 +281,17 @@ impl LoadArgs {
 fn load_table(
     table: &str,
     planned: &PlannedLoad<'_>,
-    reading: &Reading,
+    reading: &mut Reading,
+    index: Option<&OrderedRows<'_>>,
+    profile: &Profile,
     console: Console,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
     let PlannedLoad { target, source, options, .. } = *planned;
-    let profile = Profile::new();
-    let sampler = report::sampled(&profile)?;
-    let (report, phase) = load_files(source, target.as_target(), options, &profile, console, cancel)?;
+    let sampler = report::sampled(profile)?;
+    let (report, phase) = load_files(source, target.as_target(), options, profile, console, cancel)?;
+    reading.ordered = index.map(Ordered::of);
+    reading.phases.extend(profile.phases());
     report::print(table, &report, &phase, &sampler.stop(), reading, console)
 }
 

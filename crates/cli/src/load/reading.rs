@@ -1,9 +1,11 @@
 //! What a load reads of the files: the columns that folders name, and what a condition skips.
 
+use sawmill_profile::PhaseReport;
 use sawmill_source::{Filtered, FolderColumn, FolderKind, Pruned};
 use serde::Serialize;
 
 use crate::arguments::inputs::{Inputs, TypedColumn};
+use crate::arguments::order_args::{IndexPlan, Ordered};
 use crate::screen::phases::{bytes, table, thousands};
 
 /// The part of a report about it, for people and for `--json`.
@@ -14,6 +16,15 @@ pub(crate) struct Reading {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<TypedColumn>,
     pub pruned: Option<Pruned>,
+    /// The phases so far.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseReport>,
+    /// How rows would be sorted, in plans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<IndexPlan>,
+    /// How rows were sorted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ordered: Option<Ordered>,
     /// What reading the columns of all objects takes; `None` without objects.
     pub objects: Option<ObjectRequests>,
 }
@@ -34,7 +45,15 @@ impl Reading {
             let (requests, bytes) = files.requests()?;
             Some(ObjectRequests { requests, bytes, read_ahead_bytes: files.read_ahead_bytes() })
         });
-        Self { folders, columns: Vec::new(), pruned: filtered.map(Filtered::pruned), objects }
+        Self {
+            folders,
+            columns: Vec::new(),
+            pruned: filtered.map(Filtered::pruned),
+            phases: Vec::new(),
+            index: None,
+            ordered: None,
+            objects,
+        }
     }
 
     /// `columns from folders: year (bigint), region (text)`; `None` if no folder names a column.
@@ -81,7 +100,8 @@ impl Reading {
 
     pub(crate) fn lines(&self) -> String {
         let folders = self.folders().map(|line| line + "\n").unwrap_or_default();
-        let folders = self.columns() + &folders + &self.requests();
+        let index = self.index.as_ref().map(IndexPlan::lines).unwrap_or_default();
+        let folders = self.columns() + &folders + &index + &self.requests();
         let Some(pruned) = &self.pruned else { return folders };
         let of_folders = match pruned.files_pruned + pruned.files_whole {
             0 => String::new(),

@@ -57,7 +57,10 @@ pub(super) fn print(
     let bottleneck = limit::of_load(&phase.threads, report.server_waits.as_ref());
     let measured = Measured { bottleneck, phase, maxima, over_time, reading };
     let result = LoadResult { table, report, measured };
-    console.result(&result, || summary(table, report, phase, &maxima))
+    console.result(&result, || {
+        let ordered = reading.ordered.as_ref().map(|ordered| ordered.line(&reading.phases) + "\n");
+        summary(table, report, phase, &maxima) + &ordered.unwrap_or_default()
+    })
 }
 
 fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxima) -> String {

@@ -26,6 +26,7 @@ mod gen_together;
 mod guarantees;
 mod harness;
 mod hive;
+mod in_order;
 mod like_data;
 mod load;
 mod load_memory;

@@ -1,5 +1,5 @@
-//! The definition of a new table's partitions: `month(at)`, `day(at)`, `year(at)`, `hash(id, 8)` or
-//! `list(country)`.
+//! The definition of a new table's partitions: `month(at)`, `day(at)`, `hour(at)`, `year(at)`,
+//! `hash(id, 8)` or `list(country)`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,6 +16,7 @@ pub(crate) enum Scheme {
     Year,
     Month,
     Day,
+    Hour,
     /// Into this many partitions, by the server's hash of the value.
     Hash(u32),
     /// A partition for each value.
@@ -47,7 +48,7 @@ impl PartitionBy {
     /// The strategy of PostgreSQL and its key, for `PARTITION BY`.
     pub(crate) fn clause(&self) -> String {
         let strategy = match self.scheme {
-            Scheme::Year | Scheme::Month | Scheme::Day => "RANGE",
+            Scheme::Year | Scheme::Month | Scheme::Day | Scheme::Hour => "RANGE",
             Scheme::Hash(_) => "HASH",
             Scheme::List => "LIST",
         };
@@ -62,6 +63,7 @@ impl fmt::Display for PartitionBy {
             Scheme::Year => write!(f, "year({column})"),
             Scheme::Month => write!(f, "month({column})"),
             Scheme::Day => write!(f, "day({column})"),
+            Scheme::Hour => write!(f, "hour({column})"),
             Scheme::Hash(modulus) => write!(f, "hash({column}, {modulus})"),
             Scheme::List => write!(f, "list({column})"),
         }
@@ -99,7 +101,7 @@ impl FromStr for PartitionBy {
         let refused = |what: &str| {
             Error::new(Kind::Config, what)
                 .at(format!("--partition-by {text}"))
-                .advise("give month(COLUMN), day(COLUMN), year(COLUMN), hash(COLUMN, N) or list(COLUMN)")
+                .advise("give month(COLUMN), day(COLUMN), hour(COLUMN), year(COLUMN), hash(COLUMN, N) or list(COLUMN)")
         };
         let inner = text.trim().strip_suffix(')').and_then(|inner| inner.split_once('('));
         let Some((word, inner)) = inner else { return Err(refused("it does not say how to partition")) };
@@ -118,6 +120,7 @@ impl FromStr for PartitionBy {
             ("year", _) => Scheme::Year,
             ("month", _) => Scheme::Month,
             ("day", _) => Scheme::Day,
+            ("hour", _) => Scheme::Hour,
             ("list", _) => Scheme::List,
             _ => return Err(refused("it does not say how to partition")),
         };

@@ -78,7 +78,10 @@ impl Rule {
             plain => plain,
         };
         let values = match (by.scheme, data_type) {
-            (Scheme::Year | Scheme::Month | Scheme::Day, data_type) => match data_type {
+            (Scheme::Hour, DataType::Date32 | DataType::Date64) => {
+                return Err("dates have no hours".to_owned());
+            }
+            (Scheme::Year | Scheme::Month | Scheme::Day | Scheme::Hour, data_type) => match data_type {
                 DataType::Date32 => ValueKind::Moments { a_day: 1, time: false, zone: false },
                 DataType::Date64 => ValueKind::Moments { a_day: 86_400_000, time: false, zone: false },
                 DataType::Timestamp(unit, zone) => {
@@ -166,12 +169,14 @@ impl Rule {
         }
         match self.values {
             ValueKind::Moments { a_day, .. } => {
-                let found = period_of(self.scheme, value.div_euclid(a_day));
+                let hour = (i128::from(value) * 24).div_euclid(i128::from(a_day));
+                let found = i64::try_from(hour).ok().and_then(|hour| period_of(self.scheme, hour));
                 let found = found.ok_or_else(|| {
                     let (first, last) = (YEARS.start(), YEARS.end());
                     format!("{value} is outside of the years {first} to {last}")
                 })?;
-                let (from, to) = (found.first_day.checked_mul(a_day), found.end_day.checked_mul(a_day));
+                let at = |hour: i64| i64::try_from(i128::from(hour) * i128::from(a_day) / 24);
+                let (from, to) = (at(found.first_hour), at(found.end_hour));
                 let (from, to) = (from.unwrap_or(i64::MIN), to.unwrap_or(i64::MAX));
                 Ok((found.number.into(), from, to))
             }
@@ -309,8 +314,10 @@ impl Rule {
             (ValueKind::Moments { .. }, Slot::Null) => Some("default".to_owned()),
             (_, Slot::Null) => Some("null".to_owned()),
             (ValueKind::Moments { .. }, Slot::Number(number)) => {
-                let first = date(period(self.scheme, i64::try_from(*number).ok()?)?.first_day);
+                let hour = period(self.scheme, i64::try_from(*number).ok()?)?.first_hour;
+                let first = format!("{}-{:02}", date(hour.div_euclid(24)), hour.rem_euclid(24));
                 let parts = match self.scheme {
+                    Scheme::Hour => 4,
                     Scheme::Year => 1,
                     Scheme::Month => 2,
                     _ => 3,
@@ -340,13 +347,15 @@ impl Rule {
     /// session.
     fn ends(&self, number: i128) -> (String, String) {
         let found = i64::try_from(number).ok().and_then(|number| period(self.scheme, number));
-        let behind = match self.values {
-            ValueKind::Moments { time: true, zone: true, .. } => " 00:00:00+00",
-            ValueKind::Moments { time: true, .. } => " 00:00:00",
-            _ => "",
+        let literal = |hour: i64| {
+            let (day, hour) = (date(hour.div_euclid(24)), hour.rem_euclid(24));
+            match self.values {
+                ValueKind::Moments { time: true, zone: true, .. } => format!("'{day} {hour:02}:00:00+00'"),
+                ValueKind::Moments { time: true, .. } => format!("'{day} {hour:02}:00:00'"),
+                _ => format!("'{day}'"),
+            }
         };
-        let literal = |day: i64| format!("'{}{behind}'", date(day));
-        found.map_or_else(Default::default, |found| (literal(found.first_day), literal(found.end_day)))
+        found.map_or_else(Default::default, |found| (literal(found.first_hour), literal(found.end_hour)))
     }
 
     /// `FOR VALUES ...` or `DEFAULT`: the bound of a slot's partition.

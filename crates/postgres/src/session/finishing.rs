@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 
 use sawmill_loader::{Mode, TableName, Tally, quote};
 use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Control, Error, Kind, Result, on_all_cores};
 
 use super::PostgresSession;
 use crate::partition::tables;
@@ -24,7 +24,10 @@ use crate::write::upsert;
 impl PostgresSession<'_> {
     /// Completes the load, in one transaction.
     pub(super) fn complete(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
+        let attaching = control.phase().phase("attach");
         self.assemble(control)?;
+        self.index_partitions(control)?;
+        attaching.finish();
         let checkpoints = &self.plan.checkpoints;
         let id = &self.plan.load_id;
         // If there are several tables, the rejected records are known when all tables are loaded.
@@ -109,6 +112,47 @@ impl PostgresSession<'_> {
         })
     }
 
+    /// Builds the keys and indexes of partitions that were filled by themselves, several at a time: those of
+    /// the whole table then only bring them together.
+    fn index_partitions(&self, control: &Control<'_>) -> Result<()> {
+        let Some(partitions) = self.parts.as_ref().and_then(|parts| parts.partitions.as_ref()) else {
+            return Ok(());
+        };
+        let kind = self.postgres.kind_for(self.route.staged);
+        if kind.complete(&self.table).is_empty() || !self.postgres.mode.makes_the_table() {
+            return Ok(());
+        }
+        let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+        let filled = self.with_connection(control, |connection| {
+            tables::filled(connection, checkpoints, id, partitions, control)
+        })?;
+        let names = partitions.names(&self.table);
+        on_all_cores(
+            "indexer",
+            &filled,
+            control,
+            || None,
+            |connection, (part, number, _), control| {
+                let connection = match connection {
+                    Some(connection) => connection,
+                    none => none.insert(self.server.connect(control)?),
+                };
+                let name = names.get(*number as usize).unwrap_or(part);
+                connection.begin(control)?;
+                let sql = "SELECT count(*) FROM pg_catalog.pg_index WHERE indrelid = to_regclass($1)";
+                let rows = connection.query(control, sql, &[&part.quoted()])?;
+                let count: i64 = rows.first().map_or(Ok(0), |row| connection.get(row, 0))?;
+                // Those of an interrupted run are committed with one another.
+                if count == 0 {
+                    for statement in kind.complete_partition(part, name, connection, control)? {
+                        connection.batch(control, &statement).map_err(|error| unkeyed(&error, &statement))?;
+                    }
+                }
+                connection.commit(control)
+            },
+        )
+    }
+
     /// Names the tables that this one consists of after it. Returns those that get keys and indexes of their
     /// own.
     fn rename_parts(&self, connection: &Connection, control: &Control<'_>) -> Result<Vec<TableName>> {
@@ -153,12 +197,15 @@ impl PostgresSession<'_> {
         made.extend(self.rename_parts(connection, control)?);
         let kind = self.postgres.kind_for(self.route.staged);
         for statement in made.iter().flat_map(|table| kind.complete(table)) {
-            connection.batch(control, &statement).map_err(|error| {
-                Error::new(error.kind(), error.what())
-                    .at(format!("{statement}, {}", error.place()))
-                    .advise("all rows are loaded: correct the named rows and run the same command again, or forget the load")
-            })?;
+            connection.batch(control, &statement).map_err(|error| unkeyed(&error, &statement))?;
         }
         Ok(())
     }
+}
+
+/// The error for a key or an index that the rows do not allow.
+fn unkeyed(error: &Error, statement: &str) -> Error {
+    Error::new(error.kind(), error.what()).at(format!("{statement}, {}", error.place())).advise(
+        "all rows are loaded: correct the named rows and run the same command again, or forget the load",
+    )
 }

@@ -88,6 +88,34 @@ impl TableKind {
         key.into_iter().chain(indexes).collect()
     }
 
+    /// The same for a partition that will be called `name`. Its indexes are named as the server would name
+    /// them then, where these names are free.
+    pub(crate) fn complete_partition(
+        &self,
+        part: &TableName,
+        name: &TableName,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<Vec<String>> {
+        let key = (self.key_after && !self.primary_key.is_empty()).then(|| self.add_key(part));
+        let mut statements: Vec<String> = key.into_iter().collect();
+        let mut given: Vec<String> = Vec::new();
+        for names in &self.indexes {
+            let index = format!("{}_{}_idx", name.name(), names.join("_"));
+            let is_free = check_name(&index).is_ok() && !given.contains(&index) && {
+                let sql = "SELECT FROM pg_catalog.pg_class c \
+                           JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                           WHERE n.nspname = $1 AND c.relname = $2";
+                connection.query(control, sql, &[&part.schema().unwrap_or_default(), &index])?.is_empty()
+            };
+            let named = if is_free { quote(&index) } else { String::new() };
+            let space = self.within_tablespace(" TABLESPACE ");
+            statements.push(format!("CREATE INDEX {named} ON {} ({}){space}", part.quoted(), list(names)));
+            given.push(index);
+        }
+        Ok(statements)
+    }
+
     fn add_key(&self, table: &TableName) -> String {
         let space = self.within_tablespace(" USING INDEX TABLESPACE ");
         format!("ALTER TABLE {} ADD PRIMARY KEY ({}){space}", table.quoted(), list(&self.primary_key))

@@ -24,6 +24,9 @@ pub(super) fn unit(unit: TimeUnit) -> i128 {
 
 /// Parses `2024-01-31`, `2024-01-31T12:30`, `2024-01-31 12:30:00.25+02:00`, `...Z`.
 pub(crate) fn timestamp(text: &str) -> Option<Moment> {
+    if let Some(nanoseconds) = plain(text.as_bytes()) {
+        return Some(Moment { nanoseconds, offset: None });
+    }
     let (date, rest) = match text.find(['T', 't', ' ']) {
         Some(at) => (&text[..at], text[at + 1..].trim_start()),
         None => (text, ""),
@@ -37,6 +40,47 @@ pub(crate) fn timestamp(text: &str) -> Option<Moment> {
         None => (rest, None),
     };
     Some(Moment { nanoseconds: midnight + time(clock.trim_end())?, offset })
+}
+
+/// Parses `2024-01-31 12:30:00` and `2024-01-31T12:30:00.25`, as most text has them, without looking for the
+/// parts: `None` for everything else, valid or not.
+fn plain(text: &[u8]) -> Option<i128> {
+    let (head, fraction) = text.split_first_chunk::<19>()?;
+    let pair = |at: usize| {
+        let (tens, ones) = (head[at].wrapping_sub(b'0'), head[at + 1].wrapping_sub(b'0'));
+        (tens < 10 && ones < 10).then(|| i64::from(tens) * 10 + i64::from(ones))
+    };
+    let separated = head[4] == b'-' && head[7] == b'-' && head[13] == b':' && head[16] == b':';
+    if !separated || !matches!(head[10], b' ' | b'T') {
+        return None;
+    }
+    let (year, month, day) = (pair(0)? * 100 + pair(2)?, pair(5)?, pair(8)?);
+    let (hours, minutes, seconds) = (pair(11)?, pair(14)?, pair(17)?);
+    // Every month has 28 days; those with more are left to the other parser, as is the end of a day.
+    if !(1..=12).contains(&month) || day == 0 || hours > 23 || minutes > 59 || seconds > 59 {
+        return None;
+    }
+    let days = if day <= 28 {
+        days_from_civil(year, month, day)
+    } else {
+        days(std::str::from_utf8(&head[..10]).ok()?)?
+    };
+    let mut nanoseconds = 0;
+    if let Some((point, digits)) = fraction.split_first() {
+        if *point != b'.' || digits.is_empty() || digits.len() > 9 {
+            return None;
+        }
+        for digit in digits {
+            let digit = digit.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            nanoseconds = nanoseconds * 10 + i64::from(digit);
+        }
+        nanoseconds *= 10_i64.pow(9 - digits.len() as u32);
+    }
+    let seconds = days * 86_400 + hours * 3600 + minutes * 60 + seconds;
+    Some(i128::from(seconds) * SECOND + i128::from(nanoseconds))
 }
 
 /// Parses `12:30`, `12:30:00`, `12:30:00.25` into nanoseconds since midnight.
@@ -96,18 +140,44 @@ pub(crate) fn days(text: &str) -> Option<i64> {
         _ => return None,
     };
     let day = number(day, 2, longest).filter(|day| *day > 0)?;
+    Some(days_from_civil(year, month, day))
+}
+
+/// Days from 1970-01-01 to a date of the Gregorian calendar.
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     // Years that start in March end with the leap day, so the lengths of months follow a formula.
     let year = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     // 0000-03-01 is 719468 days before 1970-01-01.
-    Some(
-        365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468,
-    )
+    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_parsers_of_timestamps_agree() {
+        for date in ["2024-02-29", "1900-02-28", "1999-12-31", "0001-03-01", "2023-06-30"] {
+            for clock in ["00:00:00", "23:59:59.5", "12:34:56.123456789"] {
+                let (quick, slow) =
+                    (timestamp(&format!("{date} {clock}")), timestamp(&format!("{date} {clock}+00")));
+                assert_eq!(
+                    plain(format!("{date}T{clock}").as_bytes()),
+                    quick.map(|moment| moment.nanoseconds)
+                );
+                assert_eq!(
+                    plain(format!("{date} {clock}").as_bytes()),
+                    slow.map(|moment| moment.nanoseconds)
+                );
+            }
+        }
+        for wrong in
+            ["2023-02-29 00:00:00", "2024-04-31 00:00:00", "2024-00-01 00:00:00", "2024-01-01 00:00:60"]
+        {
+            assert!(timestamp(wrong).is_none(), "{wrong}");
+        }
+    }
 
     #[test]
     fn timestamps_count_from_1970() {

@@ -8,6 +8,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use super::boundaries::{CHUNK, Resolver};
 use super::column_type::ColumnType;
 use super::dialect::Dialect;
+use super::gather::Ways;
 use super::inference::{Candidates, InferredColumn, sampled};
 use super::place::line_of;
 use super::reader::DelimitedReader;
@@ -46,6 +47,8 @@ pub struct DelimitedFiles {
     pub(super) chosen: Vec<Place>,
     folders: Vec<FolderColumn>,
     mapping: String,
+    /// How records were gathered.
+    pub(super) ways: Ways,
 }
 
 /// Where the values of a column come from.
@@ -126,6 +129,7 @@ impl DelimitedFiles {
             chosen,
             folders: folders.columns,
             mapping,
+            ways: Ways::default(),
         })
     }
 
@@ -180,6 +184,16 @@ impl DelimitedFiles {
             self.schema = choice.schema;
         }
         Ok(self)
+    }
+
+    /// The files, in the order of their numbers.
+    pub(super) fn opened(&self) -> &[TextFile] {
+        &self.opened
+    }
+
+    /// The number of columns of each file.
+    pub(super) fn columns(&self) -> usize {
+        self.names.len()
     }
 
     pub(super) fn file(&self, number: u32) -> Result<&TextFile> {

@@ -12,12 +12,14 @@
 //! The records are split here and not by `csv-core`: it reports neither whether a field was quoted, which
 //! separates an empty string from NULL, nor where a field begins, which every message names.
 
+mod addressed;
 mod arrays;
 mod boundaries;
 mod column_type;
 mod cursor;
 mod dialect;
 mod files;
+mod gather;
 mod header;
 mod inference;
 mod place;

@@ -70,30 +70,32 @@ impl UnitReader for DelimitedReader<'_> {
         self.left -= rows as u64;
         self.at.1 += rows as u64;
         let (bytes, base) = cursor.buffer();
-        let batch = Batch { source: self.source, file, cells: &mut self.cells, bytes, base, rows };
+        let offset = |at: u64| base + at;
+        let batch = Batch { source: self.source, file, cells: &mut self.cells, bytes, offset: &offset, rows };
         let batch = batch.build(&self.places, &self.schema)?;
         self.cursor = Some(cursor);
         Ok(Some(batch))
     }
 }
 
-/// Records that become one batch.
-struct Batch<'b> {
-    source: &'b DelimitedFiles,
-    file: &'b TextFile,
-    cells: &'b mut [Cell],
-    bytes: &'b [u8],
-    base: u64,
-    rows: usize,
+/// Records of one file that become one batch.
+pub(super) struct Batch<'b> {
+    pub source: &'b DelimitedFiles,
+    pub file: &'b TextFile,
+    pub cells: &'b mut [Cell],
+    pub bytes: &'b [u8],
+    /// The place in the file of a byte of `bytes`.
+    pub offset: &'b dyn Fn(u64) -> u64,
+    pub rows: usize,
 }
 
 impl Batch<'_> {
-    fn build(self, places: &[Place], schema: &SchemaRef) -> Result<RecordBatch> {
-        let Self { source, file, cells, bytes, base, rows } = self;
+    pub(super) fn build(self, places: &[Place], schema: &SchemaRef) -> Result<RecordBatch> {
+        let Self { source, file, cells, bytes, offset, rows } = self;
         let start = cells.first().map_or(0, |cell| cell.start);
         let end = cells.last().map_or(0, |cell| cell.end);
         let text = std::str::from_utf8(&bytes[start as usize..end as usize])
-            .map_err(|error| not_utf8(file, base + u64::from(start) + error.valid_up_to() as u64))?;
+            .map_err(|error| not_utf8(file, offset(u64::from(start) + error.valid_up_to() as u64)))?;
         for cell in cells.iter_mut() {
             (cell.start, cell.end) = (cell.start - start, cell.end - start);
         }
@@ -118,7 +120,7 @@ impl Batch<'_> {
                 let cell = cells[row * columns + column];
                 let value = &text.as_bytes()[cell.start as usize..cell.end as usize];
                 let name = &file.columns[column];
-                let at = base + u64::from(start) + u64::from(cell.start);
+                let at = offset(u64::from(start) + u64::from(cell.start));
                 Error::new(Kind::Value, format!("{} is not of type {wanted}", shown(value)))
                     .at(format!("{}, column {name:?}", file.place(at)))
                     .advise(format!(

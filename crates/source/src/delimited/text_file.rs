@@ -92,12 +92,17 @@ impl TextFile {
     /// # Errors
     /// A file that has changed since it was opened first.
     pub(super) fn reopen(&self) -> Result<Readable> {
+        Ok(Arc::new(self.reopen_file()?))
+    }
+
+    /// The same as a file.
+    pub(super) fn reopen_file(&self) -> Result<File> {
         let failed = |error: std::io::Error| unreadable(&error).at(&self.name);
         let file = File::open(&self.path).map_err(failed)?;
         if Stamp::of(&file.metadata().map_err(failed)?) != self.stamp {
             return Err(self.changed());
         }
-        Ok(Arc::new(file))
+        Ok(file)
     }
 
     pub(super) fn changed(&self) -> Error {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use sawmill_profile::Profile;
+use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{ColumnType, Control, DelimitedFiles, DelimitedOptions, Dialect, Hive};
 use sawmill_store::Location;
 
@@ -20,7 +20,7 @@ pub(crate) fn open(
     hive: Hive,
     console: Console,
     cancel: &AtomicBool,
-) -> Result<DelimitedFiles, Error> {
+) -> Result<(DelimitedFiles, PhaseReport), Error> {
     let options = DelimitedOptions { dialect: dialect(args), types: types(&args.types)?, hive };
     let paths = places.iter().map(|place| match place {
         Location::Path(path) => Ok(path.as_path()),
@@ -44,7 +44,7 @@ pub(crate) fn open(
             phases::bytes(phase.bytes())
         )
     });
-    Ok(opened?)
+    Ok((opened?, phase.finish()))
 }
 
 fn dialect(args: &TextArgs) -> Dialect {

@@ -1,0 +1,267 @@
+//! Writes partitions into folders: each by one thread, its rows in order.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use arrow_schema::{Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::file::metadata::SortingColumn;
+use parquet::file::properties::WriterProperties;
+use sawmill_profile::{Phase, span};
+use sawmill_source::{Control, OrderedRows, Partition, PartitionedBy, Source, Unit, UnitKey};
+
+use super::ConvertArgs;
+use super::staging::{StagedDirectory, has_only_partitions};
+use super::writer::{cast, of_parquet, properties, with_types, without_views};
+use crate::error::Error;
+use crate::r#gen::formats::failed;
+use crate::r#gen::formats::text_form::NoText;
+
+/// Rows of a batch.
+const BATCH_ROWS: usize = 4096;
+
+/// The most bytes of an unfinished row group, of which each thread holds one.
+const GROUP_BYTES: usize = 32 << 20;
+
+/// The name of the file in each folder.
+const FILE: &str = "part-0.parquet";
+
+/// The value of folders for rows without one.
+const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// Writes the partitions of `rows` into folders of the output.
+pub(super) struct Folders<'a> {
+    pub args: &'a ConvertArgs,
+    pub rows: &'a OrderedRows<'a>,
+    pub by: &'a PartitionedBy,
+    pub sort_by: Option<&'a str>,
+    pub phase: &'a Phase,
+    pub cancel: &'a AtomicBool,
+}
+
+/// What all threads share.
+struct Shared<'a> {
+    waiting: Mutex<VecDeque<(usize, Partition)>>,
+    failure: Mutex<Option<Error>>,
+    stop: AtomicBool,
+    bytes: AtomicU64,
+    staging: &'a Path,
+    /// The columns of the files, as positions in the schema of the source, and the types they are written as.
+    columns: Vec<usize>,
+    schema: SchemaRef,
+    properties: WriterProperties,
+}
+
+impl Folders<'_> {
+    /// Writes all partitions. Returns the number of written bytes.
+    pub(super) fn write(&self) -> Result<u64, Error> {
+        let staged = StagedDirectory::create(&self.args.out)?;
+        let mut partitions: Vec<(usize, Partition)> =
+            self.rows.partitions().into_iter().enumerate().collect();
+        // The largest first, so that no thread begins one when the others are done.
+        partitions.sort_by_key(|(number, partition)| (std::cmp::Reverse(partition.bytes), *number));
+        let columns = self.columns();
+        let schema = self.rows.schema();
+        let fields = columns.iter().filter_map(|column| schema.fields().get(*column).cloned());
+        let schema = with_types(&Schema::new(fields.collect::<Vec<_>>()), without_views);
+        let sorting = self
+            .sort_by
+            .and_then(|name| leaf_of(&schema, name))
+            .map(|column_idx| vec![SortingColumn { column_idx, descending: false, nulls_first: false }]);
+        let properties = properties(self.args).map_err(|error| self.refused(error))?;
+        let properties = properties.set_sorting_columns(sorting).build();
+        let threads = self.args.threads();
+        let shared = Shared {
+            waiting: Mutex::new(partitions.into()),
+            failure: Mutex::new(None),
+            stop: AtomicBool::new(false),
+            bytes: AtomicU64::new(0),
+            staging: staged.path(),
+            columns,
+            schema,
+            properties,
+        };
+        std::thread::scope(|scope| {
+            for number in 1..threads {
+                let (shared, name) = (&shared, format!("writer-{number}"));
+                let thread = std::thread::Builder::new().name(name);
+                if thread.spawn_scoped(scope, move || self.work(shared, number)).is_err() {
+                    break;
+                }
+            }
+            self.work(&shared, 0);
+        });
+        if let Some(error) = shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        self.rows.check_unchanged()?;
+        let bytes = shared.bytes.into_inner();
+        staged.finish()?;
+        Ok(bytes)
+    }
+
+    /// The columns of the files: those of a list are in the names of the folders.
+    fn columns(&self) -> Vec<usize> {
+        let fields = self.rows.schema().fields();
+        let stays = |name: &str| !matches!(self.by, PartitionedBy::List(column) if column == name);
+        (0..fields.len()).filter(|at| fields.get(*at).is_some_and(|field| stays(field.name()))).collect()
+    }
+
+    /// Writes one partition after the other, until none is left or a thread has failed.
+    fn work(&self, shared: &Shared<'_>, number: usize) {
+        let _attached = self.phase.attach(&format!("writer {number}"));
+        loop {
+            let next = shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some((number, partition)) = next.filter(|_| !shared.stop.load(Relaxed)) else { return };
+            if let Err(error) = self.write_partition(shared, number, &partition) {
+                shared.stop.store(true, Relaxed);
+                shared.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                return;
+            }
+        }
+    }
+
+    fn write_partition(
+        &self,
+        shared: &Shared<'_>,
+        number: usize,
+        partition: &Partition,
+    ) -> Result<(), Error> {
+        let control = Control::new(self.cancel, self.phase);
+        let control = control.with_stop(&shared.stop);
+        let (column, value) = partition.folder(self.by, self.rows.schema());
+        // Hive reads an empty value as null, and so would other readers.
+        let value = value.filter(|value| !value.is_empty()).map_or(NULL.to_owned(), |value| escaped(&value));
+        let folder = shared.staging.join(format!("{}={value}", escaped(&column)));
+        let wrong = |error: io::Error| failed("writing", &self.args.out, &error);
+        std::fs::create_dir(&folder).map_err(wrong)?;
+        let file = File::create(folder.join(FILE)).map_err(wrong)?;
+        let out = Counted {
+            file: BufWriter::with_capacity(1 << 18, file),
+            bytes: &shared.bytes,
+            phase: self.phase,
+        };
+        let refuse = |error| self.refused(of_parquet(error));
+        let mut writer = ArrowWriter::try_new(out, shared.schema.clone(), Some(shared.properties.clone()))
+            .map_err(refuse)?;
+        let mut reader = self.rows.reader_of(&shared.columns, BATCH_ROWS);
+        let row_group = u32::try_from(number).unwrap_or(u32::MAX);
+        let key = UnitKey { file: 0, row_group, first_row: 0 };
+        reader.start(&Unit { key, rows: partition.rows, bytes: partition.bytes })?;
+        loop {
+            control.check()?;
+            let batch = {
+                let _gathering = span("gather and parse");
+                reader.next_batch()?
+            };
+            let Some(batch) = batch else { break };
+            let _encoding = span("encode");
+            let batch = cast(&batch, without_views).map_err(|error| self.refused(error.into()))?;
+            writer.write(&batch).map_err(refuse)?;
+            if writer.in_progress_size() >= GROUP_BYTES {
+                writer.flush().map_err(refuse)?;
+            }
+            self.phase.add_rows(batch.num_rows() as u64);
+        }
+        let written = writer.into_inner().map_err(refuse)?;
+        let file = written.file.into_inner().map_err(|error| wrong(error.into_error()))?;
+        file.sync_all().map_err(wrong)
+    }
+
+    fn refused(&self, error: NoText) -> Error {
+        super::run::refused(self.args, error, 0)
+    }
+}
+
+/// Rejects an output that cannot become a directory of folders.
+pub(super) fn check_out(args: &ConvertArgs, by: &PartitionedBy, source: &dyn Source) -> Result<(), Error> {
+    let (out, shown) = (&args.out, args.out.display().to_string());
+    if let PartitionedBy::Period(period, _) = by
+        && source.schema().field_with_name(period.name()).is_ok()
+    {
+        let what = format!(
+            "the column {0:?} would be in the files and in the names of the folders {0}=...",
+            period.name()
+        );
+        let advice =
+            format!("rename it with --rename {0}=NAME, or partition by another period", period.name());
+        return Err(Error::usage(what, format!("--partition-by {by}"), advice));
+    }
+    if source.schema().fields().len() == 1 && matches!(by, PartitionedBy::List(_)) {
+        let advice = "partition by another column: that of a list is in the names of the folders alone";
+        return Err(Error::usage("the files would have no column", format!("--partition-by {by}"), advice));
+    }
+    let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
+    if !metadata.is_dir() {
+        return Err(Error::usage("the output exists and is not a directory", shown, "give another name"));
+    }
+    let entries = has_only_partitions(out).map_err(|error| failed("reading the directory", out, &error))?;
+    let is_empty = std::fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
+    if is_empty {
+        return Ok(());
+    }
+    if !args.overwrite {
+        return Err(Error::usage("the directory exists already", shown, "--overwrite replaces it"));
+    }
+    if !entries {
+        let what = "the directory has other files than Parquet in folders COLUMN=VALUE";
+        return Err(Error::usage(what, shown, "--overwrite would remove them: give another name"));
+    }
+    let Ok(canonical) = out.canonicalize() else { return Ok(()) };
+    match source.files().iter().any(|file| Path::new(&file.name).starts_with(&canonical)) {
+        true => Err(Error::usage("an input is in the directory to replace", shown, "give another name")),
+        false => Ok(()),
+    }
+}
+
+/// The number of the column's leaf; `None` after nested columns, whose leaves are not counted here.
+fn leaf_of(schema: &Schema, name: &str) -> Option<i32> {
+    let at = schema.index_of(name).ok()?;
+    let before = schema.fields().iter().take(at + 1);
+    (!before.clone().any(|field| field.data_type().is_nested())).then(|| i32::try_from(at).ok()).flatten()
+}
+
+/// A value as a part of a folder's name: what file systems and readers take for something else becomes `%2F`
+/// and the like.
+fn escaped(text: &str) -> String {
+    let mut name = String::with_capacity(text.len());
+    for (at, character) in text.char_indices() {
+        let special = character.is_control()
+            || "\"#%'*/:=?\\{}[]^<>|".contains(character)
+            || (at == 0 && character == '.');
+        match special {
+            true => {
+                let mut bytes = [0; 4];
+                for byte in character.encode_utf8(&mut bytes).bytes() {
+                    name += &format!("%{byte:02X}");
+                }
+            }
+            false => name.push(character),
+        }
+    }
+    name
+}
+
+/// A file that counts its bytes.
+struct Counted<'a> {
+    file: BufWriter<File>,
+    bytes: &'a AtomicU64,
+    phase: &'a Phase,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.bytes.fetch_add(written as u64, Relaxed);
+        self.phase.add_bytes(written as u64);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,236 @@
+//! Records found again by their place: offset and length in a file.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_select::interleave::interleave_record_batch;
+
+use super::cursor::Cursor;
+use super::files::{DelimitedFiles, Place};
+use super::gather::Gatherer;
+use super::reader::Batch;
+use super::splitter::{Cell, Form, Step};
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::ordered::{Addressed, Fetcher, RowAddress};
+use crate::units::{Source, Unit, UnitKey};
+
+/// Bytes of a part that one thread scans.
+const PART_BYTES: u64 = 4 << 20;
+
+/// Records that are split at once while a part is scanned.
+const SCANNED: usize = 4096;
+
+/// Most fields that are split at once.
+const MOST_CELLS: usize = 1 << 18;
+
+/// What follows each gathered record. A record that ends with a carriage return of its own keeps it.
+pub(super) const NEWLINE: &[u8; 2] = b"\r\n";
+
+impl Addressed for DelimitedFiles {
+    fn source(&self) -> &dyn Source {
+        self
+    }
+
+    /// Parts begin at marks, so that no record before them has to be skipped.
+    fn parts(&self) -> Vec<Unit> {
+        let mut parts = Vec::new();
+        for (number, file) in (0u32..).zip(self.opened()) {
+            let mut start: Option<(u64, u64)> = None;
+            let end = (file.rows, file.length);
+            let marks = file.marks.iter().map(|mark| (mark.rows, mark.offset)).chain([end]);
+            for (rows, offset) in marks {
+                let (first_row, from) = *start.get_or_insert((rows, offset));
+                if (offset - from >= PART_BYTES || offset == file.length) && rows > first_row {
+                    let key = UnitKey { file: number, row_group: 0, first_row };
+                    parts.push(Unit { key, rows: rows - first_row, bytes: offset - from });
+                    start = Some((rows, offset));
+                }
+            }
+        }
+        parts
+    }
+
+    fn scan(
+        &self,
+        part: &Unit,
+        columns: &[usize],
+        control: &Control<'_>,
+        each: &mut dyn FnMut(&RecordBatch, &[RowAddress]) -> Result<()>,
+    ) -> Result<()> {
+        let file = self.file(part.key.file)?;
+        let (places, schema) = self.columns_at(columns);
+        let (mut cells, mut addresses) = (Vec::new(), Vec::new());
+        let mut cursor = Cursor::open(file)?;
+        file.move_to(&mut cursor, part.key.first_row, &mut cells)?;
+        let mut left = part.rows;
+        while left > 0 {
+            control.check()?;
+            let most = left.min(SCANNED as u64) as usize;
+            let rows = cursor.records(most, file.columns.len(), &mut cells)?;
+            if rows == 0 {
+                return Err(file.changed());
+            }
+            left -= rows as u64;
+            let (bytes, base) = cursor.buffer();
+            addresses.clear();
+            for record in cells.chunk_by_columns(file.columns.len()) {
+                let (start, end) = extent(record);
+                let len = u32::try_from(end - start).map_err(|_| file.too_long(base + start))?;
+                addresses.push(RowAddress { file: part.key.file, at: base + start, len });
+            }
+            let offset = |at: u64| base + at;
+            let batch = Batch { source: self, file, cells: &mut cells, bytes, offset: &offset, rows };
+            each(&batch.build(&places, &schema)?, &addresses)?;
+        }
+        Ok(())
+    }
+
+    fn fetcher(&self, columns: &[usize], batch_rows: usize) -> Box<dyn Fetcher + '_> {
+        let (places, schema) = self.columns_at(columns);
+        Box::new(RecordFetcher {
+            source: self,
+            places,
+            schema,
+            batch_rows: batch_rows.max(1),
+            gatherer: Gatherer::new(self),
+            addresses: Vec::new(),
+            next: 0,
+            cells: Vec::new(),
+            lines: Lines::default(),
+        })
+    }
+
+    fn way(&self) -> String {
+        self.ways.to_string()
+    }
+}
+
+impl DelimitedFiles {
+    /// Where the values of these columns come from, and their schema.
+    fn columns_at(&self, columns: &[usize]) -> (Vec<Place>, SchemaRef) {
+        let places = columns.iter().filter_map(|column| self.chosen.get(*column).copied()).collect();
+        let fields = columns.iter().filter_map(|column| self.schema.fields().get(*column).cloned());
+        (places, Arc::new(Schema::new(fields.collect::<Vec<Arc<Field>>>())))
+    }
+}
+
+trait ByColumns {
+    fn chunk_by_columns(&self, columns: usize) -> impl Iterator<Item = &[Cell]>;
+}
+
+impl ByColumns for Vec<Cell> {
+    /// The fields of each record.
+    fn chunk_by_columns(&self, columns: usize) -> impl Iterator<Item = &[Cell]> {
+        self.chunks_exact(columns.max(1))
+    }
+}
+
+/// The start and the end of a record in the buffer, quotes included and the end of the line not.
+fn extent(record: &[Cell]) -> (u64, u64) {
+    let quote = |cell: &Cell| u64::from(cell.form != Form::Plain);
+    let start = record.first().map_or(0, |cell| u64::from(cell.start) - quote(cell));
+    (start, record.last().map_or(start, |cell| u64::from(cell.end) + quote(cell)))
+}
+
+/// Reads records by their addresses: gathers their bytes, and splits and parses them like others.
+struct RecordFetcher<'a> {
+    source: &'a DelimitedFiles,
+    places: Vec<Place>,
+    schema: SchemaRef,
+    batch_rows: usize,
+    gatherer: Gatherer<'a>,
+    addresses: Vec<RowAddress>,
+    /// The first record that was not handed out yet.
+    next: usize,
+    cells: Vec<Cell>,
+    /// Records of one of several files.
+    lines: Lines,
+}
+
+/// Records of one file, one after the other.
+#[derive(Default)]
+struct Lines {
+    bytes: Vec<u8>,
+    /// The start of each record in `bytes`, and in the file.
+    starts: Vec<(u64, u64)>,
+}
+
+impl Fetcher for RecordFetcher<'_> {
+    fn fetch(&mut self, addresses: &[RowAddress]) -> Result<()> {
+        self.addresses.clear();
+        self.addresses.extend_from_slice(addresses);
+        self.next = 0;
+        self.gatherer.gather(addresses)
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let from = self.next;
+        let columns = self.source.columns().max(1);
+        let most = self.batch_rows.min((MOST_CELLS / columns).max(1));
+        let to = self.addresses.len().min(from + most);
+        let Some(first) = self.addresses.get(from) else { return Ok(None) };
+        self.next = to;
+        let mut files: Vec<u32> = self.addresses[from..to].iter().map(|address| address.file).collect();
+        let first = first.file;
+        if files.iter().all(|file| *file == first) {
+            return self.records_of(first, from..to).map(Some);
+        }
+        let of_rows = files.clone();
+        files.sort_unstable();
+        files.dedup();
+        let batches =
+            files.iter().map(|file| self.records_of(*file, from..to)).collect::<Result<Vec<_>>>()?;
+        let mut seen = vec![0; files.len()];
+        let places: Vec<(usize, usize)> = of_rows
+            .iter()
+            .map(|file| {
+                let number = files.binary_search(file).unwrap_or_default();
+                seen[number] += 1;
+                (number, seen[number] - 1)
+            })
+            .collect();
+        let batches: Vec<&RecordBatch> = batches.iter().collect();
+        let mixed = interleave_record_batch(&batches, &places);
+        mixed.map(Some).map_err(|error| Error::new(Kind::Source, error.to_string()))
+    }
+}
+
+impl RecordFetcher<'_> {
+    /// Parses those of these records that are in a file.
+    fn records_of(&mut self, file: u32, range: std::ops::Range<usize>) -> Result<RecordBatch> {
+        let Lines { bytes, starts } = &mut self.lines;
+        bytes.clear();
+        starts.clear();
+        for row in range {
+            let Some(address) = self.addresses.get(row).filter(|address| address.file == file) else {
+                continue;
+            };
+            starts.push((bytes.len() as u64, address.at));
+            bytes.extend_from_slice(self.gatherer.line(row));
+        }
+        let text = self.source.file(file)?;
+        let (mut at, rows) = (0, starts.len());
+        self.cells.clear();
+        for row in 0..rows {
+            let before = self.cells.len();
+            let step = text.splitter.step(bytes, at, false, &mut self.cells);
+            let end = starts.get(row + 1).map_or(bytes.len(), |(start, _)| *start as usize);
+            match step {
+                Step::Record(next) if next == end && self.cells.len() - before == text.columns.len() => {
+                    at = next
+                }
+                _ => return Err(text.changed()),
+            }
+        }
+        let starts = &*starts;
+        let offset = |at: u64| {
+            let row = starts.partition_point(|(start, _)| *start <= at).saturating_sub(1);
+            starts.get(row).map_or(0, |(start, offset)| offset + (at - start))
+        };
+        let cells = &mut self.cells;
+        let batch = Batch { source: self.source, file: text, cells, bytes, offset: &offset, rows };
+        batch.build(&self.places, &self.schema)
+    }
+}

@@ -1,0 +1,158 @@
+//! Builds an index: scans the parts of a source on all cores, spills sorted runs, and merges them.
+
+use std::fs::{self, File};
+use std::io;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use super::Order;
+use super::addressed::Addressed;
+use super::directory::{Part, encode};
+use super::entry::{ENTRY_BYTES, Entry, MOST_FILES};
+use super::index::{DIRECTORY, ENTRIES, Index};
+use super::keys::{Book, Keying};
+use super::merge::merge;
+use super::runs::{Runs, Section, Spill};
+use super::workspace::{IndexPlace, Workspace};
+use crate::all_cores::on_all_cores;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+
+/// What an index is built from, and where.
+pub(super) struct Builder<'a> {
+    pub addressed: &'a dyn Addressed,
+    pub order: &'a Order,
+    pub keying: &'a Keying,
+    pub place: &'a IndexPlace,
+}
+
+impl Builder<'_> {
+    /// Builds the index, or takes the one that a killed run of the same command has left. The flag says
+    /// whether it did.
+    pub(super) fn build(&self, control: &Control<'_>) -> Result<(Index, bool)> {
+        let identity = self.identity();
+        let workspace = Workspace::open(self.place, &identity)?;
+        if let Some(parts) = Index::left_by_earlier(&workspace, &identity, control)? {
+            return Ok((Index::open(workspace, parts)?, true));
+        }
+        workspace.clear()?;
+        let (runs, book) = self.scan(&workspace, control)?;
+        let parts = self.merge(&workspace, &runs, &book, control)?;
+        for path in &runs.files {
+            fs::remove_file(path).map_err(|error| workspace.failed(&error))?;
+        }
+        let directory = workspace.file(DIRECTORY);
+        fs::write(&directory, encode(&identity, &parts)).map_err(|error| workspace.failed(&error))?;
+        Ok((Index::open(workspace, parts)?, false))
+    }
+
+    /// Everything that decides what the index contains.
+    fn identity(&self) -> String {
+        let source = self.addressed.source();
+        let files = source.files().iter().map(|file| format!("{} {}", file.name, file.fingerprint));
+        let files: Vec<String> = files.collect();
+        format!("{}\n{}\n{}", self.order.identity(), source.mapping(), files.join("\n"))
+    }
+
+    /// Reads the columns that decide the order, and writes sorted runs.
+    fn scan(&self, workspace: &Workspace, control: &Control<'_>) -> Result<(Runs, Book)> {
+        let source = self.addressed.source();
+        if source.files().len() > MOST_FILES {
+            return Err(Error::new(Kind::Config, "there are too many files").advise("sort fewer at a time"));
+        }
+        let (runs, book) = (Mutex::new(Runs::default()), Book::default());
+        let parts = self.addressed.parts();
+        let threads = threads().min(parts.len().max(1));
+        let memory = self.place.memory / threads as u64;
+        let next = AtomicUsize::new(0);
+        let workers: Vec<usize> = (0..threads).collect();
+        on_all_cores(
+            "index",
+            &workers,
+            control,
+            || (),
+            |(), number, control| {
+                let _attached = control.phase().attach(&format!("index {number}"));
+                let mut spill = Spill::new(workspace, &runs, memory);
+                let (mut pages, mut numbers) = (book.pages(), Vec::new());
+                while let Some(part) = parts.get(next.fetch_add(1, Relaxed)) {
+                    self.addressed.scan(part, &self.keying.columns, control, &mut |batch, addresses| {
+                        control.check()?;
+                        self.keying.partitions(batch, &mut pages, &mut numbers)?;
+                        let times = self.keying.times(batch);
+                        for (row, (address, partition)) in addresses.iter().zip(&numbers).enumerate() {
+                            // Without a time the order is that of the input.
+                            let time =
+                                times.as_ref().map_or(Some(0), |times| times.get(row).copied().flatten());
+                            spill.add(*partition, Entry::new(time, *address))?;
+                        }
+                        control.phase().add_rows(addresses.len() as u64);
+                        control.phase().add_bytes((addresses.len() * ENTRY_BYTES) as u64);
+                        Ok(())
+                    })?;
+                }
+                spill.write()
+            },
+        )?;
+        Ok((runs.into_inner().unwrap_or_else(PoisonError::into_inner), book))
+    }
+
+    /// Merges the runs of each partition.
+    fn merge(
+        &self,
+        workspace: &Workspace,
+        runs: &Runs,
+        book: &Book,
+        control: &Control<'_>,
+    ) -> Result<Vec<Part>> {
+        let failed = |error: io::Error| match control.cancelled() {
+            true => Error::cancelled(),
+            false => workspace.failed(&error),
+        };
+        let none: &[Section] = &[];
+        let mut slots: Vec<_> = book.slots().into_iter().enumerate().collect();
+        slots.sort_unstable_by(|a, b| a.1.cmp(&b.1));
+        let mut parts = Vec::with_capacity(slots.len());
+        let mut sections = Vec::with_capacity(slots.len());
+        let mut first = 0;
+        for (number, slot) in slots {
+            let of_slot = runs.sections.get(number).map_or(none, Vec::as_slice);
+            let rows = of_slot.iter().map(|section| section.rows).sum();
+            let bytes = runs.bytes.get(number).copied().unwrap_or_default();
+            parts.push(Mutex::new(Part { slot, first, rows, bytes, hash: 0 }));
+            sections.push(of_slot);
+            first += rows;
+        }
+        let path = workspace.file(ENTRIES);
+        let entries = File::create(&path).map_err(failed)?;
+        entries.set_len(first * ENTRY_BYTES as u64).map_err(failed)?;
+        let files = runs.files.iter().map(File::open).collect::<io::Result<Vec<File>>>().map_err(failed)?;
+        let memory = self.place.memory / threads() as u64;
+        let numbers: Vec<usize> = (0..parts.len()).collect();
+        on_all_cores(
+            "merge",
+            &numbers,
+            control,
+            || (),
+            |(), number, control| {
+                let (Some(part), Some(sections)) = (parts.get(*number), sections.get(*number)) else {
+                    return Ok(());
+                };
+                let mut part = part.lock().unwrap_or_else(PoisonError::into_inner);
+                let check = || match control.cancelled() {
+                    true => Err(io::ErrorKind::Interrupted.into()),
+                    false => Ok(()),
+                };
+                part.hash = merge(&files, sections, &path, part.first, memory, &check).map_err(failed)?;
+                Ok(())
+            },
+        )?;
+        Ok(parts.into_iter().map(|part| part.into_inner().unwrap_or_else(PoisonError::into_inner)).collect())
+    }
+}
+
+/// Threads that build an index.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(8)
+}

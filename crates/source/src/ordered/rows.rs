@@ -1,0 +1,278 @@
+//! A source in another order: partitions are row groups, and ranges of their rows are units.
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::Order;
+use super::addressed::{Addressed, Fetcher, RowAddress};
+use super::build::Builder;
+use super::directory::Part;
+use super::in_order::in_order;
+use super::index::Index;
+use super::keys::Keying;
+use super::partition::{PartitionedBy, Slot};
+use super::workspace::IndexPlace;
+use crate::condition::pruning::{Known, Nulls};
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::units::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
+
+/// Most rows and bytes that a reader gathers at once.
+const WINDOW_ROWS: u64 = 64 << 10;
+const WINDOW_BYTES: u64 = 8 << 20;
+
+/// The rows of a source, sorted and partition by partition.
+pub struct OrderedRows<'a> {
+    addressed: &'a dyn Addressed,
+    index: Index,
+    order: Order,
+    a_day: i64,
+    files: Vec<SourceFile>,
+    reused: bool,
+}
+
+/// A partition, as [`OrderedRows::partitions`] lists them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// What its rows have in common.
+    pub slot: Slot,
+    /// How many there are.
+    pub rows: u64,
+    /// Their bytes in the source.
+    pub bytes: u64,
+}
+
+impl<'a> OrderedRows<'a> {
+    /// Checks that a source can be read in this order, without reading its rows.
+    ///
+    /// # Errors
+    /// A column that does not exist, or whose type does not fit; a source of nested tables, whose rows are
+    /// not known.
+    pub fn check(source: &dyn Source, order: &Order) -> Result<()> {
+        if !source.knows_rows() {
+            return Err(Error::new(Kind::Config, "tables of nested values cannot be sorted")
+                .at("--sort-by")
+                .advise("load nested values as jsonb, or leave the option out"));
+        }
+        Keying::of(source.schema(), order).map(drop)
+    }
+
+    /// Builds the index of a source: reads the columns that decide the order, on all cores. The phase of
+    /// `control` counts the rows.
+    ///
+    /// # Errors
+    /// Those of [`check`](Self::check); values that do not have the type of their column; a disk that is full;
+    /// a raised cancel flag.
+    pub fn open(
+        addressed: &'a dyn Addressed,
+        order: &Order,
+        place: &IndexPlace,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        let source = addressed.source();
+        Self::check(source, order)?;
+        let keying = Keying::of(source.schema(), order)?;
+        let (index, reused) = match in_order(source, order, &keying, control)? {
+            Some(index) => (index, false),
+            None => Builder { addressed, order, keying: &keying, place }.build(control)?,
+        };
+        source.check_unchanged()?;
+        let files = vec![as_one(source)];
+        Ok(Self { addressed, index, order: order.clone(), a_day: keying.a_day(), files, reused })
+    }
+
+    /// The partitions, in the order of their values.
+    pub fn partitions(&self) -> Vec<Partition> {
+        let parts = self.index.parts.iter();
+        parts.map(|part| Partition { slot: part.slot.clone(), rows: part.rows, bytes: part.bytes }).collect()
+    }
+
+    /// Whether the index is one that a killed run of the same command has left.
+    pub fn is_reused(&self) -> bool {
+        self.reused
+    }
+
+    /// Whether the row groups are in order already, so that there is no index.
+    pub fn is_in_order(&self) -> bool {
+        !self.index.is_on_disk()
+    }
+
+    /// Says how rows are fetched, once some were.
+    pub fn way(&self) -> String {
+        self.addressed.way()
+    }
+
+    /// The bytes of the index on disk.
+    pub fn index_bytes(&self) -> u64 {
+        match self.index.is_on_disk() {
+            true => self.rows() * super::INDEX_BYTES_PER_ROW,
+            false => 0,
+        }
+    }
+
+    fn part(&self, key: UnitKey) -> Result<&Part> {
+        let unknown = || Error::new(Kind::Source, format!("there is no partition {}", key.row_group));
+        self.index.parts.get(key.row_group as usize).ok_or_else(unknown)
+    }
+
+    fn reader_over(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        let fetcher = self.addressed.fetcher(columns, batch_rows);
+        Box::new(OrderedReader { rows: self, fetcher, at: None, left: 0, addresses: Vec::new() })
+    }
+}
+
+/// All files of a source as one, because each partition may have rows of all of them.
+fn as_one(source: &dyn Source) -> SourceFile {
+    let (rows, files) = (source.rows(), source.files());
+    match files {
+        [file] => SourceFile { rows, ..file.clone() },
+        files => {
+            let identity: Vec<String> =
+                files.iter().map(|file| format!("{} {}", file.name, file.fingerprint)).collect();
+            let hash = xxhash_rust::xxh3::xxh3_128(identity.join("\n").as_bytes());
+            let first = files.first().map(|file| file.name.as_str()).unwrap_or_default();
+            SourceFile {
+                name: format!("{first} and {} others", files.len().saturating_sub(1)),
+                fingerprint: format!("{hash:032x}"),
+                stamp: None,
+                rows,
+                bytes: files.iter().map(|file| file.bytes).sum(),
+            }
+        }
+    }
+}
+
+impl Source for OrderedRows<'_> {
+    fn schema(&self) -> &SchemaRef {
+        self.addressed.source().schema()
+    }
+
+    fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    fn rows(&self) -> u64 {
+        self.index.parts.iter().map(|part| part.rows).sum()
+    }
+
+    fn mapping(&self) -> String {
+        format!("{} {}", self.addressed.source().mapping(), self.order.identity())
+    }
+
+    fn has_whole_files(&self) -> bool {
+        self.addressed.source().has_whole_files()
+    }
+
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
+        let parts = (0u32..).zip(&self.index.parts);
+        let mut runs: Vec<Vec<Unit>> =
+            parts.map(|(number, part)| units_of(0, number, part.rows, part.bytes, unit_rows)).collect();
+        if !self.keeps_runs() {
+            taper(&mut runs, unit_rows);
+        }
+        runs
+    }
+
+    /// One worker fills a whole partition, in its order.
+    fn keeps_runs(&self) -> bool {
+        self.order.partition_by.is_some()
+    }
+
+    fn known(&self, _file: u32, column: usize) -> Result<Vec<Known>> {
+        let nothing = Known { bounds: None, nulls: Nulls::Maybe };
+        let by = self
+            .order
+            .partition_by
+            .as_ref()
+            .filter(|by| self.schema().index_of(by.column()).is_ok_and(|decides| decides == column));
+        let known = |part: &Part| match by {
+            Some(by) => by.known(&part.slot, self.a_day),
+            None => nothing.clone(),
+        };
+        Ok(self.index.parts.iter().map(known).collect())
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        self.addressed.source().check_unchanged()
+    }
+
+    fn lacks_rejected(&self) -> bool {
+        self.addressed.source().lacks_rejected()
+    }
+
+    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        let all: Vec<usize> = (0..self.schema().fields().len()).collect();
+        self.reader_over(&all, batch_rows)
+    }
+
+    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        self.reader_over(columns, batch_rows)
+    }
+}
+
+/// Reads units: gathers a window of rows, and hands out its batches.
+struct OrderedReader<'a> {
+    rows: &'a OrderedRows<'a>,
+    fetcher: Box<dyn Fetcher + 'a>,
+    /// The partition, and its next row to gather.
+    at: Option<(&'a Part, u64)>,
+    /// Rows of the unit that were not gathered yet.
+    left: u64,
+    addresses: Vec<RowAddress>,
+}
+
+impl UnitReader for OrderedReader<'_> {
+    fn start(&mut self, unit: &Unit) -> Result<()> {
+        // What is left of an abandoned unit.
+        while self.fetcher.next_batch()?.is_some() {}
+        self.at = Some((self.rows.part(unit.key)?, unit.key.first_row));
+        self.left = unit.rows;
+        Ok(())
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.fetcher.next_batch()? {
+                return Ok(Some(batch));
+            }
+            let Some((part, first)) = self.at.filter(|_| self.left > 0) else { return Ok(None) };
+            let row_bytes = part.bytes / part.rows.max(1);
+            let rows = self.left.min(WINDOW_ROWS).min((WINDOW_BYTES / row_bytes.max(1)).max(1));
+            self.rows.index.read(part, first, &mut self.addresses, rows)?;
+            // Rows of very different lengths: the window ends where it has enough bytes.
+            let mut bytes = 0;
+            let within = self.addresses.iter().take_while(|address| {
+                let before = bytes;
+                bytes += u64::from(address.len);
+                before == 0 || bytes <= 2 * WINDOW_BYTES
+            });
+            let rows = within.count();
+            self.addresses.truncate(rows);
+            if rows == 0 {
+                return Err(Error::new(Kind::Changed, "the index has fewer rows than the plan"));
+            }
+            self.fetcher.fetch(&self.addresses)?;
+            self.at = Some((part, first + rows as u64));
+            self.left -= rows as u64;
+        }
+    }
+}
+
+impl Partition {
+    /// The folder of the partition's rows, such as `day=2024-01-05`. Returns the name of the column that folders name, and the value; `None` for rows without a value.
+    pub fn folder(&self, by: &PartitionedBy, schema: &SchemaRef) -> (String, Option<String>) {
+        let name = match by {
+            PartitionedBy::Period(period, _) => period.name().to_owned(),
+            PartitionedBy::List(column) => column.clone(),
+        };
+        let value = match (&self.slot, by) {
+            (Slot::All | Slot::Null, _) => None,
+            (Slot::Number(number), PartitionedBy::Period(period, _)) => {
+                Some(period.text(i64::try_from(*number).unwrap_or_default()))
+            }
+            (slot, PartitionedBy::List(column)) => Some(super::partition::value_text(slot, schema, column)),
+            (Slot::Bytes(_), PartitionedBy::Period(..)) => None,
+        };
+        (name, value)
+    }
+}

@@ -1,0 +1,194 @@
+//! The directory of an index: made, locked, found again after a killed run, and removed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Kind, Result};
+
+/// Where an index is built, and the memory for it.
+#[derive(Clone, Debug)]
+pub struct IndexPlace {
+    /// The directory in which the index gets a directory of its own.
+    pub directory: PathBuf,
+    /// The memory for entries while the index is built, over all threads.
+    pub memory: u64,
+}
+
+impl IndexPlace {
+    /// The memory by default: 64 MiB.
+    pub const MEMORY: u64 = 64 << 20;
+}
+
+/// The directory of one index. It is removed when it is dropped; a killed process leaves it to the next run
+/// of the same command.
+pub(super) struct Workspace {
+    path: PathBuf,
+    /// Locked as long as the process works here.
+    lock: Option<File>,
+}
+
+const LOCK: &str = "lock";
+
+impl Workspace {
+    /// Opens the directory for an index that `identity` names. If another process works there, it is another
+    /// directory.
+    pub(super) fn open(place: &IndexPlace, identity: &str) -> Result<Self> {
+        let hash = xxhash_rust::xxh3::xxh3_128(identity.as_bytes());
+        fs::create_dir_all(&place.directory).map_err(|error| failed(&place.directory, &error))?;
+        for attempt in 0..100 {
+            let name = match attempt {
+                0 => format!(".sawmill-index-{hash:032x}"),
+                more => format!(".sawmill-index-{hash:032x}.{more}"),
+            };
+            let path = place.directory.join(name);
+            if let Some(lock) = locked(&path).map_err(|error| failed(&path, &error))? {
+                return Ok(Self { path, lock: Some(lock) });
+            }
+        }
+        Err(Error::new(Kind::Busy, "a hundred other runs of this command are under way")
+            .at(place.directory.display().to_string())
+            .advise("wait for them, or name another --index-dir"))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Removes all files but the lock.
+    pub(super) fn clear(&self) -> Result<()> {
+        let cleared = || -> io::Result<()> {
+            for entry in fs::read_dir(&self.path)? {
+                let entry = entry?;
+                if entry.file_name() != LOCK {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+            Ok(())
+        };
+        cleared().map_err(|error| failed(&self.path, &error))
+    }
+
+    /// The error for a file of the index that cannot be written or read.
+    pub(super) fn failed(&self, error: &io::Error) -> Error {
+        failed(&self.path, error)
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        self.lock = None;
+        // The error that brought us here, if any, is the one to report.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Makes the directory and locks it; `None` if another process has.
+fn locked(path: &Path) -> io::Result<Option<File>> {
+    make_private(path)?;
+    match is_ours(path) {
+        Ok(true) => {}
+        Ok(false) => return Ok(None),
+        // The process that worked here has removed the directory in between.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let lock = OpenOptions::new().write(true).create(true).truncate(false).open(path.join(LOCK));
+    let lock = match lock {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        lock => lock?,
+    };
+    match lock.try_lock() {
+        // As before: the lock is on a file that no longer has a name.
+        Ok(()) => Ok(path.join(LOCK).exists().then_some(lock)),
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        // Without locks, no other run is noticed, and none is waited for.
+        Err(fs::TryLockError::Error(_)) => Ok(Some(lock)),
+    }
+}
+
+#[cfg(unix)]
+fn make_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+#[cfg(not(unix))]
+fn make_private(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// Whether this user made the directory: another one could change what is in it.
+#[cfg(unix)]
+fn is_ours(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let probe = path.join(format!("probe-{}", std::process::id()));
+    let own = match File::create(&probe) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
+        own => own?.metadata()?.uid(),
+    };
+    fs::remove_file(probe)?;
+    let directory = path.symlink_metadata()?;
+    Ok(directory.is_dir() && directory.uid() == own && directory.mode() & 0o022 == 0)
+}
+
+#[cfg(not(unix))]
+fn is_ours(_: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
+fn failed(path: &Path, error: &io::Error) -> Error {
+    let advice = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "free some space, or name a directory on another disk with --index-dir; the index takes 48 bytes a row while \
+             it is built"
+        }
+        _ => "name another directory with --index-dir",
+    };
+    Error::new(Kind::Output, format!("the index cannot be written or read: {error}"))
+        .at(path.display().to_string())
+        .advise(advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_runs_have_two_directories_and_remove_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = IndexPlace { directory: directory.path().join("a/b"), memory: 1 };
+        let one = Workspace::open(&place, "x").unwrap();
+        let two = Workspace::open(&place, "x").unwrap();
+        assert_ne!(one.path(), two.path());
+        fs::write(one.file("index"), b"x").unwrap();
+        one.clear().unwrap();
+        assert!(!one.file("index").exists());
+        let path = one.path().to_owned();
+        drop((one, two));
+        assert!(!path.exists());
+        assert_eq!(fs::read_dir(&place.directory).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_found_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = IndexPlace { directory: directory.path().to_owned(), memory: 1 };
+        let killed = Workspace::open(&place, "x").unwrap();
+        fs::write(killed.file("index"), b"entries").unwrap();
+        let path = killed.path().to_owned();
+        // As the kernel does when a process ends.
+        killed.lock.as_ref().unwrap().unlock().unwrap();
+        std::mem::forget(killed);
+        let next = Workspace::open(&place, "x").unwrap();
+        assert_eq!(next.path(), path);
+        assert_eq!(fs::read(next.file("index")).unwrap(), b"entries");
+    }
+}
