@@ -1,10 +1,11 @@
 //! Compares the CrateDB loader with its floor: the same requests, prepared beforehand and sent by a client
 //! that does nothing else.
 //!
-//! `cargo bench -p sawmill-benches --bench crate_load [-- ROWS]`. Both run interleaved with two connections,
-//! into new tables of the same server. Reports the medians of wall time and of the client's CPU time, and the
-//! server's CPU time for the same rows. Targets: wall time at most 1.05 times the floor, client CPU at most
-//! 15 % of the server's.
+//! `cargo bench -p sawmill-benches --bench crate_load [-- ROWS [ROUNDS]]`. A load with batch tags, one with a row
+//! key, and the floor of the first run interleaved with two connections, into new tables of the same server.
+//! Reports the medians of wall time and of the client's CPU time, and the server's CPU time for the same rows.
+//! Targets: wall time at most 1.05 times the floor and at most 0.8 times that with a row key, client CPU over
+//! HTTP at most 4 % of the server's.
 //!
 //! The server is the stand-in, in its own process. It is not CrateDB: it keeps rows in memory. In the second
 //! table each row costs it as much CPU as CrateDB 6.4.3, 17 us (two cores load 115 thousand rows a second,
@@ -127,8 +128,7 @@ fn write_file(path: &Path, rows: usize) {
     writer.close().expect("the footer can be written");
 }
 
-fn compare(title: &str, server: &Server, source: &ParquetFiles, rows: usize, testing: bool) {
-    let rounds = if testing { 1 } else { ROUNDS };
+fn compare(title: &str, server: &Server, source: &ParquetFiles, rows: usize, rounds: usize) {
     println!("\n{title}; {rows} rows, {DEGREE} connections, medians of {rounds} rounds\n");
     println!(
         "| transport | way | wall s | of the floor | client CPU s | server CPU s | client's of server's |"
@@ -137,34 +137,34 @@ fn compare(title: &str, server: &Server, source: &ParquetFiles, rows: usize, tes
     let mut loads = Vec::new();
     let loading = LoadOptions { degree: DEGREE, batch_bytes: CrateDb::BATCH_BYTES, ..LoadOptions::default() };
     for transport in [Transport::Http, Transport::Pg] {
-        let options = CrateOptions {
-            row_key: Some("sawmill_row_key".into()),
-            transport,
-            replicas: Some("0".into()),
-            ..CrateOptions::default()
-        };
-        let table = |name: &str| {
+        let options = CrateOptions { transport, replicas: Some("0".into()), ..CrateOptions::default() };
+        let table = |name: &str, row_key: Option<&str>| {
             let address = server.url.parse().expect("an address");
-            CrateDb::new(address, name.parse().expect("a name")).options(options.clone())
+            let options = CrateOptions { row_key: row_key.map(str::to_owned), ..options.clone() };
+            CrateDb::new(address, name.parse().expect("a name")).options(options)
         };
-        let target = table("sawmill_bench");
-        let floor = floor::Floor::new(&server.url, &table("sawmill_floor"), source, &loading, transport);
+        let target = table("sawmill_bench", None);
+        let with_key = table("sawmill_keyed", Some("sawmill_row_key"));
+        let plain = table("sawmill_floor", None);
+        let floor = floor::Floor::new(&server.url, &plain, source, &loading, transport);
         let (cancel, profile) = (AtomicBool::new(false), Profile::new());
         let phase = profile.phase("load");
         let control = Control::new(&cancel, &phase);
-        let (mut ours, mut theirs) = (Runs::default(), Runs::default());
+        let (mut ours, mut theirs, mut keyed) = (Runs::default(), Runs::default(), Runs::default());
         for round in 0..=rounds {
             floor.clear();
             theirs.measure(server, round > 0, || floor.send(DEGREE));
             floor.drop();
-            ours.measure(server, round > 0, || {
-                let report = load(source, &target, &loading, &control).expect("the rows can be loaded");
-                assert_eq!(report.rows_loaded, rows as u64);
-            });
-            target.forget(true, &control).expect("the table can be dropped");
+            for (target, runs) in [(&target, &mut ours), (&with_key, &mut keyed)] {
+                runs.measure(server, round > 0, || {
+                    let report = load(source, target, &loading, &control).expect("the rows can be loaded");
+                    assert_eq!(report.rows_loaded, rows as u64);
+                });
+                target.forget(true, &control).expect("the table can be dropped");
+            }
         }
         let name = format!("{transport:?}").to_lowercase();
-        for (way, runs) in [("floor", &theirs), ("loader", &ours)] {
+        for (way, runs) in [("floor", &theirs), ("loader", &ours), ("loader with a row key", &keyed)] {
             let (wall, client, at_server) = (median(&runs.wall), median(&runs.client), median(&runs.server));
             let ratios: Vec<f64> = runs.wall.iter().zip(&theirs.wall).map(|(a, b)| a / b).collect();
             println!(
@@ -204,19 +204,21 @@ fn main() {
     let testing = sawmill_benches::once();
     let given = arguments.iter().find_map(|rows| rows.parse().ok());
     let rows: usize = given.unwrap_or(if testing { 2_000 } else { 200_000 });
+    let numbers = arguments.iter().filter_map(|word| word.parse().ok());
+    let rounds = numbers.skip(1).next().unwrap_or(if testing { 1 } else { ROUNDS });
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let path = directory.path().join("taxi.parquet");
     write_file(&path, rows);
     let source = ParquetFiles::open(&[path]).expect("the file can be read");
     match Server::named() {
-        Some(server) => compare("A real server", &server, &source, rows, testing),
+        Some(server) => compare("A real server", &server, &source, rows, rounds),
         None => {
             let servers = [
                 ("The stand-in, which is not CrateDB", Duration::ZERO),
                 ("The stand-in at the cost of CrateDB, 17 us of CPU per row", REAL_COST),
             ];
             for (title, cost) in servers {
-                compare(title, &Server::standin(cost), &source, rows, testing);
+                compare(title, &Server::standin(cost), &source, rows, rounds);
             }
         }
     }

@@ -8,6 +8,11 @@ use sawmill_cratedb::{CrateDb, Transport, unnest_blocks};
 use sawmill_loader::LoadOptions;
 use sawmill_source::{ParquetFiles, Source};
 
+/// The column of batch tags.
+const TAG: &str = "\"sawmill_batch\"";
+/// The type of a tag in the PostgreSQL protocol.
+const INT8: u32 = 20;
+
 /// The requests and their destination.
 pub struct Floor {
     http: String,
@@ -52,12 +57,17 @@ impl Floor {
         let mut floor = Self {
             http: if http.contains(':') { http.to_owned() } else { format!("{http}:4200") },
             pg: format!("{host}:{port}"),
-            ddl: target.ddl(source).expect("every column has a type"),
+            // As while rows gather.
+            ddl: target.ddl(source).expect("every column has a type").replacen(
+                "(\n",
+                &format!("(\n  {TAG} BIGINT INDEX OFF,\n"),
+                1,
+            ),
             requests: Vec::new(),
             parse: None,
         };
         let names = source.schema().fields().iter().map(|field| format!("\"{}\"", field.name()));
-        let names: Vec<String> = std::iter::once("\"sawmill_row_key\"".to_owned()).chain(names).collect();
+        let names: Vec<String> = names.collect();
         match transport {
             Transport::Pg => floor.encode_columns(target, source, &names),
             _ => floor.encode_rows(target, source, loading, &names),
@@ -72,17 +82,20 @@ impl Floor {
         loading: &LoadOptions,
         names: &[String],
     ) {
-        let statement = format!(
-            "INSERT INTO \"doc\".\"sawmill_floor\" ({}) VALUES ({}) ON CONFLICT DO NOTHING",
-            names.join(","),
-            vec!["?"; names.len()].join(",")
-        );
-        let head = format!("{{\"stmt\":\"{}\",\"bulk_args\":[", statement.replace('"', "\\\""));
+        let head = |tag: usize| {
+            let statement = format!(
+                "INSERT INTO \"doc\".\"sawmill_floor\" ({},{TAG}) VALUES ({},{tag})",
+                names.join(","),
+                vec!["?"; names.len()].join(",")
+            );
+            format!("{{\"stmt\":\"{}\",\"bulk_args\":[", statement.replace('"', "\\\""))
+        };
         let mut encoder =
             target.encoder(source, loading.batch_bytes, false).expect("every column has a type");
         let mut reader = source.reader(loading.batch_rows);
         for unit in source.plan(loading.unit_rows).into_iter().flatten() {
             let mut keep = |block: sawmill_loader::Block| {
+                let head = head(self.requests.len());
                 self.requests.push(post(&[head.as_bytes(), &block.bytes, b"]}"]));
                 Ok(())
             };
@@ -99,10 +112,10 @@ impl Floor {
         let places =
             |mark: &str| (1..=names.len()).map(|i| format!("{mark}{i}")).collect::<Vec<_>>().join(", ");
         let statement = format!(
-            "INSERT INTO \"doc\".\"sawmill_floor\" ({}) (SELECT {} FROM UNNEST({}) AS \"u\" ({})) \
-             ON CONFLICT DO NOTHING",
+            "INSERT INTO \"doc\".\"sawmill_floor\" ({}, {TAG}) (SELECT {}, ${} FROM UNNEST({}) AS \"u\" ({}))",
             names.join(", "),
             places("c"),
+            names.len() + 1,
             places("$"),
             places("c")
         );
@@ -117,7 +130,8 @@ impl Floor {
             Some([.., 4, 90]) => 1115,
             _ => 1015,
         };
-        let types: Vec<u32> = blocks.first().into_iter().flatten().map(|bytes| array_type(bytes)).collect();
+        let arrays = blocks.first().into_iter().flatten().map(|bytes| array_type(bytes));
+        let types: Vec<u32> = arrays.chain([INT8]).collect();
         let mut parse = [b"s\0", statement.as_bytes(), b"\0"].concat();
         parse.extend_from_slice(&(types.len() as u16).to_be_bytes());
         types.iter().for_each(|oid| parse.extend_from_slice(&oid.to_be_bytes()));
@@ -125,11 +139,13 @@ impl Floor {
         for block in blocks {
             // An unnamed portal, all parameters in binary, no results.
             let mut bind = b"\0s\0\0\x01\0\x01".to_vec();
-            bind.extend_from_slice(&(block.len() as u16).to_be_bytes());
+            bind.extend_from_slice(&(block.len() as u16 + 1).to_be_bytes());
             for column in &block {
                 bind.extend_from_slice(&(column.len() as u32).to_be_bytes());
                 bind.extend_from_slice(column);
             }
+            bind.extend_from_slice(&8u32.to_be_bytes());
+            bind.extend_from_slice(&(self.requests.len() as u64).to_be_bytes());
             bind.extend_from_slice(&[0, 0]);
             let request = [message(b'B', &bind), message(b'E', &[0; 5]), message(b'S', b"")];
             self.requests.push(request.concat());

@@ -203,9 +203,9 @@ def crate_load(results):
     rows = []
     for each in found["tables"] if found else []:
         for load in each.get("loads", []):
-            if load["way"] == "loader":
+            if load["way"] != "floor":
                 share = f"{100 * load['client_cpu'] / load['server_cpu']:.1f} %" if load["server_cpu"] else ""
-                cells = [each["title"], f"{each['rows']:,}", load["transport"], nanoseconds(load["seconds"] * 1e9)]
+                cells = [each["title"], f"{each['rows']:,}", load["transport"] + (" with a row key" if "key" in load["way"] else ""), nanoseconds(load["seconds"] * 1e9)]
                 rows.append(cells + [f"{load['of_floor']:.3f}", share])
     if not rows:
         return missing("turns", why or "not measured")

@@ -13,6 +13,11 @@ pub enum Fault {
     DropInTheMiddle,
     /// All rows are inserted, then the connection ends without a response.
     DropAfter,
+    /// The connection ends, and the request reaches the server so much later.
+    Late(Duration),
+    /// The connection ends when half of the rows are in, and the request runs on for so long; then the others
+    /// go in, unless it was killed.
+    Orphan(Duration),
     /// Status 503, without any effect.
     Unavailable,
     /// Status 429, without any effect.

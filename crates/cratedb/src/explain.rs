@@ -83,7 +83,7 @@ impl CrateDb {
                 existing = catalogue::columns(&mut client, &table, 0, control)?;
                 (plan.columns, plan.key)
             }
-            _ => (columns::natural(source.schema(), &self.options, &table)?, self.wished_key()),
+            _ => (columns::natural(source.schema(), &self.options, &table)?, self.wished_key(source)),
         };
         let layout =
             Layout { objects: self.options.objects, plain_text: self.options.long_text == LongText::Noindex };
@@ -103,7 +103,12 @@ impl CrateDb {
         Ok(CrateExplanation {
             ddl: match self.mode {
                 Mode::Append => None,
-                _ => Some(ddl::create_table(&table, &planned, &key, &self.options)?),
+                _ => Some(ddl::create_table(
+                    &table,
+                    &planned,
+                    &key.clone().of_finished_table(),
+                    &self.options,
+                )?),
             },
             table: table.to_string(),
             mode: self.mode,
@@ -125,12 +130,23 @@ impl CrateDb {
     /// How often rows arrive, by their key.
     fn delivery_by(&self, key: &Key) -> String {
         match (key, self.mode) {
-            (Key::Row(name), _) => format!("exactly once, by the row key {name:?}"),
-            (Key::Own(names), _) => format!("exactly once, by the primary key {}", names.join(", ")),
-            (Key::None, Mode::Append) => {
-                "at least once: the table has no primary key that the source fills".to_owned()
+            (Key::Row(name), _) => {
+                format!("exactly once, by the row key {name:?}, which the server looks up for each row")
             }
-            (Key::None, _) => "at least once: rows have no key (--row-key gives them one)".to_owned(),
+            (Key::Own(names), _) => format!(
+                "exactly once, by the primary key {}, which the server looks up for each row",
+                names.join(", ")
+            ),
+            (Key::Tags(name), _) => format!(
+                "exactly once, by batch tags: while rows gather, the column {name:?} says with which request each came; \
+                 it is dropped when all are counted, and costs next to nothing"
+            ),
+            (Key::None, Mode::Append) => {
+                "at least once: the table has no primary key that the source fills; costs nothing".to_owned()
+            }
+            (Key::None, _) => {
+                "at least once, by --at-least-once (without it, exactly once by batch tags)".to_owned()
+            }
         }
     }
 

@@ -1,11 +1,12 @@
-//! CrateDB as a target: every row accounted for, and exactly once where rows have a key.
+//! CrateDB as a target: every row accounted for, and exactly once, with a key or without.
 //!
 //! ```text
 //! units ─ encode ─▶ JSON rows ─ bulk requests over HTTP ──────┬─▶ table ─▶ account of every row ─▶ record of the unit
 //!               └─▶ arrays ── UNNEST, the PostgreSQL wire ────┘
 //! ```
 //!
-//! CrateDB has no transactions: a primary key makes it harmless to repeat a batch.
+//! CrateDB has no transactions. Rows of a new table carry the tag of their request until all are counted; in
+//! other tables a primary key makes it harmless to repeat a batch.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
@@ -35,6 +36,7 @@
 //! | `encode` | Arrow batches as JSON rows and, for the PostgreSQL wire, as binary arrays |
 //! | `write` | blocks sent, and an account of every row |
 //! | `records` | the records of loads in the cluster, and which run may continue one |
+//! | `tags` | exactly once without a key: requests that carry tags, ended, counted, audited |
 //! | `verify` | the table read back in pages, and rows compared by their keys |
 
 mod connect;
@@ -44,6 +46,7 @@ mod options;
 mod records;
 mod session;
 mod table;
+mod tags;
 mod target;
 mod verify;
 mod write;

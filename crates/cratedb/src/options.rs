@@ -143,4 +143,10 @@ impl CrateOptions {
     pub fn request_rows(&self) -> usize {
         if self.batch_rows == 0 { 20_000 } else { self.batch_rows }
     }
+
+    /// Whether a new table can lose acknowledged rows in a crash.
+    pub(crate) fn is_asynchronous(&self) -> bool {
+        let durability = self.with.iter().find(|(name, _)| name.eq_ignore_ascii_case("translog.durability"));
+        durability.is_some_and(|(_, value)| value.eq_ignore_ascii_case("async"))
+    }
 }

@@ -138,14 +138,20 @@ impl CrateDb {
     pub fn ddl(&self, source: &dyn Source) -> Result<String> {
         let table = self.table()?;
         let columns = crate::table::columns::natural(source.schema(), &self.options, &table)?;
-        crate::table::ddl::create_table(&table, &columns, &self.wished_key(), &self.options)
+        crate::table::ddl::create_table(
+            &table,
+            &columns,
+            &self.wished_key(source).of_finished_table(),
+            &self.options,
+        )
     }
 
-    /// The key that a new table would get.
-    pub(crate) fn wished_key(&self) -> Key {
+    /// The key that a new table would get, or what takes its place.
+    pub(crate) fn wished_key(&self, source: &dyn Source) -> Key {
         match (&self.options.row_key, self.options.primary_key.as_slice()) {
             (Some(name), _) => Key::Row(name.clone()),
-            (None, []) => Key::None,
+            (None, []) if self.options.at_least_once => Key::None,
+            (None, []) => Key::Tags(crate::tags::column_for(source)),
             (None, names) => Key::Own(names.to_vec()),
         }
     }
@@ -155,7 +161,7 @@ impl CrateDb {
         let mut primary = match key {
             Key::Row(name) => vec![name.clone()],
             Key::Own(names) => names.clone(),
-            Key::None => return Ok(Vec::new()),
+            Key::Tags(_) | Key::None => return Ok(Vec::new()),
         };
         if let Some(text) = &self.options.partition_by {
             let partition = crate::table::ddl::Partition::parse(text, columns)?;
@@ -188,7 +194,7 @@ impl CrateDb {
             files: source.files().iter().map(file_hash).collect(),
             plan: crate::table::columns::Plan {
                 columns,
-                key: self.wished_key(),
+                key: self.wished_key(source),
                 longest_text: Some(crate::table::columns::LONGEST_TEXT),
             },
         };

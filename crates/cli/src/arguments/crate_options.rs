@@ -66,11 +66,11 @@ pub(crate) struct CrateArgs {
     /// The protocol that carries rows [default: auto].
     #[arg(long, value_enum)]
     transport: Option<TransportArg>,
-    /// Add a primary key column that holds each row's place in the source, so that repeating a load does not
-    /// duplicate rows.
+    /// Add a primary key column that holds each row's place in the source, so that later appends of the same
+    /// rows add nothing. Modes create and replace load exactly once without it, and faster.
     #[arg(long, value_name = "COLUMN", num_args = 0..=1, default_missing_value = "sawmill_row_key")]
     row_key: Option<String>,
-    /// Load without a key: an interruption may leave rows of a batch in the table twice.
+    /// Load with neither a key nor batch tags: an interruption may leave rows of a batch in the table twice.
     #[arg(long)]
     at_least_once: bool,
     /// Compress request bodies.

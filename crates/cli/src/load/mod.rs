@@ -58,9 +58,9 @@ Examples:
   sawmill load new.parquet --to postgres://localhost/db --table trips --mode append --rejects rejected.parquet --max-rejects 1000
   sawmill load status --to postgres://me@localhost/db
   sawmill load forget --to postgres://me@localhost/db --table trips
-  sawmill load trips.parquet --to crate://localhost:4200 --table trips --row-key
+  sawmill load trips.parquet --to crate://localhost:4200 --table trips
   sawmill load /data/trips --to crates://me:secret@a:4200,b:4200/logs --table trips --primary-key id --partition-by \"date_trunc('month', at)\" --rejects rejected.ndjson
-  sawmill load new.parquet --to crate://localhost --table trips --mode replace --row-key --explain
+  sawmill load new.parquet --to crate://localhost --table trips --mode replace --explain
 
 After any failure (Ctrl-C, a killed process, a lost connection), run the same command again: it loads exactly
 what is missing. In mode create, the table appears under its name once it is complete."

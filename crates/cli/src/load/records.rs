@@ -57,7 +57,10 @@ pub(super) fn status(args: &StatusArgs, console: Console, cancel: &AtomicBool) -
         for load in &loads {
             let state = match (&load.completed, load.running) {
                 (None, _) if load.load_id.is_empty() => "left behind; load forget removes it".to_owned(),
-                (Some(completed), _) => format!("complete {completed}").trim_end().to_owned(),
+                (Some(completed), _) => {
+                    let audited = load.audited_batches.map(|batches| format!(", {batches} batches audited"));
+                    format!("complete {completed}").trim_end().to_owned() + &audited.unwrap_or_default()
+                }
                 (None, true) => "running".to_owned(),
                 (None, false) => "interrupted".to_owned(),
             };

@@ -207,6 +207,13 @@ fn columns_are_chosen_and_renamed_and_a_table_replaced() {
 
 #[test]
 fn a_load_that_is_killed_again_and_again_ends_with_exactly_the_rows_of_the_source() {
+    for (key, transport) in [("--row-key", "auto"), ("", "http"), ("", "pg")] {
+        kill_again_and_again(key, transport);
+    }
+}
+
+/// With a key, or with batch tags, which need none.
+fn kill_again_and_again(key: &str, transport: &str) {
     let bench = Bench::any();
     // A real server takes its time without being asked.
     let rows = if bench.standin.is_some() { 40_000 } else { 400_000 };
@@ -214,8 +221,9 @@ fn a_load_that_is_killed_again_and_again_ends_with_exactly_the_rows_of_the_sourc
     let args = bench.args(
         "load",
         &file,
-        &["--row-key", "--unit-rows", "2000", "--batch-rows", "200", "--degree", "2"],
+        &["--transport", transport, "--unit-rows", "2000", "--batch-rows", "200", "--degree", "2"],
     );
+    let args: Vec<String> = args.into_iter().chain((!key.is_empty()).then(|| key.to_owned())).collect();
     // Each batch takes its time, so that there is something to kill.
     let slow = || Some(Fault::Slow(Duration::from_millis(40)));
     let mut kills = 0;

@@ -69,6 +69,12 @@ impl Shared {
         *self.credentials.lock().unwrap_or_else(PoisonError::into_inner) = credentials;
     }
 
+    /// Does work that outlives the request.
+    pub(crate) fn later(&self, work: impl FnOnce(&Shared) + Send + 'static) {
+        let Some(shared) = self.own.upgrade() else { return };
+        std::thread::spawn(move || work(&shared));
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Node>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }

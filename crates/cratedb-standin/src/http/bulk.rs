@@ -33,6 +33,28 @@ pub(super) fn respond(
             shared.stop(node);
             return Err(End);
         }
+        Some(Fault::Late(time)) => {
+            let (statement, schema, rows) = (statement.to_owned(), request.schema.clone(), rows.to_vec());
+            shared.later(move |shared| {
+                std::thread::sleep(time);
+                // Nobody reads the answer, which may be that the table is unknown by now.
+                let _ = shared.engine.bulk(&statement, &schema, &rows, usize::MAX);
+            });
+            return Err(End);
+        }
+        Some(Fault::Orphan(time)) => {
+            let half = rows.len() / 2;
+            let (statement, schema, rest) =
+                (statement.to_owned(), request.schema.clone(), rows[half..].to_vec());
+            // As above.
+            let _ = shared.engine.bulk(&statement, &schema, &rows[..half], usize::MAX);
+            shared.later(move |shared| {
+                if !shared.engine.jobs().run_for(&statement, time) {
+                    let _ = shared.engine.bulk(&statement, &schema, &rest, usize::MAX);
+                }
+            });
+            return Err(End);
+        }
         Some(Fault::LostShard) => return Ok(every_row(5002, "One or more shards are not available")),
         Some(Fault::Blocked) => {
             let block = "RELATION_READ_DELETE_ONLY/12/index read-only / allow delete (api)";

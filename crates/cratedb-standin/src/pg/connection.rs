@@ -23,6 +23,9 @@ pub(super) struct Connection<'a> {
     failed: bool,
 }
 
+/// The type of a parameter that is one number of eight bytes.
+const INT8: u32 = 20;
+
 /// A prepared statement.
 #[derive(Clone, Default)]
 struct Prepared {
@@ -136,11 +139,19 @@ impl<'a> Connection<'a> {
             fields.u16()?;
         }
         let mut columns = Vec::new();
-        for _ in 0..fields.u16()? {
+        let Prepared { sql, types } = self.prepared.get(&name).cloned().unwrap_or_default();
+        for number in 0..fields.u16()? {
             let length = fields.u32()? as usize;
-            columns.push(array(fields.take(length)?)?);
+            let bytes = fields.take(length)?;
+            columns.push(match (types.get(usize::from(number)), bytes) {
+                (Some(&INT8), bytes) if bytes.len() == 8 => {
+                    let mut number = [0; 8];
+                    number.copy_from_slice(bytes);
+                    vec![Json::Number(i64::from_be_bytes(number).to_string())]
+                }
+                (_, bytes) => array(bytes)?,
+            });
         }
-        let sql = self.prepared.get(&name).map(|prepared| prepared.sql.clone()).unwrap_or_default();
         self.portal = Some(Portal { sql, columns });
         self.send(b'2', b"")
     }

@@ -31,6 +31,29 @@ impl Connection<'_> {
             Ok(rows) => rows,
             Err(what) => return self.error("22000", &what),
         };
+        match fault {
+            Some(Fault::Late(time)) => {
+                self.shared.later(move |shared| {
+                    std::thread::sleep(time);
+                    // Nobody reads the answer, which may be that the table is unknown by now.
+                    let _ = shared.engine.insert(&name, &columns, &rows, ignore, usize::MAX);
+                });
+                return Err(ended());
+            }
+            Some(Fault::Orphan(time)) => {
+                let (first, rest) = rows.split_at(rows.len() / 2);
+                let rest = rest.to_vec();
+                // As above.
+                let _ = self.shared.engine.insert(&name, &columns, first, ignore, usize::MAX);
+                self.shared.later(move |shared| {
+                    if !shared.engine.jobs().run_for(&sql, time) {
+                        let _ = shared.engine.insert(&name, &columns, &rest, ignore, usize::MAX);
+                    }
+                });
+                return Err(ended());
+            }
+            _ => {}
+        }
         let most = match fault {
             Some(Fault::DropBefore) => return Err(ended()),
             Some(Fault::DropInTheMiddle | Fault::Restart(..)) => rows.len() / 2,
@@ -58,10 +81,18 @@ fn unnested(arguments: &[Vec<Json>], sources: &[(usize, Cast)]) -> Result<Vec<Ve
     let mut columns: Vec<Vec<Json>> = Vec::new();
     for (number, cast) in sources {
         let column = arguments.get(*number).cloned().unwrap_or_default();
+        if *cast == Cast::Scalar {
+            columns.push(column);
+            continue;
+        }
         columns.push(column.into_iter().map(|json| cast_text(json, cast)).collect::<Result<_, _>>()?);
     }
-    let count = columns.iter().map(Vec::len).max().unwrap_or(0);
-    let row = |i: usize| columns.iter().map(|column| column.get(i).cloned().unwrap_or(Json::Null)).collect();
+    let arrays = sources.iter().zip(&columns).filter(|((_, cast), _)| *cast != Cast::Scalar);
+    let count = arrays.map(|(_, column)| column.len()).max().unwrap_or(0);
+    let value = |(column, (_, cast)): (&Vec<Json>, &(usize, Cast)), row: usize| {
+        column.get(if *cast == Cast::Scalar { 0 } else { row }).cloned().unwrap_or(Json::Null)
+    };
+    let row = |i: usize| columns.iter().zip(sources).map(|pair| value(pair, i)).collect();
     Ok((0..count).map(row).collect())
 }
 

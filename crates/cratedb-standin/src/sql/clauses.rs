@@ -33,6 +33,9 @@ impl Cursor {
             return Ok(inner);
         }
         let left = self.expression()?;
+        if self.words("is null") {
+            return Ok(Condition::IsNull(left));
+        }
         if self.words("in") {
             return Ok(Condition::In(left, self.list(Self::expression)?));
         }

@@ -1,8 +1,15 @@
 //! `INSERT` with values, and from `UNNEST` with casts.
 
 use super::cursor::Cursor;
+use super::tokens::Token;
 use super::{Cast, Expression, Statement};
 use crate::types::{Policy, Type};
+
+/// What a column is selected from.
+enum Selected {
+    Column(String),
+    Parameter(usize),
+}
 
 impl Cursor {
     /// The statement after `INSERT INTO`.
@@ -27,7 +34,11 @@ impl Cursor {
         self.ident()?;
         let names = self.list(Self::ident)?;
         self.expect(")")?;
-        let source = |(column, cast): (String, Cast)| {
+        let source = |(column, cast): (Selected, Cast)| {
+            let column = match column {
+                Selected::Column(column) => column,
+                Selected::Parameter(number) => return Ok((number, cast)),
+            };
             let at = names.iter().position(|name| *name == column).ok_or("Column unknown")?;
             match parameters.get(at) {
                 Some(Expression::Parameter(number)) => Ok((*number, cast)),
@@ -39,11 +50,16 @@ impl Cursor {
     }
 
     /// A column of UNNEST with its cast.
-    fn selected(&mut self) -> Result<(String, Cast), String> {
+    fn selected(&mut self) -> Result<(Selected, Cast), String> {
+        if let Some(Token::Parameter(number)) = self.peek() {
+            let number = *number;
+            self.skip();
+            return Ok((Selected::Parameter(number), Cast::Scalar));
+        }
         if !self.sign("(") {
             let column = self.ident()?;
             let cast = if self.sign("::") { Cast::Direct(self.data_type()?) } else { Cast::Plain };
-            return Ok((column, cast));
+            return Ok((Selected::Column(column), cast));
         }
         self.expect("(")?;
         self.text("{\"a\":")?;
@@ -63,6 +79,6 @@ impl Cursor {
         self.text("a")?;
         self.expect("]")?;
         self.expect("::")?;
-        Ok((column, Cast::OfField(self.data_type()?)))
+        Ok((Selected::Column(column), Cast::OfField(self.data_type()?)))
     }
 }

@@ -56,6 +56,8 @@ pub(crate) enum Condition {
     Compare(Expression, char, Expression),
     /// The column's value is in the list.
     In(Expression, Vec<Expression>),
+    /// The column has no value.
+    IsNull(Expression),
 }
 
 /// How a statement converts a value passed by column.
@@ -67,6 +69,8 @@ pub(crate) enum Cast {
     Direct(Type),
     /// `(('{"a":' || c || '}')::object(ignored))['a']::type`
     OfField(Type),
+    /// A parameter beside the arrays: one value for all rows.
+    Scalar,
 }
 
 /// CREATE TABLE
@@ -90,6 +94,8 @@ pub(crate) struct Select {
     pub(crate) name: Name,
     /// Empty for `count(*)`.
     pub(crate) columns: Vec<String>,
+    /// Rows are counted by the values of this column.
+    pub(crate) group: Option<String>,
     pub(crate) condition: Option<Condition>,
     pub(crate) order: Vec<String>,
     pub(crate) limit: Option<usize>,
@@ -106,6 +112,10 @@ pub(crate) enum Statement {
     Rename { name: Name, to: String },
     /// ALTER TABLE ... ADD COLUMN
     AddColumn { name: Name, column: Column },
+    /// ALTER TABLE ... DROP COLUMN
+    DropColumn { name: Name, column: String },
+    /// KILL
+    Kill(String),
     /// ALTER CLUSTER SWAP TABLE
     Swap { source: Name, target: Name, drop_source: bool },
     /// REFRESH TABLE
@@ -148,6 +158,12 @@ mod tests {
             r#"CREATE TABLE "t" ("o" ARRAY(OBJECT(STRICT) AS ("a" NUMERIC(9, 2), "b" ARRAY(TEXT))), "x" TEXT INDEX OFF STORAGE WITH (columnstore = false))"#,
             r#"INSERT INTO "t" ("a") (SELECT (('{"a":' || "c" || '}')::OBJECT(IGNORED))['a']::ARRAY(BIGINT) FROM UNNEST($1) AS u ("c")) ON CONFLICT DO NOTHING"#,
             r#"ALTER CLUSTER SWAP TABLE "a" TO "b" WITH (drop_source = true)"#,
+            r#"INSERT INTO "t" ("a", "b") (SELECT c1, $2 FROM UNNEST($1) AS "u" (c1)) /* a comment */"#,
+            r#"SELECT "b", count(*) FROM "t" WHERE "b" > ? GROUP BY "b" ORDER BY "b" LIMIT 10"#,
+            r#"DELETE FROM "t" WHERE "b" IS NULL"#,
+            r#"ALTER TABLE "t" DROP COLUMN "b""#,
+            "SELECT id, stmt FROM sys.jobs",
+            "KILL 'c218384a-cdd8-60ac-d6be-9f87b0bc67cb'",
             r#"OPTIMIZE TABLE "t" WITH (only_expunge_deletes = true, flush = true)"#,
             r#"SELECT settings['translog']['durability'] FROM information_schema.tables WHERE table_name = ?"#,
         ] {

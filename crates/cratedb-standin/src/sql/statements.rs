@@ -39,6 +39,9 @@ impl Cursor {
         if self.words("delete from") {
             return Ok(Statement::Delete { name: self.name()?, condition: self.condition_if_any()? });
         }
+        if self.words("kill") {
+            return Ok(Statement::Kill(self.any_text("a job")?));
+        }
         if self.words("begin") || self.words("commit") {
             return Ok(Statement::Nothing("BEGIN".into()));
         }
@@ -72,6 +75,9 @@ impl Cursor {
         if self.words("add column") {
             return Ok(Statement::AddColumn { name, column: self.column()?.0 });
         }
+        if self.words("drop column") {
+            return Ok(Statement::DropColumn { name, column: self.ident()? });
+        }
         self.expect("rename to")?;
         Ok(Statement::Rename { name, to: self.ident()? })
     }
@@ -103,22 +109,35 @@ impl Cursor {
     }
 
     fn select(&mut self) -> Result<Statement, String> {
-        let columns = if self.words("count") {
-            self.expect("(")?;
-            self.expect("*")?;
-            self.expect(")")?;
-            Vec::new()
-        } else if self.sign("*") {
-            vec!["*".to_owned()]
+        let mut columns = Vec::new();
+        let mut counted = false;
+        if self.sign("*") {
+            columns.push("*".to_owned());
         } else {
-            self.items(Self::field)?
-        };
+            loop {
+                counted = self.words("count");
+                match counted {
+                    true => {
+                        self.expect("(").and_then(|()| self.expect("*")).and_then(|()| self.expect(")"))?
+                    }
+                    false => columns.push(self.field()?),
+                }
+                if counted || !self.sign(",") {
+                    break;
+                }
+            }
+        }
         self.expect("from")?;
         let name = self.name()?;
         let condition = self.condition_if_any()?;
+        let group = if self.words("group by") { Some(self.ident()?) } else { None };
+        let grouped: Vec<String> = group.iter().cloned().collect();
+        if counted && columns != grouped || !counted && group.is_some() {
+            return Err("line 1: only one column and count(*) are grouped".to_owned());
+        }
         let order = if self.words("order by") { self.items(Self::ident)? } else { Vec::new() };
         let limit = if self.words("limit") { Some(self.number()?) } else { None };
-        Ok(Statement::Select(Select { name, columns, condition, order, limit }))
+        Ok(Statement::Select(Select { name, columns, group, condition, order, limit }))
     }
 
     /// A column, or a field of an object column.

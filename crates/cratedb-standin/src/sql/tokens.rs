@@ -32,6 +32,11 @@ pub(crate) fn tokens(sql: &str) -> Result<Vec<Token>, String> {
         };
         match c {
             c if c.is_whitespace() => at += 1,
+            '/' if characters.get(at + 1) == Some(&'*') => {
+                let rest = characters.get(at + 2..).unwrap_or_default();
+                let end = rest.windows(2).position(|pair| pair == ['*', '/']);
+                at += end.ok_or("a comment is not closed")? + 4;
+            }
             '"' => out.push(Token::Quoted(enclosed(&characters, &mut at, '"')?)),
             '\'' => out.push(Token::Text(enclosed(&characters, &mut at, '\'')?)),
             '?' => {

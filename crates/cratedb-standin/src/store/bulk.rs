@@ -48,7 +48,7 @@ impl Engine {
         self.with(name, |table| {
             let positions =
                 columns.iter().map(|column| table.position(column)).collect::<Result<Vec<_>, _>>()?;
-            let before = table.len();
+            let before = table.rows.len();
             let mut results = Vec::with_capacity(rows.len());
             let mut explained: HashMap<u64, usize> = HashMap::new();
             for row in rows {
@@ -70,7 +70,7 @@ impl Engine {
                 }
             }
             if most < rows.len() {
-                table.truncate(before + most.min(table.len() - before));
+                table.truncate(before + most.min(table.rows.len() - before));
             }
             Ok(results)
         })

@@ -45,6 +45,7 @@ pub(super) fn holds(condition: &Condition, arguments: &[Json], get: &dyn Fn(&str
     match condition {
         Condition::And(terms) => terms.iter().all(|term| holds(term, arguments, get)),
         Condition::Or(terms) => terms.iter().any(|term| holds(term, arguments, get)),
+        Condition::IsNull(left) => value(left, None, arguments, get) == Some(Value::Null),
         Condition::In(left, items) => {
             let left = value(left, None, arguments, get);
             items.iter().any(|item| value(item, left.as_ref(), arguments, get) == left)

@@ -6,6 +6,7 @@ mod bulk;
 mod catalogue;
 mod condition;
 mod define;
+pub(crate) mod jobs;
 mod run;
 mod select;
 mod table;
@@ -24,6 +25,7 @@ pub(crate) const VERSION: &str = "6.4.3";
 #[derive(Debug, Default)]
 pub struct Engine {
     tables: Mutex<BTreeMap<Name, Table>>,
+    jobs: jobs::Jobs,
 }
 
 /// The result of a statement.
@@ -72,7 +74,17 @@ impl Engine {
 
     /// Loses the rows that were acknowledged but not yet on disk.
     pub fn crash(&self) {
+        self.jobs.end_all();
         self.lock().values_mut().for_each(Table::crash);
+    }
+
+    pub(crate) fn jobs(&self) -> &jobs::Jobs {
+        &self.jobs
+    }
+
+    /// Keeps `sys.jobs` empty, as `stats.enabled = false` does.
+    pub fn list_no_jobs(&self) {
+        self.jobs.hide();
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, Table>> {

@@ -16,6 +16,14 @@ impl Engine {
                 table.add(&name, column)?;
                 Answer::done(-1)
             }),
+            Statement::DropColumn { name, column } => self.with(&name, |table| {
+                table.drop_column(&column)?;
+                Answer::done(-1)
+            }),
+            Statement::Kill(job) => {
+                self.jobs().kill(&job);
+                Answer::done(1)
+            }
             Statement::Rename { name, to } => self.rename(name, to),
             Statement::Swap { source, target, drop_source } => self.swap(source, target, drop_source),
             Statement::Refresh(name) => self.with(&name, |table| {
@@ -45,6 +53,7 @@ impl Engine {
             Statement::Select(select) => match (select.name.0.as_str(), select.name.1.as_str()) {
                 ("information_schema", _) => self.catalogue(&select, arguments),
                 ("sys", "nodes") => nodes(select),
+                ("sys", "jobs") => self.jobs().list(select, sql),
                 _ => self.select(&select, arguments),
             },
             Statement::Update { name, set, condition } => {
@@ -52,8 +61,7 @@ impl Engine {
             }
             Statement::Delete { name, condition } => self.with(&name, |table| {
                 let gone = table.matching(condition.as_ref(), arguments);
-                table.remove(&gone);
-                Answer::done(gone.len() as i64)
+                Answer::done(table.remove(&gone) as i64)
             }),
             Statement::ShowCreate(name) => self.with(&name, |table| {
                 let rows = vec![vec![quoted(&table.ddl(&name))]];

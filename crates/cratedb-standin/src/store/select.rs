@@ -3,16 +3,37 @@
 use std::cmp::Ordering;
 
 use super::condition::compare;
+use super::table::Table;
 use super::{Answer, Engine, Error};
 use crate::json::{Json, quoted};
 use crate::sql::Select;
-use crate::types::to_json;
+use crate::types::{Value, to_json};
 
 /// A column that a statement names.
 enum Place {
     /// `_id`
     Id,
     Column(usize),
+}
+
+impl Table {
+    /// Rows counted by the values of a column, in their order.
+    fn grouped(&self, column: &str, found: &[usize], limit: Option<usize>) -> Result<Answer, Error> {
+        let at = self.position(column)?;
+        let mut groups: Vec<(&Value, usize)> = Vec::new();
+        let mut values: Vec<&Value> = found.iter().map(|row| &self.rows[*row].values[at]).collect();
+        values.sort_by(|a, b| compare(a, b));
+        for value in values {
+            match groups.last_mut().filter(|(last, _)| *last == value) {
+                Some((_, count)) => *count += 1,
+                None => groups.push((value, 1)),
+            }
+        }
+        groups.truncate(limit.unwrap_or(usize::MAX));
+        let rows = groups.iter().map(|(value, count)| vec![to_json(value), count.to_string()]);
+        let rows: Vec<Vec<String>> = rows.collect();
+        Ok(Answer { columns: vec![column.to_owned(), "count(*)".into()], count: rows.len() as i64, rows })
+    }
 }
 
 impl Engine {
@@ -32,7 +53,12 @@ impl Engine {
                 });
                 by.into_iter().find(|by| by.is_ne()).unwrap_or(Ordering::Equal)
             });
-            found.truncate(select.limit.unwrap_or(usize::MAX));
+            if select.group.is_none() {
+                found.truncate(select.limit.unwrap_or(usize::MAX));
+            }
+            if let Some(column) = &select.group {
+                return table.grouped(column, &found, select.limit);
+            }
             if select.columns.is_empty() {
                 return Ok(Answer::count(found.len()));
             }

@@ -13,6 +13,8 @@ pub(super) struct Row {
     pub(super) id: String,
     pub(super) values: Vec<Value>,
     visible: bool,
+    /// Deleted; searches find it until the next refresh.
+    deleted: bool,
     /// Survives a crash.
     durable: bool,
 }
@@ -71,8 +73,9 @@ impl Table {
         Ok(table)
     }
 
+    /// The number of rows that are not deleted.
     pub(super) fn len(&self) -> usize {
-        self.rows.len()
+        self.rows.iter().filter(|row| !row.deleted).count()
     }
 
     pub(super) fn position(&self, name: &str) -> Result<usize, Error> {
@@ -91,8 +94,26 @@ impl Table {
         Ok(())
     }
 
+    /// Removes a column with its values.
+    pub(super) fn drop_column(&mut self, name: &str) -> Result<(), Error> {
+        let at = self.position(name)?;
+        if self.key.contains(&at) {
+            let what = format!("Dropping column: {name} which is part of the PRIMARY KEY is not allowed");
+            return Err(error(400, 4000, what));
+        }
+        if self.columns.len() == 1 {
+            return Err(error(400, 4000, "Dropping all columns of a table is not allowed"));
+        }
+        self.columns.remove(at);
+        self.key.iter_mut().filter(|key| **key > at).for_each(|key| *key -= 1);
+        self.rows.iter_mut().for_each(|row| drop(row.values.remove(at)));
+        Ok(())
+    }
+
     pub(super) fn refresh(&mut self) {
+        self.rows.retain(|row| !row.deleted);
         self.rows.iter_mut().for_each(|row| row.visible = true);
+        self.reindex();
     }
 
     pub(super) fn flush(&mut self, flush: bool) {
@@ -101,7 +122,9 @@ impl Table {
 
     /// Loses the rows that are not yet on disk.
     pub(super) fn crash(&mut self) {
-        self.rows.retain(|row| row.durable);
+        self.rows.retain(|row| row.durable && !row.deleted);
+        // A shard that starts is searched with all of its rows.
+        self.rows.iter_mut().for_each(|row| row.visible = true);
         self.reindex();
     }
 
@@ -111,16 +134,22 @@ impl Table {
         self.reindex();
     }
 
-    /// Removes the rows at these ascending positions.
-    pub(super) fn remove(&mut self, gone: &[usize]) {
-        for at in gone.iter().rev() {
-            self.rows.remove(*at);
+    /// Deletes rows; returns how many were not deleted before.
+    pub(super) fn remove(&mut self, gone: &[usize]) -> usize {
+        let mut count = 0;
+        for at in gone {
+            let row = &mut self.rows[*at];
+            if !std::mem::replace(&mut row.deleted, true) {
+                self.by_id.remove(&row.id);
+                count += 1;
+            }
         }
-        self.reindex();
+        count
     }
 
     fn reindex(&mut self) {
-        self.by_id = self.rows.iter().enumerate().map(|(i, row)| (row.id.clone(), i)).collect();
+        let kept = self.rows.iter().enumerate().filter(|(_, row)| !row.deleted);
+        self.by_id = kept.map(|(i, row)| (row.id.clone(), i)).collect();
     }
 
     /// The positions of the visible rows for which a condition is true.
@@ -132,7 +161,8 @@ impl Table {
                 "_id" => Some(Value::Text(row.id.clone())),
                 name => self.columns.iter().position(|c| c.name == name).map(|at| row.values[at].clone()),
             };
-            (row.visible || realtime) && condition.is_none_or(|condition| holds(condition, arguments, &get))
+            (if realtime { !row.deleted } else { row.visible })
+                && condition.is_none_or(|condition| holds(condition, arguments, &get))
         };
         let found = self.rows.iter().enumerate().filter(|(_, row)| matches(row));
         found.map(|(at, _)| at).collect()
@@ -228,7 +258,7 @@ impl Table {
             return Err(RowResult::Refused(4091, what.into()).into());
         }
         self.by_id.insert(id.clone(), self.rows.len());
-        self.rows.push(Row { id, values, visible: false, durable: !self.asynchronous });
+        self.rows.push(Row { id, values, visible: false, deleted: false, durable: !self.asynchronous });
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use tokio_postgres::{Config, Statement};
 
 use crate::connect::address::CrateServer;
 
-/// An array that is in its binary form already.
+/// A parameter that is in its binary form already.
 #[derive(Debug)]
 struct Encoded(Bytes);
 
@@ -86,10 +86,18 @@ impl PgInsert {
         self.connection.wait(control, moment).is_err() || self.connection.client.is_closed()
     }
 
-    /// Inserts a block; returns the number of rows that went in.
-    pub(crate) fn insert(&self, columns: &[Bytes], repeat: bool, control: &Control<'_>) -> Result<u64> {
+    /// Inserts a block, whose rows get the tag, where there is one; returns the number of rows that went in.
+    pub(crate) fn insert(
+        &self,
+        columns: &[Bytes],
+        tag: Option<i64>,
+        repeat: bool,
+        control: &Control<'_>,
+    ) -> Result<u64> {
         let statement = if repeat { &self.repeat } else { &self.plain };
-        let parameters = columns.iter().map(|bytes| Encoded(bytes.clone()));
+        let tag = tag.map(|tag| Encoded(Bytes::copy_from_slice(&tag.to_be_bytes())));
+        let parameters: Vec<Encoded> =
+            columns.iter().map(|bytes| Encoded(bytes.clone())).chain(tag).collect();
         self.connection.wait(control, self.connection.client.execute_raw(statement, parameters))
     }
 }

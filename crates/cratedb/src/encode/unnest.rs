@@ -280,10 +280,12 @@ pub(crate) fn array_type(data_type: &CrateType) -> Type {
     }
 }
 
-/// The types of a plan's parameters, the row key first.
+/// The types of a plan's parameters, the row key first, the tag last.
 pub(crate) fn parameter_types(plan: &Plan) -> Vec<Type> {
     let key = matches!(plan.key, Key::Row(_)).then_some(Type::VARCHAR_ARRAY);
-    key.into_iter().chain(plan.columns.iter().map(|column| array_type(&column.crate_type))).collect()
+    let tag = matches!(plan.key, Key::Tags(_)).then_some(Type::INT8);
+    let columns = plan.columns.iter().map(|column| array_type(&column.crate_type));
+    key.into_iter().chain(columns).chain(tag).collect()
 }
 
 /// The expression that turns a parameter into a column's value: a cast for JSON text, else the name.
@@ -309,6 +311,8 @@ pub(crate) fn insert(table: &CrateTable, plan: &Plan, on_conflict: &str) -> Stri
     let cast = |(name, column): (&String, &Column)| from_json(name, &column.crate_type);
     let mut selected: Vec<String> = names.iter().take(usize::from(key)).cloned().collect();
     selected.extend(names.iter().skip(usize::from(key)).zip(plan.columns.iter()).map(cast));
+    // One value for all rows of the request.
+    selected.extend(matches!(plan.key, Key::Tags(_)).then(|| format!("${}", count + 1)));
     format!(
         "INSERT INTO {} ({}) (SELECT {} FROM UNNEST({}) AS {} ({})){on_conflict}",
         table.quoted(),

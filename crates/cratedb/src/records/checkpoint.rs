@@ -55,17 +55,20 @@ impl State {
 }
 
 /// Columns that the tables of earlier versions did not have.
-const ADDED: [(&str, &str, &str); 7] = [
+const ADDED: [(&str, &str, &str); 10] = [
     ("loads", "begun", "TEXT"),
     ("loads", "completed", "TEXT"),
     ("loads", "stamps", "ARRAY(TEXT)"),
     ("loads", "mapping", "TEXT"),
     ("loads", "shape", "TEXT INDEX OFF STORAGE WITH (columnstore = false)"),
     ("units", "refused", TALLY),
+    ("loads", "runs", "BIGINT"),
+    ("loads", "audited", "BIGINT"),
     ("units", "there_before", TALLY),
+    ("units", "tags", TALLY),
 ];
 
-/// A tally of any number of columns, which no search asks for.
+/// JSON of any length, which no search asks for.
 const TALLY: &str = "TEXT INDEX OFF STORAGE WITH (columnstore = false)";
 
 /// A load's row.
@@ -82,6 +85,8 @@ pub(crate) struct LoadRecord {
     pub before: Option<Tally>,
     /// What the load makes; none in records of earlier versions.
     pub shape: Option<Shape>,
+    /// Runs that have begun, this one included: tags begin with their number.
+    pub runs: u64,
 }
 
 impl LoadRecord {
@@ -102,6 +107,8 @@ pub(crate) struct RecordedLoad {
     /// Moments by the clock of the loader, UTC, RFC 3339; none in records of earlier versions.
     pub begun: Option<String>,
     pub completed: Option<String>,
+    /// Requests whose rows were counted when the load ended; none of loads without tags.
+    pub audited: Option<u64>,
 }
 
 /// A load into the table that is looked at.
@@ -113,6 +120,12 @@ pub(crate) struct LoadIntoTable {
     pub completed: Option<String>,
     /// As of [`LoadRecord::shape`].
     pub shape: Option<Shape>,
+}
+
+fn record_is_gone(client: &Client) -> Error {
+    Error::new(Kind::Changed, "the record of the load is gone")
+        .at(client.place())
+        .advise("another command forgot the load (sawmill load forget) while it ran: load again")
 }
 
 /// A tally as it is stored.
@@ -209,13 +222,14 @@ impl Checkpoints {
              \"unit_rows\" BIGINT, \"files\" ARRAY(TEXT), \"fingerprints\" ARRAY(TEXT), \"rows\" BIGINT, \
              \"content_sum\" TEXT, \"before\" TEXT INDEX OFF STORAGE WITH (columnstore = false), \
              \"begun\" TEXT, \"completed\" TEXT, \"stamps\" ARRAY(TEXT), \"mapping\" TEXT, \
-             \"shape\" TEXT INDEX OFF STORAGE WITH (columnstore = false)) CLUSTERED INTO 1 SHARDS",
+             \"shape\" TEXT INDEX OFF STORAGE WITH (columnstore = false), \"runs\" BIGINT, \"audited\" BIGINT) \
+             CLUSTERED INTO 1 SHARDS",
             self.table("loads"),
         );
         let units = format!(
             "CREATE TABLE IF NOT EXISTS {} (\"load_id\" TEXT, \"file\" INTEGER, \"row_group\" INTEGER, \"first_row\" BIGINT, \
              \"rows\" BIGINT, \"rejected\" BIGINT, \"content_sum\" TEXT, \"non_null\" ARRAY(BIGINT), \
-             \"refused\" {TALLY}, \"there_before\" {TALLY}, PRIMARY KEY (\"load_id\", \"file\", \"row_group\", \"first_row\")) CLUSTERED INTO 1 SHARDS",
+             \"refused\" {TALLY}, \"there_before\" {TALLY}, \"tags\" {TALLY}, PRIMARY KEY (\"load_id\", \"file\", \"row_group\", \"first_row\")) CLUSTERED INTO 1 SHARDS",
             self.table("units")
         );
         for statement in [loads, units] {
@@ -264,15 +278,20 @@ impl Checkpoints {
         let statement =
             format!("SELECT \"load_id\", \"target\", \"mode\", \"state\", \"files\" FROM {table}");
         let rows = self.run(client, &statement, &[], control)?.all::<Row>()?;
-        let mut moments: HashMap<String, (Option<String>, Option<String>)> = HashMap::new();
+        type More = (Option<String>, Option<String>, Option<u64>);
+        let mut more: HashMap<String, More> = HashMap::new();
         if self.lacking(client, control)?.iter().all(|(table, ..)| *table != "loads") {
-            let statement = format!("SELECT \"load_id\", \"begun\", \"completed\" FROM {table}");
+            let statement = format!("SELECT \"load_id\", \"begun\", \"completed\", \"audited\" FROM {table}");
             let rows = self.run(client, &statement, &[], control)?.all()?.into_iter();
-            moments.extend(rows.map(|(id, begun, completed): (String, _, _)| (id, (begun, completed))));
+            more.extend(
+                rows.map(|(id, begun, completed, audited): (String, _, _, _)| {
+                    (id, (begun, completed, audited))
+                }),
+            );
         }
         let loads = rows.into_iter().map(|(id, target, mode, state, files)| {
-            let (begun, completed) = moments.remove(&id).unwrap_or_default();
-            RecordedLoad { id, target, mode, state: State::of(&state), files, begun, completed }
+            let (begun, completed, audited) = more.remove(&id).unwrap_or_default();
+            RecordedLoad { id, target, mode, state: State::of(&state), files, begun, completed, audited }
         });
         let mut loads: Vec<RecordedLoad> = loads.collect();
         loads.sort_by(|a, b| (&b.begun, &a.id).cmp(&(&a.begun, &b.id)));
@@ -361,14 +380,15 @@ impl Checkpoints {
             Option<u64>,
             Option<String>,
             Option<String>,
+            Option<u64>,
         );
         let statement = format!(
-            "SELECT \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"rows\", \"before\", \"shape\" FROM {} \
+            "SELECT \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"rows\", \"before\", \"shape\", \"runs\" FROM {} \
              WHERE \"load_id\" = ?",
             self.table("loads")
         );
         let answer = self.run(client, &statement, &[json!(id)], control)?;
-        let Some(Row(state, unit_rows, names, fingerprints, stamps, rows, before, shape)) =
+        let Some(Row(state, unit_rows, names, fingerprints, stamps, rows, before, shape, runs)) =
             answer.all::<Row>()?.into_iter().next()
         else {
             return Ok(None);
@@ -382,6 +402,7 @@ impl Checkpoints {
             rows: rows.unwrap_or(0),
             before,
             shape: read_shape(shape),
+            runs: runs.unwrap_or(1),
         }))
     }
 
@@ -395,8 +416,8 @@ impl Checkpoints {
     ) -> Result<()> {
         self.delete(client, "load_id", &record.id, control)?;
         let statement = format!(
-            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\", \"begun\", \"stamps\", \"mapping\", \"shape\") \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\", \"begun\", \"stamps\", \"mapping\", \"shape\", \"runs\") \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             self.table("loads")
         );
         let arguments = [
@@ -413,6 +434,7 @@ impl Checkpoints {
             stored_stamps(&record.files),
             json!(mapping),
             json!(record.shape.as_ref().and_then(|shape| serde_json::to_string(shape).ok())),
+            json!(record.runs),
         ];
         self.run(client, &statement, &arguments, control)?;
         Ok(())
@@ -428,6 +450,34 @@ impl Checkpoints {
     ) -> Result<()> {
         let statement = format!("UPDATE {} SET \"stamps\" = ? WHERE \"load_id\" = ?", self.table("loads"));
         self.run(client, &statement, &[stored_stamps(files), json!(id)], control)?;
+        Ok(())
+    }
+
+    /// Records that another run of a load begins, before it sends anything.
+    pub(crate) fn set_runs(
+        &self,
+        client: &mut Client,
+        id: &str,
+        runs: u64,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let statement = format!("UPDATE {} SET \"runs\" = ? WHERE \"load_id\" = ?", self.table("loads"));
+        match self.run(client, &statement, &[json!(runs), json!(id)], control)?.count()? {
+            1 => Ok(()),
+            _ => Err(record_is_gone(client)),
+        }
+    }
+
+    /// Records how many requests an audit has found whole.
+    pub(crate) fn set_audited(
+        &self,
+        client: &mut Client,
+        id: &str,
+        audited: u64,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let statement = format!("UPDATE {} SET \"audited\" = ? WHERE \"load_id\" = ?", self.table("loads"));
+        self.run(client, &statement, &[json!(audited), json!(id)], control)?;
         Ok(())
     }
 
@@ -455,9 +505,7 @@ impl Checkpoints {
         ];
         match self.run(client, &statement, &arguments, control)?.count()? {
             1 => Ok(()),
-            _ => Err(Error::new(Kind::Changed, "the record of the load is gone")
-                .at(client.place())
-                .advise("another command forgot the load (sawmill load forget) while it ran: load again")),
+            _ => Err(record_is_gone(client)),
         }
     }
 

@@ -40,9 +40,11 @@ pub(crate) fn forget(crate_db: &CrateDb, drop_table: bool, control: &Control<'_>
             leases.push(Lease::take(&checkpoints, &cluster, &name, control)?);
         }
     }
-    if exists(&mut client, &staging, RETRIES, control)? {
-        client.sql(&format!("DROP TABLE IF EXISTS {}", staging.quoted()), &[], RETRIES, control)?;
-        forgotten.staging_dropped = true;
+    for gathered in [staging, table.sealed()] {
+        if exists(&mut client, &gathered, RETRIES, control)? {
+            client.sql(&format!("DROP TABLE IF EXISTS {}", gathered.quoted()), &[], RETRIES, control)?;
+            forgotten.staging_dropped = true;
+        }
     }
     if drop_table && exists(&mut client, &table, RETRIES, control)? {
         client.sql(&format!("DROP TABLE IF EXISTS {}", table.quoted()), &[], RETRIES, control)?;

@@ -325,7 +325,9 @@ impl Remembering<'_> {
                     }
                 }
             }
-            Key::Own(_) | Key::None => (self.all_of_table(client, rows, loads)?, self.read_back(None)),
+            Key::Own(_) | Key::Tags(_) | Key::None => {
+                (self.all_of_table(client, rows, loads)?, self.read_back(None))
+            }
         };
         let Some(expected) = expected else {
             remembered.note_other_rows();

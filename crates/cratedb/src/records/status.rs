@@ -66,6 +66,7 @@ pub fn crate_status(
                 begun: load.begun.unwrap_or_default(),
                 completed: complete.then(|| load.completed.unwrap_or_default()),
                 units: units.len() as u64,
+                audited_batches: load.audited.filter(|_| complete),
                 rows: units.values().map(|unit| unit.tally.rows).sum(),
                 load_id: load.id,
             });
@@ -81,6 +82,7 @@ pub fn crate_status(
                 begun: String::new(),
                 completed: None,
                 units: 0,
+                audited_batches: None,
                 rows: 0,
                 running: false,
                 load_id: String::new(),

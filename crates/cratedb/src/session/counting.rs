@@ -26,7 +26,7 @@ impl CrateSession<'_> {
         let before = self.record.rows_before();
         let there_before = &self.writers.before;
         let least = match self.encode.plan.key {
-            Key::None => before + acknowledged,
+            Key::Tags(_) | Key::None => before + acknowledged,
             _ if self.state == LoadState::New && there_before.is_counted() => {
                 (before + acknowledged).saturating_sub(there_before.rows())
             }

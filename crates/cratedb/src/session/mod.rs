@@ -1,5 +1,6 @@
 //! A load into a CrateDB table: found or made, written, checked, put in its place.
 
+mod audited;
 mod counting;
 mod equal_rows;
 mod opening;
@@ -112,7 +113,10 @@ impl Session for CrateSession<'_> {
     }
 
     fn to_send_again(&self, total: &Tally, control: &Control<'_>) -> Result<Vec<UnitKey>> {
-        self.with_equal_rows(total, control)
+        match &self.writers.tags {
+            Some(tags) => self.not_as_recorded(tags, control),
+            None => self.with_equal_rows(total, control),
+        }
     }
 
     fn recorded_files(&self) -> &RecordedFiles {
@@ -194,12 +198,15 @@ impl Session for CrateSession<'_> {
         let mut client = Client::new(&self.cluster, false);
         let checkpoints = &self.writers.checkpoints;
         let id = &self.writers.load_id;
+        if let Some(tags) = &self.writers.tags {
+            return self.finish_tagged(tags, total, &mut client, control);
+        }
         self.writers.lease.confirm(&mut client, control)?;
         let rows = self.count_all(&mut client, total, control)?;
         self.loaded.store(total.rows, Relaxed);
         if self.written != self.table {
             checkpoints.set_state(&mut client, id, State::Placing, rows, total, control)?;
-            self.place(&mut client, control)?;
+            self.place(&self.written, &mut client, control)?;
         }
         if self.writers.gathers {
             checkpoints.delete_others(&mut client, &self.table.to_string(), id, control)?;
@@ -233,7 +240,7 @@ impl Session for CrateSession<'_> {
         // Rows of one load have their row keys each by itself.
         let since = match &self.encode.plan.key {
             Key::Own(_) => "already (of another load, or equal rows of this one)",
-            Key::Row(_) | Key::None => "before",
+            Key::Row(_) | Key::Tags(_) | Key::None => "before",
         };
         match (self.writers.before.rows(), self.writers.before.is_counted()) {
             (0, true) => {}

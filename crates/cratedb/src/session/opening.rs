@@ -23,9 +23,11 @@ use crate::session::prepare::{Preparing, choose_key};
 use crate::table::columns::{Key, LONGEST_TEXT, Plan};
 use crate::table::names::CrateTable;
 use crate::table::{catalogue, columns, ddl};
+use crate::tags::begun::Begun;
 use crate::target::CrateDb;
 use crate::verify::without_refused::WithoutRefused;
 use crate::write::carried::{Carried, Chosen};
+use crate::write::head::{LONGEST_TAG, head};
 use crate::write::rejects::Rejects;
 use crate::write::there_before::ThereBefore;
 use crate::write::writer::WriterPlan;
@@ -66,7 +68,10 @@ impl<'a> CrateSession<'a> {
             return Err(error.clone());
         }
         let create = match gathers {
-            true => Some(ddl::create_table(&table, &plan.columns, &plan.key, &crate_db.options)?),
+            true => {
+                let key = plan.key.clone().of_finished_table();
+                Some(ddl::create_table(&table, &plan.columns, &key, &crate_db.options)?)
+            }
             false => None,
         };
         let shape = Shape::new(&crate_db.options, &plan, create.as_deref());
@@ -89,9 +94,17 @@ impl<'a> CrateSession<'a> {
         let (record, state) = if gathers { preparing.gather()? } else { preparing.append()? };
         let counted = preparing.counted.filter(|_| state == LoadState::Complete);
         let placed = preparing.placed || state == LoadState::Complete;
-        let units = match state {
+        let mut units = match state {
             LoadState::New => HashMap::new(),
             _ => checkpoints.units(&mut client, &id, control)?,
+        };
+        let written = if gathers && !placed { table.staging() } else { table.clone() };
+        let tags = match &plan.key {
+            Key::Tags(column) if !placed => {
+                let begun = Begun { checkpoints: &checkpoints, record: &record, state, written: &written };
+                begun.tags(column, &mut units, &mut client, retries, control)?
+            }
+            _ => None,
         };
         let earlier = EarlierUnits::of(units, plan.columns.len());
         let shared = match (&plan.key, state) {
@@ -101,14 +114,14 @@ impl<'a> CrateSession<'a> {
             }
             _ => false,
         };
-        let written = if gathers && !placed { table.staging() } else { table.clone() };
         let chosen = match state {
             LoadState::Complete => Chosen::Http("no row was sent".to_owned()),
             _ => which_tells_rows(chosen?, &record, &plan.key),
         };
         let by_column = chosen == Chosen::Pg;
         let (first, repeat) = (head(&written, &plan, ""), head(&written, &plan, REPEAT));
-        let encode = encode_plan(crate_db, source, options, &plan, (by_column, repeat.len()));
+        let length = repeat.before.len() + repeat.after.len() + LONGEST_TAG;
+        let encode = encode_plan(crate_db, source, options, &plan, (by_column, length));
         let rejects = crate_db.options.rejects.as_deref().filter(|_| state != LoadState::Complete);
         let writers = WriterPlan {
             cluster: Arc::clone(&cluster),
@@ -118,6 +131,7 @@ impl<'a> CrateSession<'a> {
             table: written.clone(),
             first,
             repeat,
+            tags,
             unnest: by_column.then(|| unnest_of(&written, &plan)),
             resumed: state == LoadState::Resumed,
             gathers,
@@ -161,7 +175,7 @@ impl<'a> CrateSession<'a> {
             loaded: AtomicU64::new(0),
         };
         session.cluster.table_is_known();
-        if state == LoadState::Resumed {
+        if state == LoadState::Resumed && session.writers.tags.is_none() {
             let recorded = session.done.values().map(|tally| tally.rows).sum();
             let at_end = false;
             session.count(&mut client, recorded, ("are recorded as loaded", at_end), control)?;
@@ -236,7 +250,11 @@ fn encode_plan(
 fn unnest_of(written: &CrateTable, plan: &Plan) -> ([String; 2], Vec<Type>) {
     let statements = ["", REPEAT].map(|clause| {
         // With a key, existing rows are counted, and do not end the statement.
-        let clause = if plan.key == Key::None { clause } else { REPEAT };
+        let clause = match plan.key {
+            Key::Row(_) | Key::Own(_) => REPEAT,
+            Key::Tags(_) => "",
+            Key::None => clause,
+        };
         unnest::insert(written, plan, clause)
     });
     (statements, unnest::parameter_types(plan))
@@ -244,17 +262,6 @@ fn unnest_of(written: &CrateTable, plan: &Plan) -> ([String; 2], Vec<Type>) {
 
 /// What makes a repeated row harmless.
 const REPEAT: &str = " ON CONFLICT DO NOTHING";
-
-/// The part of a request before the rows.
-fn head(table: &CrateTable, plan: &Plan, clause: &str) -> Vec<u8> {
-    let names = plan.inserted();
-    let marks = vec!["?"; names.len()].join(",");
-    let statement = format!("INSERT INTO {} ({}) VALUES ({marks}){clause}", table.quoted(), names.join(","));
-    let mut head = b"{\"stmt\":".to_vec();
-    crate::encode::json::write_text(statement.as_bytes(), &mut head);
-    head.extend_from_slice(b",\"bulk_args\":[");
-    head
-}
 
 /// The plan for a table that exists, and the columns of its primary key.
 pub(crate) fn existing_plan(

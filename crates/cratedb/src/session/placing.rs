@@ -7,15 +7,15 @@ use super::{CrateSession, FORGET};
 use crate::connect::client::{Client, Failed};
 use crate::connect::waiting::Waiting;
 use crate::table::catalogue;
-use crate::table::names::quote;
+use crate::table::names::{CrateTable, quote};
 
 impl CrateSession<'_> {
     /// Gives the table its name. What was done before its answer got lost is seen from what is there.
-    pub(super) fn place(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+    pub(super) fn place(&self, from: &CrateTable, client: &mut Client, control: &Control<'_>) -> Result<()> {
         let retries = self.options.retries;
         let (mut waiting, mut refused) = (Waiting::new(retries), 0);
         loop {
-            let tables = [&self.written, &self.table];
+            let tables = [from, &self.table];
             let statement = match catalogue::which_exist(client, tables, retries, control)? {
                 [false, true] => return Ok(()),
                 // A server that has not recovered knows no tables.
@@ -35,11 +35,11 @@ impl CrateSession<'_> {
                 // One step: readers always see one of the two tables.
                 [true, true] => format!(
                     "ALTER CLUSTER SWAP TABLE {} TO {} WITH (drop_source = true)",
-                    self.written.quoted(),
+                    from.quoted(),
                     self.table.quoted()
                 ),
                 [true, false] => {
-                    format!("ALTER TABLE {} RENAME TO {}", self.written.quoted(), quote(&self.table.name))
+                    format!("ALTER TABLE {} RENAME TO {}", from.quoted(), quote(&self.table.name))
                 }
             };
             let error = match client.once(&statement, &[], control) {

@@ -14,7 +14,7 @@ use crate::records::shape::Shape;
 use crate::table::catalogue;
 use crate::table::columns::{Key, Plan};
 use crate::table::ddl;
-use crate::table::names::CrateTable;
+use crate::table::names::{CrateTable, quote};
 use crate::verify::read_back::{OfFiles, ReadBack, paging_key};
 
 /// The decision between new, resumed and complete.
@@ -42,11 +42,17 @@ pub(crate) struct Preparing<'p> {
 impl Preparing<'_> {
     /// A table that gathers out of sight, and takes its name (or another's place) in the end.
     pub(crate) fn gather(&mut self) -> Result<(LoadRecord, LoadState)> {
-        let staging = self.table.staging();
+        let (staging, sealed) = (self.table.staging(), self.table.sealed());
         let retries = self.options.retries;
         let record = self.checkpoints.find(self.client, self.id, self.control)?;
-        let [table, gathered] =
-            catalogue::which_exist(self.client, [self.table, &staging], retries, self.control)?;
+        let tables = [self.table, &staging, &sealed];
+        let [table, mut gathered, is_sealed] =
+            catalogue::which_exist(self.client, tables, retries, self.control)?;
+        if is_sealed && !gathered {
+            // A run was killed between the last audit and the table's final name.
+            rename(self.client, &sealed, &staging, retries, self.control)?;
+            gathered = true;
+        }
         match (record, table) {
             (Some(record), true) if record.state == State::Complete => {
                 let changed = record.files.changed(self.source.files());
@@ -216,7 +222,7 @@ impl Preparing<'_> {
         let of_files = match &self.plan.key {
             Key::Row(_) if !shares => return Ok(None),
             Key::Row(column) => Some(OfFiles::new(column, self.source.files().iter().map(file_hash))),
-            Key::Own(_) | Key::None => None,
+            Key::Own(_) | Key::Tags(_) | Key::None => None,
         };
         let read = ReadBack { of_files, ..self.read_back(self.table) };
         read.run(self.control).map(Some)
@@ -321,6 +327,7 @@ impl Preparing<'_> {
             rows: 0,
             before,
             shape: Some(self.shape.clone()),
+            runs: 1,
         }
     }
 
@@ -371,6 +378,25 @@ pub(crate) fn not_summed_up(place: &str) -> Error {
     )
 }
 
+/// Renames a table. What was done before an answer got lost is seen from what is there.
+pub(crate) fn rename(
+    client: &mut Client,
+    from: &CrateTable,
+    to: &CrateTable,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<()> {
+    let statement = format!("ALTER TABLE {} RENAME TO {}", from.quoted(), quote(&to.name));
+    let renamed = client.sql(&statement, &[], retries, control);
+    match renamed {
+        Ok(_) => Ok(()),
+        Err(error) => match catalogue::which_exist(client, [from, to], retries, control)? {
+            [false, true] => Ok(()),
+            _ => Err(error),
+        },
+    }
+}
+
 /// Whether rows can be repeated, by what was asked for and what the table has.
 pub(crate) fn choose_key(
     crate_db: &CrateDb,
@@ -406,11 +432,13 @@ pub(crate) fn choose_key(
     }
     match options.at_least_once {
         true => Ok(Key::None),
+        false if existing.is_none() => Ok(Key::Tags(crate::tags::column_for(source))),
         false => Err(Error::new(
             Kind::Config,
             "the rows have no key: this load is at least once, and rows of a batch that was interrupted may be in the table twice",
         )
         .at(format!("table {table}"))
-        .advise("add a key column with --row-key, name the columns of a primary key with --primary-key, or accept it with --at-least-once")),
+        .advise("accept it with --at-least-once; or make the table with a key: in mode create --row-key adds one, and --primary-key \
+                 names its columns")),
     }
 }

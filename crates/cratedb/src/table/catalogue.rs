@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::connect::client::Client;
 use crate::table::existing::{Existing, StoredType, declared_types};
-use crate::table::names::{CrateTable, STAGING};
+use crate::table::names::{CrateTable, SEALED, STAGING};
 
 /// Whether there is such a table.
 pub(crate) fn exists(
@@ -21,19 +21,37 @@ pub(crate) fn exists(
     Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count > 0))
 }
 
-/// Which of two tables of one schema are there, seen at one moment: a server that restarts in between knows
-/// neither.
-pub(crate) fn which_exist(
+/// Which of several tables of one schema are there, seen at one moment: a server that restarts in between
+/// knows none.
+pub(crate) fn which_exist<const N: usize>(
     client: &mut Client,
-    [one, other]: [&CrateTable; 2],
+    tables: [&CrateTable; N],
     retries: u32,
     control: &Control<'_>,
-) -> Result<[bool; 2]> {
-    let statement =
-        "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name IN (?, ?)";
-    let arguments = [json!(one.schema), json!(one.name), json!(other.name)];
-    let names = client.sql(statement, &arguments, retries, control)?.all::<(String,)>()?;
-    Ok([one, other].map(|table| names.iter().any(|(name,)| *name == table.name)))
+) -> Result<[bool; N]> {
+    let statement = format!(
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name IN ({})",
+        ["?"; N].join(", ")
+    );
+    let schema = tables.first().map_or("", |table| table.schema.as_str());
+    let arguments: Vec<_> =
+        std::iter::once(json!(schema)).chain(tables.iter().map(|table| json!(table.name))).collect();
+    let names = client.sql(&statement, &arguments, retries, control)?.all::<(String,)>()?;
+    Ok(tables.map(|table| names.iter().any(|(name,)| *name == table.name)))
+}
+
+/// Whether a table has this column.
+pub(crate) fn has_column(
+    client: &mut Client,
+    table: &CrateTable,
+    column: &str,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<bool> {
+    let statement = "SELECT column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ? \
+                     AND column_name = ?";
+    let arguments = [json!(table.schema), json!(table.name), json!(column)];
+    Ok(!client.sql(statement, &arguments, retries, control)?.all::<(String,)>()?.is_empty())
 }
 
 /// Tables for which rows gather or have gathered out of sight, by the names that they were to get.
@@ -45,7 +63,7 @@ pub(crate) fn staging_tables(
     let statement = "SELECT table_schema, table_name FROM information_schema.tables";
     let tables = client.sql(statement, &[], retries, control)?.all::<(String, String)>()?;
     let staged = tables.into_iter().filter_map(|(schema, name)| {
-        let name = name.strip_suffix(STAGING)?.to_owned();
+        let name = name.strip_suffix(STAGING).or_else(|| name.strip_suffix(SEALED))?.to_owned();
         Some(CrateTable { schema, name })
     });
     Ok(staged.collect())

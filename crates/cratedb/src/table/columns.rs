@@ -41,8 +41,17 @@ pub(crate) enum Key {
     Row(String),
     /// The table's own primary key: these columns.
     Own(Vec<String>),
+    /// None in the table; while rows gather, this column says with which request a row came (`tags`).
+    Tags(String),
     /// None: a row that is sent twice is stored twice.
     None,
+}
+
+impl Key {
+    /// The key of the finished table, which has no tags.
+    pub(crate) fn of_finished_table(self) -> Self {
+        if matches!(self, Self::Tags(_)) { Self::None } else { self }
+    }
 }
 
 /// Bytes of text that Lucene takes into an index or a column store.
@@ -194,12 +203,14 @@ pub(crate) fn by_position(
 }
 
 impl Plan {
-    /// The columns' names for SQL, the row key first.
+    /// The columns' names for SQL, the row key first, the tag last.
     pub(crate) fn inserted(&self) -> Vec<String> {
-        let key = match &self.key {
-            Key::Row(name) => Some(quote(name)),
-            _ => None,
+        let (first, last) = match &self.key {
+            Key::Row(name) => (Some(quote(name)), None),
+            Key::Tags(name) => (None, Some(quote(name))),
+            Key::Own(_) | Key::None => (None, None),
         };
-        key.into_iter().chain(self.columns.iter().map(|column| quote(&column.name))).collect()
+        let columns = self.columns.iter().map(|column| quote(&column.name));
+        first.into_iter().chain(columns).chain(last).collect()
     }
 }

@@ -67,7 +67,7 @@ pub(crate) fn create_table(
     let mut primary: Vec<String> = match key {
         Key::Row(name) => vec![name.clone()],
         Key::Own(names) => names.clone(),
-        Key::None => Vec::new(),
+        Key::Tags(_) | Key::None => Vec::new(),
     };
     if let Some(partition) = partition.as_ref().filter(|_| !primary.is_empty())
         && !primary.contains(&partition.column)
@@ -102,6 +102,9 @@ pub(crate) fn create_table(
             }
         }
         lines.push(line);
+    }
+    if let Key::Tags(name) = key {
+        lines.push(format!("  {} BIGINT INDEX OFF", quote(name)));
     }
     if let Some((part, source)) = partition.as_ref().and_then(|partition| partition.generated.as_ref()) {
         let name = partition.as_ref().map(|partition| partition.column.as_str()).unwrap_or_default();

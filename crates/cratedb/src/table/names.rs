@@ -23,6 +23,9 @@ const SYSTEM: [&str; 11] = [
 /// What the name of a table ends with in which rows gather for another.
 pub(crate) const STAGING: &str = "__sawmill_loading";
 
+/// What its name ends with while late requests are shut out from it, just before it gets its final name.
+pub(crate) const SEALED: &str = "__sawmill_sealed";
+
 /// An identifier in quotation marks; unquoted ones are folded to lower case.
 pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
@@ -104,6 +107,11 @@ impl CrateTable {
     /// Where the rows of a new table gather until it is complete.
     pub(crate) fn staging(&self) -> Self {
         Self { schema: self.schema.clone(), name: format!("{}{STAGING}", self.name) }
+    }
+
+    /// The name of that table while nothing may be written to it any more.
+    pub(crate) fn sealed(&self) -> Self {
+        Self { schema: self.schema.clone(), name: format!("{}{SEALED}", self.name) }
     }
 
     /// For SQL.

@@ -51,7 +51,7 @@ impl Comparison<'_> {
         let (row_key, own): (Option<&String>, &[String]) = match &self.plan.key {
             Key::Row(name) => (Some(name), &[]),
             Key::Own(names) => (None, names),
-            Key::None => return Ok(Compared::default()),
+            Key::Tags(_) | Key::None => return Ok(Compared::default()),
         };
         // Columns of the key that come from the source; generated ones follow from them.
         let key: Vec<usize> =

@@ -77,7 +77,7 @@ pub(crate) fn paging_key(key: &Key, primary: &[String]) -> Vec<String> {
         Key::Row(_) | Key::Own(_) if !primary.is_empty() => primary.to_vec(),
         Key::Row(name) => vec![name.clone()],
         Key::Own(names) => names.clone(),
-        Key::None => primary.to_vec(),
+        Key::Tags(_) | Key::None => primary.to_vec(),
     }
 }
 

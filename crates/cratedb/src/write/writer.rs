@@ -8,7 +8,7 @@
 //! | 400, 413 | the rows are sent in halves, down to the one that is at fault |
 //! | 429, 502-504, 4040; 4041 and 4045 of a server that restarts | the same again after a pause |
 //! | none, and not all was sent | the same again |
-//! | none, but all was sent | the same again with `ON CONFLICT DO NOTHING` where rows have a key; else the load ends, since some rows may be in |
+//! | none, but all was sent | with a key, the same again with `ON CONFLICT DO NOTHING`; with tags, the rows are counted, and sent again unless all are in; with neither the load ends, since some rows may be in |
 //!
 //! Small units go together in one batch, and are recorded together.
 //!
@@ -16,6 +16,7 @@
 //! or anything else goes wrong, the block's rows are sent once more over HTTP, which tells the reasons.
 
 mod batch;
+mod landing;
 mod refusing;
 mod sending;
 
@@ -32,8 +33,10 @@ use crate::records::checkpoint::{Checkpoints, UnitRecord};
 use crate::records::lease::Lease;
 use crate::table::columns::Plan;
 use crate::table::names::CrateTable;
+use crate::tags::{Tagged, Tags};
 use crate::verify::equal_rows::Place;
 use crate::write::carried::Carried;
+use crate::write::head::Head;
 use crate::write::rejects::{Reject, Rejects};
 use crate::write::there_before::ThereBefore;
 use batch::{Batch, Together};
@@ -53,8 +56,10 @@ pub(crate) struct WriterPlan {
     pub table: CrateTable,
     pub plan: Plan,
     /// Everything before the rows of a request, for the first time and for a repetition.
-    pub first: Vec<u8>,
-    pub repeat: Vec<u8>,
+    pub first: Head,
+    pub repeat: Head,
+    /// The tags of requests, where rows are accounted for by them.
+    pub tags: Option<Tags>,
     /// The statements of the PostgreSQL wire and the types of their parameters, where it is used.
     pub unnest: Option<([String; 2], Vec<Type>)>,
     /// An earlier run may have sent any row.
@@ -111,6 +116,8 @@ pub(crate) struct CrateWriter {
     plan: Arc<WriterPlan>,
     client: Client,
     pg: Option<PgInsert>,
+    /// The comment by which the server's list of jobs shows the statements of `pg`.
+    pg_comment: String,
     /// Failures of the PostgreSQL wire in a row; after three this writer uses HTTP alone.
     pg_failures: u32,
     first_node: usize,
@@ -135,6 +142,8 @@ struct Account {
     lost: Tally,
     /// Rows that were in the table before.
     there_before: Tally,
+    /// The requests that brought its rows.
+    tags: Vec<Tagged>,
 }
 
 impl CrateWriter {
@@ -144,6 +153,7 @@ impl CrateWriter {
         Self {
             client,
             pg: None,
+            pg_comment: String::new(),
             pg_failures: 0,
             first_node,
             numbered: false,
@@ -163,7 +173,13 @@ impl CrateWriter {
         let first = self.plan.begun.lock().unwrap_or_else(PoisonError::into_inner).insert(unit.key);
         let none = Tally::empty(self.plan.plan.columns.len());
         let sent_before = self.plan.resumed || !first;
-        let account = Account { sent_before, rejects: Vec::new(), lost: none.clone(), there_before: none };
+        let account = Account {
+            sent_before,
+            rejects: Vec::new(),
+            lost: none.clone(),
+            there_before: none,
+            tags: Vec::new(),
+        };
         if let Some(earlier) = self.accounts.insert(unit.key, account) {
             self.rejecting -= earlier.rejects.len() as u64;
         }
@@ -240,6 +256,7 @@ impl CrateWriter {
                 rejected,
                 refused: (rejected > 0).then_some(account.lost),
                 there_before: (account.there_before.rows > 0).then_some(account.there_before),
+                tags: account.tags,
             });
         }
         self.write_rejects(&rejects)?;
@@ -247,6 +264,9 @@ impl CrateWriter {
         plan.checkpoints.commit(&mut self.client, &plan.load_id, &records, control)?;
         for record in &records {
             record.there_before.iter().for_each(|rows| plan.before.add(rows));
+            if let Some(tags) = &plan.tags {
+                tags.recorded().insert(record.unit, record.tags.clone());
+            }
             plan.rejected.fetch_add(record.rejected, Relaxed);
         }
         plan.retried.fetch_add(std::mem::take(&mut self.client.retries), Relaxed);
@@ -258,7 +278,12 @@ impl UnitWriter for CrateWriter {
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
         let plan = Arc::clone(&self.plan);
         let unit = plan.checkpoints.unit(&mut self.client, &plan.load_id, key, control)?;
-        Ok(unit.map(|record| record.tally))
+        Ok(unit.map(|record| {
+            if let Some(tags) = &plan.tags {
+                tags.recorded().insert(record.unit, record.tags);
+            }
+            record.tally
+        }))
     }
 
     fn write(

@@ -15,6 +15,7 @@ mod remembered;
 mod restarts;
 mod rows;
 mod runs;
+mod tags;
 mod there_before;
 mod tiny_files;
 mod tls;

@@ -19,6 +19,10 @@ pub struct LoadStatus {
     pub units: u64,
     /// Committed rows.
     pub rows: u64,
+    /// Batches that an audit counted in the table when the load was completed; `None` where rows are not
+    /// accounted for by batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audited_batches: Option<u64>,
     /// Whether a process is working on it now.
     pub running: bool,
     /// Its identifier in the records.

@@ -73,6 +73,7 @@ pub fn status(
             completed: connection.get(&row, 5)?,
             units: units as u64,
             rows: rows as u64,
+            audited_batches: None,
             running: held.contains(&advisory_key(&load_id)),
             load_id,
         });

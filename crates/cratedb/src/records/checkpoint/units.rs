@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use sawmill_loader::Tally;
-use sawmill_source::{Control, Result, UnitKey};
+use sawmill_source::{Control, Error, Kind, Result, UnitKey};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{Checkpoints, read_stored, read_tally, stored};
 use crate::connect::client::Client;
+use crate::tags::Tagged;
 
 /// A committed unit.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct UnitRecord {
     pub refused: Option<Tally>,
     /// Rows that an earlier load had brought, where that is known.
     pub there_before: Option<Tally>,
+    /// The tags of the requests that brought its rows; none of loads without tags.
+    pub tags: Vec<Tagged>,
 }
 
 impl Checkpoints {
@@ -99,48 +102,64 @@ impl Checkpoints {
     ) -> Result<()> {
         let statement = format!(
             "INSERT INTO {} (\"load_id\", \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\", \
-             \"refused\", \"there_before\") VALUES {} ON CONFLICT DO NOTHING",
+             \"refused\", \"there_before\", \"tags\") VALUES {} ON CONFLICT DO NOTHING",
             self.table("units"),
-            vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; units.len()].join(", ")
+            vec!["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"; units.len()].join(", ")
         );
         let text = |tally: &Option<Tally>| tally.as_ref().map(|tally| stored(tally).to_string());
-        let values = units.iter().flat_map(|UnitRecord { unit, tally, rejected, refused, there_before }| {
-            [
-                json!(id),
-                json!(unit.file),
-                json!(unit.row_group),
-                json!(unit.first_row),
-                json!(tally.rows),
-                json!(rejected),
-                json!(tally.content_sum.to_string()),
-                json!(tally.non_null),
-                json!(text(refused)),
-                json!(text(there_before)),
-            ]
-        });
+        let values =
+            units.iter().flat_map(|UnitRecord { unit, tally, rejected, refused, there_before, tags }| {
+                [
+                    json!(id),
+                    json!(unit.file),
+                    json!(unit.row_group),
+                    json!(unit.first_row),
+                    json!(tally.rows),
+                    json!(rejected),
+                    json!(tally.content_sum.to_string()),
+                    json!(tally.non_null),
+                    json!(text(refused)),
+                    json!(text(there_before)),
+                    json!(stored_tags(tags)),
+                ]
+            });
         self.run(client, &statement, &values.collect::<Vec<_>>(), control)?;
         Ok(())
     }
 }
 
+/// Tags and their rows as they are stored.
+fn stored_tags(tags: &[Tagged]) -> Option<String> {
+    let pairs: Vec<(i64, u64)> = tags.iter().map(|tagged| (tagged.tag, tagged.rows)).collect();
+    (!pairs.is_empty()).then(|| json!(pairs).to_string())
+}
+
+fn read_tags(text: Option<String>) -> Result<Vec<Tagged>> {
+    let Some(text) = text else { return Ok(Vec::new()) };
+    let pairs: Vec<(i64, u64)> = serde_json::from_str(&text)
+        .map_err(|error| Error::new(Kind::Server, format!("cannot read the checkpoint: {error}")))?;
+    Ok(pairs.into_iter().map(|(tag, rows)| Tagged { tag, rows }).collect())
+}
+
 /// A unit's row: file, row group, first row, rows, rejected ones, content sum, values that are not null,
-/// refused rows, and rows that were there before.
+/// refused rows, rows that were there before, and tags.
 #[derive(Deserialize)]
-struct UnitRow(u32, u32, u64, u64, u64, String, Vec<u64>, Option<String>, Option<String>);
+struct UnitRow(u32, u32, u64, u64, u64, String, Vec<u64>, Option<String>, Option<String>, Option<String>);
 
 /// The same as earlier versions have it.
 type EarlierRow = (u32, u32, u64, u64, u64, String, Vec<u64>);
 
 /// The columns that it lacks.
-const ADDED: &str = ", \"refused\", \"there_before\"";
+const ADDED: &str = ", \"refused\", \"there_before\", \"tags\"";
 
 impl UnitRow {
     fn of_earlier((file, row_group, first_row, rows, rejected, sum, non_null): EarlierRow) -> Self {
-        Self(file, row_group, first_row, rows, rejected, sum, non_null, None, None)
+        Self(file, row_group, first_row, rows, rejected, sum, non_null, None, None, None)
     }
 
     fn read(self) -> Result<(UnitKey, UnitRecord)> {
-        let Self(file, row_group, first_row, rows, rejected, sum, non_null, refused, there_before) = self;
+        let Self(file, row_group, first_row, rows, rejected, sum, non_null, refused, there_before, tags) =
+            self;
         let unit = UnitKey { file, row_group, first_row };
         let record = UnitRecord {
             unit,
@@ -148,6 +167,7 @@ impl UnitRow {
             rejected,
             refused: read_stored(refused)?,
             there_before: read_stored(there_before)?,
+            tags: read_tags(tags)?,
         };
         Ok((unit, record))
     }

@@ -16,6 +16,7 @@ use crate::connect::pg::PgInsert;
 use crate::connect::waiting::Waiting;
 use crate::encode::canonical;
 use crate::table::columns::Key;
+use crate::tags::Tags;
 use crate::verify::compare::{Compared, Comparison, Sent};
 use crate::write::bulk;
 use crate::write::bulk::RowResult;
@@ -31,10 +32,18 @@ impl CrateWriter {
         let mut repeat = batch.units().any(|unit| self.account_of(unit).sent_before);
         let mut there_before = None;
         if !marks.columns.is_empty() && self.pg_failures < 3 {
-            match self.send_columns(marks, repeat, control)? {
+            let tag = self.plan.tags.as_ref().map(Tags::next);
+            match self.send_columns(marks, tag, repeat, control)? {
                 Ok(inserted) if inserted == marks.rows.len() as u64 => {
+                    self.came(batch, tag, 0..marks.rows.len());
                     self.plan.carried.by_pg(marks.rows.len());
                     return Ok(());
+                }
+                // What went in is removed in the end.
+                Ok(inserted) if self.plan.tags.is_some() => {
+                    self.plan
+                        .carried
+                        .turn(&format!("{inserted} of {} rows of a batch went in", marks.rows.len()));
                 }
                 // The others were there before. If none went in, this is still their first try.
                 Ok(inserted) => {
@@ -68,10 +77,12 @@ impl CrateWriter {
     fn send_columns(
         &mut self,
         marks: &Marks,
+        tag: Option<i64>,
         repeat: bool,
         control: &Control<'_>,
     ) -> Result<std::result::Result<u64, String>> {
-        let Some((statements, types)) = &self.plan.unnest else {
+        let plan = Arc::clone(&self.plan);
+        let Some((statements, types)) = &plan.unnest else {
             return Ok(Err("the PostgreSQL wire is not used".to_owned()));
         };
         // Without a key it matters whether a batch was sent at all.
@@ -83,8 +94,10 @@ impl CrateWriter {
         if self.pg.is_none() {
             let cluster = &self.plan.cluster;
             let server = pg::server(&cluster.server, cluster.tls.as_ref(), self.first_node);
-            let statements = [statements[0].as_str(), statements[1].as_str()];
-            match PgInsert::open(&server, statements, types, control) {
+            self.pg_comment = plan.tags.as_ref().map(Tags::next_comment).unwrap_or_default();
+            let statements =
+                statements.each_ref().map(|statement| format!("{statement} {}", self.pg_comment));
+            match PgInsert::open(&server, statements.each_ref().map(|text| text.trim_end()), types, control) {
                 Ok(connection) => self.pg = Some(connection),
                 Err(error) if error.kind() == Kind::Cancelled => return Err(error),
                 Err(error) => {
@@ -99,13 +112,16 @@ impl CrateWriter {
         let Some(connection) = &self.pg else {
             return Ok(Err("there is no PostgreSQL wire".to_owned()));
         };
-        let inserted = connection.insert(&marks.columns, repeat, control);
+        let inserted = connection.insert(&marks.columns, tag, repeat, control);
         let what = match inserted {
             Ok(rows) if rows == marks.rows.len() as u64 => {
                 self.pg_failures = 0;
                 return Ok(Ok(rows));
             }
-            Ok(rows) if self.plan.plan.key != Key::None => return Ok(Ok(rows)),
+            Ok(rows) if self.plan.plan.key != Key::None => {
+                plan.tags.iter().for_each(Tags::doubt);
+                return Ok(Ok(rows));
+            }
             Ok(rows) => format!("{rows} of {} rows of a batch went in", marks.rows.len()),
             Err(error) if error.kind() == Kind::Cancelled => return Err(error),
             Err(error) => {
@@ -114,7 +130,15 @@ impl CrateWriter {
                     self.pg = None;
                     self.pg_failures += 1;
                     self.first_node += 1;
+                    if let Some(tag) = tag {
+                        let comment = self.pg_comment.clone();
+                        let is_meant = |statement: &str| statement.ends_with(&comment);
+                        if self.landed(tag, marks.rows.len(), &is_meant, control)? {
+                            return Ok(Ok(marks.rows.len() as u64));
+                        }
+                    }
                 }
+                plan.tags.iter().for_each(Tags::doubt);
                 error.what()
             }
         };
@@ -149,19 +173,23 @@ impl CrateWriter {
         loop {
             let plan = Arc::clone(&self.plan);
             let head = if repeat || plan.plan.key != Key::None { &plan.repeat } else { &plan.first };
+            let tag = plan.tags.as_ref().map(Tags::next);
+            let digits = tag.map(|tag| tag.to_string()).unwrap_or_default();
+            let request = [&head.before, digits.as_bytes(), &head.after, body, END];
             let mut results = Ok(Vec::new());
             let mut read = |body: &[u8]| results = bulk::parse(body, rows.len());
-            let error = match self.client.attempt(&[head, body, END], &mut read, control) {
+            let error = match self.client.attempt(&request, &mut read, control) {
                 Attempt::Done => {
                     let results =
                         results.map_err(|what| Error::new(Kind::Server, what).at(self.client.place()))?;
                     match passing(&results) {
-                        // With a key all of them may go again at once.
+                        // With a key or tags all of them may go again at once.
                         Some((code, reason)) if !matches!(plan.plan.key, Key::None) => {
                             repeat = true;
+                            plan.tags.iter().for_each(Tags::doubt);
                             self.passing(code, reason)
                         }
-                        _ => return self.account(batch, rows, repeat, results, control),
+                        _ => return self.account(batch, rows, (repeat, tag), results, control),
                     }
                 }
                 Attempt::ServerError(refusal) if plan.cluster.passes(&refusal) => {
@@ -184,6 +212,15 @@ impl CrateWriter {
                     if let TransportError::Unknown(what) = &broken {
                         self.may_repeat(what)?;
                         repeat = true;
+                        let mark = format!(",{digits})");
+                        let is_meant = |statement: &str| statement.ends_with(&mark);
+                        if let Some(tag) = tag
+                            && self.landed(tag, rows.len(), &is_meant, control)?
+                        {
+                            self.came(batch, Some(tag), rows);
+                            plan.retried.fetch_add(1, Relaxed);
+                            return Ok(());
+                        }
                     }
                     self.client.lost(broken)?
                 }
@@ -193,8 +230,9 @@ impl CrateWriter {
         }
     }
 
-    /// Without a key a batch that may be in must not be sent again.
+    /// Without a key or tags a batch that may be in must not be sent again.
     fn may_repeat(&self, what: &str) -> Result<()> {
+        self.plan.tags.iter().for_each(Tags::doubt);
         match self.plan.plan.key {
             Key::None => Err(Error::new(
                 Kind::Server,
@@ -227,13 +265,15 @@ impl CrateWriter {
         &mut self,
         batch: &Batch,
         rows: Range<usize>,
-        repeat: bool,
+        (repeat, tag): (bool, Option<i64>),
         results: Vec<RowResult>,
         control: &Control<'_>,
     ) -> Result<()> {
         let alone = rows.len() == 1;
         let first = rows.start;
         let mut present = Vec::new();
+        let inserted = |(_, result): &(usize, &RowResult)| **result == RowResult::Inserted;
+        self.came(batch, tag, (first..).zip(&results).filter(inserted).map(|(row, _)| row));
         for (i, result) in results.into_iter().enumerate() {
             let row = first + i;
             match result {
@@ -268,7 +308,7 @@ impl CrateWriter {
         // Among the rows of a load only those of its own primary key may have the same one.
         let gathers_own = plan.gathers && matches!(plan.plan.key, Key::Own(_));
         let Compared { mut different, again } = match &plan.plan.key {
-            Key::None => return Ok(()),
+            Key::Tags(_) | Key::None => return Ok(()),
             // Only this load writes to its staging table, and this run has sent this very row.
             Key::Row(_) if plan.gathers && repeat && !plan.resumed => return Ok(()),
             // A table that began empty has a row of the same key only from another row of this load.
@@ -329,14 +369,14 @@ impl CrateWriter {
             let head = if repeat { &plan.repeat } else { &plan.first };
             let mut results = Ok(Vec::new());
             let mut read = |body: &[u8]| results = bulk::parse(body, 1);
-            match self.client.attempt(&[head, body, END], &mut read, control) {
+            match self.client.attempt(&[&head.before, body, END], &mut read, control) {
                 Attempt::Done => {
                     let mut results =
                         results.map_err(|what| Error::new(Kind::Server, what).at(self.client.place()))?;
                     match results.pop() {
                         Some(RowResult::Refused(code, _)) if is_passing_code(code) => {}
                         Some(result) => {
-                            return self.account(batch, row..row + 1, repeat, vec![result], control);
+                            return self.account(batch, row..row + 1, (repeat, None), vec![result], control);
                         }
                         None => {}
                     }

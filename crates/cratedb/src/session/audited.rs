@@ -1,0 +1,159 @@
+//! The end of a load with tags: rows counted by tag, the column dropped, the table in its place.
+
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+
+use sawmill_loader::Tally;
+use sawmill_profile::{format_counted, format_grouped};
+use sawmill_source::{Control, Error, Kind, Result, UnitKey};
+
+use super::{CrateSession, FORGET};
+use crate::connect::client::Client;
+use crate::records::checkpoint::State;
+use crate::session::prepare::rename;
+use crate::table::catalogue;
+use crate::table::names::{CrateTable, quote};
+use crate::tags::audit::{Audit, Audited};
+use crate::tags::{Tags, jobs};
+use crate::write::durable;
+
+impl CrateSession<'_> {
+    /// The units whose rows the table does not have as they are recorded, which are sent again. All other
+    /// rows that the table has are removed.
+    pub(super) fn not_as_recorded(&self, tags: &Tags, control: &Control<'_>) -> Result<Vec<UnitKey>> {
+        let mut client = Client::new(&self.cluster, false);
+        if self.crate_db.options.is_asynchronous() {
+            durable::make_durable(&mut client, &self.written, self.options.retries, control)?;
+        }
+        let audited = self.audit(tags, &self.written, &mut client, control)?;
+        self.forget_units(&audited.lacking, &mut client, control)?;
+        Ok(audited.lacking.into_iter().collect())
+    }
+
+    fn audit(
+        &self,
+        tags: &Tags,
+        table: &CrateTable,
+        client: &mut Client,
+        control: &Control<'_>,
+    ) -> Result<Audited> {
+        let audit = Audit { table, column: &tags.column, retries: self.options.retries };
+        let audited = audit.run(&mut tags.recorded(), client, control)?;
+        tags.audited(audited.tags);
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(audited.rows);
+        Ok(audited)
+    }
+
+    /// Removes the records of units that are sent again.
+    fn forget_units(
+        &self,
+        units: &BTreeSet<UnitKey>,
+        client: &mut Client,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        if units.is_empty() {
+            return Ok(());
+        }
+        let (writers, checkpoints) = (&self.writers, &self.writers.checkpoints);
+        let recorded = checkpoints.units(client, &writers.load_id, control)?;
+        for unit in units {
+            checkpoints.delete_unit(client, &writers.load_id, *unit, control)?;
+            writers.rejected.fetch_sub(recorded.get(unit).map_or(0, |unit| unit.rejected), Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Drops the tags of an audited table, and gives it its name. If any request was in doubt, late ones are
+    /// shut out first, and the rows are counted once more.
+    pub(super) fn finish_tagged(
+        &self,
+        tags: &Tags,
+        total: &Tally,
+        client: &mut Client,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let (checkpoints, id) = (&self.writers.checkpoints, &self.writers.load_id);
+        let retries = self.options.retries;
+        self.writers.lease.confirm(client, control)?;
+        let sealed = self.table.sealed();
+        let in_doubt = tags.is_in_doubt();
+        let from = if in_doubt { &sealed } else { &self.written };
+        if in_doubt {
+            self.seal(tags, &sealed, client, control)?;
+        }
+        let rows = self.counted.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
+        self.compare(rows, total)?;
+        self.loaded.store(total.rows, Relaxed);
+        checkpoints.set_audited(client, id, tags.last_audited(), control)?;
+        checkpoints.set_state(client, id, State::Placing, rows, total, control)?;
+        if catalogue::has_column(client, from, &tags.column, retries, control)? {
+            drop_column(client, from, &tags.column, retries, control)?;
+        }
+        if in_doubt {
+            // Nothing can arrive any more, so that this count is final.
+            self.compare(self.read_back(from).count(client, control)?, total)?;
+        }
+        self.place(from, client, control)?;
+        checkpoints.delete_others(client, &self.table.to_string(), id, control)?;
+        checkpoints.set_state(client, id, State::Complete, rows, total, control)
+    }
+
+    /// Shuts late requests out: under another name the table is unknown to them. Those that began earlier
+    /// are ended, and what they brought is removed.
+    fn seal(
+        &self,
+        tags: &Tags,
+        sealed: &CrateTable,
+        client: &mut Client,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let retries = self.options.retries;
+        rename(client, &self.written, sealed, retries, control)?;
+        let insert = format!("INSERT INTO {} ", self.written.quoted());
+        jobs::end(client, &|statement| statement.starts_with(&insert), retries, control)?;
+        let audited = self.audit(tags, sealed, client, control)?;
+        if audited.lacking.is_empty() {
+            return Ok(());
+        }
+        self.forget_units(&audited.lacking, client, control)?;
+        let what = format!(
+            "rows of {} that were counted are gone from the table",
+            format_counted(audited.lacking.len() as u64, "unit")
+        );
+        Err(self.error(Kind::Mismatch, what).advise("run the same command again: it sends these rows again"))
+    }
+
+    /// The table has exactly the rows that were acknowledged.
+    fn compare(&self, rows: u64, total: &Tally) -> Result<()> {
+        if rows == total.rows {
+            return Ok(());
+        }
+        let what = format!(
+            "{} were acknowledged, the table has {}",
+            format_counted(total.rows, "row"),
+            format_grouped(rows)
+        );
+        Err(self.error(Kind::Mismatch, what).advise(FORGET))
+    }
+}
+
+/// Drops the column of the tags. What was done before an answer got lost is seen from what is there.
+fn drop_column(
+    client: &mut Client,
+    table: &CrateTable,
+    column: &str,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<()> {
+    let statement = format!("ALTER TABLE {} DROP COLUMN {}", table.quoted(), quote(column));
+    match client.sql(&statement, &[], retries, control) {
+        Ok(_) => Ok(()),
+        Err(error) => match catalogue::has_column(client, table, column, retries, control) {
+            Ok(false) => Ok(()),
+            _ => Err(Error::new(error.kind(), error.what()).at(error.place()).advise(
+                "CrateDB drops columns since version 5.5: with an earlier one give rows a key (--row-key or --primary-key)",
+            )),
+        },
+    }
+}

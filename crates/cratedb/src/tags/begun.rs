@@ -1,0 +1,56 @@
+//! A run begins: what earlier ones have left behind is brought in order.
+
+use std::collections::HashMap;
+
+use sawmill_loader::LoadState;
+use sawmill_source::{Control, Result, UnitKey};
+
+use super::audit::Audit;
+use super::{Recorded, Tags, jobs};
+use crate::connect::client::Client;
+use crate::records::checkpoint::{Checkpoints, LoadRecord, UnitRecord};
+use crate::table::catalogue;
+use crate::table::names::CrateTable;
+
+/// What an earlier run of a load with tags may have left behind.
+pub(crate) struct Begun<'b> {
+    pub checkpoints: &'b Checkpoints,
+    pub record: &'b LoadRecord,
+    pub state: LoadState,
+    pub written: &'b CrateTable,
+}
+
+impl Begun<'_> {
+    /// The tags of this run. Requests of earlier ones are ended, rows that no record accounts for are removed,
+    /// and units that the table does not have whole are taken off `units`. `None` where the table has its
+    /// final form already.
+    pub(crate) fn tags(
+        &self,
+        column: &str,
+        units: &mut HashMap<UnitKey, UnitRecord>,
+        client: &mut Client,
+        retries: u32,
+        control: &Control<'_>,
+    ) -> Result<Option<Tags>> {
+        let Self { checkpoints, record, state, written } = *self;
+        if state == LoadState::New {
+            return Ok(Some(Tags::new(column, record.runs, Recorded::default())));
+        }
+        if !catalogue::has_column(client, written, column, retries, control)? {
+            return Ok(None);
+        }
+        let run = record.runs + 1;
+        checkpoints.set_runs(client, &record.id, run, control)?;
+        let insert = format!("INSERT INTO {} ", written.quoted());
+        jobs::end(client, &|statement| statement.starts_with(&insert), retries, control)?;
+        let mut recorded = Recorded::default();
+        units.iter().for_each(|(key, unit)| recorded.insert(*key, unit.tags.clone()));
+        let audit = Audit { table: written, column, retries };
+        let audited = audit.run(&mut recorded, client, control)?;
+        for unit in audited.lacking {
+            units.remove(&unit);
+            checkpoints.delete_unit(client, &record.id, unit, control)?;
+        }
+        Ok(Some(Tags::new(column, run, recorded)))
+    }
+}

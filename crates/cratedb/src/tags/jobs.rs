@@ -1,0 +1,49 @@
+//! Requests that still run although their connection is gone: found among the server's jobs, and ended.
+//!
+//! `sys.jobs` has the statements that any node runs, with their text, unless `stats.enabled` is off
+//! (<https://cratedb.com/docs/crate/reference/en/latest/admin/system-information.html#jobs-operations-and-logs>).
+
+use sawmill_source::{Control, Error, Kind, Result};
+
+use crate::connect::client::Client;
+use crate::connect::waiting::Waiting;
+
+/// Ends the statements that `is_meant` selects, and returns when none of them runs any more.
+///
+/// # Errors
+/// The server keeps no list of jobs, or this user may not read it; a statement that does not end.
+pub(crate) fn end(
+    client: &mut Client,
+    is_meant: &dyn Fn(&str) -> bool,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<()> {
+    let mut waiting = Waiting::new(retries);
+    loop {
+        let answer = client.sql("SELECT id, stmt FROM sys.jobs", &[], retries, control)?;
+        let jobs = answer.all::<(String, String)>()?;
+        // The question itself is one of them.
+        if jobs.is_empty() {
+            return Err(Error::new(
+                Kind::Server,
+                "the server does not list its jobs, so that it is unknown whether a request still runs",
+            )
+            .at(client.place())
+            .advise("run SET GLOBAL stats.enabled = true, then the same command again to go on"));
+        }
+        let meant: Vec<String> =
+            jobs.into_iter().filter(|(_, statement)| is_meant(statement)).map(|(id, _)| id).collect();
+        if meant.is_empty() {
+            return Ok(());
+        }
+        let count = meant.len();
+        for id in meant.iter().filter(|id| id.chars().all(|c| c.is_ascii_hexdigit() || c == '-')) {
+            client.sql(&format!("KILL '{id}'"), &[], retries, control)?;
+        }
+        let what = format!("{count} statements of this load still run at the server and do not end");
+        let error = Error::new(Kind::Server, what)
+            .at(client.place())
+            .advise("see sys.jobs; when they have ended, run the same command again to go on");
+        waiting.pause(error, &std::sync::Arc::clone(&client.cluster), control)?;
+    }
+}

@@ -1,0 +1,35 @@
+//! What stands before the rows of a request over HTTP.
+
+use crate::encode::json::write_text;
+use crate::table::columns::{Key, Plan};
+use crate::table::names::CrateTable;
+
+/// The part of a request before the rows, in two pieces: a tag comes between them.
+#[derive(Debug, Default)]
+pub(crate) struct Head {
+    pub before: Vec<u8>,
+    pub after: Vec<u8>,
+}
+
+/// Digits of a tag.
+pub(crate) const LONGEST_TAG: usize = 19;
+
+/// The part of a request before the rows. A tag is a value of the statement: the same for all rows.
+pub(crate) fn head(table: &CrateTable, plan: &Plan, clause: &str) -> Head {
+    let names = plan.inserted();
+    let tagged = matches!(plan.key, Key::Tags(_));
+    let marks = vec!["?"; names.len() - usize::from(tagged)].join(",");
+    let start = format!("INSERT INTO {} ({}) VALUES ({marks}", table.quoted(), names.join(","));
+    let mut before = b"{\"stmt\":".to_vec();
+    write_text(start.as_bytes(), &mut before);
+    // The text goes on.
+    before.pop();
+    let rest = format!("){}\",\"bulk_args\":[", if tagged { "" } else { clause }).into_bytes();
+    match tagged {
+        true => {
+            before.push(b',');
+            Head { before, after: rest }
+        }
+        false => Head { before: [before, rest].concat(), after: Vec::new() },
+    }
+}
