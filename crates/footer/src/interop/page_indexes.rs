@@ -1,8 +1,9 @@
 //! Page indexes in the `parquet` crate's metadata: our reads, the crate's decoder.
 //!
 //! The crate reads one range from the first wanted index to the last, whatever is between them. Here only the
-//! wanted ones are read, neighbours together, and stand one after the other in the bytes that the crate
-//! decodes, to which the offsets of a copy of the metadata refer.
+//! wanted ones are read, neighbours together. If they make up most of that range, the crate gets it with gaps
+//! that were not read; else they stand one after the other in the bytes that the crate decodes, to which the
+//! offsets of a copy of the metadata refer.
 
 use std::ops::Range;
 
@@ -27,6 +28,15 @@ struct Part {
     place: usize,
 }
 
+/// Where the bytes of the parts stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Places {
+    /// At their distance from the first, as in the file.
+    AsInFile,
+    /// One after the other.
+    Packed,
+}
+
 /// Adds the page indexes of all chunks of the metadata.
 ///
 /// # Errors
@@ -37,19 +47,28 @@ pub(super) fn read<R: RangeReader + ?Sized>(
     metadata: ParquetMetaData,
     reader: &R,
 ) -> Result<ParquetMetaData, Error> {
-    let parts = parts(&metadata);
+    let (parts, places) = parts(&metadata);
     let bytes = bytes_of(&parts, reader).map_err(|error| footer.name_error(error))?;
     let theirs = |error: ParquetError| {
         let what = format!("the parquet crate rejects the page indexes: {error}");
         footer.name_error(Error::new(what).with_advice("convert the footer without them"))
     };
-    let located = located(&metadata, &parts).map_err(theirs)?;
-    let mut decoding =
-        ParquetMetaDataReader::new_with_metadata(located).with_page_index_policy(PageIndexPolicy::Optional);
-    decoding.read_page_indexes(&Bytes::from(bytes)).map_err(theirs)?;
-    let decoded = decoding.finish().map_err(theirs)?;
-    let groups = metadata.into_builder().take_row_groups();
-    Ok(decoded.into_builder().set_row_groups(groups).build())
+    let decode = |metadata: ParquetMetaData, end: u64| {
+        let mut decoding = ParquetMetaDataReader::new_with_metadata(metadata)
+            .with_page_index_policy(PageIndexPolicy::Optional);
+        decoding.read_page_indexes_sized(&Bytes::from(bytes), end + PADDING as u64)?;
+        decoding.finish()
+    };
+    match places {
+        Places::AsInFile => decode(metadata, parts.last().map_or(0, |part| part.range.end)).map_err(theirs),
+        Places::Packed => {
+            let end = bytes_end(&parts) as u64;
+            let decoded =
+                located(&metadata, &parts).and_then(|located| decode(located, end)).map_err(theirs)?;
+            let groups = metadata.into_builder().take_row_groups();
+            Ok(decoded.into_builder().set_row_groups(groups).build())
+        }
+    }
 }
 
 /// The ranges of the chunk's column index and offset index.
@@ -65,7 +84,7 @@ fn ranges(chunk: &ColumnChunkMetaData) -> [Option<Range<u64>>; 2] {
 }
 
 /// What to read: each byte once, neighbours in one range.
-fn parts(metadata: &ParquetMetaData) -> Vec<Part> {
+fn parts(metadata: &ParquetMetaData) -> (Vec<Part>, Places) {
     let chunks = metadata.row_groups().iter().flat_map(|group| group.columns());
     let mut wanted: Vec<Range<u64>> = chunks.flat_map(ranges).flatten().collect();
     wanted.sort_unstable_by_key(|range| range.start);
@@ -74,15 +93,23 @@ fn parts(metadata: &ParquetMetaData) -> Vec<Part> {
         range.end = if adjoins { range.end.max(next.end) } else { range.end };
         adjoins
     });
-    let mut place = 0_usize;
-    let mut part = |range: Range<u64>| {
-        let part = Part { place, range };
-        // Too long ones are rejected by the length of the file before they are read.
-        place =
-            place.saturating_add(usize::try_from(part.range.end - part.range.start).unwrap_or(usize::MAX));
-        part
+    let start = wanted.first().map_or(0, |range| range.start);
+    let end = wanted.last().map_or(0, |range| range.end);
+    let bytes: u64 = wanted.iter().map(|range| range.end - range.start).sum();
+    let places = if bytes >= (end - start) / 2 { Places::AsInFile } else { Places::Packed };
+    let mut packed = 0;
+    let part = |range: Range<u64>| {
+        let place = if places == Places::Packed { packed } else { range.start - start };
+        packed += range.end - range.start;
+        // Ranges that do not fit are rejected by the length of the file before they are read.
+        Part { place: usize::try_from(place).unwrap_or(usize::MAX), range }
     };
-    wanted.into_iter().map(&mut part).collect()
+    (wanted.into_iter().map(part).collect(), places)
+}
+
+/// Where the bytes of the last part end among those that are read.
+fn bytes_end(parts: &[Part]) -> usize {
+    parts.last().map_or(0, |part| part.place.saturating_add((part.range.end - part.range.start) as usize))
 }
 
 fn bytes_of<R: RangeReader + ?Sized>(parts: &[Part], reader: &R) -> Result<Vec<u8>, Error> {
@@ -94,8 +121,8 @@ fn bytes_of<R: RangeReader + ?Sized>(parts: &[Part], reader: &R) -> Result<Vec<u
             "expected page indexes within the file's {file_len} bytes, found some up to {end}"
         )));
     }
-    // No byte is read twice, so the file is at least as long.
-    let len = parts.last().map_or(0, |part| part.place + (part.range.end - part.range.start) as usize);
+    // At most twice what is read, and no byte is read twice: the file is at least half as long.
+    let len = bytes_end(parts);
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len + PADDING).map_err(|_| allocate::too_little("page indexes", len))?;
     bytes.resize(len + PADDING, 0);

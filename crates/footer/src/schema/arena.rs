@@ -307,8 +307,15 @@ impl Schema {
     ///
     /// Costs a walk over the elements below each name, and an allocation.
     pub fn find_all(&self, path: &str) -> impl Iterator<Item = Element<'_>> {
+        self.root().find_all_below(path)
+    }
+}
+
+impl<'a> Element<'a> {
+    /// All elements at a path below this one.
+    pub(crate) fn find_all_below(self, path: &str) -> impl Iterator<Item = Element<'a>> {
         // The groups still to search, each with the rest of the path below it.
-        let mut open = vec![(self.root().children(), path)];
+        let mut open = vec![(self.children(), path)];
         std::iter::from_fn(move || {
             while let Some((children, rest)) = open.last_mut() {
                 let Some(child) = children.next() else {

@@ -50,7 +50,17 @@ fn columns_are_chosen_by_index_path_root_and_pattern() {
     assert_part(bytes, &options.clone().column_roots(["person"]), &[0, 1], &all);
     assert_part(bytes, &options.clone().column_globs(["*.city", "grid**"]), &[0, 2], &all);
     assert_part(bytes, &options.clone().columns([2]).column_roots(["counts"]), &[2, 3, 4], &all);
+    // Of many selectors, too.
+    let many = |name: &'static str| std::iter::repeat_n(name, 40);
+    let paths = ["person.dotted.name", "person.dotted.name.list.item", "counts", "person.city", "grid"];
+    let often = paths.into_iter().flat_map(many);
+    assert_part(bytes, &options.clone().column_paths(often), &[0, 1, 2, 3, 4], &all);
+    assert_part(bytes, &options.clone().column_paths(many("person.dotted.name")), &[1], &all);
+    assert_part(bytes, &options.clone().column_roots(many("person")), &[0, 1], &all);
     for nothing in [
+        options.clone().column_paths(many("grid").chain(["person.town"])),
+        options.clone().column_paths(many("grid").chain(["person.dotted"])),
+        options.clone().column_roots(many("grid").chain(["city"])),
         options.clone().columns([5]),
         options.clone().column_paths(["person.town"]),
         options.clone().column_roots(["city"]),
