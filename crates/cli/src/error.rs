@@ -58,7 +58,13 @@ impl Error {
     /// An option whose feature this build does not have.
     #[cfg(any(
         test,
-        not(all(feature = "csv", feature = "flamegraph", feature = "formats", feature = "stores"))
+        not(all(
+            feature = "csv",
+            feature = "drive",
+            feature = "flamegraph",
+            feature = "formats",
+            feature = "stores"
+        ))
     ))]
     pub(crate) fn not_built(option: String, feature: &str) -> Self {
         let what = format!("this build of sawmill does not have the feature {feature}");

@@ -7,6 +7,7 @@ mod arguments;
 mod bench;
 mod convert;
 mod demo;
+mod drive;
 mod error;
 mod footer;
 mod r#gen;
@@ -42,12 +43,13 @@ Examples:
   sawmill gen contacts --rows 10M --files 4 --out /tmp/contacts
   sawmill footer /tmp/contacts
   sawmill load /tmp/contacts --to postgres://me@localhost/db --table contacts
+  sawmill drive gen:events --to local --rate 1000 --for 30s
 
 Sizes in bytes: 65536, 1.5MB, 64KiB. kB, MB and GB are powers of ten; KiB, MiB, GiB and plain K, M, G are
 powers of two. Counts of rows: 1000, 10k, 1.5M, 1B; all are powers of ten.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a benchmark is slower than allowed, 4 the target differs
-from the source, 130 interrupted."
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a benchmark or load test is slower than
+allowed, 4 the target differs from the source, 130 interrupted."
 )]
 struct Cli {
     /// Print results as JSON.
@@ -76,6 +78,7 @@ enum Command {
     Verify(verify::VerifyArgs),
     Convert(Box<convert::ConvertArgs>),
     Bench(bench::BenchArgs),
+    Drive(Box<drive::DriveArgs>),
     /// Print a completion script for a shell.
     #[command(after_help = "\
 Examples:
@@ -134,6 +137,7 @@ fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
             });
             bench::run(&benches.collect::<Vec<_>>(), flamegraph.as_deref(), console, &cancel)
         }
+        Command::Drive(args) => drive::run(args, console, &cancel),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "sawmill", &mut script);

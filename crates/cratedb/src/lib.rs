@@ -52,6 +52,7 @@ mod verify;
 mod write;
 
 pub use connect::address::CrateServer;
+pub use connect::statements::{CrateReply, CrateStatements};
 pub use explain::{CrateExplanation, ExplainedColumn};
 pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
 pub use records::status::crate_status;

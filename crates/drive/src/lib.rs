@@ -1,6 +1,12 @@
 //! Load tests of databases that do not flatter them: operations have intended start times, latency counts from
 //! these, and every acknowledged row is looked for afterwards.
 //!
+//! ```text
+//! plan ─▶ schedule: intended starts ─▶ connections: make, wait, carry out ─▶ samples ─▶ recorder ─▶ result
+//!            (arrivals over a rate)      rows by their numbers │                              └─▶ observer
+//!                                                              └─ what is known of each row ─▶ proof
+//! ```
+//!
 //! ```
 //! use sawmill_drive::Durations;
 //! let (mut a, mut b) = (Durations::default(), Durations::default());
@@ -9,11 +15,34 @@
 //! a.add(&b);
 //! assert_eq!((a.count(), a.quantile(0.5)), (100, 800));
 //! ```
+//!
+//! | room | what it does |
+//! |---|---|
+//! | `plan` | what a run is to do: read from TOML, or made of a dataset's name |
+//! | `arrivals` | intended starts: arrival processes over a rate that changes with time |
+//! | `mix` | operations by weight; rows as functions of their numbers; which earlier row is chosen |
+//! | `work` | operations carried out on PostgreSQL, CrateDB or nothing, each with an outcome |
+//! | `proof` | what is known of every row, and whether the server holds it |
+//! | `run` | the engine: connections, recorder, chaos, the search for the highest rate |
+//! | `result` | the result file, the seconds of a run, histograms that merge exactly |
+//! | `observer` | how a run is watched |
 
+mod arrivals;
+mod mix;
 mod observer;
+mod plan;
+mod proof;
 mod result;
+mod run;
+mod work;
 
+pub use arrivals::process::Arrivals;
+pub use arrivals::shape::Shape;
+pub use mix::pick::Pick;
 pub use observer::{IntervalHistograms, Observer, Snapshot};
+pub use plan::limit::Limit;
+pub use plan::reader::MOST_CONNECTIONS;
+pub use plan::types::{Chaos, ChaosAction, Operation, Pace, Parameter, Plan, PlanTable, Work};
 pub use result::file::{
     DriveResult, DriverReport, FORMAT, FindMax, LimitResult, OperationResult, RunDescription, Trial, VERSION,
 };
@@ -21,3 +50,6 @@ pub use result::histogram::Durations;
 pub use result::latency::{Distribution, Percentiles};
 pub use result::proof::Proof;
 pub use result::second::{ChaosEvent, OperationSecond, Second, ServerSample};
+pub use run::engine::{Driving, run};
+pub use run::find_max::find_max;
+pub use work::target::Address;

@@ -17,12 +17,14 @@
 //! |---|---|
 //! | `address` | connection strings, service and password files, TLS modes |
 //! | `socket` | what is read ahead and sent, TLS, and the certificates that it trusts |
+//! | `blocking` | a connection that hands out the protocol's messages, for load tests |
 //! | `connection` | connects, and waits for answers, but not through a cancel |
 //! | `server_identity` | whether a server is still the one that a load began with |
 //! | `server_error` | what a server reported, and what to do about it |
 //! | `pooler` | finds out whether a pool of connections is in between |
 
 mod address;
+mod blocking;
 mod connection;
 mod pooler;
 mod server_error;
@@ -30,6 +32,7 @@ mod server_identity;
 mod socket;
 
 pub use address::server::Server;
+pub use blocking::{BlockingConnection, Message, ServerReport};
 pub use connection::{Connection, WireError};
 pub use pooler::refuse_pooler;
 pub use server_error::{copy_line, from_server, is_about_rows};

@@ -77,6 +77,7 @@ mod measuring {
     pub use crate::reports::sweep_table::sweep_tables;
     pub use crate::reports::table::{Align, Table};
     pub use crate::text::byte_sizes::{format_byte_rate, format_bytes, format_decimal_bytes, parse_bytes};
+    pub use crate::text::calendar::utc_text;
     pub use crate::text::counts::{format_count, format_counted, format_grouped, format_rate, parse_count};
     pub use crate::text::durations::{format_duration, parse_duration};
     pub use crate::watch::cpu_sampler::{CpuSampler, SampledStacks};

@@ -109,13 +109,15 @@ fn options_of(words: &[OsString]) -> &'static [&'static str] {
     found.map_or(&[], |(_, options)| options)
 }
 
-/// After `bench`, `--json FILE` means `--results FILE`. Before `bench`, before another option and at the end,
+/// After `bench` and `drive`, `--json FILE` means `--results FILE`. Before `bench`, before another option and at the end,
 /// `--json` is the flag of all sub-commands: results on standard output.
 fn with_json_files(words: Vec<OsString>) -> Vec<OsString> {
-    if options_of(&words).is_empty() {
+    let command = words.iter().skip(1).position(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    let drive = command.map(|place| place + 1).filter(|place| words[*place] == "drive");
+    if options_of(&words).is_empty() && drive.is_none() {
         return words;
     }
-    let bench = words.iter().position(|word| word == "bench").unwrap_or(words.len());
+    let bench = words.iter().position(|word| word == "bench").or(drive).unwrap_or(words.len());
     let mut written: Vec<OsString> = Vec::with_capacity(words.len());
     let mut words = words.into_iter().enumerate().peekable();
     while let Some((at, word)) = words.next() {

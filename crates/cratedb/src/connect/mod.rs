@@ -4,5 +4,6 @@ pub(crate) mod address;
 pub(crate) mod client;
 pub(crate) mod http;
 pub(crate) mod pg;
+pub(crate) mod statements;
 pub(crate) mod tls;
 pub(crate) mod waiting;

@@ -56,7 +56,7 @@ pub struct Attribute {
 
 impl ColumnType {
     /// Returns the type, unless it is an array or a composite type.
-    pub(crate) fn plain(&self) -> Option<PgType> {
+    pub fn plain(&self) -> Option<PgType> {
         match self {
             Self::Plain(pg_type) => Some(*pg_type),
             Self::Enumeration(_) => Some(PgType::Enum),

@@ -1,0 +1,114 @@
+//! The arguments of `sawmill drive`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use sawmill_profile::parse_duration;
+
+use crate::screen::phases;
+
+/// Load-test a database: operations at a set rate, latency from the intended start, and proof that no
+/// acknowledged row was lost.
+#[derive(Args, Debug)]
+#[cfg_attr(not(feature = "drive"), allow(dead_code, reason = "without the feature nothing reads them"))]
+#[command(after_help = "\
+Examples:
+  sawmill drive gen:events --to local --rate 1000 --for 30s
+  sawmill drive gen:orders --to postgres://me@localhost/db --rate 50k --connections 16 --for 5m --overwrite
+  sawmill drive gen:orders --to postgres://me@localhost/db --rate 'ramp 100..5k over 60s' --limit 'p99 < 20ms'
+  sawmill drive gen:orders --to postgres://me@localhost/db --find-max --p99 50ms --for 10s --overwrite
+  sawmill drive gen:orders --to local --rate 500 --for 60s --chaos 'kill server every 10s'
+  sawmill drive gen:events --to crate://localhost:4200 --rate 200 --for 30s
+  sawmill drive shop.toml --to postgres://me@localhost/db --json result.json
+  sawmill drive gen:orders --to null --rate 100k --connections 1 --for 10s      # the driver's own capacity
+
+Operations have intended start times; latency counts from these, so that a server that stalls is not flattered.
+With --clients the loop is closed: the next operation of a client begins when the one before has ended.
+
+Rates: 200, 50k, 'ramp 100..5k over 60s', 'steps 100,200,400 every 30s', 'sine 100..1000 every 60s'.
+Arrivals: poisson, constant, 'bursts of 50', 'trace FILE' (a moment in seconds on each line).
+
+Afterwards every table is read back: acknowledged rows must be there with their values, refused ones not.
+Exit codes: 1 the driver did not keep its own schedule (the result is invalid), 3 a limit does not hold, 4 rows
+are lost or differ.")]
+pub(crate) struct DriveArgs {
+    /// A plan (a TOML file), or gen:NAME: single prepared inserts of the rows of a built-in dataset or of a
+    /// dataset spec.
+    #[arg(value_name = "PLAN")]
+    pub plan: String,
+    /// The server: postgres://... or crate://..., as for `load`; `local` starts a private PostgreSQL (with
+    /// fsync), `null` is a target that does nothing.
+    #[arg(long, value_name = "URL")]
+    pub to: String,
+    /// A setting of the private PostgreSQL: synchronous_commit=off.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+    /// The table for gen:NAME [default: the dataset's name].
+    #[arg(long, value_name = "NAME")]
+    pub table: Option<String>,
+    /// Rows that are in the table of gen:NAME before the run.
+    #[arg(long, value_parser = phases::count)]
+    pub rows: Option<u64>,
+    /// Operations a second, or how they change over time [default: the plan's, or 100].
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<String>,
+    /// How operations are spread [default: the plan's, or poisson].
+    #[arg(long, value_name = "PROCESS")]
+    pub arrivals: Option<String>,
+    /// A closed loop of this many clients, instead of a rate.
+    #[arg(long, value_name = "N", conflicts_with_all = ["rate", "arrivals", "connections", "find_max"])]
+    pub clients: Option<usize>,
+    /// How long a client waits between two operations.
+    #[arg(long, value_name = "TIME", requires = "clients", value_parser = parse_duration)]
+    pub think: Option<Duration>,
+    /// How long the part of the run lasts that counts [default: the plan's, or 60s].
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    pub length: Option<Duration>,
+    /// How long the part before it lasts, which does not count.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub warm_up: Option<Duration>,
+    /// Connections [default: the plan's, or 8].
+    #[arg(long, value_name = "N")]
+    pub connections: Option<usize>,
+    /// Decides all random draws [default: the plan's, or 42].
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// A limit: 'insert.p99 < 20ms', 'errors < 0.1%', 'rate > 900'. May be given several times.
+    #[arg(long, value_name = "LIMIT")]
+    pub limit: Vec<String>,
+    /// Search the highest rate that holds the limits; each trial lasts as long as --for says.
+    #[arg(long)]
+    pub find_max: bool,
+    /// With --find-max: the limit of the 99th percentile.
+    #[arg(long, value_name = "TIME", requires = "find_max", value_parser = parse_duration)]
+    pub p99: Option<Duration>,
+    /// With --find-max: how many searches to make.
+    #[arg(long, value_name = "N", requires = "find_max", default_value_t = 3)]
+    pub repeats: usize,
+    /// Do something to the server: 'kill server every 30s', 'stop server for 1s every 30s' (with --to local), or
+    /// 'COMMAND every 1m'.
+    #[arg(long, value_name = "WHAT", allow_hyphen_values = true)]
+    pub chaos: Option<String>,
+    /// Do not read the tables back.
+    #[arg(long)]
+    pub no_proof: bool,
+    /// Drop tables that exist.
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Drop the tables after the run.
+    #[arg(long)]
+    pub drop: bool,
+    /// Which of several driving processes this is: 2/4. Each has its part of the rate and of the rows.
+    #[arg(long, value_name = "K/N")]
+    pub part: Option<String>,
+    /// When to start, for several processes: seconds since 1970 (date -d '+1 min' +%s).
+    #[arg(long, value_name = "SECONDS")]
+    pub start_at: Option<f64>,
+    /// Write the result to this file, as JSON. --json FILE does the same; --json alone prints it.
+    #[arg(long, value_name = "FILE")]
+    pub results: Option<PathBuf>,
+    /// Write a line of JSON each second to this file; - is standard output.
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub json_lines: Option<PathBuf>,
+}

@@ -1,0 +1,122 @@
+//! Runs a load test and reports it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use sawmill_drive::{Address, DriveResult, Driving, Limit, Plan, find_max, run as drive};
+
+use crate::drive::args::DriveArgs;
+use crate::drive::lines::Lines;
+use crate::drive::{plan, text};
+use crate::error::{Error, Exit};
+use crate::screen::console::Console;
+
+pub(crate) fn run(args: &DriveArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+    let mut plan = plan::plan(args)?;
+    if let Some(path) = &args.results {
+        may_write(path)?;
+    }
+    let mut lines = Lines::new(console, args.json_lines.as_deref())?;
+    let (address, mut server) = plan::address(args)?;
+    let limits = searched(args, &plan)?;
+    let driving = Driving {
+        address: &address,
+        server: server.as_mut(),
+        cancel,
+        observer: &mut lines,
+        command: std::env::args().map(|word| without_password(&word)).collect::<Vec<_>>().join(" "),
+    };
+    let result = match limits {
+        Some(limits) => find_max(&mut plan, &limits, args.repeats, driving)?,
+        None => drive(&plan, driving)?,
+    };
+    if let Some(path) = &args.results {
+        let json = serde_json::to_vec_pretty(&result);
+        let json = json.map_err(|error| Error::failure(error.to_string(), "the result", ""))?;
+        std::fs::write(path, json).map_err(|error| unwritten(path, &error))?;
+    }
+    console.result(&result, || text::text(&result))?;
+    if let Some(error) = lines.failure() {
+        return Err(Error::failure(
+            format!("lines could not be written: {error}"),
+            "--json-lines",
+            "free some space",
+        ));
+    }
+    if let Some(server) = server {
+        server.stop()?;
+    }
+    verdict(&result, &address, cancel)
+}
+
+/// The limits of a search.
+fn searched(args: &DriveArgs, plan: &Plan) -> Result<Option<Vec<Limit>>, Error> {
+    if !args.find_max {
+        return Ok(None);
+    }
+    let limits: Vec<Limit> =
+        args.p99.map(Limit::p99).into_iter().chain(plan.limits.iter().cloned()).collect();
+    match limits.is_empty() {
+        true => {
+            Err(Error::usage("no limits", "--find-max", "give --p99 50ms or --limit 'insert.p99 < 20ms'"))
+        }
+        false => Ok(Some(limits)),
+    }
+}
+
+fn verdict(result: &DriveResult, address: &Address, cancel: &AtomicBool) -> Result<(), Error> {
+    if let Some(proof) = result.proof.iter().find(|proof| !proof.holds()) {
+        let what = format!("{} acknowledged rows are lost, {} differ", proof.lost, proof.different);
+        return Err(Error::new(
+            Exit::Mismatch,
+            what,
+            format!("table {}", proof.table),
+            "see the examples above",
+        ));
+    }
+    if cancel.load(Relaxed) {
+        let advice = "the figures are those of the time until then; no row was looked for";
+        return Err(Error::new(Exit::Interrupted, "the run was interrupted", "", advice));
+    }
+    if let Some(reason) = result.invalid_because.first() {
+        let place = if matches!(address, Address::Null) { "target null" } else { "" };
+        return Err(Error::failure(format!("the result is invalid: {reason}"), place, ""));
+    }
+    let broken: Vec<String> = result
+        .limits
+        .iter()
+        .filter(|limit| !limit.held)
+        .map(|limit| format!("{} ({})", limit.limit, limit.measured))
+        .collect();
+    match broken.is_empty() {
+        true => Ok(()),
+        false => Err(Error::new(Exit::Slower, "a limit does not hold", broken.join("; "), "")),
+    }
+}
+
+/// Finds out before the run whether the result can be written after it.
+fn may_write(path: &Path) -> Result<(), Error> {
+    let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    opened.map(drop).map_err(|error| unwritten(path, &error))
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Error {
+    Error::failure(
+        format!("the result cannot be written: {error}"),
+        path.display().to_string(),
+        "write elsewhere",
+    )
+}
+
+/// A word of the command line without the password of a URL.
+fn without_password(word: &str) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+    match rest.split_once('@') {
+        Some((credentials, rest)) => match credentials.split_once(':') {
+            Some((user, _)) => format!("{scheme}://{user}:***@{rest}"),
+            None => word.to_owned(),
+        },
+        None => word.to_owned(),
+    }
+}

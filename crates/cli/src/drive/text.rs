@@ -1,0 +1,116 @@
+//! The result as text.
+
+use std::fmt::Write as _;
+
+use sawmill_drive::{DriveResult, OperationResult, Proof};
+use sawmill_profile::{Align, Table, format_grouped};
+
+/// What a person reads after a run.
+pub(super) fn text(result: &DriveResult) -> String {
+    let mut out = String::new();
+    // Writing to a String does not fail.
+    let _ = write!(out, "{}", operations(result));
+    for operation in &result.operations {
+        for (kind, count) in &operation.errors {
+            let message = operation.messages.get(kind).map(String::as_str).unwrap_or_default();
+            let _ = writeln!(out, "{}: {count} x {kind}: {message}", operation.name);
+        }
+    }
+    let driver = &result.driver;
+    let run = &result.run;
+    let loop_kind = match run.loop_kind.as_str() {
+        "closed" => format!("closed loop of {} clients: latency does not count waiting", run.connections),
+        _ => format!("open loop, {} {}, {} connections", run.arrivals, run.shape, run.connections),
+    };
+    let _ = writeln!(
+        out,
+        "\n{loop_kind}; driver: {:.1} µs of CPU an operation, {} late starts by the driver, {} by busy connections",
+        driver.cpu_us_per_operation,
+        format_grouped(driver.late_by_driver),
+        format_grouped(driver.late_by_server)
+    );
+    for event in &result.chaos {
+        let failed = event.error.as_ref().map(|error| format!(", failed: {error}")).unwrap_or_default();
+        let _ = writeln!(out, "at {:.1} s: {} (took {:.1} s){failed}", event.at, event.what, event.took);
+    }
+    if let Some(found) = &result.find_max {
+        let _ = writeln!(
+            out,
+            "highest rate with {}: {:.0}/s (from {:.0} to {:.0} in {} searches, {} trials)",
+            found.limits.join(", "),
+            found.rate,
+            found.low,
+            found.high,
+            found.found.len(),
+            found.trials.len()
+        );
+    }
+    for limit in &result.limits {
+        let held = if limit.held { "holds" } else { "DOES NOT HOLD" };
+        let _ = writeln!(out, "limit {}: {held} ({})", limit.limit, limit.measured);
+    }
+    result.proof.iter().for_each(|proof| out.push_str(&proof_text(proof)));
+    for reason in &result.invalid_because {
+        let _ = writeln!(out, "INVALID: {reason}");
+    }
+    out
+}
+
+fn operations(result: &DriveResult) -> Table {
+    let columns =
+        ["intended", "ok", "ok/s", "errors", "late", "p50 ms", "p99 ms", "p99.9 ms", "max ms", "service p99"];
+    let columns = std::iter::once(("operation", Align::Left)).chain(columns.map(|name| (name, Align::Right)));
+    let mut table = Table::new(columns);
+    let ms = |micros: u64| format!("{:.2}", micros as f64 / 1000.0);
+    let mut row = |operation: &OperationResult| {
+        let latency = &operation.latency.percentiles;
+        table.row([
+            operation.name.clone(),
+            format_grouped(operation.intended),
+            format_grouped(operation.ok),
+            format!("{:.1}", operation.rate),
+            format_grouped(operation.failed()),
+            format_grouped(operation.late),
+            ms(latency.p50_us),
+            ms(latency.p99_us),
+            ms(latency.p999_us),
+            ms(latency.max_us),
+            ms(operation.service.percentiles.p99_us),
+        ]);
+    };
+    result.operations.iter().for_each(&mut row);
+    if result.operations.len() > 1 {
+        row(&result.total);
+    }
+    table
+}
+
+fn proof_text(proof: &Proof) -> String {
+    let number = format_grouped;
+    let mut out = format!("table {}: ", proof.table);
+    let verdict = match proof.holds() {
+        true => format!("all {} acknowledged rows found with their values", number(proof.acknowledged)),
+        false => format!(
+            "{} LOST of {} acknowledged rows, {} with other values, {} refused but there, {} twice, {} not of this run",
+            number(proof.lost),
+            number(proof.acknowledged),
+            number(proof.different),
+            number(proof.failed_but_found),
+            number(proof.doubled),
+            number(proof.foreign)
+        ),
+    };
+    // Writing to a String does not fail.
+    let _ = writeln!(
+        out,
+        "{verdict}; {} refused; {} of {} with an unknown outcome are there; {} rows read back",
+        number(proof.failed),
+        number(proof.unknown_found),
+        number(proof.unknown),
+        number(proof.read_back)
+    );
+    proof.examples.iter().for_each(|example| {
+        let _ = writeln!(out, "  {example}");
+    });
+    out
+}

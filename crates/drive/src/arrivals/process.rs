@@ -1,0 +1,82 @@
+//! How operations are spread at a given rate.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// The arrival process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// At even distances.
+    Constant,
+    /// Independent of each other: exponentially distributed distances.
+    Poisson,
+    /// As many at once, at even distances.
+    Bursts(u32),
+    /// At the moments in a file.
+    Trace(PathBuf),
+}
+
+impl std::str::FromStr for Arrivals {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let refused = || {
+            format!(
+                "{text:?} is not an arrival process: give constant, poisson, `bursts of 50` or `trace FILE`"
+            )
+        };
+        match words.as_slice() {
+            ["constant"] => Ok(Self::Constant),
+            ["poisson"] => Ok(Self::Poisson),
+            ["bursts", "of", size] | ["bursts", size] => {
+                let size = size.parse().ok().filter(|size| (1..=1_000_000).contains(size));
+                size.map(Self::Bursts).ok_or_else(refused)
+            }
+            ["trace", ..] => match text.trim_start().strip_prefix("trace").map(str::trim) {
+                Some(file) if !file.is_empty() => Ok(Self::Trace(file.into())),
+                _ => Err(refused()),
+            },
+            _ => Err(refused()),
+        }
+    }
+}
+
+impl fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant => f.write_str("constant"),
+            Self::Poisson => f.write_str("poisson"),
+            Self::Bursts(size) => write!(f, "bursts of {size}"),
+            Self::Trace(file) => write!(f, "trace {}", file.display()),
+        }
+    }
+}
+
+/// Random numbers that depend on a seed and a counter alone (SplitMix64).
+#[derive(Clone, Debug)]
+pub(crate) struct Draws(u64);
+
+impl Draws {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 up to 1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound.max(1))) >> 64) as u64
+    }
+}

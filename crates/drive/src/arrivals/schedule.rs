@@ -1,0 +1,166 @@
+//! The intended start of every operation, one after the other.
+
+use sawmill_source::Result;
+
+use crate::arrivals::process::{Arrivals, Draws};
+use crate::arrivals::shape::RateClock;
+use crate::arrivals::trace::Trace;
+use crate::mix::weights::Weights;
+
+/// Gives out operations in the order of their intended starts.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    kind: Spread,
+    weights: Weights,
+    draws: Draws,
+    number: u64,
+    ended: bool,
+}
+
+#[derive(Debug)]
+enum Spread {
+    /// In units of operations: the next one, the distance, whether distances are exponential, and how many
+    /// come at once.
+    Rate {
+        clock: RateClock,
+        reached: f64,
+        poisson: bool,
+        burst: u32,
+        left: u32,
+    },
+    Trace(Box<Trace>),
+    /// Whenever a client asks.
+    Closed,
+}
+
+/// An operation to be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// Nanoseconds from the start of the run; `None` in a closed loop.
+    pub at: Option<u64>,
+    /// Which operation.
+    pub operation: usize,
+    /// Decides its random draws.
+    pub draw: u64,
+}
+
+impl Schedule {
+    /// Arrivals at a rate. Of several driving processes, each takes its own part of the moments.
+    pub(crate) fn open(
+        mut clock_of: impl FnMut() -> RateClock,
+        arrivals: &Arrivals,
+        weights: Weights,
+        seed: u64,
+        part: (u64, u64),
+    ) -> Self {
+        let burst = if let Arrivals::Bursts(size) = arrivals { *size } else { 1 };
+        let poisson = *arrivals == Arrivals::Poisson;
+        let seed = seed ^ part.0.wrapping_mul(0xD1B5_4A32_D192_ED03);
+        let mut draws = Draws::new(seed);
+        // The parts of an even schedule interleave; a Poisson process splits into Poisson processes.
+        let reached = match poisson {
+            true => -(1.0 - draws.unit()).ln(),
+            false => part.0.saturating_sub(1) as f64 / part.1 as f64 * f64::from(burst),
+        };
+        let kind = Spread::Rate { clock: clock_of(), reached, poisson, burst, left: burst };
+        Self { kind, weights, draws, number: 0, ended: false }
+    }
+
+    /// Arrivals of a trace.
+    pub(crate) fn of_trace(trace: Trace, weights: Weights, seed: u64) -> Self {
+        let kind = Spread::Trace(Box::new(trace));
+        Self { kind, weights, draws: Draws::new(seed), number: 0, ended: false }
+    }
+
+    /// Operations without intended starts.
+    pub(crate) fn closed(weights: Weights, seed: u64) -> Self {
+        Self { kind: Spread::Closed, weights, draws: Draws::new(seed), number: 0, ended: false }
+    }
+
+    /// The next operation; `None` after the last.
+    pub(crate) fn next(&mut self) -> Result<Option<Arrival>> {
+        if self.ended {
+            return Ok(None);
+        }
+        let (moment, named) = match &mut self.kind {
+            Spread::Closed => (None, None),
+            Spread::Trace(trace) => match trace.next()? {
+                Some((moment, named)) => (Some(moment), named),
+                None => return Ok(self.end()),
+            },
+            Spread::Rate { clock, reached, poisson, burst, left } => {
+                let Some(moment) = clock.moment(*reached) else { return Ok(self.end()) };
+                *left -= 1;
+                if *left == 0 {
+                    *left = *burst;
+                    *reached += match *poisson {
+                        true => -(1.0 - self.draws.unit()).ln(),
+                        false => f64::from(*burst),
+                    };
+                }
+                (Some(moment), None)
+            }
+        };
+        self.number += 1;
+        let draw = self.draws.next();
+        let operation = named.unwrap_or_else(|| self.weights.choose(draw));
+        Ok(Some(Arrival {
+            at: moment.map(|moment| (moment * 1e9) as u64),
+            operation,
+            draw: self.draws.next(),
+        }))
+    }
+
+    fn end(&mut self) -> Option<Arrival> {
+        self.ended = true;
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arrivals::shape::Shape;
+
+    fn moments(shape: &str, arrivals: &Arrivals, part: (u64, u64)) -> Vec<u64> {
+        let shape: Shape = shape.parse().unwrap();
+        let stretches: Vec<_> = shape.stretches(0.0, 10.0);
+        let share = |stretch: &crate::arrivals::shape::Stretch| crate::arrivals::shape::Stretch {
+            from: stretch.from / part.1 as f64,
+            to: stretch.to / part.1 as f64,
+            ..*stretch
+        };
+        let clock = || RateClock::new(stretches.iter().map(share).collect());
+        let mut schedule = Schedule::open(clock, arrivals, Weights::new(&[1.0]), 7, part);
+        std::iter::from_fn(|| schedule.next().unwrap()).map(|arrival| arrival.at.unwrap()).collect()
+    }
+
+    #[test]
+    fn an_even_schedule_has_even_distances_and_its_parts_make_up_the_whole() {
+        let whole = moments("100", &Arrivals::Constant, (1, 1));
+        assert_eq!(whole.len(), 1000);
+        assert!(whole.windows(2).all(|pair| (pair[1] - pair[0]).abs_diff(10_000_000) < 1000));
+        let mut parts: Vec<u64> =
+            (1..=4).flat_map(|part| moments("100", &Arrivals::Constant, (part, 4))).collect();
+        parts.sort_unstable();
+        assert!(parts.iter().zip(&whole).all(|(part, whole)| part.abs_diff(*whole) < 1000), "{parts:?}");
+    }
+
+    #[test]
+    fn poisson_arrivals_have_the_variance_of_their_mean() {
+        let all = moments("1000", &Arrivals::Poisson, (1, 1));
+        let mut counts = [0_f64; 100];
+        all.iter().for_each(|at| counts[(at / 100_000_000) as usize] += 1.0);
+        let mean = counts.iter().sum::<f64>() / 100.0;
+        let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / 99.0;
+        assert!((mean - 100.0).abs() < 4.0 && (0.6..1.6).contains(&(variance / mean)), "{mean} {variance}");
+    }
+
+    #[test]
+    fn bursts_come_at_once() {
+        let all = moments("100", &Arrivals::Bursts(50), (1, 1));
+        assert_eq!(all.len(), 1000);
+        assert!(all.chunks(50).all(|burst| burst.iter().all(|at| at == &burst[0])));
+        assert!((all[50] - all[0]).abs_diff(500_000_000) < 1000);
+    }
+}

@@ -1,0 +1,92 @@
+//! Arrivals out of a file: one moment a line, in seconds from the start, and perhaps the name of the operation.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use sawmill_source::{Error, Kind, Result};
+
+/// A trace that is read line by line, so that it may be of any length.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    lines: BufReader<File>,
+    path: PathBuf,
+    line: u64,
+    last: f64,
+    names: Vec<String>,
+}
+
+/// A moment in seconds, and the operation if the line names one.
+pub(crate) type Moment = (f64, Option<usize>);
+
+impl Trace {
+    /// Opens a trace; `names` are those of the operations. All its lines are read once, so that a wrong one is
+    /// reported before the run.
+    pub(crate) fn open(path: &Path, names: &[String]) -> Result<(Self, f64, u64)> {
+        let mut checked = Self::at_start(path, names)?;
+        let (mut end, mut count) = (0.0, 0);
+        while let Some((moment, _)) = checked.next()? {
+            (end, count) = (moment, count + 1);
+        }
+        if count == 0 {
+            return Err(Error::new(Kind::Config, "the trace has no lines")
+                .at(path.display().to_string())
+                .advise("write one moment a line, in seconds from the start"));
+        }
+        Ok((Self::at_start(path, names)?, end, count))
+    }
+
+    fn at_start(path: &Path, names: &[String]) -> Result<Self> {
+        let file = File::open(path).map_err(|error| {
+            Error::new(Kind::Config, format!("cannot read the trace: {error}"))
+                .at(path.display().to_string())
+                .advise("give a file with one moment a line, in seconds from the start")
+        })?;
+        let lines = BufReader::new(file);
+        Ok(Self { lines, path: path.to_owned(), line: 0, last: 0.0, names: names.to_vec() })
+    }
+
+    /// The next moment.
+    pub(crate) fn next(&mut self) -> Result<Option<Moment>> {
+        let mut text = String::new();
+        loop {
+            text.clear();
+            let read = self.lines.read_line(&mut text);
+            self.line += 1;
+            match read {
+                Ok(0) => return Ok(None),
+                Ok(_) if text.trim().is_empty() || text.trim_start().starts_with('#') => {}
+                Ok(_) => break,
+                Err(error) => return Err(self.refused(format!("cannot be read: {error}"))),
+            }
+        }
+        let (moment, name) = match text.trim().split_once([',', '\t', ' ']) {
+            Some((moment, name)) => (moment, name.trim()),
+            None => (text.trim(), ""),
+        };
+        let value = moment.trim().parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0);
+        let Some(value) = value else {
+            return Err(self.refused(format!("{moment:?} is not a number of seconds")));
+        };
+        if value < self.last {
+            return Err(self.refused(format!("{value} comes after {}, which is later", self.last)));
+        }
+        self.last = value;
+        if name.is_empty() {
+            return Ok(Some((value, None)));
+        }
+        match self.names.iter().position(|known| known == name) {
+            Some(operation) => Ok(Some((value, Some(operation)))),
+            None => {
+                Err(self
+                    .refused(format!("{name:?} is not an operation of the plan: {}", self.names.join(", "))))
+            }
+        }
+    }
+
+    fn refused(&self, what: String) -> Error {
+        Error::new(Kind::Config, what)
+            .at(format!("{}, line {}", self.path.display(), self.line))
+            .advise("write `SECONDS` or `SECONDS,OPERATION` on each line, in the order of time")
+    }
+}

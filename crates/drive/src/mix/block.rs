@@ -1,0 +1,187 @@
+//! Rows of a table, made 1,024 at a time and encoded as PostgreSQL sends and takes them in binary: what COPY,
+//! the parameters of a statement and the rows of an answer have in common.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use bytes::Bytes;
+use sawmill_generator::{Dataset, ROW_GROUP_ROWS};
+use sawmill_pgcopy::{Buffers, Column, CopyEncoder, PgType, ValueOptions, natural_columns};
+use sawmill_source::{Error, Kind, Result};
+
+/// Rows that are made at once.
+pub(crate) const BLOCK_ROWS: u64 = 1024;
+/// The column with the number of a row.
+pub(crate) const NUMBER: &str = "sawmill_row";
+
+const _: () = assert!(ROW_GROUP_ROWS.is_multiple_of(BLOCK_ROWS));
+
+/// How the rows of a table are made.
+#[derive(Debug)]
+pub(crate) struct RowMaker {
+    dataset: Arc<Dataset>,
+    schema: Arc<Schema>,
+    /// The number first, then the columns of the dataset.
+    pub columns: Arc<Vec<Column>>,
+    seed: u64,
+}
+
+impl RowMaker {
+    pub(crate) fn new(dataset: Arc<Dataset>, seed: u64) -> Result<Self> {
+        let inner = dataset.arrow_schema();
+        let mut fields = vec![Arc::new(Field::new(NUMBER, DataType::Int64, false))];
+        fields.extend(inner.fields().iter().cloned());
+        let schema = Arc::new(Schema::new(fields));
+        let columns = natural_columns(&schema, &ValueOptions::default())
+            .map_err(|what| Error::new(Kind::Config, what).at(format!("dataset {}", dataset.name())))?;
+        Ok(Self { dataset, schema, columns, seed })
+    }
+
+    /// Name and type of each column, the number first.
+    pub(crate) fn column_types(&self) -> impl Iterator<Item = (&str, PgType)> {
+        let plain = |column: &Column| column.column_type.plain().unwrap_or(PgType::Text);
+        self.columns.iter().map(move |column| (column.name.as_str(), plain(column)))
+    }
+
+    /// The place of a column in a row; `row` is the number.
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        if name == "row" {
+            return Some(0);
+        }
+        self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// Encodes block `block`; a later `version` has other values for the same numbers.
+    pub(crate) fn block(&self, block: u64, version: u64) -> Result<Block> {
+        let first = block * BLOCK_ROWS;
+        let seed = self.seed.wrapping_add(version.wrapping_mul(0x5851_F42D_4C95_7F2D));
+        let place = |what: String| {
+            Error::new(Kind::Source, what).at(format!(
+                "dataset {}, rows {first} to {}",
+                self.dataset.name(),
+                first + BLOCK_ROWS
+            ))
+        };
+        let mut made = Block { first, bytes: Vec::new(), ends: Vec::with_capacity(BLOCK_ROWS as usize) };
+        let mut encoder = CopyEncoder::new(Arc::clone(&self.columns), Buffers::new(64 * 1024));
+        let mut number = first;
+        for batch in self.dataset.batches(first..first + BLOCK_ROWS, seed, BLOCK_ROWS as usize) {
+            let batch = batch.map_err(|error| place(error.to_string()))?;
+            let rows = batch.num_rows() as u64;
+            let numbers: ArrayRef =
+                Arc::new(Int64Array::from_iter_values((number..number + rows).map(|number| number as i64)));
+            number += rows;
+            let mut columns = vec![numbers];
+            columns.extend(batch.columns().iter().cloned());
+            let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
+                .map_err(|error| place(error.to_string()))?;
+            let mut keep = |bytes: Bytes, _: u64| -> std::result::Result<(), std::convert::Infallible> {
+                made.bytes.extend_from_slice(&bytes);
+                Ok(())
+            };
+            encoder.batch(&batch, &mut keep).map_err(|stop| place(stop.to_string()))?;
+            encoder.flush(&mut keep).map_err(|stop| place(stop.to_string()))?;
+        }
+        made.find_ends();
+        Ok(made)
+    }
+}
+
+/// Encoded rows.
+#[derive(Debug, Default)]
+pub(crate) struct Block {
+    pub first: u64,
+    bytes: Vec<u8>,
+    /// Where each row ends.
+    ends: Vec<u32>,
+}
+
+impl Block {
+    fn find_ends(&mut self) {
+        let mut at = 0;
+        while at < self.bytes.len() {
+            let rest = self.bytes.get(at..).unwrap_or_default();
+            at += 2 + fields(rest).map(|field| 4 + field.map_or(0, <[u8]>::len)).sum::<usize>();
+            self.ends.push(at as u32);
+        }
+    }
+
+    /// The numbers of its rows.
+    pub(crate) fn numbers(&self) -> Range<u64> {
+        self.first..self.first + self.ends.len() as u64
+    }
+
+    /// A row, as in COPY: its number of fields, then each with its length.
+    pub(crate) fn row(&self, number: u64) -> &[u8] {
+        let at = number.wrapping_sub(self.first) as usize;
+        let Some(end) = self.ends.get(at) else { return &[] };
+        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.bytes.get(start as usize..*end as usize).unwrap_or_default()
+    }
+}
+
+/// The fields of an encoded row; `None` is NULL. It ends after as many as the row says it has.
+pub(crate) fn fields(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    let count = row.first_chunk::<2>().map_or(0, |count| i16::from_be_bytes(*count).max(0));
+    let mut rest = row.get(2..).unwrap_or_default();
+    (0..count).map_while(move |_| {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
+            rest = after;
+            return Some(None);
+        };
+        let (field, after) = after.split_at_checked(length)?;
+        rest = after;
+        Some(Some(field))
+    })
+}
+
+/// Blocks that were made last, for rows of any number.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    kept: Vec<((u64, u64), Block)>,
+    most: usize,
+}
+
+impl Blocks {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { kept: Vec::new(), most: most.max(1) }
+    }
+
+    /// The row of this number.
+    pub(crate) fn row(&mut self, maker: &RowMaker, number: u64, version: u64) -> Result<&[u8]> {
+        let key = (number / BLOCK_ROWS, version);
+        match self.kept.iter().position(|(kept, _)| *kept == key) {
+            Some(0) => {}
+            Some(at) => self.kept[..=at].rotate_right(1),
+            None => {
+                self.kept.truncate(self.most - 1);
+                self.kept.insert(0, (key, maker.block(key.0, version)?));
+            }
+        }
+        Ok(self.kept.first().map_or(&[], |(_, block)| block.row(number)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_a_function_of_its_number() {
+        let maker = RowMaker::new(Arc::new(Dataset::built_in("orders").unwrap().unwrap()), 42).unwrap();
+        let whole = maker.block(3, 0).unwrap();
+        assert_eq!(whole.numbers(), 3072..4096);
+        let mut blocks = Blocks::new(2);
+        for number in [3072, 4095, 3500] {
+            let row = blocks.row(&maker, number, 0).unwrap().to_vec();
+            assert_eq!(row, whole.row(number));
+            let mut fields = fields(&row);
+            assert_eq!(fields.next().unwrap().unwrap(), (number as i64).to_be_bytes());
+            assert_eq!(fields.count(), maker.columns.len() - 1);
+            assert_ne!(blocks.row(&maker, number, 1).unwrap(), row, "another version has other values");
+        }
+    }
+}

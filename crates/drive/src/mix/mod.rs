@@ -1,0 +1,5 @@
+//! What is done: operations by their weights, and the rows that they write and read.
+
+pub(crate) mod block;
+pub(crate) mod pick;
+pub(crate) mod weights;

@@ -1,0 +1,7 @@
+//! What a run is to do: a plan in TOML, or one made of a dataset's name.
+
+pub(crate) mod limit;
+pub(crate) mod node;
+pub(crate) mod operation;
+pub(crate) mod reader;
+pub(crate) mod types;

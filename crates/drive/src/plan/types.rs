@@ -1,0 +1,242 @@
+//! The plan of a run.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use sawmill_generator::Dataset;
+
+use crate::arrivals::process::Arrivals;
+use crate::arrivals::shape::Shape;
+use crate::mix::pick::Pick;
+use crate::plan::limit::Limit;
+
+/// Everything that a run does.
+#[derive(Debug)]
+pub struct Plan {
+    /// Its name.
+    pub name: String,
+    /// The tables that operations write and read.
+    pub tables: Vec<PlanTable>,
+    /// The operations.
+    pub operations: Vec<Operation>,
+    /// When operations begin.
+    pub pace: Pace,
+    /// How long the part lasts that counts; by default as long as the shape, or a minute.
+    pub length: Option<Duration>,
+    /// How long the part before it lasts.
+    pub warm_up: Duration,
+    /// Connections of an open loop; in a closed loop each client has one.
+    pub connections: usize,
+    /// Decides all random draws.
+    pub seed: u64,
+    /// The isolation level of transactions, if not the server's default.
+    pub isolation: Option<String>,
+    /// How long a statement may take.
+    pub timeout: Duration,
+    /// How often an operation is tried again after a serialization failure or a deadlock.
+    pub retries: u32,
+    /// How long an operation waits for a lost connection to come back.
+    pub reconnect: Duration,
+    /// What the result has to keep to.
+    pub limits: Vec<Limit>,
+    /// Which of how many driving processes this is.
+    pub part: (u64, u64),
+    /// When to start, for several processes.
+    pub start_at: Option<SystemTime>,
+    /// What is done to the server meanwhile.
+    pub chaos: Option<Chaos>,
+    /// Whether the rows are compared with the acknowledged writes afterwards.
+    pub proof: bool,
+    /// Whether tables that exist are dropped first.
+    pub overwrite: bool,
+    /// Whether tables are dropped after the run.
+    pub drop_after: bool,
+}
+
+/// When operations begin.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pace {
+    /// At intended times.
+    Open {
+        /// The rate over time; not used by a trace.
+        shape: Shape,
+        /// How they are spread.
+        arrivals: Arrivals,
+    },
+    /// When the one before has ended.
+    Closed {
+        /// How many at a time.
+        clients: usize,
+        /// How long a client waits between two operations.
+        think: Duration,
+    },
+}
+
+/// A table whose rows are functions of their numbers.
+#[derive(Debug)]
+pub struct PlanTable {
+    /// Its name in the database.
+    pub name: String,
+    /// What its rows are made from.
+    pub dataset: Arc<Dataset>,
+    /// Rows that are inserted before the run.
+    pub rows: u64,
+    /// What stands in parentheses after WITH in its CREATE TABLE: `fillfactor = 70`.
+    pub with: Option<String>,
+}
+
+/// Something that is done over and over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// Its name in results.
+    pub name: String,
+    /// How often it is chosen, relative to the others.
+    pub weight: f64,
+    /// One statement, or those of a transaction.
+    pub steps: Vec<Work>,
+    /// The steps are one transaction.
+    pub transaction: bool,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    /// `INSERT` of new rows.
+    Insert {
+        /// Which table.
+        table: usize,
+        /// Rows of one statement.
+        rows: u64,
+        /// The statement is prepared once for each connection.
+        prepared: bool,
+        /// `ON CONFLICT (sawmill_row) DO UPDATE`; half of the rows are earlier ones.
+        upsert: bool,
+    },
+    /// `COPY` of new rows.
+    Copy {
+        /// Which table.
+        table: usize,
+        /// Rows of one statement.
+        rows: u64,
+    },
+    /// A batch of rows in one request (`bulk_args`): CrateDB.
+    Bulk {
+        /// Which table.
+        table: usize,
+        /// Rows of one request.
+        rows: u64,
+    },
+    /// `UPDATE` of an earlier row to other values that its number decides.
+    Update {
+        /// Which table.
+        table: usize,
+        /// Which row.
+        pick: Pick,
+        /// The statement is prepared once for each connection.
+        prepared: bool,
+    },
+    /// `DELETE` of an earlier row.
+    Delete {
+        /// Which table.
+        table: usize,
+        /// Which row.
+        pick: Pick,
+        /// The statement is prepared once for each connection.
+        prepared: bool,
+    },
+    /// `SELECT` of an earlier row by its number, which must be there with its values.
+    Select {
+        /// Which table.
+        table: usize,
+        /// Which row.
+        pick: Pick,
+        /// The statement is prepared once for each connection.
+        prepared: bool,
+    },
+    /// Any statement.
+    Sql {
+        /// The statement, with `$1`, `$2`, ...
+        sql: String,
+        /// Which table the parameters are of.
+        table: usize,
+        /// The parameters.
+        parameters: Vec<Parameter>,
+        /// Which row `old` is.
+        pick: Pick,
+        /// How many rows it has to return or to change.
+        expect: Option<u64>,
+        /// The statement is prepared once for each connection.
+        prepared: bool,
+    },
+}
+
+/// A parameter of a statement: a column of a new row, or of an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Of an earlier row.
+    pub old: bool,
+    /// The place of the column; 0 is the number.
+    pub column: usize,
+}
+
+/// What is done to the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chaos {
+    /// What.
+    pub action: ChaosAction,
+    /// How often.
+    pub every: Duration,
+}
+
+/// What is done to the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChaosAction {
+    /// All its processes are killed and it is started again: a server that this command started.
+    KillServer,
+    /// All its processes are stopped for a while: the same.
+    StopServer(Duration),
+    /// A command of the user's, run by `sh -c`.
+    Command(String),
+}
+
+impl std::str::FromStr for Chaos {
+    type Err = String;
+
+    /// `kill server every 30s`, `stop server for 1s every 30s`, `COMMAND every 30s`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused = || {
+            format!(
+                "{text:?}: give `kill server every 30s`, `stop server for 1s every 30s`, or a command of your own: \
+                 `docker restart db every 1m`"
+            )
+        };
+        let (action, every) = text.rsplit_once(" every ").ok_or_else(refused)?;
+        let time = |text: &str| {
+            sawmill_profile::parse_duration(text.trim())
+                .ok()
+                .filter(|time| !time.is_zero())
+                .ok_or_else(refused)
+        };
+        let action = match action.trim() {
+            "" => return Err(refused()),
+            "kill server" => ChaosAction::KillServer,
+            other => match other.strip_prefix("stop server for ") {
+                Some(length) => ChaosAction::StopServer(time(length)?),
+                None => ChaosAction::Command(other.to_owned()),
+            },
+        };
+        Ok(Self { action, every: time(every)? })
+    }
+}
+
+impl std::fmt::Display for ChaosAction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::KillServer => f.write_str("kill server"),
+            Self::StopServer(time) => {
+                write!(f, "stop server for {}", sawmill_profile::format_duration(*time))
+            }
+            Self::Command(command) => f.write_str(command),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Searches the highest rate that holds the limits.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use sawmill_source::{Error, Kind, Result};
+
+use crate::arrivals::process::Arrivals;
+use crate::arrivals::shape::Shape;
+use crate::plan::limit::Limit;
+use crate::plan::types::{Pace, Plan};
+use crate::result::file::{DriveResult, FindMax, Trial};
+use crate::run::engine::{Driving, run_on, tables_of};
+
+/// The search ends when the bounds are this close: a share of the rate.
+const CLOSE: f64 = 0.05;
+/// The most trials of one search.
+const TRIALS: usize = 24;
+
+/// Searches the highest rate `repeats` times, from the plan's rate on: doubled until a limit does not hold, or
+/// halved until all do, then halving the distance. Each trial lasts as long as the plan says. The rate
+/// has to be achieved, too.
+///
+/// # Errors
+/// No limits, a closed loop, a trace; as [`run`](crate::run).
+pub fn find_max(
+    plan: &mut Plan,
+    limits: &[Limit],
+    repeats: usize,
+    driving: Driving<'_>,
+) -> Result<DriveResult> {
+    let refused = |what: &str, advice: &str| Error::new(Kind::Config, what).at("--find-max").advise(advice);
+    if limits.is_empty() {
+        return Err(refused("no limits", "give --p99 50ms or --limit 'insert.p99 < 20ms'"));
+    }
+    let first = match &plan.pace {
+        Pace::Open { shape: Shape::Constant(rate), arrivals } if !matches!(arrivals, Arrivals::Trace(_)) => {
+            *rate
+        }
+        _ => {
+            return Err(refused(
+                "this needs an open loop of a constant rate",
+                "give --rate, from where to search",
+            ));
+        }
+    };
+    let target = driving.address.target(plan)?;
+    let tables = tables_of(plan)?;
+    target.set_up(plan, &tables, driving.cancel)?;
+    let proof = std::mem::replace(&mut plan.proof, false);
+    let Driving { address, mut server, cancel, observer, command } = driving;
+    let mut found = FindMax { limits: limits.iter().map(Limit::to_string).collect(), ..FindMax::default() };
+    let mut last: Option<DriveResult> = None;
+    for _ in 0..repeats.max(1) {
+        let (mut low, mut high, mut rate) = (0.0, f64::INFINITY, first);
+        for _ in 0..TRIALS {
+            if let Pace::Open { shape, .. } = &mut plan.pace {
+                *shape = Shape::Constant(rate);
+            }
+            let driving = Driving {
+                address,
+                server: server.as_deref_mut(),
+                cancel,
+                observer: &mut *observer,
+                command: command.clone(),
+            };
+            let result = run_on(plan, target.as_ref(), &Arc::clone(&tables), driving)?;
+            if cancel.load(Relaxed) {
+                return Err(Error::cancelled());
+            }
+            let achieved = result.total.rate;
+            let held = limits.iter().all(|limit| limit.judge(&result).held)
+                && result.valid
+                && achieved >= 0.95 * result.total.intended as f64 / result.run.duration.max(1e-9);
+            found.trials.push(Trial {
+                rate,
+                achieved,
+                p99_us: result.total.latency.percentiles.p99_us,
+                held,
+                valid: result.valid,
+            });
+            if held {
+                (low, last) = (rate, Some(result));
+            } else {
+                high = rate;
+                last.get_or_insert(result);
+            }
+            if high - low <= CLOSE * high || high < 0.01 {
+                break;
+            }
+            rate = if high.is_infinite() { low * 2.0 } else { f64::midpoint(low, high) };
+        }
+        found.found.push(low);
+    }
+    let mut sorted = found.found.clone();
+    sorted.sort_by(f64::total_cmp);
+    found.rate = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
+    (found.low, found.high) = (sorted.first().copied().unwrap_or(0.0), sorted.last().copied().unwrap_or(0.0));
+    let mut result = last.ok_or_else(|| refused("no trial was made", "raise --repeats"))?;
+    if proof && target.keeps_rows() {
+        for table in tables.iter() {
+            result.proof.push(target.prove(table, cancel)?);
+        }
+    }
+    result.limits = limits.iter().map(|limit| limit.judge(&result)).collect();
+    result.find_max = Some(found);
+    Ok(result)
+}

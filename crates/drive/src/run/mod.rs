@@ -1,0 +1,8 @@
+//! A run: connections that take operations from one schedule, and what is recorded of them.
+
+pub(crate) mod chaos;
+pub(crate) mod connection;
+pub(crate) mod engine;
+pub(crate) mod find_max;
+pub(crate) mod recorder;
+pub(crate) mod verdict;

@@ -1,0 +1,206 @@
+//! What is recorded: connections leave samples, and one thread counts them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::observer::IntervalHistograms;
+use crate::result::file::OperationResult;
+use crate::result::histogram::Durations;
+use crate::result::second::{OperationSecond, Second};
+use crate::work::outcome::Outcome;
+
+/// Operations that start later than this are late.
+pub(crate) const LATE: u64 = 1_000_000;
+
+/// An operation that has ended; times in nanoseconds from the start of the run.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub operation: usize,
+    pub intended: u64,
+    pub started: u64,
+    pub ended: u64,
+    pub attempts: u32,
+    pub outcome: Outcome,
+    /// The connection was free at the intended start.
+    pub was_free: bool,
+    /// If it was late: because of the driver.
+    pub by_driver: bool,
+}
+
+/// Where connections leave samples.
+#[derive(Debug, Default)]
+pub(crate) struct Samples {
+    waiting: Mutex<Vec<Sample>>,
+    pub in_flight: AtomicU64,
+}
+
+impl Samples {
+    fn lock(&self) -> MutexGuard<'_, Vec<Sample>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, sample: Sample) {
+        self.lock().push(sample);
+    }
+
+    /// Takes what has come; `into` is empty and gives its memory.
+    pub(crate) fn take(&self, into: &mut Vec<Sample>) {
+        std::mem::swap(&mut *self.lock(), into);
+    }
+}
+
+/// What was counted so far.
+pub(crate) struct Recorder {
+    names: Vec<String>,
+    /// Nanoseconds from the start: before, nothing counts in the totals.
+    warm_up: u64,
+    pub totals: Vec<IntervalHistograms>,
+    pub operations: Vec<OperationResult>,
+    pub lateness: Durations,
+    pub late_by_server: u64,
+    pub late_by_driver: u64,
+    pub intervals: Vec<IntervalHistograms>,
+    second: Second,
+    pub in_flight: Vec<u64>,
+}
+
+impl Recorder {
+    pub(crate) fn new(names: &[String], warm_up: Duration) -> Self {
+        let operation = |name: &String| OperationResult { name: name.clone(), ..OperationResult::default() };
+        Self {
+            names: names.to_vec(),
+            warm_up: warm_up.as_nanos() as u64,
+            totals: vec![IntervalHistograms::default(); names.len()],
+            operations: names.iter().map(operation).collect(),
+            lateness: Durations::default(),
+            late_by_server: 0,
+            late_by_driver: 0,
+            intervals: vec![IntervalHistograms::default(); names.len()],
+            second: Second::default(),
+            in_flight: Vec::new(),
+        }
+    }
+
+    /// Counts an operation that has ended.
+    pub(crate) fn count(&mut self, sample: &Sample) {
+        let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
+        let (latency, service) =
+            (between(sample.intended, sample.ended), between(sample.started, sample.ended));
+        let late_by = sample.started.saturating_sub(sample.intended);
+        let late = late_by > LATE;
+        let counts = sample.intended >= self.warm_up;
+        let name = &self.names[sample.operation];
+        let here = self.second.operations.entry(name.clone()).or_default();
+        let interval = &mut self.intervals[sample.operation];
+        interval.latency.record(latency);
+        interval.service.record(service);
+        here.retries += u64::from(sample.attempts - 1);
+        self.second.late += u64::from(late);
+        self.second.late_by_driver += u64::from(late && sample.by_driver);
+        match &sample.outcome {
+            Outcome::Ok(rows) => {
+                here.ok += 1;
+                here.rows += rows;
+            }
+            Outcome::Failed(failure) => *here.errors.entry(failure.kind.clone()).or_default() += 1,
+        }
+        if !counts {
+            return;
+        }
+        let total = &mut self.totals[sample.operation];
+        total.latency.record(latency);
+        total.service.record(service);
+        if sample.was_free {
+            self.lateness.record(Duration::from_nanos(late_by));
+        }
+        if late && sample.by_driver {
+            self.late_by_driver += 1;
+        } else if late {
+            self.late_by_server += 1;
+        }
+        let result = &mut self.operations[sample.operation];
+        result.intended += 1;
+        result.late += u64::from(late);
+        result.retries += u64::from(sample.attempts - 1);
+        match &sample.outcome {
+            Outcome::Ok(rows) => {
+                result.ok += 1;
+                result.rows += rows;
+                result.retried += u64::from(sample.attempts > 1);
+            }
+            Outcome::Failed(failure) => {
+                *result.errors.entry(failure.kind.clone()).or_default() += 1;
+                result.messages.entry(failure.kind.clone()).or_insert_with(|| failure.message.clone());
+            }
+        }
+    }
+
+    /// Ends a second: what happened in it. Its exact histograms are in `intervals` until the next call of
+    /// [`begin_second`](Self::begin_second).
+    pub(crate) fn end_second(&mut self, at: f64, length: f64, intended: f64, in_flight: u64) -> Second {
+        let mut second = std::mem::take(&mut self.second);
+        let done: u64 = second.operations.values().map(|operation| operation.ok).sum();
+        (second.at, second.length, second.in_flight) = (at, length, in_flight);
+        second.warm_up = at <= self.warm_up as f64 / 1e9 + 1e-3;
+        second.achieved = done as f64 / length;
+        second.intended = intended;
+        for (name, interval) in self.names.iter().zip(&self.intervals) {
+            let Some(OperationSecond { latency, service, heat, .. }) = second.operations.get_mut(name) else {
+                continue;
+            };
+            *latency = (&interval.latency).into();
+            *service = (&interval.service).into();
+            *heat = interval.latency.coarse();
+        }
+        second
+    }
+
+    pub(crate) fn begin_second(&mut self) {
+        for interval in &mut self.intervals {
+            interval.latency.clear();
+            interval.service.clear();
+        }
+    }
+
+    /// The results of all operations, with their histograms, over this many seconds.
+    pub(crate) fn results(&self, seconds: f64) -> (OperationResult, Vec<OperationResult>) {
+        let mut all = OperationResult { name: "all".to_owned(), ..OperationResult::default() };
+        let (mut latency, mut service) = (Durations::default(), Durations::default());
+        let mut each = Vec::new();
+        for (operation, total) in self.operations.iter().zip(&self.totals) {
+            let mut operation = operation.clone();
+            operation.rate = operation.ok as f64 / seconds.max(1e-9);
+            operation.latency = total.latency.clone().into();
+            operation.service = total.service.clone().into();
+            latency.add(&total.latency);
+            service.add(&total.service);
+            all.intended += operation.intended;
+            all.ok += operation.ok;
+            all.rate += operation.rate;
+            all.rows += operation.rows;
+            all.retries += operation.retries;
+            all.retried += operation.retried;
+            all.late += operation.late;
+            merge(&mut all.errors, &operation.errors);
+            for (kind, message) in &operation.messages {
+                all.messages.entry(kind.clone()).or_insert_with(|| message.clone());
+            }
+            each.push(operation);
+        }
+        (all.latency, all.service) = (latency.into(), service.into());
+        (all, each)
+    }
+}
+
+fn merge(into: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>) {
+    for (kind, count) in from {
+        *into.entry(kind.clone()).or_default() += count;
+    }
+}
+
+/// The number of operations under way.
+pub(crate) fn under_way(all: &[Samples]) -> u64 {
+    all.iter().map(|samples| samples.in_flight.load(Relaxed)).sum()
+}

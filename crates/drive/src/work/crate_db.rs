@@ -1,0 +1,213 @@
+//! CrateDB as a target, over HTTP.
+
+mod json;
+mod session;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use sawmill_cratedb::{CrateReply, CrateServer, CrateStatements};
+use sawmill_source::{Error, Kind, Result};
+use serde_json::Value;
+
+use crate::mix::block::{BLOCK_ROWS, Blocks};
+use crate::plan::types::{Plan, PlanTable, Work};
+use crate::proof::check::Check;
+use crate::proof::states::RowState;
+use crate::result::proof::Proof;
+use crate::result::second::ServerSample;
+use crate::work::rows::{Rows, SharedTable};
+use crate::work::statements;
+use crate::work::target::{Session, Target};
+
+/// How long a statement that is no operation may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Rows that are read back at once.
+const PAGE: usize = 10_000;
+
+pub(crate) struct CrateTarget {
+    server: CrateServer,
+    version: String,
+}
+
+impl CrateTarget {
+    pub(crate) fn new(server: &CrateServer, plan: &Plan) -> Result<Self> {
+        for operation in &plan.operations {
+            let place = format!("operation {:?}", operation.name);
+            let unfit = |what: &str, advice: &str| {
+                Err(Error::new(Kind::Config, what.to_owned()).at(place.clone()).advise(advice.to_owned()))
+            };
+            if operation.transaction {
+                return unfit("CrateDB has no transactions", "make each statement an operation");
+            }
+            if operation.steps.iter().any(|step| matches!(step, Work::Copy { .. })) {
+                return unfit("CrateDB takes no rows by COPY", "use bulk, which sends bulk_args");
+            }
+        }
+        if plan.isolation.is_some() {
+            return Err(Error::new(Kind::Config, "CrateDB has no isolation levels")
+                .at(plan.name.clone())
+                .advise("leave `isolation` out"));
+        }
+        let mut target = Self { server: server.clone(), version: String::new() };
+        let rows =
+            target.ask("SELECT version['number'] FROM sys.nodes LIMIT 1", &[], &AtomicBool::new(false))?;
+        let version = rows.first().and_then(|row| row.first()).and_then(Value::as_str);
+        target.version = version.unwrap_or_default().to_owned();
+        Ok(target)
+    }
+
+    /// Runs a statement that is no operation; returns its rows.
+    fn ask(&self, sql: &str, arguments: &[Value], cancel: &AtomicBool) -> Result<Vec<Vec<Value>>> {
+        let mut statements = CrateStatements::new(&self.server, PATIENCE)?;
+        let body = serde_json::json!({ "stmt": sql, "args": arguments }).to_string();
+        match statements.send(body.as_bytes(), cancel) {
+            CrateReply::Done(body) => Ok(json::rows(&body).unwrap_or_default()),
+            CrateReply::Refused(code, message) => {
+                let kind = if code == 4093 { Kind::Exists } else { Kind::Server };
+                Err(Error::new(kind, format!("the server says: {message} [{code}]"))
+                    .at(self.server.to_string()))
+            }
+            CrateReply::NotSent(what) | CrateReply::Unknown(what) => Err(Error::new(Kind::Connection, what)
+                .at(self.server.to_string())
+                .advise("check the address, and whether the server is running")),
+        }
+    }
+
+    /// Inserts the rows that are there before the run.
+    fn fill(
+        &self,
+        tables: &[Arc<SharedTable>],
+        work: &Work,
+        plan: &Plan,
+        rows: u64,
+        cancel: &AtomicBool,
+    ) -> Result<()> {
+        let sql = statements::of(plan, work, tables)?;
+        let Work::Bulk { table, .. } = work else { return Ok(()) };
+        let Some(table) = tables.get(*table) else { return Ok(()) };
+        let types: Vec<_> = table.maker.column_types().map(|(_, pg_type)| pg_type).collect();
+        let mut statements = CrateStatements::new(&self.server, PATIENCE)?;
+        let mut left = rows;
+        while left > 0 {
+            let block = table.fill_block()?;
+            let mut body = format!("{{\"stmt\":{},\"bulk_args\":[", Value::from(sql.as_str()));
+            for number in block.numbers().take(left.min(BLOCK_ROWS) as usize) {
+                if !body.ends_with('[') {
+                    body.push(',');
+                }
+                json::write_row(block.row(number), &types, &mut body);
+                table.states.set(number, RowState::Acknowledged);
+            }
+            body.push_str("]}");
+            left -= left.min(BLOCK_ROWS);
+            match statements.send(body.as_bytes(), cancel) {
+                CrateReply::Done(body) if json::bulk_failure(&body).is_none() => {}
+                CrateReply::Done(body) => {
+                    let what = json::bulk_failure(&body).unwrap_or_default();
+                    return Err(
+                        Error::new(Kind::Server, format!("the server says: {what}")).at(table.name.clone())
+                    );
+                }
+                CrateReply::Refused(code, message) => {
+                    let what = format!("the server says: {message} [{code}]");
+                    return Err(Error::new(Kind::Server, what).at(table.name.clone()));
+                }
+                CrateReply::NotSent(what) | CrateReply::Unknown(what) => {
+                    return Err(Error::new(Kind::Connection, what).at(self.server.to_string()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Target for CrateTarget {
+    fn set_up(&self, plan: &Plan, tables: &Arc<Vec<Arc<SharedTable>>>, cancel: &AtomicBool) -> Result<()> {
+        for (i, (table, PlanTable { rows, with, .. })) in tables.iter().zip(&plan.tables).enumerate() {
+            if plan.overwrite {
+                self.ask(&format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name)), &[], cancel)?;
+            }
+            let sql = statements::create(table, plan.part.1 > 1, with.as_deref(), &json::type_of);
+            self.ask(&sql, &[], cancel).map_err(|error| {
+                error.at(format!("table {}", table.name)).advise("if it exists: --overwrite drops it first")
+            })?;
+            let work = Work::Bulk { table: i, rows: BLOCK_ROWS };
+            if *rows > 0 {
+                self.fill(tables, &work, plan, *rows, cancel)?;
+            }
+            self.ask(&format!("REFRESH TABLE {}", statements::quoted(&table.name)), &[], cancel)?;
+        }
+        Ok(())
+    }
+
+    fn session<'a>(
+        &'a self,
+        plan: &'a Plan,
+        rows: Rows,
+        cancel: &'a AtomicBool,
+    ) -> Result<Box<dyn Session + 'a>> {
+        Ok(Box::new(session::CrateSession::new(&self.server, plan, rows, cancel)?))
+    }
+
+    fn watch<'a>(&'a self, _: &'a Plan) -> Option<Box<dyn FnMut() -> Option<ServerSample> + Send + 'a>> {
+        None
+    }
+
+    fn prove(&self, table: &SharedTable, cancel: &AtomicBool) -> Result<Proof> {
+        let name = statements::quoted(&table.name);
+        self.ask(&format!("REFRESH TABLE {name}"), &[], cancel)?;
+        let columns = statements::columns(table);
+        let key = statements::quoted(crate::mix::block::NUMBER);
+        let types: Vec<_> = table.maker.column_types().map(|(_, pg_type)| pg_type).collect();
+        let mut check = Check::new(table);
+        let mut blocks = Blocks::new(4);
+        let mut after = -1_i64;
+        loop {
+            if cancel.load(Relaxed) {
+                return Err(Error::cancelled());
+            }
+            let sql = format!("SELECT {columns} FROM {name} WHERE {key} > ? ORDER BY {key} LIMIT {PAGE}");
+            let rows = self.ask(&sql, &[after.into()], cancel)?;
+            for row in &rows {
+                let number = row.first().and_then(Value::as_u64).unwrap_or(u64::MAX);
+                let state = table.states.get(number);
+                let mut equal = |version| {
+                    let expected = blocks.row(&table.maker, number, version)?;
+                    Ok::<bool, Error>(json::is_equal(expected, &types, row))
+                };
+                let equal = match state {
+                    RowState::Updated => equal(1)?,
+                    RowState::MaybeUpdated | RowState::MaybeDeletedUpdated => equal(0)? || equal(1)?,
+                    _ => equal(0)?,
+                };
+                check.found(number, state, equal);
+                after = number as i64;
+            }
+            if rows.len() < PAGE {
+                return check.end();
+            }
+        }
+    }
+
+    fn tear_down(&self, tables: &[Arc<SharedTable>]) -> Result<()> {
+        tables.iter().try_for_each(|table| {
+            let sql = format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name));
+            self.ask(&sql, &[], &AtomicBool::new(false)).map(drop)
+        })
+    }
+
+    fn versions(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([("cratedb".to_owned(), self.version.clone())])
+    }
+
+    fn name(&self) -> String {
+        self.server.to_string()
+    }
+
+    fn listener(&self) -> Option<sawmill_profile::Target> {
+        self.server.local_listener()
+    }
+}

@@ -1,0 +1,9 @@
+//! Operations carried out on a server, each with an outcome.
+
+pub(crate) mod crate_db;
+pub(crate) mod null;
+pub(crate) mod outcome;
+pub(crate) mod postgres;
+pub(crate) mod rows;
+pub(crate) mod statements;
+pub(crate) mod target;

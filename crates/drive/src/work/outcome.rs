@@ -1,0 +1,37 @@
+//! What became of an operation.
+
+/// What became of an operation. Nothing that failed is an `Ok`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It ended well, and wrote or read this many rows.
+    Ok(u64),
+    /// It failed.
+    Failed(Failure),
+}
+
+/// Why an operation failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// An SQLSTATE, `crate-4000`, `timeout`, `lost`, `connect`, `check` or `no-row`.
+    pub kind: String,
+    /// What the server said.
+    pub message: String,
+    /// Whether the operation certainly had no effect.
+    pub without_effect: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: impl Into<String>, message: impl Into<String>, without_effect: bool) -> Self {
+        Self { kind: kind.into(), message: message.into(), without_effect }
+    }
+}
+
+/// A change of a row, to be settled when its outcome is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Insert,
+    Update,
+    Delete,
+    /// It belongs to a statement of the user's own.
+    Outside,
+}

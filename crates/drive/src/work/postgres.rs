@@ -1,0 +1,170 @@
+//! PostgreSQL as a target.
+
+mod proof;
+mod session;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use sawmill_pgcopy::{HEADER, TRAILER};
+use sawmill_pgwire::{BlockingConnection, Server};
+use sawmill_source::{Error, Kind, Result};
+
+use crate::mix::block::BLOCK_ROWS;
+use crate::plan::types::{Plan, PlanTable, Work};
+use crate::proof::states::RowState;
+use crate::result::proof::Proof;
+use crate::result::second::ServerSample;
+use crate::work::rows::{Rows, SharedTable};
+use crate::work::statements;
+use crate::work::target::{Session, Target};
+
+/// How long a statement that is no operation may take.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+pub(crate) struct PgTarget {
+    /// For operations: with the isolation level and the time limit of the plan.
+    server: Server,
+    /// For everything else.
+    plain: Server,
+    version: String,
+}
+
+impl PgTarget {
+    pub(crate) fn new(server: &Server, plan: &Plan) -> Result<Self> {
+        for operation in &plan.operations {
+            if operation.steps.iter().any(|step| matches!(step, Work::Bulk { .. })) {
+                return Err(Error::new(Kind::Config, "bulk_args are CrateDB's")
+                    .at(format!("operation {:?}", operation.name))
+                    .advise("for PostgreSQL use copy, or insert with several rows"));
+            }
+        }
+        let connection = BlockingConnection::open(server)?;
+        let version = connection.parameters.iter().find(|(name, _)| name == "server_version");
+        let version = version.map(|(_, version)| version.clone()).unwrap_or_default();
+        let timeout = plan.timeout.as_millis().to_string();
+        let mut operations = server.clone().setting("statement_timeout", timeout);
+        if let Some(level) = &plan.isolation {
+            operations = operations.setting("default_transaction_isolation", level);
+        }
+        Ok(Self { server: operations, plain: server.clone(), version })
+    }
+
+    fn connect(&self) -> Result<BlockingConnection> {
+        BlockingConnection::open(&self.plain)
+    }
+}
+
+impl Target for PgTarget {
+    fn set_up(&self, plan: &Plan, tables: &Arc<Vec<Arc<SharedTable>>>, cancel: &AtomicBool) -> Result<()> {
+        let mut connection = self.connect()?;
+        let several = plan.part.1 > 1;
+        for (table, PlanTable { rows, with, .. }) in tables.iter().zip(&plan.tables) {
+            if plan.overwrite {
+                connection
+                    .simple(&format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name)), PATIENCE)?;
+            }
+            let sql = statements::create(table, several, with.as_deref(), &|pg_type| pg_type.to_string());
+            connection.simple(&sql, PATIENCE).map_err(|error| {
+                let advice = match error.what().contains("42P07") {
+                    true => {
+                        "the table exists: choose another name, or have it dropped first with --overwrite"
+                    }
+                    false => "see what the server says",
+                };
+                Error::new(Kind::Exists, error.what()).at(format!("table {}", table.name)).advise(advice)
+            })?;
+            fill(&mut connection, table, *rows, cancel)?;
+        }
+        Ok(())
+    }
+
+    fn session<'a>(
+        &'a self,
+        plan: &'a Plan,
+        rows: Rows,
+        cancel: &'a AtomicBool,
+    ) -> Result<Box<dyn Session + 'a>> {
+        Ok(Box::new(session::PgSession::new(&self.server, plan, rows, cancel)?))
+    }
+
+    fn watch<'a>(&'a self, _: &'a Plan) -> Option<Box<dyn FnMut() -> Option<ServerSample> + Send + 'a>> {
+        let mut watch = watch::Watch::new(&self.plain);
+        Some(Box::new(move || watch.sample()))
+    }
+
+    fn prove(&self, table: &SharedTable, cancel: &AtomicBool) -> Result<Proof> {
+        proof::prove(&mut self.connect()?, table, cancel)
+    }
+
+    fn tear_down(&self, tables: &[Arc<SharedTable>]) -> Result<()> {
+        let mut connection = self.connect()?;
+        tables.iter().try_for_each(|table| {
+            let sql = format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name));
+            connection.simple(&sql, PATIENCE).map(drop)
+        })
+    }
+
+    fn versions(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([("postgresql".to_owned(), self.version.clone())])
+    }
+
+    fn name(&self) -> String {
+        self.plain.to_string()
+    }
+
+    fn listener(&self) -> Option<sawmill_profile::Target> {
+        self.plain.local_listener()
+    }
+}
+
+/// Inserts the rows that are there before the run.
+fn fill(
+    connection: &mut BlockingConnection,
+    table: &SharedTable,
+    rows: u64,
+    cancel: &AtomicBool,
+) -> Result<()> {
+    if rows == 0 {
+        return Ok(());
+    }
+    let place = format!("table {}", table.name);
+    let lost = |error: std::io::Error| {
+        Error::new(Kind::Connection, format!("the connection was lost: {error}")).at(place.clone())
+    };
+    let sql = format!(
+        "COPY {} ({}) FROM STDIN (FORMAT binary)",
+        statements::quoted(&table.name),
+        statements::columns(table)
+    );
+    session::begin_copy(connection, &sql).map_err(lost)?;
+    let mut left = rows;
+    let mut header = HEADER.to_vec();
+    while left > 0 {
+        if cancel.load(Relaxed) {
+            return Err(Error::cancelled());
+        }
+        let block = table.fill_block()?;
+        let mut data = std::mem::take(&mut header);
+        for number in block.numbers().take(left.min(BLOCK_ROWS) as usize) {
+            data.extend_from_slice(block.row(number));
+            table.states.set(number, RowState::Acknowledged);
+        }
+        left -= left.min(BLOCK_ROWS);
+        session::push(&mut connection.out, b'd', |out| out.extend_from_slice(&data));
+        connection.send().map_err(lost)?;
+    }
+    session::push(&mut connection.out, b'd', |out| out.extend_from_slice(&TRAILER));
+    session::push(&mut connection.out, b'c', |_| {});
+    connection.send().map_err(lost)?;
+    match session::answer(connection, &mut |_| {}, &mut || cancel.load(Relaxed)).map_err(lost)? {
+        Ok(_) => Ok(()),
+        Err(report) => {
+            Err(Error::new(Kind::Server, format!("the server says: {} [{}]", report.message, report.code))
+                .at(place))
+        }
+    }
+}

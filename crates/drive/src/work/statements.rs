@@ -1,0 +1,141 @@
+//! The statements of a plan as SQL.
+
+use sawmill_pgcopy::PgType;
+use sawmill_source::{Error, Kind, Result};
+
+use crate::mix::block::NUMBER;
+use crate::plan::types::{Plan, Work};
+use crate::work::rows::SharedTable;
+
+/// The most parameters of a statement: their number is 16 bits wide.
+const PARAMETERS: u64 = 65_535;
+
+/// A name in double quotes, each part of `schema.table` by itself.
+pub(crate) fn quoted(name: &str) -> String {
+    let parts: Vec<String> =
+        name.split('.').map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect();
+    parts.join(".")
+}
+
+fn column(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The columns of a table in quotes, the number first.
+pub(crate) fn columns(table: &SharedTable) -> String {
+    table.maker.column_types().map(|(name, _)| column(name)).collect::<Vec<_>>().join(", ")
+}
+
+/// Creates a table; `type_of` names the types of the database.
+pub(crate) fn create(
+    table: &SharedTable,
+    if_not_exists: bool,
+    with: Option<&str>,
+    type_of: &dyn Fn(PgType) -> String,
+) -> String {
+    let types = table.maker.column_types();
+    let columns: Vec<String> = types
+        .enumerate()
+        .map(|(i, (name, pg_type))| {
+            let key = if i == 0 { " PRIMARY KEY" } else { "" };
+            format!("{} {}{key}", column(name), type_of(pg_type))
+        })
+        .collect();
+    let unless = if if_not_exists { "IF NOT EXISTS " } else { "" };
+    let with = with.map(|with| format!(" WITH ({with})")).unwrap_or_default();
+    format!("CREATE TABLE {unless}{} ({}){with}", quoted(&table.name), columns.join(", "))
+}
+
+/// The statement of a step, with `$1`, `$2`, ...
+pub(crate) fn of(plan: &Plan, work: &Work, tables: &[std::sync::Arc<SharedTable>]) -> Result<String> {
+    let named = |table: usize| -> Result<&SharedTable> {
+        let found = tables.get(table).map(AsRef::as_ref);
+        found.ok_or_else(|| Error::new(Kind::Config, "the plan has no table").at(plan.name.clone()))
+    };
+    let key = column(NUMBER);
+    Ok(match work {
+        Work::Insert { table, rows, upsert, .. } => {
+            let table = named(*table)?;
+            let count = table.maker.columns.len() as u64;
+            if count * rows > PARAMETERS {
+                let most = PARAMETERS / count;
+                return Err(Error::new(
+                    Kind::Config,
+                    format!("{rows} rows of {count} columns in one INSERT"),
+                )
+                .at(table.name.clone())
+                .advise(format!("give {most} rows or fewer, or copy them")));
+            }
+            let row = |row: u64| {
+                let places: Vec<String> = (1..=count).map(|i| format!("${}", row * count + i)).collect();
+                format!("({})", places.join(", "))
+            };
+            let values: Vec<String> = (0..*rows).map(row).collect();
+            let update = match upsert {
+                false => String::new(),
+                true => {
+                    let set: Vec<String> = table
+                        .maker
+                        .column_types()
+                        .skip(1)
+                        .map(|(name, _)| format!("{0} = EXCLUDED.{0}", column(name)))
+                        .collect();
+                    format!(" ON CONFLICT ({key}) DO UPDATE SET {}", set.join(", "))
+                }
+            };
+            format!(
+                "INSERT INTO {} ({}) VALUES {}{update}",
+                quoted(&table.name),
+                columns(table),
+                values.join(", ")
+            )
+        }
+        Work::Copy { table, .. } => {
+            let table = named(*table)?;
+            format!("COPY {} ({}) FROM STDIN (FORMAT binary)", quoted(&table.name), columns(table))
+        }
+        Work::Bulk { table, .. } => {
+            let table = named(*table)?;
+            let places: Vec<&str> = table.maker.columns.iter().map(|_| "?").collect();
+            format!("INSERT INTO {} ({}) VALUES ({})", quoted(&table.name), columns(table), places.join(", "))
+        }
+        Work::Update { table, .. } => {
+            let table = named(*table)?;
+            let names = table.maker.column_types().enumerate().skip(1);
+            let set: Vec<String> =
+                names.map(|(i, (name, _))| format!("{} = ${}", column(name), i + 1)).collect();
+            format!("UPDATE {} SET {} WHERE {key} = $1", quoted(&table.name), set.join(", "))
+        }
+        Work::Delete { table, .. } => {
+            format!("DELETE FROM {} WHERE {key} = $1", quoted(&named(*table)?.name))
+        }
+        Work::Select { table, .. } => {
+            let table = named(*table)?;
+            format!("SELECT {} FROM {} WHERE {key} = $1", columns(table), quoted(&table.name))
+        }
+        Work::Sql { sql, .. } => sql.clone(),
+    })
+}
+
+/// The object identifier of a type, for parameters of the user's own statements.
+pub(crate) fn oid(pg_type: PgType) -> u32 {
+    match pg_type {
+        PgType::Bool => 16,
+        PgType::Int2 => 21,
+        PgType::Int4 => 23,
+        PgType::Int8 => 20,
+        PgType::Float4 => 700,
+        PgType::Float8 => 701,
+        PgType::Numeric(_) => 1700,
+        PgType::Bytea => 17,
+        PgType::Uuid => 2950,
+        PgType::Date => 1082,
+        PgType::Time => 1083,
+        PgType::Timestamp => 1114,
+        PgType::TimestampTz => 1184,
+        PgType::Interval => 1186,
+        PgType::Json => 114,
+        PgType::Jsonb => 3802,
+        _ => 25,
+    }
+}

@@ -1,0 +1,81 @@
+//! A server, and a connection to it that carries out operations.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use sawmill_cratedb::CrateServer;
+use sawmill_pgwire::Server;
+use sawmill_source::Result;
+
+use crate::plan::types::Plan;
+use crate::result::proof::Proof;
+use crate::result::second::ServerSample;
+use crate::work::crate_db::CrateTarget;
+use crate::work::null::NullTarget;
+use crate::work::outcome::Outcome;
+use crate::work::postgres::PgTarget;
+use crate::work::rows::{Rows, SharedTable};
+
+/// Where operations go.
+#[derive(Clone, Debug)]
+pub enum Address {
+    /// PostgreSQL.
+    Postgres(Box<Server>),
+    /// CrateDB.
+    CrateDb(Box<CrateServer>),
+    /// Nowhere: what is measured is the driver.
+    Null,
+}
+
+/// A server.
+pub(crate) trait Target: Sync {
+    /// Makes the tables and inserts the rows that are there before the run.
+    fn set_up(&self, plan: &Plan, tables: &Arc<Vec<Arc<SharedTable>>>, cancel: &AtomicBool) -> Result<()>;
+    /// A connection, not yet open.
+    fn session<'a>(
+        &'a self,
+        plan: &'a Plan,
+        rows: Rows,
+        cancel: &'a AtomicBool,
+    ) -> Result<Box<dyn Session + 'a>>;
+    /// What the server reports of itself, once a second.
+    fn watch<'a>(&'a self, plan: &'a Plan) -> Option<Box<dyn FnMut() -> Option<ServerSample> + Send + 'a>>;
+    /// Compares the rows of a table with what is known of them.
+    fn prove(&self, table: &SharedTable, cancel: &AtomicBool) -> Result<Proof>;
+    /// Drops the tables.
+    fn tear_down(&self, tables: &[Arc<SharedTable>]) -> Result<()>;
+    /// Name and version of the server.
+    fn versions(&self) -> BTreeMap<String, String>;
+    /// The address without a password.
+    fn name(&self) -> String;
+    /// Where it listens on this machine.
+    fn listener(&self) -> Option<sawmill_profile::Target>;
+    /// Whether it keeps rows that can be looked for.
+    fn keeps_rows(&self) -> bool {
+        true
+    }
+}
+
+/// A connection.
+pub(crate) trait Session: Send {
+    /// Opens the connection, if it is not open.
+    fn open(&mut self) -> Result<()>;
+    /// Makes everything that the operation needs, before its intended start. An outcome is that of an
+    /// operation that cannot be made.
+    fn prepare(&mut self, operation: usize, draw: u64) -> Result<Option<Outcome>>;
+    /// Carries it out once.
+    fn execute(&mut self) -> Outcome;
+    /// Notes what the outcome says of the rows.
+    fn settle(&mut self, outcome: &Outcome);
+}
+
+impl Address {
+    pub(crate) fn target(&self, plan: &Plan) -> Result<Box<dyn Target>> {
+        Ok(match self {
+            Self::Postgres(server) => Box::new(PgTarget::new(server, plan)?),
+            Self::CrateDb(server) => Box::new(CrateTarget::new(server, plan)?),
+            Self::Null => Box::new(NullTarget),
+        })
+    }
+}

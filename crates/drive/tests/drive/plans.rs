@@ -1,0 +1,89 @@
+//! Plans: mistakes are named with file, line, field and what is allowed.
+
+use std::path::Path;
+
+use sawmill_drive::{Address, Plan};
+
+use crate::{driven, plan};
+
+#[track_caller]
+fn refused(text: &str, parts: &[&str]) {
+    let error = Plan::from_toml(text, "shop.toml", Path::new(".")).unwrap_err().to_string();
+    parts.iter().for_each(|part| assert!(error.contains(part), "{part:?} is not in {error:?}"));
+}
+
+const GOOD: &str = "[tables.orders]\n[[operations]]\nname = \"a\"\ninsert = \"orders\"\n";
+
+#[test]
+fn mistakes_are_named_with_their_place() {
+    refused(&format!("speed = 3\n{GOOD}"), &["unknown key `speed`", "shop.toml, line 1, column 1", "rate"]);
+    refused(&format!("rate = \"fast\"\n{GOOD}"), &["\"fast\" is not a shape", "line 1", "`rate`", "ramp"]);
+    refused(&format!("{GOOD}rows = 0\n"), &["0 is out of bounds", "line 5", "`rows`", "1 to 100000"]);
+    refused(&format!("{GOOD}copy = \"orders\"\n"), &["several kinds: insert, copy", "operation 1"]);
+    refused(
+        &format!("{GOOD}[[operations]]\nselect = \"order\"\n"),
+        &["no table \"order\"", "line 6", "the plan has: orders"],
+    );
+    refused(
+        &format!("{GOOD}[[operations]]\nselect = \"orders\"\npick = \"best\"\n"),
+        &["\"best\"", "`pick`", "uniform, zipf, latest"],
+    );
+    refused(
+        &format!("{GOOD}[[operations]]\nname = \"a\"\ndelete = \"orders\"\n"),
+        &["two operations are named \"a\""],
+    );
+    refused(
+        &format!(
+            "{GOOD}[[operations]]\nsql = \"SELECT $1\"\ntable = \"orders\"\nparameters = [\"old.nme\"]\n"
+        ),
+        &["\"old.nme\" is not a parameter", "line 8", "customer_id"],
+    );
+    refused(&format!("limits = [\"b.p99 < 1s\"]\n{GOOD}"), &["no operation \"b\"", "there are a"]);
+    refused(&format!("clients = 3\nrate = 3\n{GOOD}"), &["`rate` in a closed loop"]);
+    refused(&format!("isolation = \"high\"\n{GOOD}"), &["\"high\"", "serializable"]);
+    refused(&format!("chaos = \"break it\"\n{GOOD}"), &["kill server every 30s"]);
+    refused("[tables.orders]\nspec = \"none.toml\"\n", &["line 2", "table orders", "`spec`"]);
+    refused("rate = 3\n", &["a plan without operations"]);
+    refused("rate = = 3\n", &["shop.toml, line 1, column 8"]);
+    refused(&format!("{GOOD}weight = 0\n"), &["no operation has a weight"]);
+}
+
+#[test]
+fn a_closed_loop_does_as_much_as_it_can_and_says_what_it_is() {
+    let plan = plan(&format!("clients = 2\nthink = \"10ms\"\nfor = \"1s\"\n{GOOD}"));
+    let result = driven(&plan, &Address::Null, None);
+    assert_eq!(result.run.loop_kind, "closed");
+    assert!((100..=200).contains(&result.total.ok), "{}", result.total.ok);
+}
+
+#[test]
+fn a_trace_has_its_own_times_and_operations() {
+    let folder = std::env::temp_dir().join(format!("sawmill-drive-trace-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let trace = folder.join("times.csv");
+    std::fs::write(&trace, "# seconds,operation\n0.0,a\n0.1\n0.1,a\n0.5,a\n").unwrap();
+    let text = format!("arrivals = \"trace {}\"\n{GOOD}", trace.display());
+    let result = driven(&plan(&text), &Address::Null, None);
+    assert_eq!((result.total.intended, result.total.ok), (4, 4));
+    std::fs::write(&trace, "0.5\n0.1\n").unwrap();
+    let cancel = std::sync::atomic::AtomicBool::new(false);
+    let driving = sawmill_drive::Driving {
+        address: &Address::Null,
+        server: None,
+        cancel: &cancel,
+        observer: &mut (),
+        command: String::new(),
+    };
+    let error = sawmill_drive::run(&plan(&text), driving).unwrap_err().to_string();
+    assert!(error.contains("line 2") && error.contains("0.1 comes after 0.5"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_rate_that_the_driver_cannot_keep_makes_the_result_invalid() {
+    let text =
+        "rate = \"20M\"\nfor = \"300ms\"\nconnections = 1\narrivals = \"constant\"\n".to_owned() + GOOD;
+    let result = driven(&plan(&text), &Address::Null, None);
+    assert!(!result.valid && !result.invalid_because.is_empty());
+    assert!(result.driver.late_by_driver > result.total.intended / 2, "{:?}", result.driver.late_by_driver);
+}

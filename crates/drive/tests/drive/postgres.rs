@@ -1,0 +1,244 @@
+//! PostgreSQL: every kind of operation, and latencies that a stalled server cannot hide.
+
+use std::time::Duration;
+
+use sawmill_localpg::LocalPg;
+
+use crate::{address, driven, plan};
+
+const EVERYTHING: &str = r#"
+rate = 300
+for = "3s"
+connections = 4
+seed = 7
+limits = ["errors < 0.1%", "p50 < 10s"]
+
+[tables.orders]
+rows = 2000
+
+[tables.events]
+
+[[operations]]
+name = "insert"
+weight = 20
+insert = "orders"
+
+[[operations]]
+name = "plain"
+weight = 10
+insert = "events"
+prepared = false
+
+[[operations]]
+name = "rows"
+weight = 10
+insert = "orders"
+rows = 20
+
+[[operations]]
+name = "copy"
+weight = 5
+copy = "events"
+rows = 500
+
+[[operations]]
+name = "upsert"
+weight = 10
+upsert = "orders"
+rows = 3
+
+[[operations]]
+name = "update"
+weight = 10
+update = "orders"
+pick = "zipf"
+
+[[operations]]
+name = "delete"
+weight = 5
+delete = "orders"
+
+[[operations]]
+name = "select"
+weight = 20
+select = "orders"
+pick = "latest"
+skew = 1.1
+
+[[operations]]
+name = "sql"
+weight = 5
+sql = "SELECT count(*) FROM orders WHERE customer_id = $1 AND status = $2"
+table = "orders"
+parameters = ["old.customer_id", "new.status"]
+expect = 1
+
+[[operations]]
+name = "both"
+weight = 5
+transaction = [{ insert = "orders" }, { insert = "events", rows = 2 }, { select = "orders" }]
+"#;
+
+#[test]
+fn every_kind_of_operation_ends_well_and_every_row_is_found() {
+    let server = LocalPg::start().unwrap();
+    let result = driven(&plan(EVERYTHING), &address(&server), None);
+    for operation in &result.operations {
+        assert!(operation.ok > 0, "{operation:?}");
+        assert!(
+            operation.errors.is_empty(),
+            "{}: {:?} {:?}",
+            operation.name,
+            operation.errors,
+            operation.messages
+        );
+        assert_eq!(operation.latency.percentiles.count, operation.intended);
+        assert!(operation.latency.percentiles.p99_us >= operation.service.percentiles.p50_us);
+    }
+    let orders = &result.proof[1];
+    assert_eq!(orders.table, "orders");
+    for proof in &result.proof {
+        assert!(proof.holds() && proof.unknown == 0 && proof.failed == 0, "{proof:?}");
+        assert_eq!(proof.acknowledged, proof.found);
+    }
+    assert!(orders.acknowledged > 2000);
+    // What the server holds is what the proof read.
+    let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
+    let count: i64 = client.query_one("SELECT count(*) FROM orders", &[]).unwrap().get(0);
+    assert_eq!(count as u64, orders.read_back);
+    assert!(result.limits.iter().all(|limit| limit.held), "{:?}", result.limits);
+    let ok: u64 = result.operations.iter().map(|operation| operation.ok).sum();
+    assert_eq!(ok, result.total.ok);
+    // About 900 were due: six standard deviations of a Poisson process.
+    assert!(result.total.intended.abs_diff(900) < 180, "{}", result.total.intended);
+    let text = serde_json::to_string(&result).unwrap();
+    assert_eq!(
+        serde_json::from_str::<sawmill_drive::DriveResult>(&text).unwrap().total.intended,
+        result.total.intended
+    );
+}
+
+#[test]
+fn the_proof_finds_rows_that_others_removed_changed_or_added() {
+    let server = LocalPg::start().unwrap();
+    let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
+    // A rule of the server loses what it acknowledges.
+    let plan = plan(
+        r#"
+rate = 100
+for = "1s"
+[tables.orders]
+rows = 1024
+[[operations]]
+name = "break"
+sql = "WITH gone AS (DELETE FROM orders WHERE sawmill_row = 10), other AS (UPDATE orders SET email = 'x' WHERE sawmill_row = 11) INSERT INTO orders (sawmill_row, id, customer_id, status) VALUES (99999, 1, 1, 'x') ON CONFLICT DO NOTHING"
+"#,
+    );
+    let result = driven(&plan, &address(&server), None);
+    let proof = &result.proof[0];
+    let there: i64 = client.query_one("SELECT count(*) FROM orders", &[]).unwrap().get(0);
+    assert_eq!(there, 1024, "{:?}", result.operations[0].messages);
+    assert_eq!((proof.lost, proof.different, proof.foreign), (1, 1, 1), "{proof:?}");
+    assert!(!proof.holds() && proof.examples.len() == 3);
+}
+
+#[test]
+fn errors_are_counted_by_their_code_and_break_the_limit() {
+    let server = LocalPg::start().unwrap();
+    let plan = plan(
+        r#"
+rate = 100
+for = "2s"
+timeout = "200ms"
+connections = 20
+limits = ["errors < 0.1%"]
+[tables.orders]
+[[operations]]
+name = "divide"
+sql = "SELECT 1 / 0"
+[[operations]]
+name = "sleep"
+weight = 0.1
+sql = "SELECT pg_sleep(10)"
+[[operations]]
+name = "none"
+select = "orders"
+[[operations]]
+name = "many"
+sql = "SELECT generate_series(1, 3)"
+expect = 2
+"#,
+    );
+    let result = driven(&plan, &address(&server), None);
+    let kinds: Vec<Vec<&String>> = result.operations.iter().map(|it| it.errors.keys().collect()).collect();
+    assert_eq!(kinds, [["22012"], ["timeout"], ["no-row"], ["check"]]);
+    assert!(
+        result
+            .operations
+            .iter()
+            .all(|operation| operation.ok == 0 && operation.failed() == operation.intended)
+    );
+    assert!(!result.limits[0].held);
+}
+
+/// A server that stops for a second in a run of ten at 200 a second: about 200 operations have to wait, from a
+/// second down to nothing. A tenth of all is affected, so that the 99th percentile is the tenth part of the stall
+/// before its end: 0.9 s.
+#[test]
+fn a_stall_shows_in_the_latency_as_arithmetic_says() {
+    let mut server = LocalPg::start().unwrap();
+    let plan = plan(
+        r#"
+rate = 200
+arrivals = "constant"
+for = "10s"
+connections = 4
+chaos = "stop server for 1s every 6s"
+[tables.orders]
+[[operations]]
+name = "insert"
+insert = "orders"
+"#,
+    );
+    let address = address(&server);
+    let result = driven(&plan, &address, Some(&mut server));
+    assert_eq!(result.chaos.len(), 1, "{:?}", result.chaos);
+    let latency = &result.total.latency;
+    let affected = latency.histogram.above(200_000) as f64;
+    assert!((120.0..=220.0).contains(&affected), "{affected} waited for more than 0.2 s of the stall");
+    assert!((800_000..1_100_000).contains(&latency.percentiles.p99_us), "{:?}", latency.percentiles);
+    // Without intended starts four operations would have waited, and the percentile would not have moved.
+    let service = &result.total.service;
+    assert!(service.histogram.above(200_000) <= 8, "{:?}", service.percentiles);
+    assert!(result.total.errors.is_empty() && result.proof[0].holds());
+    assert_eq!(result.total.intended, 2000);
+}
+
+#[test]
+fn parts_share_the_rate_and_each_proves_its_own_rows() {
+    let server = LocalPg::start().unwrap();
+    let part = |k: u64| {
+        let mut plan = plan(
+            "rate = 200\narrivals = \"constant\"\nfor = \"2s\"\n[tables.orders]\n[[operations]]\ninsert = \"orders\"",
+        );
+        plan.part = (k, 2);
+        plan
+    };
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let runs: Vec<_> = (1..=2)
+            .map(|k| {
+                let address = address(&server);
+                scope.spawn(move || {
+                    // Both at once would create the same table at once.
+                    std::thread::sleep(Duration::from_millis(300 * k));
+                    driven(&part(k), &address, None)
+                })
+            })
+            .collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    for result in &results {
+        assert_eq!((result.total.intended, result.total.ok), (200, 200));
+        assert!(result.proof[0].holds() && result.proof[0].found == 200, "{:?}", result.proof);
+    }
+}

@@ -1,0 +1,105 @@
+//! The byte stream: TCP or a Unix socket, with TLS where the server has it.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use tokio_postgres::config::SslMode;
+
+use crate::address::server::Endpoint;
+
+/// `SSLRequest`: length and code.
+const ASK_FOR_TLS: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(std::os::unix::net::UnixStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Stream {
+    /// Connects; a read that takes longer than `look` returns `WouldBlock`.
+    pub(super) fn connect(
+        endpoint: &Endpoint,
+        tls: Option<&Arc<ClientConfig>>,
+        mode: SslMode,
+        timeout: Duration,
+        look: Duration,
+    ) -> io::Result<Self> {
+        match endpoint {
+            Endpoint::Tcp { host, address, port } => {
+                let mut stream =
+                    tcp(host, address.map(|address| SocketAddr::new(address, *port)), *port, timeout)?;
+                stream.set_nodelay(true)?;
+                let Some(config) = tls else {
+                    stream.set_read_timeout(Some(look))?;
+                    return Ok(Self::Tcp(stream));
+                };
+                stream.set_read_timeout(Some(timeout))?;
+                stream.write_all(&ASK_FOR_TLS)?;
+                let mut answer = [0];
+                stream.read_exact(&mut answer)?;
+                let stream = match (&answer, mode) {
+                    (b"S", _) => {
+                        let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
+                        let connection =
+                            ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
+                        let mut stream = StreamOwned::new(connection, stream);
+                        stream.conn.complete_io(&mut stream.sock)?;
+                        stream.sock.set_read_timeout(Some(look))?;
+                        return Ok(Self::Tls(Box::new(stream)));
+                    }
+                    (_, SslMode::Require) => return Err(io::Error::other("server does not support TLS")),
+                    _ => stream,
+                };
+                stream.set_read_timeout(Some(look))?;
+                Ok(Self::Tcp(stream))
+            }
+            #[cfg(unix)]
+            Endpoint::Unix(path) => {
+                let stream = std::os::unix::net::UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(look))?;
+                Ok(Self::Unix(stream))
+            }
+            #[cfg(not(unix))]
+            Endpoint::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.write_all(bytes),
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.write_all(bytes),
+            Self::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+        }
+    }
+
+    pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(into),
+            #[cfg(unix)]
+            Self::Unix(stream) => stream.read(into),
+            Self::Tls(stream) => stream.read(into),
+        }
+    }
+}
+
+fn tcp(host: &str, address: Option<SocketAddr>, port: u16, timeout: Duration) -> io::Result<TcpStream> {
+    let addresses: Vec<SocketAddr> = match address {
+        Some(address) => vec![address],
+        None => (host, port).to_socket_addrs()?.collect(),
+    };
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, timeout) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
