@@ -10,7 +10,7 @@ use sawmill_pgwire::Server;
 
 use crate::drive::args::DriveArgs;
 use crate::error::Error;
-use crate::r#gen::dataset_args;
+use crate::r#gen::options::dataset_args;
 
 /// The plan, and what the arguments change in it.
 pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {

@@ -14,11 +14,30 @@ pub enum Shape {
     /// Always the same.
     Constant(f64),
     /// From one rate to another within a time; then it stays.
-    Ramp { from: f64, to: f64, over: Duration },
+    Ramp {
+        /// The rate at the start.
+        from: f64,
+        /// The rate at the end.
+        to: f64,
+        /// How long the change takes.
+        over: Duration,
+    },
     /// One rate after the other, each for the same time; the last one stays.
-    Steps { rates: Vec<f64>, every: Duration },
+    Steps {
+        /// The rates.
+        rates: Vec<f64>,
+        /// How long each stays.
+        every: Duration,
+    },
     /// Between two rates and back within each period, beginning in their middle.
-    Sine { low: f64, high: f64, every: Duration },
+    Sine {
+        /// The lowest rate.
+        low: f64,
+        /// The highest rate.
+        high: f64,
+        /// The period.
+        every: Duration,
+    },
 }
 
 /// A stretch of time in which the rate changes evenly.

@@ -74,7 +74,7 @@ pub(crate) fn wake_on_time() {
 pub(crate) fn drive(session: &mut dyn Session, shared: &Shared<'_>, samples: &Samples) -> Result<()> {
     wake_on_time();
     // When the last operation ended, and how long it took.
-    let (mut free_since, mut last_service) = (0, 0);
+    let (mut free_since, mut last_service, mut last_by_driver) = (0, 0, false);
     while !shared.is_over() {
         if let Pace::Closed { think, .. } = &shared.plan.pace
             && (shared.now() >= shared.end
@@ -84,15 +84,14 @@ pub(crate) fn drive(session: &mut dyn Session, shared: &Shared<'_>, samples: &Sa
         }
         let Some(arrival) = shared.next()? else { break };
         let claimed = shared.now();
-        let intended = arrival.at.unwrap_or(claimed);
+        let due = arrival.at.unwrap_or(claimed);
         if claimed > shared.deadline {
             let message = "the run ended before a connection was free";
             let outcome = Outcome::Failed(Failure::new("unstarted", message, true));
-            let by_driver = free_since + last_service / 2 < claimed.saturating_sub(last_service);
-            let (operation, started) = (arrival.operation, claimed);
+            let (operation, started, by_driver) = (arrival.operation, claimed, last_by_driver);
             let sample = Sample {
                 operation,
-                intended,
+                intended: due,
                 started,
                 ended: claimed,
                 attempts: 1,
@@ -104,13 +103,15 @@ pub(crate) fn drive(session: &mut dyn Session, shared: &Shared<'_>, samples: &Sa
             continue;
         }
         let not_made = session.prepare(arrival.operation, arrival.draw)?;
-        let was_free = claimed <= intended;
-        if !shared.wait_until(intended) {
+        let was_free = claimed <= due;
+        if !shared.wait_until(due) {
             session.settle(&Outcome::Failed(Failure::new("unstarted", "", true)));
             break;
         }
         samples.in_flight.store(1, Relaxed);
         let started = shared.now();
+        // In a closed loop what the driver itself needs before is no latency.
+        let intended = arrival.at.unwrap_or(started);
         let (outcome, attempts) = match not_made {
             Some(outcome) => (outcome, 1),
             None => carry_out(session, shared, arrival.draw),
@@ -122,7 +123,7 @@ pub(crate) fn drive(session: &mut dyn Session, shared: &Shared<'_>, samples: &Sa
         // two operations than the server for the one before.
         let own = started.saturating_sub(free_since);
         let by_driver = was_free || own > last_service;
-        (free_since, last_service) = (ended, ended - started);
+        (free_since, last_service, last_by_driver) = (ended, ended - started, by_driver);
         let operation = arrival.operation;
         samples.push(Sample { operation, intended, started, ended, attempts, outcome, was_free, by_driver });
     }
@@ -131,13 +132,19 @@ pub(crate) fn drive(session: &mut dyn Session, shared: &Shared<'_>, samples: &Sa
 
 /// Tries as often as the plan allows.
 fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outcome, u32) {
-    let mut attempts = 1;
+    let (began, mut attempts) = (Instant::now(), 1);
     let mut draws = Draws::new(draw);
     loop {
         if let Err(failure) = reconnected(session, shared) {
             return (Outcome::Failed(failure), attempts);
         }
         let outcome = session.execute();
+        // It was not sent: the server may come back in time.
+        let away = matches!(&outcome, Outcome::Failed(failure) if failure.kind == "connect");
+        if away && began.elapsed() < shared.plan.reconnect && !shared.is_over() {
+            std::thread::sleep(AGAIN);
+            continue;
+        }
         let again = matches!(&outcome, Outcome::Failed(failure)
             if failure.without_effect && ["40001", "40P01"].contains(&failure.kind.as_str()));
         if !again || attempts > shared.plan.retries || shared.is_over() {

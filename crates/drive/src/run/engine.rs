@@ -245,7 +245,7 @@ pub(crate) fn run_on(
     if let Some(sampler) = sampler {
         add_processes(&mut seconds, &sampler.stop());
     }
-    let (total, operations) = recorder.results(counted(&seconds, length));
+    let (total, operations) = recorder.results(counted(&seconds, plan.warm_up, length, cancel.load(Relaxed)));
     let mut result = DriveResult {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -325,10 +325,10 @@ fn versions(target: &dyn Target) -> BTreeMap<String, String> {
     versions
 }
 
-/// Seconds that count: to the end of the run, or to its interruption.
-fn counted(seconds: &[Second], length: Duration) -> f64 {
-    let whole: f64 = seconds.iter().filter(|second| !second.warm_up).map(|second| second.length).sum();
-    if whole <= 0.0 { length.as_secs_f64() } else { whole.max(length.as_secs_f64().min(whole)) }
+/// Seconds that count: to the end of the last operation, or to an interruption.
+fn counted(seconds: &[Second], warm_up: Duration, length: Duration, interrupted: bool) -> f64 {
+    let whole = seconds.last().map_or(0.0, |second| second.at - warm_up.as_secs_f64()).max(0.0);
+    if interrupted { whole } else { whole.max(length.as_secs_f64()) }
 }
 
 /// Collects samples and ends seconds.

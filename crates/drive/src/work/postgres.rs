@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use sawmill_pgcopy::{HEADER, TRAILER};
-use sawmill_pgwire::{BlockingConnection, Server};
+use sawmill_pgwire::{BlockingConnection, Server, ServerReport};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::mix::block::BLOCK_ROWS;
@@ -140,7 +140,11 @@ fn fill(
         statements::quoted(&table.name),
         statements::columns(table)
     );
-    session::begin_copy(connection, &sql).map_err(lost)?;
+    let refused = |report: ServerReport| {
+        Error::new(Kind::Server, format!("the server says: {} [{}]", report.message, report.code))
+            .at(place.clone())
+    };
+    session::begin_copy(connection, &sql).map_err(lost)?.map_err(refused)?;
     let mut left = rows;
     let mut header = HEADER.to_vec();
     while left > 0 {
@@ -160,11 +164,6 @@ fn fill(
     session::push(&mut connection.out, b'd', |out| out.extend_from_slice(&TRAILER));
     session::push(&mut connection.out, b'c', |_| {});
     connection.send().map_err(lost)?;
-    match session::answer(connection, &mut |_| {}, &mut || cancel.load(Relaxed)).map_err(lost)? {
-        Ok(_) => Ok(()),
-        Err(report) => {
-            Err(Error::new(Kind::Server, format!("the server says: {} [{}]", report.message, report.code))
-                .at(place))
-        }
-    }
+    let answered = session::answer(connection, &mut |_| {}, &mut || cancel.load(Relaxed)).map_err(lost)?;
+    answered.map(drop).map_err(refused)
 }

@@ -35,11 +35,8 @@ pub(crate) fn create(
 ) -> String {
     let types = table.maker.column_types();
     let columns: Vec<String> = types
-        .enumerate()
-        .map(|(i, (name, pg_type))| {
-            let key = if i == 0 { " PRIMARY KEY" } else { "" };
-            format!("{} {}{key}", column(name), type_of(pg_type))
-        })
+        .map(|(name, pg_type)| format!("{} {}", column(name), type_of(pg_type)))
+        .chain([format!("PRIMARY KEY ({})", column(NUMBER))])
         .collect();
     let unless = if if_not_exists { "IF NOT EXISTS " } else { "" };
     let with = with.map(|with| format!(" WITH ({with})")).unwrap_or_default();
