@@ -26,23 +26,31 @@
 //! | `run` | the engine: connections, recorder, chaos, the search for the highest rate |
 //! | `result` | the result file, the seconds of a run, histograms that merge exactly |
 //! | `observer` | how a run is watched |
+//! | `watch` | a live screen, lines of JSON, metrics for Prometheus, logs of HdrHistogram |
+//! | `report` | the HTML page of one run, or of several side by side |
+//! | `merge` | the results of several driving processes as one |
 
 mod arrivals;
+mod merge;
 mod mix;
 mod observer;
 mod plan;
 mod proof;
+mod report;
 mod result;
 mod run;
+mod watch;
 mod work;
 
 pub use arrivals::process::Arrivals;
 pub use arrivals::shape::Shape;
+pub use merge::merge;
 pub use mix::pick::Pick;
 pub use observer::{IntervalHistograms, Observer, Snapshot};
 pub use plan::limit::Limit;
 pub use plan::reader::MOST_CONNECTIONS;
 pub use plan::types::{Chaos, ChaosAction, Operation, Pace, Parameter, Plan, PlanTable, Work};
+pub use report::{NamedResult, html_report};
 pub use result::file::{
     DriveResult, DriverReport, FORMAT, FindMax, LimitResult, OperationResult, RunDescription, Trial, VERSION,
 };
@@ -52,4 +60,9 @@ pub use result::proof::Proof;
 pub use result::second::{ChaosEvent, OperationSecond, Second, ServerSample};
 pub use run::engine::{Driving, run};
 pub use run::find_max::find_max;
+pub use watch::hdr_log::HdrLog;
+pub use watch::json_lines::JsonLines;
+pub use watch::prometheus::Prometheus;
+pub use watch::screen::LiveScreen;
+pub use watch::watchers::{Troubles, Watchers};
 pub use work::target::Address;

@@ -72,10 +72,12 @@ mod measuring {
     pub use crate::reports::chart::frame::Room;
     pub use crate::reports::chart::heat::{Heat, HeatColumn};
     pub use crate::reports::chart::lines::{Across, Event, Line, Lines, Point, Upward};
+    pub use crate::reports::chart::svg::escape as escape_html;
     pub use crate::reports::page::{Fold, Page, Section};
     pub use crate::reports::results_table::results_table;
     pub use crate::reports::sweep_table::sweep_tables;
     pub use crate::reports::table::{Align, Table};
+    pub use crate::reports::whole_file::write_whole;
     pub use crate::text::byte_sizes::{format_byte_rate, format_bytes, format_decimal_bytes, parse_bytes};
     pub use crate::text::calendar::utc_text;
     pub use crate::text::counts::{format_count, format_counted, format_grouped, format_rate, parse_count};

@@ -5,3 +5,4 @@ pub(crate) mod histogram;
 pub(crate) mod latency;
 pub(crate) mod proof;
 pub(crate) mod second;
+pub(crate) mod stored;

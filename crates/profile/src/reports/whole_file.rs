@@ -8,7 +8,10 @@ use crate::error::{Error, Result};
 
 /// Writes a file so that a reader sees either all of it or the previous contents, also after a crash of the
 /// machine. If the path is a link, its target is replaced.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = |error: io::Error| {
         Error::new(
             format!("the file cannot be written: {error}"),

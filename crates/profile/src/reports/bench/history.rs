@@ -56,8 +56,8 @@ pub(super) fn section(files: &[ResultFile]) -> Section {
         let _ =
             writeln!(content, "<p class=\"note\">Instructions per cycle: not available here ({reason})</p>");
     }
-    let note = "Each point is a result file, in the given order. Time, CPU time and memory are medians, and the \
-                band reaches from the least run to the greatest.";
+    let note = "Each point is a result file, in the given order. Time, CPU time and memory are medians; bands or \
+                whiskers reach from the least run to the greatest.";
     Section::new("History", note, content)
 }
 
@@ -94,7 +94,7 @@ fn charts(files: &[ResultFile], title: &str, labels: &[(f64, String)]) -> String
             |side| Some(Point { y: instructions_per_cycle(&side.phases)?, ..Point::default() }),
         ),
     ];
-    let mut text = String::from("<div class=\"pairs\">\n");
+    let mut text = String::from("<div class=\"row\">\n");
     for (name, show, figure) in parts {
         let chart = chart(files, title, labels, (name, show, figure));
         if !chart.is_empty() {

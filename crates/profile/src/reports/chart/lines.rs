@@ -90,6 +90,9 @@ pub struct Event {
 /// With more lines than these the spread is drawn as whiskers, because bands would cover each other.
 const MOST_BANDS: usize = 2;
 
+/// A longer list of events is folded.
+const MOST_EVENTS: usize = 12;
+
 /// With more points than these a line has no marks.
 const MOST_MARKS: usize = 40;
 
@@ -123,7 +126,25 @@ impl Lines {
         // One line is named by its heading.
         let legend = if self.lines.len() > 1 { legend(entries) } else { String::new() };
         let chart = pictures(self.room, &self.title, &self.figures(), |frame| self.draw(frame));
-        legend + &chart + &self.event_list()
+        legend + &chart
+    }
+
+    /// The numbered list of the events: once for all charts that share them.
+    pub fn event_list(&self) -> String {
+        if self.events.is_empty() {
+            return String::new();
+        }
+        let item = |event: &Event| {
+            let until = event.until.map(|until| format!(" to {}", (self.across.show)(until)));
+            let when = (self.across.show)(event.at) + &until.unwrap_or_default();
+            format!("<li>{when}: {}</li>", escape(&event.name))
+        };
+        let list =
+            format!("<ol class=\"events\">{}</ol>\n", self.events.iter().map(item).collect::<String>());
+        match self.events.len() {
+            0..=MOST_EVENTS => list,
+            count => format!("<details><summary>{count} events</summary>\n{list}</details>\n"),
+        }
     }
 
     fn colour(&self, place: usize) -> usize {
@@ -279,18 +300,6 @@ impl Lines {
                 taken = at;
             }
         }
-    }
-
-    fn event_list(&self) -> String {
-        if self.events.is_empty() {
-            return String::new();
-        }
-        let item = |event: &Event| {
-            let until = event.until.map(|until| format!(" to {}", (self.across.show)(until)));
-            let when = (self.across.show)(event.at) + &until.unwrap_or_default();
-            format!("<li>{when}: {}</li>", escape(&event.name))
-        };
-        format!("<ol class=\"events\">{}</ol>\n", self.events.iter().map(item).collect::<String>())
     }
 
     /// A point in words.

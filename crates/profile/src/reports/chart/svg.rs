@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::reports::chart::letters;
 
 /// Escapes text for XML, HTML and attributes.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for char in text.chars() {
         match char {

@@ -1,0 +1,393 @@
+//! The results of several driving processes as one.
+//!
+//! Histograms of the whole run are added count by count, which is exact. Those of single seconds are stored in
+//! coarse buckets, so that a merged second's percentiles are upper bounds of these: up to a fifth too high.
+
+use std::collections::BTreeMap;
+
+use sawmill_profile::Error;
+
+use crate::report::NamedResult;
+use crate::result::file::{DriveResult, DriverReport, LimitResult, OperationResult, RunDescription};
+use crate::result::histogram::Durations;
+use crate::result::latency::{Distribution, Percentiles};
+use crate::result::proof::Proof;
+use crate::result::second::{OperationSecond, Second, ServerSample};
+
+/// Merges the results of the parts of one load test.
+///
+/// # Errors
+/// There is nothing to merge; the results are not of one plan; a part is missing or comes twice; or one of them
+/// is a search for the highest rate.
+pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
+    let Some((first, rest)) = parts.split_first() else {
+        return Err(Error::new("there are no results to merge", "", "pass the results of all parts"));
+    };
+    rest.iter().try_for_each(|other| same_plan(first, other))?;
+    all_parts(parts)?;
+    if let Some(search) = parts.iter().find(|part| part.result.find_max.is_some()) {
+        let what = "a search for the highest rate cannot be merged";
+        return Err(Error::new(what, &search.name, "merge runs at a fixed rate"));
+    }
+    let results: Vec<&DriveResult> = parts.iter().map(|part| &part.result).collect();
+    let operations: Vec<OperationResult> = (0..first.result.operations.len())
+        .map(|place| together(results.iter().filter_map(|result| result.operations.get(place))))
+        .collect();
+    let labelled = |texts: fn(&DriveResult) -> Vec<String>| -> Vec<String> {
+        let of = |part: &NamedResult| {
+            let name = part.name.clone();
+            texts(&part.result).into_iter().map(move |text| format!("{name}: {text}")).collect::<Vec<_>>()
+        };
+        parts.iter().flat_map(of).collect()
+    };
+    let limits = parts.iter().flat_map(|part| {
+        let name = &part.name;
+        part.result
+            .limits
+            .iter()
+            .map(move |limit| LimitResult { limit: format!("{name}: {}", limit.limit), ..limit.clone() })
+    });
+    Ok(DriveResult {
+        started: results.iter().map(|result| result.started.clone()).min().unwrap_or_default(),
+        command: results.iter().map(|result| result.command.as_str()).collect::<Vec<_>>().join("; "),
+        versions: results.iter().flat_map(|result| result.versions.clone()).collect(),
+        run: run(&results),
+        valid: results.iter().all(|result| result.valid),
+        invalid_because: labelled(|result| result.invalid_because.clone()),
+        interrupted: results.iter().any(|result| result.interrupted),
+        total: together(results.iter().map(|result| &result.total)),
+        operations,
+        seconds: seconds(&results),
+        chaos: chaos(&results),
+        limits: limits.collect(),
+        proof: proof(&results),
+        driver: driver(&results),
+        find_max: None,
+        ..first.result.clone()
+    })
+}
+
+fn same_plan(first: &NamedResult, other: &NamedResult) -> Result<(), Error> {
+    let (a, b) = (&first.result.run, &other.result.run);
+    let differs = [
+        ("plan", a.name != b.name),
+        (
+            "operations",
+            a.operations != b.operations || first.result.operations.len() != other.result.operations.len(),
+        ),
+        ("loop", a.loop_kind != b.loop_kind),
+        ("arrivals", a.arrivals != b.arrivals),
+        ("warm-up", a.warm_up != b.warm_up),
+    ];
+    let differs: Vec<&str> = differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
+    if differs.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(
+        format!("the results are not of one load test: {} differs", differs.join(", ")),
+        format!("{} and {}", first.name, other.name),
+        "merge the parts of one run: the same plan with --part 1/n to n/n",
+    ))
+}
+
+/// Checks that each part is there once, if the results say which they are.
+fn all_parts(parts: &[NamedResult]) -> Result<(), Error> {
+    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+    for part in parts {
+        let Some(number) = part.result.run.part.as_deref() else { continue };
+        if let Some(before) = seen.insert(number, &part.name) {
+            let what = format!("part {number} comes twice");
+            return Err(Error::new(what, format!("{before} and {}", part.name), "pass each part once"));
+        }
+    }
+    let Some(of) = seen.keys().next().and_then(|number| number.split_once('/')).map(|(_, of)| of) else {
+        return Ok(());
+    };
+    if seen.len() != parts.len() || seen.keys().any(|number| !number.ends_with(&format!("/{of}"))) {
+        return Err(Error::new(
+            "the results are parts of different divisions",
+            "",
+            "merge the parts of one run",
+        ));
+    }
+    let missing: Vec<String> = (1..=of.parse::<u64>().unwrap_or(0))
+        .map(|number| format!("{number}/{of}"))
+        .filter(|number| !seen.contains_key(number.as_str()))
+        .collect();
+    match missing.as_slice() {
+        [] => Ok(()),
+        missing => {
+            let what = format!("part {} is missing", missing.join(", "));
+            Err(Error::new(what, "", "pass the results of all parts"))
+        }
+    }
+}
+
+fn run(results: &[&DriveResult]) -> RunDescription {
+    let mut shapes: Vec<&str> = Vec::new();
+    for result in results {
+        if !shapes.contains(&result.run.shape.as_str()) {
+            shapes.push(&result.run.shape);
+        }
+    }
+    let first = results.first().map(|result| result.run.clone()).unwrap_or_default();
+    RunDescription {
+        shape: shapes.join(" and "),
+        connections: results.iter().map(|result| result.run.connections).sum(),
+        duration: results.iter().map(|result| result.run.duration).fold(0.0, f64::max),
+        part: None,
+        ..first
+    }
+}
+
+fn together<'a>(all: impl Iterator<Item = &'a OperationResult>) -> OperationResult {
+    let mut sum = OperationResult::default();
+    let (mut latency, mut service) = (Durations::default(), Durations::default());
+    for one in all {
+        sum.name.clone_from(&one.name);
+        sum.intended += one.intended;
+        sum.ok += one.ok;
+        sum.rate += one.rate;
+        sum.rows += one.rows;
+        sum.retries += one.retries;
+        sum.retried += one.retried;
+        sum.late += one.late;
+        add(&mut sum.errors, &one.errors);
+        one.messages.iter().for_each(|(kind, message)| {
+            sum.messages.entry(kind.clone()).or_insert_with(|| message.clone());
+        });
+        latency.add(&one.latency.histogram);
+        service.add(&one.service.histogram);
+    }
+    OperationResult { latency: latency.into(), service: service.into(), ..sum }
+}
+
+fn add(sums: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
+    for (kind, count) in more {
+        *sums.entry(kind.clone()).or_default() += count;
+    }
+}
+
+/// The seconds by their number: the parts began together.
+fn seconds(results: &[&DriveResult]) -> Vec<Second> {
+    let mut by_number: BTreeMap<u64, Vec<&Second>> = BTreeMap::new();
+    for second in results.iter().flat_map(|result| &result.seconds) {
+        by_number.entry(second.at.max(0.0).round() as u64).or_default().push(second);
+    }
+    by_number.into_values().map(|all| second(&all)).collect()
+}
+
+fn second(all: &[&Second]) -> Second {
+    let mut sum = Second::default();
+    let mut operations: BTreeMap<String, Vec<&OperationSecond>> = BTreeMap::new();
+    for one in all {
+        sum.at = sum.at.max(one.at);
+        sum.length = sum.length.max(one.length);
+        sum.warm_up |= one.warm_up;
+        sum.intended += one.intended;
+        sum.achieved += one.achieved;
+        sum.late += one.late;
+        sum.late_by_driver += one.late_by_driver;
+        sum.in_flight += one.in_flight;
+        for (name, operation) in &one.operations {
+            operations.entry(name.clone()).or_default().push(operation);
+        }
+    }
+    sum.operations = operations.into_iter().map(|(name, all)| (name, operation_second(&all))).collect();
+    sum.server = server(all);
+    sum
+}
+
+/// All parts look at one server: the sample that knows most counts.
+fn server(all: &[&Second]) -> Option<ServerSample> {
+    let known = |server: &&ServerSample| {
+        [server.processors.is_some(), server.memory.is_some(), server.wal.is_some(), server.active.is_some()]
+            .into_iter()
+            .filter(|known| *known)
+            .count()
+    };
+    all.iter().filter_map(|second| second.server.as_ref()).max_by_key(known).cloned()
+}
+
+fn operation_second(all: &[&OperationSecond]) -> OperationSecond {
+    let mut sum = OperationSecond::default();
+    let mut heat: BTreeMap<u64, u64> = BTreeMap::new();
+    for one in all {
+        sum.ok += one.ok;
+        sum.rows += one.rows;
+        sum.retries += one.retries;
+        add(&mut sum.errors, &one.errors);
+        for (value, count) in &one.heat {
+            *heat.entry(*value).or_default() += count;
+        }
+    }
+    let latencies: Vec<&Percentiles> = all.iter().map(|one| &one.latency).collect();
+    let services: Vec<&Percentiles> = all.iter().map(|one| &one.service).collect();
+    sum.heat = heat.into_iter().collect();
+    sum.latency = of_heat(&latencies, &sum.heat);
+    // Service times have no coarse buckets; the greatest percentile of a part is an upper bound.
+    sum.service = greatest(&services);
+    sum
+}
+
+/// The percentiles of coarse counts; number, mean and greatest value are exact.
+fn of_heat(all: &[&Percentiles], heat: &[(u64, u64)]) -> Percentiles {
+    let mut coarse = Durations::default();
+    heat.iter().for_each(|(value, count)| coarse.record_micros(*value, *count));
+    let exact = greatest(all);
+    let at = |share: f64| coarse.quantile(share).min(exact.max_us);
+    Percentiles { p50_us: at(0.5), p90_us: at(0.9), p99_us: at(0.99), p999_us: at(0.999), ..exact }
+}
+
+fn greatest(all: &[&Percentiles]) -> Percentiles {
+    let count: u64 = all.iter().map(|one| one.count).sum();
+    let sum: f64 = all.iter().filter(|one| one.count > 0).map(|one| one.mean_us * one.count as f64).sum();
+    let most = |pick: fn(&Percentiles) -> u64| all.iter().map(|one| pick(one)).max().unwrap_or(0);
+    Percentiles {
+        count,
+        mean_us: if count == 0 { 0.0 } else { sum / count as f64 },
+        p50_us: most(|one| one.p50_us),
+        p90_us: most(|one| one.p90_us),
+        p99_us: most(|one| one.p99_us),
+        p999_us: most(|one| one.p999_us),
+        max_us: most(|one| one.max_us),
+    }
+}
+
+fn chaos(results: &[&DriveResult]) -> Vec<crate::ChaosEvent> {
+    let mut all: Vec<crate::ChaosEvent> = results.iter().flat_map(|result| result.chaos.clone()).collect();
+    all.sort_by(|a, b| a.at.total_cmp(&b.at));
+    all
+}
+
+/// Sums by table: each part has looked for its own rows.
+fn proof(results: &[&DriveResult]) -> Vec<Proof> {
+    let mut tables: Vec<Proof> = Vec::new();
+    for one in results.iter().flat_map(|result| &result.proof) {
+        let place = tables.iter().position(|have| have.table == one.table).unwrap_or_else(|| {
+            tables.push(Proof { table: one.table.clone(), ..Proof::default() });
+            tables.len() - 1
+        });
+        let Some(sum) = tables.get_mut(place) else { continue };
+        sum.written += one.written;
+        sum.acknowledged += one.acknowledged;
+        sum.found += one.found;
+        sum.lost += one.lost;
+        sum.different += one.different;
+        sum.failed += one.failed;
+        sum.failed_but_found += one.failed_but_found;
+        sum.unknown += one.unknown;
+        sum.unknown_found += one.unknown_found;
+        sum.foreign += one.foreign;
+        sum.doubled += one.doubled;
+        sum.read_back += one.read_back;
+        let room = 10usize.saturating_sub(sum.examples.len());
+        sum.examples.extend(one.examples.iter().take(room).cloned());
+    }
+    tables
+}
+
+fn driver(results: &[&DriveResult]) -> DriverReport {
+    let mut lateness = Durations::default();
+    results.iter().for_each(|result| lateness.add(&result.driver.lateness.histogram));
+    let cpu: f64 = results.iter().map(|result| result.driver.cpu).sum();
+    // From the cost of each operation and the CPU time follows how many there were.
+    let operations: f64 = results
+        .iter()
+        .filter(|result| result.driver.cpu_us_per_operation > 0.0)
+        .map(|result| result.driver.cpu * 1e6 / result.driver.cpu_us_per_operation)
+        .sum();
+    let capacities: Option<Vec<f64>> = results.iter().map(|result| result.driver.capacity).collect();
+    DriverReport {
+        cpu,
+        cpu_us_per_operation: if operations > 0.0 { cpu * 1e6 / operations } else { 0.0 },
+        lateness: Distribution::from(lateness),
+        late_by_server: results.iter().map(|result| result.driver.late_by_server).sum(),
+        late_by_driver: results.iter().map(|result| result.driver.late_by_driver).sum(),
+        capacity: capacities.map(|all| all.iter().sum()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(number: Option<&str>, values: &[(u64, u64)]) -> NamedResult {
+        let mut histogram = Durations::default();
+        values.iter().for_each(|(value, count)| histogram.record_micros(*value, *count));
+        let heat = histogram.coarse();
+        let operation = OperationResult {
+            name: "insert".into(),
+            ok: histogram.count(),
+            rate: 100.0,
+            errors: BTreeMap::from([("23505".to_owned(), 2)]),
+            latency: histogram.clone().into(),
+            ..OperationResult::default()
+        };
+        let one = OperationSecond { ok: 1, latency: (&histogram).into(), heat, ..OperationSecond::default() };
+        let run = RunDescription {
+            name: "events".into(),
+            operations: vec!["insert".into()],
+            part: number.map(str::to_owned),
+            connections: 8,
+            ..RunDescription::default()
+        };
+        let second = Second {
+            at: 1.0,
+            length: 1.0,
+            achieved: 100.0,
+            operations: BTreeMap::from([("insert".to_owned(), one)]),
+            ..Second::default()
+        };
+        let result = DriveResult {
+            format: crate::FORMAT.into(),
+            version: crate::VERSION,
+            run,
+            valid: true,
+            total: OperationResult { name: "all".into(), ..operation.clone() },
+            operations: vec![operation],
+            seconds: vec![second],
+            proof: vec![Proof { table: "events".into(), acknowledged: 5, found: 5, ..Proof::default() }],
+            ..DriveResult::default()
+        };
+        NamedResult { name: format!("{}.json", number.unwrap_or("x").replace('/', "-of-")), result }
+    }
+
+    #[test]
+    fn histograms_of_parts_merge_exactly_and_counts_add_up() {
+        let (a, b) =
+            (part(Some("1/2"), &[(100, 90), (5_000, 10)]), part(Some("2/2"), &[(250, 880), (90_000, 20)]));
+        let merged = merge(&[a, b]).unwrap();
+        let mut all = Durations::default();
+        [(100, 90), (5_000, 10), (250, 880), (90_000, 20)]
+            .iter()
+            .for_each(|(v, n)| all.record_micros(*v, *n));
+        let total = &merged.total;
+        assert_eq!(total.latency.histogram.buckets().collect::<Vec<_>>(), all.buckets().collect::<Vec<_>>());
+        assert_eq!(total.latency.percentiles, Percentiles::from(&all));
+        assert_eq!((total.ok, total.rate, total.errors["23505"]), (1000, 200.0, 4));
+        assert_eq!((merged.run.connections, merged.run.part), (16, None));
+        assert_eq!((merged.proof[0].acknowledged, merged.proof.len()), (10, 1));
+        let second = &merged.seconds[0].operations["insert"];
+        assert_eq!(
+            (merged.seconds.len(), merged.seconds[0].achieved, second.latency.count),
+            (1, 200.0, 1000)
+        );
+        let (exact, coarse) = (all.quantile(0.99) as f64, second.latency.p99_us as f64);
+        assert!(coarse >= exact * 0.999 && coarse <= exact * 1.2, "{coarse} of {exact}");
+    }
+
+    #[test]
+    fn parts_that_do_not_belong_together_are_rejected() {
+        let of = |number: &str| part(Some(number), &[(1, 1)]);
+        let what = |parts: &[NamedResult]| merge(parts).unwrap_err().what();
+        assert_eq!(what(&[]), "there are no results to merge");
+        assert_eq!(what(&[of("1/2"), of("1/2")]), "part 1/2 comes twice");
+        assert_eq!(what(&[of("1/3"), of("3/3")]), "part 2/3 is missing");
+        assert_eq!(what(&[of("1/2"), of("2/3")]), "the results are parts of different divisions");
+        let mut other = of("2/2");
+        other.result.run.name = "trips".into();
+        assert_eq!(what(&[of("1/2"), other]), "the results are not of one load test: plan differs");
+        assert!(merge(&[part(None, &[(1, 1)]), part(None, &[(2, 1)])]).is_ok());
+    }
+}

@@ -1,0 +1,222 @@
+//! Rates, latencies and errors over time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sawmill_profile::{Across, Heat, HeatColumn, Line, Lines, Room, Scale, Section, Upward, format_rate};
+
+use crate::report::{ends, events};
+use crate::result::file::DriveResult;
+use crate::result::latency::Percentiles;
+use crate::result::second::{OperationSecond, Second};
+use crate::watch::screen::micros;
+
+/// Points of a line; in longer runs each stands for several seconds.
+const MOST_POINTS: usize = 600;
+
+/// Lines of kinds of errors; the rest is one more.
+const MOST_KINDS: usize = 6;
+
+/// A chart over the time of a run.
+pub(super) fn chart(result: &DriveResult, title: &str, upward: Upward, lines: Vec<Line>) -> Lines {
+    Lines {
+        title: title.to_owned(),
+        room: Room::Whole,
+        height: 170.0,
+        across: time_axis(ends(result)),
+        upward,
+        lines,
+        events: events(result),
+    }
+}
+
+pub(super) fn time_axis(ends: (f64, f64)) -> Across {
+    Across { name: String::new(), scale: Scale::Linear, ends: Some(ends), labels: None, show: clock }
+}
+
+/// A time since the start of the run: `40 s`, `2:05`.
+pub(super) fn clock(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 100.0 => format!("{} s", (seconds * 10.0).round() / 10.0),
+        seconds => format!("{}:{:02}", seconds as u64 / 60, seconds as u64 % 60),
+    }
+}
+
+/// A line with a point at the end of each second; in long runs of the mean of several seconds.
+pub(super) fn line(result: &DriveResult, name: &str, value: impl Fn(&Second) -> Option<f64>) -> Line {
+    joined(result, name, value, |values| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The same with the greatest value of several seconds: a mean would hide the slow ones.
+pub(super) fn greatest(result: &DriveResult, name: &str, value: impl Fn(&Second) -> Option<f64>) -> Line {
+    joined(result, name, value, |values| values.iter().copied().fold(0.0, f64::max))
+}
+
+fn joined(
+    result: &DriveResult,
+    name: &str,
+    value: impl Fn(&Second) -> Option<f64>,
+    join: fn(&[f64]) -> f64,
+) -> Line {
+    let stretches = result.seconds.chunks(stretch(result));
+    let points = stretches.map(|stretch| {
+        let values: Vec<f64> = stretch.iter().filter_map(&value).filter(|value| value.is_finite()).collect();
+        let at = stretch.last().map_or(0.0, |second| second.at);
+        (at, if values.is_empty() { f64::NAN } else { join(&values) })
+    });
+    Line::new(name, points)
+}
+
+/// The seconds that one point stands for.
+fn stretch(result: &DriveResult) -> usize {
+    result.seconds.len().div_ceil(MOST_POINTS).max(1)
+}
+
+/// What a point of a long run stands for, as a sentence to add to a note.
+fn stretch_told(result: &DriveResult, what: &str) -> String {
+    match stretch(result) {
+        1 => String::new(),
+        seconds => format!(" Each point is the {what} of {seconds} seconds."),
+    }
+}
+
+pub(super) fn operations_a_second(value: f64) -> String {
+    format_rate(value, "ops")
+}
+
+pub(super) fn rates(result: &DriveResult) -> Section {
+    let upward =
+        Upward { name: "operations a second".into(), scale: Scale::Linear, show: operations_a_second };
+    let closed = result.run.loop_kind == "closed";
+    let mut lines = Vec::new();
+    if !closed {
+        lines.push(line(result, "intended", |second| Some(second.intended)));
+    }
+    lines.push(line(result, "achieved", |second| Some(second.achieved)));
+    if result.seconds.iter().any(|second| second.late > 0) {
+        lines.push(line(result, "started late", |second| Some(second.late as f64 / second.length.max(1e-3))));
+    }
+    let note = format!(
+        "Achieved operations ended well in that second; late ones started more than 1 ms after their intended \
+         start. The first seconds are the warm-up, if there is one, which the totals leave out.{}",
+        stretch_told(result, "mean")
+    );
+    let chart = chart(result, "Rates over time", upward, lines);
+    Section::new("Intended and achieved rate", &note, chart.html() + &chart.event_list())
+}
+
+pub(super) fn latencies(result: &DriveResult) -> Section {
+    type Pick = fn(&Percentiles) -> u64;
+    let picks: [(&str, Pick); 5] = [
+        ("p50", |of| of.p50_us),
+        ("p90", |of| of.p90_us),
+        ("p99", |of| of.p99_us),
+        ("p99.9", |of| of.p999_us),
+        ("greatest", |of| of.max_us),
+    ];
+    let mut content = String::new();
+    for name in &result.run.operations {
+        let upward = Upward { name: "latency".into(), scale: Scale::Logarithmic, show: micros };
+        let of = |second: &Second, pick: Pick| {
+            let percentiles = &second.operations.get(name)?.latency;
+            (percentiles.count > 0).then(|| pick(percentiles).max(1) as f64)
+        };
+        let lines =
+            picks.iter().map(|(text, pick)| greatest(result, text, |second| of(second, *pick))).collect();
+        let chart = chart(result, &format!("Latency of {name} over time"), upward, lines).html();
+        if result.run.operations.len() > 1 && !chart.is_empty() {
+            content.push_str(&format!("<h3>{}</h3>\n", sawmill_profile::escape_html(name)));
+        }
+        content.push_str(&chart);
+    }
+    let note = format!(
+        "From the intended start to the end. An operation counts in the second in which it ended.{}",
+        stretch_told(result, "greatest")
+    );
+    Section::new("Latency over time", &note, content)
+}
+
+pub(super) fn heat(result: &DriveResult) -> Section {
+    let note =
+        "All operations. A darker cell has more of them; the scale is logarithmic in both latency and count.";
+    Section::new("Latency as a heat map", note, heat_map(result, "Heat map of the latency over time").html())
+}
+
+pub(super) fn heat_map(result: &DriveResult, title: &str) -> Heat {
+    let column = |second: &Second| {
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        for (value, count) in second.operations.values().flat_map(|one: &OperationSecond| &one.heat) {
+            *counts.entry(*value).or_default() += count;
+        }
+        HeatColumn {
+            from: (second.at - second.length).max(0.0),
+            until: second.at,
+            counts: counts.into_iter().map(|(value, count)| (value.max(1) as f64, count)).collect(),
+        }
+    };
+    Heat {
+        title: title.to_owned(),
+        name: "latency".into(),
+        ends: ends(result),
+        columns: result.seconds.iter().map(column).collect(),
+        show: micros,
+        show_time: clock,
+        events: events(result),
+    }
+}
+
+pub(super) fn errors(result: &DriveResult) -> Section {
+    let count = |second: &Second, kind: &str| -> u64 {
+        second.operations.values().filter_map(|one| one.errors.get(kind)).sum()
+    };
+    let kinds: BTreeSet<&String> = result
+        .seconds
+        .iter()
+        .flat_map(|second| second.operations.values())
+        .flat_map(|one| one.errors.keys())
+        .collect();
+    let mut kinds: Vec<(&String, u64)> = kinds
+        .into_iter()
+        .map(|kind| (kind, result.seconds.iter().map(|second| count(second, kind)).sum()))
+        .collect();
+    if kinds.is_empty() {
+        return Section::default();
+    }
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let (shown, rest) = kinds.split_at(kinds.len().min(MOST_KINDS));
+    let a_second = |count: u64, second: &Second| Some(count as f64 / second.length.max(1e-3));
+    let stacked = |line: Line| Line { stacked: true, ..line };
+    let mut lines: Vec<Line> = shown
+        .iter()
+        .map(|(kind, _)| stacked(line(result, kind, |second| a_second(count(second, kind), second))))
+        .collect();
+    if !rest.is_empty() {
+        let all = |second: &Second| a_second(rest.iter().map(|(kind, _)| count(second, kind)).sum(), second);
+        lines.push(stacked(line(result, "others", all)));
+    }
+    let upward =
+        Upward { name: "errors a second".into(), scale: Scale::Linear, show: |value| format!("{value}") };
+    let note =
+        "By kind: an SQLSTATE, timeout, lost (the connection, with unknown outcome), check (a wrong result).";
+    Section::new("Errors over time", note, chart(result, "Errors over time by kind", upward, lines).html())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_of_seconds_is_drawn_with_few_points_and_its_worst_second_stays() {
+        let second = |at: u32| Second {
+            at: f64::from(at),
+            achieved: if at == 4_321 { 90_000.0 } else { 10.0 },
+            ..Second::default()
+        };
+        let result = DriveResult { seconds: (1..=86_400).map(second).collect(), ..DriveResult::default() };
+        let worst = greatest(&result, "worst", |second| Some(second.achieved));
+        assert_eq!(worst.points.len(), MOST_POINTS);
+        assert_eq!(worst.points.iter().filter(|point| point.y == 90_000.0).count(), 1);
+        let mean = line(&result, "mean", |second| Some(second.achieved));
+        assert!((mean.points[0].y - 10.0).abs() < 1e-9 && mean.points.last().unwrap().x == 86_400.0);
+        assert!(line(&result, "none", |_| None).points.iter().all(|point| point.y.is_nan()));
+    }
+}

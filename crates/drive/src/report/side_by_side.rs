@@ -1,0 +1,150 @@
+//! Several load tests side by side: their figures in one table, their curves in one chart.
+
+use sawmill_profile::{
+    Line, Lines, Page, Room, Scale, Section, Upward, escape_html, format_grouped, format_rate,
+};
+
+use crate::report::distribution::{chart, curve};
+use crate::report::over_time::{greatest, heat_map, line, operations_a_second, time_axis};
+use crate::report::tables::{PERCENTILES, percentile_cells, table};
+use crate::report::{NamedResult, ends, facts, folded, sections, verdict};
+use crate::result::histogram::Durations;
+use crate::result::second::Second;
+use crate::watch::screen::micros;
+
+pub(super) fn page(results: &[NamedResult]) -> Page {
+    let mut findings: Vec<String> =
+        results.iter().map(|one| format!("{}: {}.", one.name, verdict::verdict(&one.result))).collect();
+    if results.iter().any(|one| !one.result.valid) {
+        findings.push("An invalid run says nothing about its server.".to_owned());
+    }
+    let mut page_sections =
+        vec![figures(results), over_time(results), percentiles(results), heat_maps(results)];
+    for one in results {
+        for section in sections(&one.result) {
+            let title = format!("{}: {}", one.name, section.title);
+            page_sections.push(folded(Section { title, ..section }));
+        }
+    }
+    let mut all = Vec::new();
+    for one in results {
+        all.extend(facts(&one.result).into_iter().map(|(name, value)| {
+            let name = if value.is_empty() { name } else { format!("{}: {name}", one.name) };
+            (name, value)
+        }));
+    }
+    let names: Vec<&str> = results.iter().map(|one| one.name.as_str()).collect();
+    Page {
+        origin: format!("sawmill drive, {} runs: {}", results.len(), names.join(", ")),
+        verdict: sentence(results),
+        findings,
+        facts: all,
+        sections: page_sections,
+    }
+}
+
+/// "“after” has the lowest p99, 3.2 ms at 50.0 k ops/s; the highest is 12 ms at 50.0 k ops/s, of “before”".
+fn sentence(results: &[NamedResult]) -> String {
+    let valid = || results.iter().filter(|one| one.result.valid);
+    let p99 = |one: &&NamedResult| one.result.total.latency.percentiles.p99_us;
+    let told = |one: &NamedResult| {
+        format!(
+            "{} at {}",
+            micros(one.result.total.latency.percentiles.p99_us as f64),
+            format_rate(one.result.total.rate, "ops")
+        )
+    };
+    match (valid().min_by_key(p99), valid().max_by_key(p99)) {
+        (Some(best), Some(worst)) if best.name != worst.name => format!(
+            "“{}” has the lowest p99, {}; “{}” has the highest, {}",
+            best.name,
+            told(best),
+            worst.name,
+            told(worst)
+        ),
+        (Some(only), _) => format!("“{}” has p99 {}; no other run is valid", only.name, told(only)),
+        _ => "None of these runs is valid".to_owned(),
+    }
+}
+
+fn figures(results: &[NamedResult]) -> Section {
+    let mut heads = vec!["run", "operation", "valid", "rate", "ok", "failed", "late"];
+    heads.extend(PERCENTILES);
+    heads.push("lost rows");
+    let mut lines = Vec::new();
+    for one in results {
+        let several = one.result.operations.len() > 1;
+        let total = Some(&one.result.total).filter(|_| several || one.result.operations.is_empty());
+        for operation in one.result.operations.iter().chain(total) {
+            let mut cells = vec![one.name.clone(), operation.name.clone()];
+            cells.push(if one.result.valid { "yes" } else { "no" }.to_owned());
+            cells.push(format_rate(operation.rate, "ops"));
+            cells.extend([operation.ok, operation.failed(), operation.late].map(format_grouped));
+            cells.extend(percentile_cells(&operation.latency.percentiles));
+            let lost: u64 = one.result.proof.iter().map(|proof| proof.lost).sum();
+            cells.push(if one.result.proof.is_empty() {
+                "not checked".to_owned()
+            } else {
+                format_grouped(lost)
+            });
+            lines.push(cells);
+        }
+    }
+    Section::new("Side by side", "Latency counts from the intended start.", table(&heads, &lines))
+}
+
+/// Rates and the 99th percentile of all runs on one axis, from the start of each.
+fn over_time(results: &[NamedResult]) -> Section {
+    let end = results.iter().map(|one| ends(&one.result).1).fold(0.0, f64::max);
+    let chart = |title: &str, upward: Upward, lines: Vec<Line>| {
+        let lines = Lines {
+            title: title.to_owned(),
+            room: Room::Whole,
+            height: 170.0,
+            across: time_axis((0.0, end)),
+            upward,
+            lines,
+            events: Vec::new(),
+        };
+        format!("<h3>{title}</h3>\n{}", lines.html())
+    };
+    // The slowest operation's percentile: those of several cannot be added up.
+    let p99 = |second: &Second| {
+        let slowest = second
+            .operations
+            .values()
+            .filter(|one| one.latency.count > 0)
+            .map(|one| one.latency.p99_us)
+            .max();
+        slowest.map(|value| value.max(1) as f64)
+    };
+    let rates = results.iter().map(|one| line(&one.result, &one.name, |second| Some(second.achieved)));
+    let slowest = results.iter().map(|one| greatest(&one.result, &one.name, p99));
+    let rate = Upward { name: "operations a second".into(), scale: Scale::Linear, show: operations_a_second };
+    let time = Upward { name: "latency".into(), scale: Scale::Logarithmic, show: micros };
+    let content = chart("Achieved rate", rate, rates.collect())
+        + &chart("99th percentile of the latency, of the slowest operation", time, slowest.collect());
+    Section::new("Over time", "Time counts from the start of each run.", content)
+}
+
+fn percentiles(results: &[NamedResult]) -> Section {
+    let of = |one: &NamedResult| {
+        let mut all = Durations::default();
+        one.result.operations.iter().for_each(|operation| all.add(&operation.latency.histogram));
+        curve(&one.name, &all)
+    };
+    let content = chart("Percentile curves of the latency", results.iter().map(of).collect());
+    Section::new("Percentiles", "All operations of each run.", content)
+}
+
+fn heat_maps(results: &[NamedResult]) -> Section {
+    let map = |one: &NamedResult| {
+        let map = heat_map(&one.result, &format!("Heat map of the latency of {}", one.name)).html();
+        format!("<h3>{}</h3>\n{map}", escape_html(&one.name))
+    };
+    Section::new(
+        "Latency as heat maps",
+        "A darker cell has more operations.",
+        results.iter().map(map).collect(),
+    )
+}

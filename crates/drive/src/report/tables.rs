@@ -1,0 +1,150 @@
+//! Tables of the report; in narrow windows their lines are cards.
+
+use std::fmt::Write as _;
+
+use sawmill_profile::{Section, escape_html, format_grouped, format_rate};
+
+use crate::report::over_time::operations_a_second;
+use crate::result::file::{DriveResult, OperationResult};
+use crate::result::latency::Percentiles;
+use crate::watch::screen::micros;
+
+/// A table of text; the first column is left-aligned and names its line.
+pub(super) fn table(heads: &[&str], lines: &[Vec<String>]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("<div class=\"scroll\"><table class=\"cards\">\n<thead><tr>");
+    for (place, head) in heads.iter().enumerate() {
+        let class = if place == 0 { " class=\"l\"" } else { "" };
+        // Writing to a String cannot fail, here and below.
+        let _ = write!(text, "<th{class}>{}</th>", escape_html(head));
+    }
+    text.push_str("</tr></thead><tbody>\n");
+    for line in lines {
+        text.push_str("<tr>");
+        for (place, cell) in line.iter().enumerate() {
+            let head = heads.get(place).copied().unwrap_or_default();
+            let (class, cell) = (if place == 0 { " class=\"l\"" } else { "" }, escape_html(cell));
+            let _ = write!(text, "<td{class} data-name=\"{}\">{cell}</td>", escape_html(head));
+        }
+        text.push_str("</tr>\n");
+    }
+    text + "</tbody></table></div>\n"
+}
+
+/// The heads of a line of percentiles, and its cells.
+pub(super) const PERCENTILES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "greatest"];
+
+pub(super) fn percentile_cells(of: &Percentiles) -> Vec<String> {
+    [of.p50_us, of.p90_us, of.p99_us, of.p999_us, of.max_us].map(|value| micros(value as f64)).into()
+}
+
+pub(super) fn operations(result: &DriveResult) -> Section {
+    let mut heads = vec!["operation", "intended", "ok", "rate", "rows", "failed", "retried", "late"];
+    heads.extend(PERCENTILES);
+    heads.push("service p99");
+    let line = |one: &OperationResult| {
+        let mut cells = vec![one.name.clone()];
+        cells.extend([one.intended, one.ok].map(format_grouped));
+        cells.push(format_rate(one.rate, "ops"));
+        cells.extend([one.rows, one.failed(), one.retried, one.late].map(format_grouped));
+        cells.extend(percentile_cells(&one.latency.percentiles));
+        cells.push(micros(one.service.percentiles.p99_us as f64));
+        cells
+    };
+    let mut lines: Vec<Vec<String>> = result.operations.iter().map(line).collect();
+    if lines.len() != 1 {
+        lines.push(line(&result.total));
+    }
+    let mut content = table(&heads, &lines);
+    let mut failures = Vec::new();
+    for operation in &result.operations {
+        for (kind, count) in &operation.errors {
+            let message = operation.messages.get(kind).cloned().unwrap_or_default();
+            failures.push(vec![operation.name.clone(), kind.clone(), format_grouped(*count), message]);
+        }
+    }
+    if !failures.is_empty() {
+        content.push_str("<h3>Errors</h3>\n");
+        content.push_str(&table(&["operation", "kind", "count", "a message"], &failures));
+    }
+    let note = "Latency counts from the intended start; the warm-up is left out.";
+    Section::new("Operations", note, content)
+}
+
+pub(super) fn limits(result: &DriveResult) -> Section {
+    let line = |limit: &crate::LimitResult| {
+        let held = if limit.held { "held" } else { "missed" };
+        vec![limit.limit.clone(), limit.measured.clone(), held.to_owned()]
+    };
+    let lines: Vec<Vec<String>> = result.limits.iter().map(line).collect();
+    Section::new("Limits", "", table(&["limit", "measured", "result"], &lines))
+}
+
+pub(super) fn proof(result: &DriveResult) -> Section {
+    let heads = [
+        "table",
+        "read back",
+        "acknowledged",
+        "found",
+        "lost",
+        "different",
+        "failed",
+        "failed but found",
+        "unknown",
+        "unknown found",
+        "foreign",
+        "doubled",
+    ];
+    let line = |proof: &crate::Proof| {
+        let mut cells = vec![proof.table.clone()];
+        let counts = [
+            proof.read_back,
+            proof.acknowledged,
+            proof.found,
+            proof.lost,
+            proof.different,
+            proof.failed,
+            proof.failed_but_found,
+            proof.unknown,
+            proof.unknown_found,
+            proof.foreign,
+            proof.doubled,
+        ];
+        cells.extend(counts.map(format_grouped));
+        cells
+    };
+    let lines: Vec<Vec<String>> = result.proof.iter().map(line).collect();
+    let mut content = table(&heads, &lines);
+    for example in result.proof.iter().flat_map(|proof| &proof.examples) {
+        let _ = writeln!(content, "<p class=\"note\">{}</p>", escape_html(example));
+    }
+    let note =
+        "The rows of each table, read back after the run and compared with what the server had acknowledged.";
+    Section::new("Proof of the writes", note, content)
+}
+
+pub(super) fn find_max(result: &DriveResult) -> Section {
+    let Some(found) = &result.find_max else { return Section::default() };
+    let line = |trial: &crate::Trial| {
+        let held = match (trial.valid, trial.held) {
+            (false, _) => "invalid",
+            (true, true) => "held",
+            (true, false) => "missed",
+        };
+        vec![
+            operations_a_second(trial.rate),
+            operations_a_second(trial.achieved),
+            micros(trial.p99_us as f64),
+            held.to_owned(),
+        ]
+    };
+    let lines: Vec<Vec<String>> = found.trials.iter().map(line).collect();
+    let note = "Each rate that was tried, in order.";
+    Section::new(
+        "The search for the highest rate",
+        note,
+        table(&["rate", "achieved", "p99", "limits"], &lines),
+    )
+}

@@ -1,0 +1,146 @@
+//! The verdict on a load test in a sentence, worst news first.
+
+use sawmill_profile::{format_counted, format_grouped, format_rate};
+
+use crate::result::file::{DriveResult, LimitResult};
+use crate::watch::screen::micros;
+
+/// The sentence: an invalid run, lost rows, missed limits, the highest rate, or how the run went.
+pub(super) fn verdict(result: &DriveResult) -> String {
+    if !result.valid {
+        let why = result.invalid_because.join("; ");
+        return format!(
+            "Invalid: {}",
+            if why.is_empty() { "the driver did not keep its schedule".to_owned() } else { why }
+        );
+    }
+    let lost: u64 = result.proof.iter().map(|proof| proof.lost).sum();
+    if lost > 0 {
+        let acknowledged: u64 = result.proof.iter().map(|proof| proof.acknowledged).sum();
+        return format!(
+            "{} of {} acknowledged rows are lost",
+            format_grouped(lost),
+            format_grouped(acknowledged)
+        );
+    }
+    if let Some(broken) = result.proof.iter().find(|proof| !proof.holds()) {
+        return format!("Table {} does not hold what was acknowledged", broken.table);
+    }
+    if let Some(found) = &result.find_max {
+        return format!(
+            "{} holds {} up to {} ({} to {} in {})",
+            result.run.name,
+            found.limits.join(" and "),
+            format_rate(found.rate, "ops"),
+            format_rate(found.low, "ops"),
+            format_rate(found.high, "ops"),
+            searches(found.found.len()),
+        );
+    }
+    let missed: Vec<&LimitResult> = result.limits.iter().filter(|limit| !limit.held).collect();
+    if let Some(first) = missed.first() {
+        let more = match missed.len() {
+            1 => String::new(),
+            count => format!(", and {} more", format_counted(count as u64 - 1, "limit")),
+        };
+        return format!("The limit {} is missed: {}{more}", first.limit, first.measured);
+    }
+    went(result)
+}
+
+fn searches(count: usize) -> String {
+    if count == 1 { "1 search".to_owned() } else { format!("{count} searches") }
+}
+
+/// "50.0 k ops/s of 50.0 k ops/s intended: p99 3.2 ms, p99.9 12 ms, no errors".
+fn went(result: &DriveResult) -> String {
+    let total = &result.total;
+    let latency = &total.latency.percentiles;
+    let intended = match result.run.loop_kind.as_str() {
+        "closed" => format!(" in a closed loop of {}", format_counted(result.run.connections, "client")),
+        _ => {
+            let rate = total.intended as f64 / result.run.duration.max(1e-9);
+            format!(" of {} intended", format_rate(rate, "ops"))
+        }
+    };
+    let failed = match total.failed() {
+        0 => "no errors".to_owned(),
+        count => format_counted(count, "error"),
+    };
+    format!(
+        "{}: {}{intended}, p99 {}, p99.9 {}, {failed}",
+        result.run.name,
+        format_rate(total.rate, "ops"),
+        micros(latency.p99_us as f64),
+        micros(latency.p999_us as f64),
+    )
+}
+
+/// What else a reader has to know at once.
+pub(super) fn findings(result: &DriveResult) -> Vec<String> {
+    let mut findings = Vec::new();
+    if verdict(result) != went(result) {
+        findings.push(capital(&went(result)) + ".");
+    }
+    if result.interrupted {
+        findings.push("The run was interrupted: figures are of what ran until then.".to_owned());
+    }
+    let held = result.limits.iter().filter(|limit| limit.held).count();
+    if held > 0 && held == result.limits.len() {
+        findings.push(format!(
+            "{} held.",
+            if held == 1 { "The limit".to_owned() } else { format!("All {held} limits") }
+        ));
+    }
+    let acknowledged: u64 = result.proof.iter().map(|proof| proof.acknowledged).sum();
+    if acknowledged > 0 && result.proof.iter().all(crate::Proof::holds) {
+        let (found, unknown) = result
+            .proof
+            .iter()
+            .fold((0, 0), |(found, unknown), proof| (found + proof.found, unknown + proof.unknown));
+        findings.push(format!(
+            "All {} acknowledged rows were found afterwards; the outcome of {} is unknown.",
+            format_grouped(found),
+            format_grouped(unknown)
+        ));
+    }
+    if result.total.failed() > 0 {
+        let kinds =
+            result.total.errors.iter().map(|(kind, count)| format!("{kind} {}", format_grouped(*count)));
+        findings.push(format!("Errors by kind: {}.", kinds.collect::<Vec<_>>().join(", ")));
+    }
+    if result.total.late > 0 {
+        findings.push(format!(
+            "{} started more than 1 ms late; their latency counts from the intended start.",
+            format_counted(result.total.late, "operation")
+        ));
+    }
+    if result.proof.is_empty() {
+        findings.push("No table was read back, so that nothing is said about acknowledged rows.".to_owned());
+    }
+    findings
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::proof::Proof;
+
+    #[test]
+    fn the_worst_news_is_the_verdict() {
+        let limit = LimitResult { limit: "insert.p99 < 20ms".into(), measured: "35 ms".into(), held: false };
+        let mut result = DriveResult { valid: true, limits: vec![limit], ..DriveResult::default() };
+        assert_eq!(verdict(&result), "The limit insert.p99 < 20ms is missed: 35 ms");
+        result.proof.push(Proof { lost: 2, acknowledged: 1000, ..Proof::default() });
+        assert_eq!(verdict(&result), "2 of 1,000 acknowledged rows are lost");
+        result.valid = false;
+        result.invalid_because.push("the driver was late".into());
+        assert_eq!(verdict(&result), "Invalid: the driver was late");
+        assert!(findings(&result).iter().all(|finding| !finding.contains("acknowledged rows were found")));
+    }
+}

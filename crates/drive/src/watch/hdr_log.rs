@@ -1,0 +1,85 @@
+//! HdrHistogram's interval log: the exact histogram of each operation in each second, for HistogramLogAnalyzer
+//! and its like.
+
+use std::io::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sawmill_profile::Error;
+
+use crate::observer::{Observer, Snapshot};
+use crate::result::file::RunDescription;
+use crate::watch::hdr_v2;
+use crate::watch::watchers::Troubles;
+
+/// Writes an interval log, `.hlog`: a line for each operation and second, tagged with the operation's name.
+/// Values are microseconds from the intended start; the greatest of a line is in milliseconds, as usual.
+pub struct HdrLog {
+    out: Box<dyn Write + Send>,
+    place: String,
+    troubles: Troubles,
+    failed: bool,
+}
+
+impl HdrLog {
+    /// Writes to `out`; `place` names it in errors.
+    pub fn new(out: impl Write + Send + 'static, place: &str, troubles: &Troubles) -> Self {
+        Self { out: Box::new(out), place: place.to_owned(), troubles: troubles.clone(), failed: false }
+    }
+
+    fn write(&mut self, text: std::io::Result<String>) {
+        if self.failed {
+            return;
+        }
+        let written = text.and_then(|text| {
+            self.out.write_all(text.as_bytes())?;
+            self.out.flush()
+        });
+        if let Err(error) = written {
+            self.failed = true;
+            let what = format!("the histograms cannot be written: {error}");
+            self.troubles.keep(Error::new(what, &self.place, "the seconds before this one are complete"));
+        }
+    }
+}
+
+impl std::fmt::Debug for HdrLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HdrLog").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl Observer for HdrLog {
+    fn started(&mut self, run: &RunDescription) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let name: String = run.name.chars().filter(|char| !char.is_control()).collect();
+        self.write(Ok(format!(
+            "#[Logged with sawmill drive {name}: latencies from the intended start, in microseconds]\n\
+             #[Histogram log format version 1.3]\n\
+             #[StartTime: {now:.3} (seconds since epoch)]\n\
+             #[BaseTime: {now:.3} (seconds since epoch)]\n\
+             \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n"
+        )));
+    }
+
+    fn second(&mut self, snapshot: &Snapshot<'_>) {
+        let second = snapshot.second;
+        let mut lines = Ok(String::new());
+        for (name, interval) in snapshot.run.operations.iter().zip(snapshot.intervals) {
+            let max = interval.latency.max() as f64 / 1000.0;
+            let begin = (second.at - second.length).max(0.0);
+            let text = hdr_v2::text(interval.latency.hdr());
+            lines = lines.and_then(|lines| {
+                let tag = tag(name);
+                Ok(format!("{lines}Tag={tag},{begin:.3},{:.3},{max:.3},{}\n", second.length, text?))
+            });
+        }
+        self.write(lines);
+    }
+}
+
+/// A name as a tag, which has no commas, blanks and line ends.
+fn tag(name: &str) -> String {
+    name.chars()
+        .map(|char| if char == ',' || char.is_whitespace() || char.is_control() { '_' } else { char })
+        .collect()
+}
