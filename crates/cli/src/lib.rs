@@ -78,7 +78,7 @@ enum Command {
     Verify(verify::VerifyArgs),
     Convert(Box<convert::ConvertArgs>),
     Bench(bench::BenchArgs),
-    Drive(Box<drive::DriveArgs>),
+    Drive(Box<drive::DriveCommand>),
     /// Print a completion script for a shell.
     #[command(after_help = "\
 Examples:

@@ -216,7 +216,7 @@ while True:
     if one is None: break
     sum = sums.setdefault(one.get_tag(), HdrHistogram(1, 3600000000, 3))
     # The reader skips nothing: seconds 1 to 10 are the warm-up.
-    if one.get_start_time_stamp() >= (reader.base_time + 10) * 1000 - 1: sum.add(one)
+    if one.get_start_time_stamp() >= (reader.base_time_sec + 10) * 1000 - 1: sum.add(one)
 for tag in sorted(sums):
     print(tag, sums[tag].get_total_count(), *[sums[tag].get_value_at_percentile(p) for p in (50, 99, 99.9, 100)])
 ";

@@ -1,6 +1,7 @@
-//! `sawmill bench report`: draws result files as one page; several files as a history.
+//! `sawmill bench report`: draws result files as one page; several files of benchmarks as a history, several of
+//! load tests side by side.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sawmill_profile::{ResultFile, results_table, write_html_report};
@@ -13,9 +14,13 @@ use crate::screen::console::Console;
 #[command(after_help = "\
 Examples:
   sawmill bench report a.json --html a.html
-  sawmill bench report monday.json tuesday.json --html history.html")]
+  sawmill bench report monday.json tuesday.json --html history.html
+  sawmill bench report fsync-on.json fsync-off.json --html load-tests.html
+
+Results of sawmill bench are a history, whose last file is shown in detail. Results of sawmill drive stand side by
+side, named after their files.")]
 pub(crate) struct ReportArgs {
-    /// Files written by --json. The last one is shown in detail.
+    /// Files written by --json, all of benchmarks or all of load tests.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The page to write.
@@ -24,10 +29,24 @@ pub(crate) struct ReportArgs {
 }
 
 pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<(), Error> {
-    let files = args.files.iter().map(|path| ResultFile::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let texts =
+        args.files.iter().map(|path| Ok((path.as_path(), read(path)?))).collect::<Result<Vec<_>, Error>>()?;
+    #[cfg(feature = "drive")]
+    if texts.iter().any(|(_, text)| sawmill_drive::DriveResult::is_in(text)) {
+        return crate::drive::report(&texts, &args.html, console);
+    }
+    let results = texts.iter().map(|(path, text)| ResultFile::from_json(text, &path.display().to_string()));
+    let files = results.collect::<Result<Vec<_>, _>>()?;
     write_html_report(&args.html, &files)?;
     console.result(&files, || {
         let tables = files.iter().map(|file| format!("{}\n{}", file.label, results_table(file)));
         tables.collect::<Vec<_>>().join("\n")
+    })
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let place = path.display().to_string();
+        Error::failure(format!("the results cannot be read: {error}"), place, "")
     })
 }

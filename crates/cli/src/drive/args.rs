@@ -4,15 +4,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+#[cfg(feature = "drive")]
+use clap::Subcommand;
 use sawmill_profile::parse_duration;
 
+use crate::drive::watching::WatchArgs;
 use crate::screen::phases;
 
 /// Load-test a database: operations at a set rate, latency from the intended start, and proof that no
 /// acknowledged row was lost.
 #[derive(Args, Debug)]
 #[cfg_attr(not(feature = "drive"), allow(dead_code, reason = "without the feature nothing reads them"))]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
 Examples:
   sawmill drive gen:events --to local --rate 1000 --for 30s
   sawmill drive gen:orders --to postgres://me@localhost/db --rate 50k --connections 16 --for 5m --overwrite
@@ -21,6 +27,8 @@ Examples:
   sawmill drive gen:orders --to local --rate 500 --for 60s --chaos 'kill server every 10s'
   sawmill drive gen:events --to crate://localhost:4200 --rate 200 --for 30s
   sawmill drive shop.toml --to postgres://me@localhost/db --json result.json
+  sawmill drive gen:events --to local --rate 1000 --for 30s --html run.html --prometheus :9400
+  sawmill drive merge one.json two.json --out both.json
   sawmill drive gen:orders --to null --rate 100k --connections 1 --for 10s      # the driver's own capacity
 
 Operations have intended start times; latency counts from these, so that a server that stalls is not flattered.
@@ -31,7 +39,26 @@ Arrivals: poisson, constant, 'bursts of 50', 'trace FILE' (a moment in seconds o
 
 Afterwards every table is read back: acknowledged rows must be there with their values, refused ones not.
 Exit codes: 1 the driver did not keep its own schedule (the result is invalid), 3 a limit does not hold, 4 rows
-are lost or differ.")]
+are lost or differ."
+)]
+pub(crate) struct DriveCommand {
+    #[cfg(feature = "drive")]
+    #[command(subcommand)]
+    pub results: Option<OfResults>,
+    #[command(flatten)]
+    pub args: Option<DriveArgs>,
+}
+
+/// What else to do with the results of load tests.
+#[cfg(feature = "drive")]
+#[derive(Subcommand, Debug)]
+pub(crate) enum OfResults {
+    Merge(crate::drive::merge::MergeArgs),
+}
+
+/// What to run, and how.
+#[derive(Args, Debug)]
+#[cfg_attr(not(feature = "drive"), allow(dead_code, reason = "without the feature nothing reads them"))]
 pub(crate) struct DriveArgs {
     /// A plan (a TOML file), or gen:NAME: single prepared inserts of the rows of a built-in dataset or of a
     /// dataset spec.
@@ -108,7 +135,6 @@ pub(crate) struct DriveArgs {
     /// Write the result to this file, as JSON. --json FILE does the same; --json alone prints it.
     #[arg(long, value_name = "FILE")]
     pub results: Option<PathBuf>,
-    /// Write a line of JSON each second to this file; - is standard output.
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    pub json_lines: Option<PathBuf>,
+    #[command(flatten)]
+    pub watch: WatchArgs,
 }

@@ -4,27 +4,38 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use sawmill_drive::{Address, DriveResult, Driving, Limit, Plan, find_max, run as drive};
+use sawmill_drive::{Address, DriveResult, Driving, Limit, NamedResult, Plan, find_max, run as drive};
 
-use crate::drive::args::DriveArgs;
-use crate::drive::lines::Lines;
-use crate::drive::{plan, text};
+use crate::drive::args::{DriveArgs, DriveCommand, OfResults};
+use crate::drive::{merge, plan, results, text};
 use crate::error::{Error, Exit};
 use crate::screen::console::Console;
 
-pub(crate) fn run(args: &DriveArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+pub(crate) fn run(command: &DriveCommand, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+    match (&command.results, &command.args) {
+        (Some(OfResults::Merge(args)), _) => merge::run(args, console),
+        (None, Some(args)) => drive_it(args, console, cancel),
+        (None, None) => Err(Error::usage(
+            "no plan",
+            "sawmill drive",
+            "give a plan and --to, for example gen:events --to local",
+        )),
+    }
+}
+
+fn drive_it(args: &DriveArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let mut plan = plan::plan(args)?;
     if let Some(path) = &args.results {
         may_write(path)?;
     }
-    let mut lines = Lines::new(console, args.json_lines.as_deref())?;
+    let (mut watchers, troubles) = args.watch.watchers(console)?;
     let (address, mut server) = plan::address(args)?;
     let limits = searched(args, &plan)?;
     let driving = Driving {
         address: &address,
         server: server.as_mut(),
         cancel,
-        observer: &mut lines,
+        observer: &mut watchers,
         command: std::env::args().map(|word| without_password(&word)).collect::<Vec<_>>().join(" "),
     };
     let result = match limits {
@@ -36,18 +47,27 @@ pub(crate) fn run(args: &DriveArgs, console: Console, cancel: &Arc<AtomicBool>) 
         let json = json.map_err(|error| Error::failure(error.to_string(), "the result", ""))?;
         std::fs::write(path, json).map_err(|error| unwritten(path, &error))?;
     }
-    console.result(&result, || text::text(&result))?;
-    if let Some(error) = lines.failure() {
-        return Err(Error::failure(
-            format!("lines could not be written: {error}"),
-            "--json-lines",
-            "free some space",
-        ));
+    drop(watchers);
+    if let Some(path) = &args.watch.html {
+        results::write_html(path, &[NamedResult { name: name_of(args), result: result.clone() }])?;
+    }
+    match args.watch.takes_stdout() {
+        true => console.step(&text::text(&result)),
+        false => console.result(&result, || text::text(&result))?,
+    }
+    if let Some(error) = troubles.first() {
+        return Err(error.into());
     }
     if let Some(server) = server {
         server.stop()?;
     }
     verdict(&result, &address, cancel)
+}
+
+/// The name of the result in a report: that of its file, or of its plan.
+fn name_of(args: &DriveArgs) -> String {
+    let path = args.results.as_deref().unwrap_or(Path::new(&args.plan));
+    path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// The limits of a search.

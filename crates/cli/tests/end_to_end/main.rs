@@ -13,6 +13,7 @@ mod cratedb_memory;
 mod csv;
 mod demo;
 mod directories;
+mod drive_results;
 mod existing_tables;
 mod flamegraph;
 mod footer;

@@ -1,0 +1,73 @@
+//! `sawmill drive merge`: the results of several driving processes as one.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use sawmill_drive::{NamedResult, merge};
+use sawmill_profile::write_whole;
+
+use crate::drive::results;
+use crate::error::{Error, Exit};
+use crate::screen::console::Console;
+use crate::screen::flame;
+
+/// Merge the results of several driving processes; histograms are added count by count.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill drive merge one.json two.json --out both.json
+  sawmill drive merge part-*.json --out all.json --html all.html
+  sawmill drive merge one.json two.json --json | jq .total.latency.p99_us
+
+The results have to be of one plan, and each of --part 1/n to n/n has to be there once. The percentiles of the whole
+run are exact. Those of a single second are taken from coarse buckets and are up to a fifth too high.
+
+Exit codes: 1 a result is invalid, 3 a limit was missed.")]
+pub(crate) struct MergeArgs {
+    /// Files written by sawmill drive --json.
+    #[arg(required = true, num_args = 2..)]
+    files: Vec<PathBuf>,
+    /// Write the merged result to this file.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Draw the merged result as a self-contained HTML page.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &MergeArgs, console: Console) -> Result<(), Error> {
+    for (path, begins) in [(&args.out, b'{'), (&args.html, b'<')] {
+        if let Some(path) = path {
+            flame::may_replace(path, begins, &path.display().to_string())?;
+        }
+    }
+    let parts = args.files.iter().map(|path| {
+        let place = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Error::failure(format!("the result cannot be read: {error}"), &place, ""))?;
+        Ok::<_, Error>(NamedResult::from_json(&text, path)?)
+    });
+    let result = merge(&parts.collect::<Result<Vec<_>, _>>()?)?;
+    if let Some(path) = &args.out {
+        let text = serde_json::to_string_pretty(&result)
+            .map_err(|error| Error::failure(error.to_string(), path.display().to_string(), ""))?;
+        write_whole(path, (text + "\n").as_bytes())?;
+    }
+    let name =
+        args.out.as_ref().and_then(|path| path.file_stem()).map(|name| name.to_string_lossy().into_owned());
+    let merged = [NamedResult { name: name.unwrap_or_else(|| "merged".to_owned()), result }];
+    if let Some(path) = &args.html {
+        results::write_html(path, &merged)?;
+    }
+    let [NamedResult { result, .. }] = &merged;
+    console.result(result, || results::table(&merged))?;
+    let missed: Vec<&str> =
+        result.limits.iter().filter(|limit| !limit.held).map(|limit| limit.limit.as_str()).collect();
+    if !result.valid {
+        return Err(Error::failure("the result is invalid", result.invalid_because.join("; "), ""));
+    }
+    match missed.as_slice() {
+        [] => Ok(()),
+        missed => Err(Error::new(Exit::Slower, "a limit was missed", missed.join("; "), "")),
+    }
+}

@@ -1,0 +1,95 @@
+//! How a load test is watched: the options, and the observers that they ask for.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What is shown, stored and served while a load test runs.
+#[derive(Args, Debug)]
+#[cfg_attr(not(feature = "drive"), allow(dead_code, reason = "without the feature nothing reads them"))]
+#[command(next_help_heading = "Watching")]
+pub(crate) struct WatchArgs {
+    /// Serve metrics to Prometheus at http://HOST:PORT/metrics while the test runs; :9400 listens on all
+    /// interfaces.
+    #[arg(long, value_name = "[HOST]:PORT")]
+    prometheus: Option<String>,
+    /// Write a line of JSON for each second to this file, or with - to standard output.
+    #[arg(long, value_name = "FILE|-", alias = "json-lines", conflicts_with = "json")]
+    jsonl: Option<PathBuf>,
+    /// Write the histogram of each operation in each second to this file, as an interval log of HdrHistogram.
+    #[arg(long, value_name = "FILE.hlog")]
+    hlog: Option<PathBuf>,
+    /// Draw the result as a self-contained HTML page.
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
+}
+
+#[cfg(feature = "drive")]
+mod observers {
+    use std::fs::File;
+    use std::io::{IsTerminal, Write};
+    use std::path::Path;
+
+    use sawmill_drive::{HdrLog, JsonLines, LiveScreen, Prometheus, Troubles, Watchers};
+
+    use super::WatchArgs;
+    use crate::drive::progress::Progress;
+    use crate::error::Error;
+    use crate::screen::console::Console;
+    use crate::screen::flame;
+
+    impl WatchArgs {
+        /// The observers. What goes wrong in them later is kept in the second part: look at it when the run has
+        /// ended.
+        ///
+        /// # Errors
+        /// A file cannot be created, or the port is taken.
+        pub(in crate::drive) fn watchers(&self, console: Console) -> Result<(Watchers, Troubles), Error> {
+            if let Some(path) = &self.html {
+                flame::may_replace(path, b'<', &format!("--html {}", path.display()))?;
+            }
+            let (mut watchers, troubles) = (Watchers::default(), Troubles::default());
+            if let Some(address) = &self.prometheus {
+                watchers.add(Prometheus::listen(address)?);
+            }
+            if let Some(path) = &self.jsonl {
+                let place = path.display().to_string();
+                watchers.add(match path.as_os_str() == "-" {
+                    true => JsonLines::new(std::io::stdout(), "standard output", &troubles),
+                    false => JsonLines::new(created(path, "--jsonl", b'{')?, &place, &troubles),
+                });
+            }
+            if let Some(path) = &self.hlog {
+                watchers.add(HdrLog::new(
+                    created(path, "--hlog", b'#')?,
+                    &path.display().to_string(),
+                    &troubles,
+                ));
+            }
+            if !console.quiet && std::io::stderr().is_terminal() {
+                watchers.add(LiveScreen::new());
+            } else if console.verbose > 0 {
+                watchers.add(Progress(console));
+            }
+            Ok((watchers, troubles))
+        }
+
+        /// Whether standard output belongs to the lines of JSON.
+        pub(in crate::drive) fn takes_stdout(&self) -> bool {
+            self.jsonl.as_ref().is_some_and(|path| path.as_os_str() == "-")
+        }
+    }
+
+    /// A new file for what is written second by second.
+    fn created(path: &Path, option: &str, begins: u8) -> Result<impl Write + Send + use<>, Error> {
+        flame::may_replace(path, begins, &format!("{option} {}", path.display()))?;
+        File::create(path).map_err(|error| {
+            let place = format!("{option} {}", path.display());
+            Error::failure(
+                format!("the file cannot be created: {error}"),
+                place,
+                "check that its folder exists and is writable",
+            )
+        })
+    }
+}
