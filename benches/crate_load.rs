@@ -1,9 +1,10 @@
 //! Compares the CrateDB loader with its floor: the same requests, prepared beforehand and sent by a client
 //! that does nothing else.
 //!
-//! `cargo bench -p sawmill-benches --bench crate_load [-- ROWS [ROUNDS]]`. A load with batch tags, one with a row
-//! key, and the floor of the first run interleaved with two connections, into new tables of the same server.
-//! Reports the medians of wall time and of the client's CPU time, and the server's CPU time for the same rows.
+//! `cargo bench -p sawmill-benches --bench crate_load [-- ROWS [ROUNDS]]`. A load with batch tags, one with a
+//! row key, and the floor of the first run interleaved with two connections, into new tables of the same
+//! server. Reports the medians of wall time and of the client's CPU time, and the server's CPU time for the
+//! same rows.
 //! Targets: wall time at most 1.05 times the floor and at most 0.8 times that with a row key, client CPU over
 //! HTTP at most 4 % of the server's.
 //!
