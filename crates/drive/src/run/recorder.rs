@@ -63,7 +63,6 @@ pub(crate) struct Recorder {
     pub late_by_driver: u64,
     pub intervals: Vec<IntervalHistograms>,
     second: Second,
-    pub in_flight: Vec<u64>,
 }
 
 impl Recorder {
@@ -79,7 +78,6 @@ impl Recorder {
             late_by_driver: 0,
             intervals: vec![IntervalHistograms::default(); names.len()],
             second: Second::default(),
-            in_flight: Vec::new(),
         }
     }
 

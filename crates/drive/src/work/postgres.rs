@@ -164,6 +164,6 @@ fn fill(
     session::push(&mut connection.out, b'd', |out| out.extend_from_slice(&TRAILER));
     session::push(&mut connection.out, b'c', |_| {});
     connection.send().map_err(lost)?;
-    let answered = session::answer(connection, &mut |_| {}, &mut || cancel.load(Relaxed)).map_err(lost)?;
+    let answered = session::answer(connection, &mut |_, _| {}, &mut || cancel.load(Relaxed)).map_err(lost)?;
     answered.map(drop).map_err(refused)
 }

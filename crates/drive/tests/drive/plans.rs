@@ -44,7 +44,7 @@ fn mistakes_are_named_with_their_place() {
     refused(&format!("chaos = \"break it\"\n{GOOD}"), &["kill server every 30s"]);
     refused("[tables.orders]\nspec = \"none.toml\"\n", &["line 2", "table orders", "`spec`"]);
     refused("rate = 3\n", &["a plan without operations"]);
-    refused("rate = = 3\n", &["shop.toml, line 1, column 8"]);
+    refused("rate = = 3\n", &["shop.toml, line 1"]);
     refused(&format!("{GOOD}weight = 0\n"), &["no operation has a weight"]);
 }
 

@@ -226,10 +226,14 @@ impl<'a> PgSession<'a> {
         connection.out.extend_from_slice(&ready.messages);
         connection.send()?;
         let mut wrong_row = None;
-        let mut rows = 0;
+        let (mut rows, mut parsed) = (0, false);
         let answered = answer(
             connection,
-            &mut |row| {
+            &mut |tag, row| {
+                if tag == b'1' {
+                    parsed = true;
+                    return;
+                }
                 rows += 1;
                 if let Expect::Row { row: expected, .. } = &ready.expect
                     && expected != row
@@ -239,11 +243,12 @@ impl<'a> PgSession<'a> {
             },
             &mut given_up,
         )?;
+        // Known from the moment it was parsed, even if carrying it out failed.
+        statement.known |= parsed && statement.prepared;
         let tag = match answered {
             Ok(tag) => tag,
             Err(report) => return Ok(Err(refused(&report))),
         };
-        statement.known = statement.prepared;
         let count = tag.unwrap_or(rows);
         Ok(match &ready.expect {
             Expect::Anything => Ok(count),
@@ -272,7 +277,7 @@ impl<'a> PgSession<'a> {
         let Some(connection) = &mut self.connection else { return Err(io::ErrorKind::NotConnected.into()) };
         query(&mut connection.out, sql);
         connection.send()?;
-        let done = answer(connection, &mut |_| {}, &mut || cancel.load(Relaxed) || Instant::now() >= end)?;
+        let done = answer(connection, &mut |_, _| {}, &mut || cancel.load(Relaxed) || Instant::now() >= end)?;
         Ok(done.map(drop))
     }
 
@@ -447,17 +452,17 @@ pub(super) fn begin_copy(
 }
 
 /// Reads until the server is ready: the number of rows of the last command, if it names one, or its error.
-/// Each row that it returns is passed to `row`.
+/// Each row that it returns, and that a statement was parsed, is passed to `row` by the message's type.
 pub(super) fn answer(
     connection: &mut BlockingConnection,
-    row: &mut dyn FnMut(&[u8]),
+    row: &mut dyn FnMut(u8, &[u8]),
     given_up: &mut dyn FnMut() -> bool,
 ) -> io::Result<std::result::Result<Option<u64>, ServerReport>> {
     let (mut count, mut report) = (None, None);
     loop {
         let message = connection.message(given_up)?;
         match message.tag {
-            b'D' => row(message.body),
+            b'D' | b'1' => row(message.tag, message.body),
             b'C' => {
                 let text = message.body.strip_suffix(&[0]).unwrap_or(message.body);
                 let last = text.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
