@@ -33,7 +33,7 @@ pub(super) fn chart(title: &str, lines: Vec<Line>) -> String {
         room: Room::Whole,
         height: 230.0,
         across: Across {
-            name: "share of operations that took no longer".into(),
+            name: "share that took no longer".into(),
             scale: Scale::Logarithmic,
             ends: None,
             labels: Some(labels),
