@@ -71,7 +71,10 @@ pub use condition::pruning::{Bounds, Known, Nulls};
 pub use condition::{Condition, Literal};
 pub use control::{Control, LOOK};
 #[cfg(feature = "csv")]
-pub use delimited::{ColumnType, DelimitedFiles, DelimitedOptions, Dialect, InferredColumn};
+pub use delimited::{
+    ColumnType, DelimitedFiles, DelimitedOptions, Dialect, Formats, InferredColumn, Moment, Pattern, Ragged,
+    RecordForm, RejectedRecord,
+};
 pub use error::{Error, Kind, Result};
 #[cfg(feature = "generated")]
 pub use generated_rows::GeneratedRows;
@@ -86,4 +89,5 @@ pub use parquet_files::files::ParquetFiles;
 pub use parquet_files::filtered::{Filtered, Pruned};
 pub use parquet_files::guarded::silence_guarded_panics;
 pub use parquet_files::interval::as_intervals;
+pub use parquet_files::opened_file::OpenObject;
 pub use units::{ROW_IN_GROUP, Source, SourceFile, Unit, UnitKey, UnitReader, recut};

@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use proptest::prelude::*;
-use sawmill_source::{ColumnType, Control, DelimitedFiles, DelimitedOptions, Dialect, Hive, Result, Source};
+use sawmill_source::{
+    ColumnType, Control, DelimitedFiles, DelimitedOptions, Dialect, Formats, Hive, Ragged, Result, Source,
+};
 
 /// Opens one file with these bytes, all columns as text, in chunks of this size.
 fn opened(bytes: &[u8], options: &DelimitedOptions, chunk: u64) -> Result<DelimitedFiles> {
@@ -89,7 +91,7 @@ proptest! {
         write_record(&mut writer, &["c0", "c1", "c2"].map(str::to_owned), &mut bytes);
         records.iter().for_each(|record| write_record(&mut writer, record, &mut bytes));
         let dialect = Dialect { delimiter: Some(delimiter), nulls: Vec::new(), ..Dialect::default() };
-        let options = DelimitedOptions { dialect, types: all_text(3), hive: Hive::Ignored };
+        let options = DelimitedOptions { dialect, types: all_text(3), hive: Hive::Ignored, sample: None, most_rejected: None };
         let files = opened(&bytes, &options, chunk).unwrap();
         prop_assert_eq!(files.rows(), records.len() as u64);
         let read: Vec<Vec<String>> = texts(&batches(&files, unit_rows, batch_rows).unwrap())
@@ -107,7 +109,7 @@ proptest! {
     ) {
         let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
         let dialect = Dialect { header: false, names, comment: Some(b'#'), nulls: Vec::new(), ..Dialect::default() };
-        let options = DelimitedOptions { dialect, types: all_text(columns), hive: Hive::Ignored };
+        let options = DelimitedOptions { dialect, types: all_text(columns), hive: Hive::Ignored, sample: None, most_rejected: None };
         let read = |chunk| {
             let files = opened(text.as_bytes(), &options, chunk).map_err(|error| error.what())?;
             let records = texts(&batches(&files, 3, 2).map_err(|error| error.what())?);
@@ -248,7 +250,7 @@ fn files_of_other_kinds_and_wrong_delimiters_are_named() {
     assert!(refused("PAR1....", &DelimitedOptions::default()).contains("found a Parquet file"));
     let error = refused("a;b;c\n1;2;3\n", &DelimitedOptions::default());
     assert!(error.contains("--delimiter ';'"), "{error}");
-    let error = refused("a,b\r1,2\r", &DelimitedOptions::default());
+    let error = refused("a,b\r1,2\r\n", &DelimitedOptions::default());
     assert!(error.contains("contains a carriage return: \"b\\r1\""), "{error}");
     assert!(refused("", &DelimitedOptions::default()).contains("has no header"));
     let error = refused("a,b,a\n", &DelimitedOptions::default());
@@ -301,4 +303,127 @@ fn a_dialect_or_a_type_is_part_of_the_identity_and_content_of_the_fingerprint() 
     assert_ne!(changed.files()[0].fingerprint, first.files()[0].fingerprint);
     let renamed = opened(b"a,c\n1,2\n", &options, 64).unwrap();
     assert_ne!(renamed.files()[0].fingerprint, first.files()[0].fingerprint);
+}
+
+#[test]
+fn lines_may_end_with_carriage_returns_alone() {
+    let mut options = DelimitedOptions { types: all_text(2), ..DelimitedOptions::default() };
+    for text in ["c0,c1\r1,\"x\ry\"\r\r2,z\r", "c0,c1\r1,\"x\ry\"\r\n2,z"] {
+        // The second has a newline, too, so that its carriage returns are characters.
+        if text.contains('\n') {
+            continue;
+        }
+        for chunk in 1..30 {
+            let read = texts(&batches(&opened(text.as_bytes(), &options, chunk).unwrap(), 1, 1).unwrap());
+            let word = |word: &str| Some(word.to_owned());
+            assert_eq!(read, [[word("1"), word("x\ry")], [word("2"), word("z")]]);
+        }
+    }
+    options.types = vec![("c0".into(), ColumnType::Int64)];
+    let error = refused("c0,c1\r1,x\rz,y\r", &options);
+    assert!(error.contains("line 3, byte offset 10, column \"c0\""), "{error}");
+}
+
+#[test]
+fn records_with_fewer_or_more_fields_are_filled_or_cut_if_the_dialect_says_so() {
+    let text = "a,b,c\n1\n1,2\n1,2,3\n1,2,3,4\n";
+    let (bytes, mut options) = options_of(text);
+    options.types = ["a", "b", "c"].map(|name| (name.to_owned(), ColumnType::Text)).into();
+    assert!(refused(text, &options).contains("--ragged fill"));
+    options.dialect.ragged = Ragged::Filled;
+    let error = refused(text, &options);
+    assert!(error.contains("4 fields") && error.contains("line 5"), "{error}");
+    options.dialect.ragged = Ragged::FilledAndCut;
+    let read = texts(&batches(&opened(&bytes, &options, 4).unwrap(), 2, 2).unwrap());
+    let record = |fields: [&str; 3]| fields.map(|text| (!text.is_empty()).then(|| text.to_owned()));
+    assert_eq!(read, [["1", "", ""], ["1", "2", ""], ["1", "2", "3"], ["1", "2", "3"]].map(record));
+}
+
+#[test]
+fn numbers_words_and_dates_of_other_countries_are_inferred_and_read() {
+    let text = "betrag;ja;tag;um\n1.234,50;ja;31.12.2024;1700000000\n-0,5;Nein;01.01.2025;1700000000.25\n";
+    let mut formats = Formats {
+        decimal_comma: true,
+        thousands: Some(b'.'),
+        true_words: vec!["ja".into()],
+        false_words: vec!["nein".into()],
+        ..Formats::default()
+    };
+    formats.add("%d.%m.%Y".parse().unwrap()).unwrap();
+    let dialect = Dialect { delimiter: Some(b';'), formats, ..Dialect::default() };
+    let types = vec![("um".to_owned(), "epoch_s".parse().unwrap())];
+    let options = DelimitedOptions { dialect, types, ..DelimitedOptions::default() };
+    let mut text = text.replace("1700000000.25", "1700000000,25").into_bytes();
+    let files = opened(&text, &options, 64).unwrap();
+    let types: Vec<String> = files.inferred().into_iter().map(|column| column.data_type).collect();
+    assert_eq!(types, ["float64", "bool", "date", "epoch_s"]);
+    assert!(files.inferred()[2].because.ends_with("by %d.%m.%Y"), "{:?}", files.inferred()[2]);
+    let read = batches(&files, 9, 9).unwrap();
+    let floats = read[0].column(0).as_primitive::<arrow_array::types::Float64Type>();
+    assert_eq!(floats.values(), &[1234.5, -0.5]);
+    assert_eq!(read[0].column(1).as_boolean().values().iter().collect::<Vec<_>>(), [true, false]);
+    let days = read[0].column(2).as_primitive::<arrow_array::types::Date32Type>();
+    assert_eq!(days.values(), &[20_088, 20_089]);
+    let points = read[0].column(3).as_primitive::<arrow_array::types::TimestampMicrosecondType>();
+    assert_eq!(points.values(), &[1_700_000_000_000_000, 1_700_000_000_250_000]);
+    text.extend(b"1.23,5;ja;31.12.2024;1\n");
+    let typed = vec![("betrag".to_owned(), ColumnType::Float64)];
+    let error = refused(std::str::from_utf8(&text).unwrap(), &DelimitedOptions { types: typed, ..options });
+    assert!(error.contains("\"1.23,5\" is not of type float64"), "{error}");
+}
+
+#[test]
+fn a_number_beyond_a_float_is_not_infinity() {
+    let types = vec![("a".to_owned(), ColumnType::Float64)];
+    let options = DelimitedOptions { types, ..DelimitedOptions::default() };
+    assert!(refused("a,b\n1e400,x\n", &options).contains("\"1e400\" is not of type float64"));
+}
+
+#[test]
+fn records_that_cannot_be_read_are_left_out_with_their_places_and_reasons() {
+    let mut text = "a,b\n".to_owned();
+    let mut expected = Vec::new();
+    for id in 0..3000 {
+        match id % 100 {
+            7 => text += &format!("x{id},1\n"),
+            13 => text += &format!("{id}\n"),
+            29 => text += &format!("{id},\"q\"q,\n"),
+            _ => {
+                expected.push(vec![Some(id.to_string()), Some("1,\n\"".to_owned())]);
+                text += &format!("{id},\"1,\n\"\"\"\n");
+            }
+        }
+    }
+    let types = vec![("a".to_owned(), ColumnType::Int64), ("b".to_owned(), ColumnType::Text)];
+    let options = DelimitedOptions { types, most_rejected: Some(90), ..DelimitedOptions::default() };
+    for chunk in [40, 1000, 1 << 20] {
+        let files = opened(text.as_bytes(), &options, chunk).unwrap();
+        assert_eq!((files.rows(), files.rejected().len()), (2910, 90), "chunk {chunk}");
+        for (unit, batch) in [(7, 5), (1000, 64), (100_000, 100_000)] {
+            let read = batches(&files, unit, batch).unwrap();
+            let mut records = Vec::new();
+            for batch in &read {
+                let ids = batch.column(0).as_primitive::<arrow_array::types::Int64Type>();
+                let notes = batch.column(1).as_string_view();
+                let rows = 0..batch.num_rows();
+                records.extend(
+                    rows.map(|row| vec![Some(ids.value(row).to_string()), Some(notes.value(row).to_owned())]),
+                );
+            }
+            assert!(records == expected, "chunk {chunk}, units of {unit}, batches of {batch}");
+        }
+        let first = &files.rejected()[0];
+        assert_eq!((first.line, first.record.as_str()), (Some(16), "x7,1\n"));
+        assert!(first.reason.contains("\"x7\" is not of type int64"), "{}", first.reason);
+        assert_eq!(files.rejected()[1].reason, "the record has 1 fields, and there are 2 columns");
+        assert!(files.rejected()[2].reason.contains("after a closing quote"));
+        assert_eq!(files.rejected()[2].record, "29,\"q\"q,\n");
+        assert_ne!(
+            files.mapping(),
+            opened(b"a,b\n1,2\n", &DelimitedOptions::default(), 9).unwrap().mapping()
+        );
+    }
+    let fewer = DelimitedOptions { most_rejected: Some(89), ..options };
+    let error = opened(text.as_bytes(), &fewer, 1 << 20).err().unwrap().to_string();
+    assert!(error.contains("more than 89 records cannot be read"), "{error}");
 }

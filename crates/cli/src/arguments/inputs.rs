@@ -20,6 +20,8 @@ use tempfile::NamedTempFile;
 use crate::arguments::paths::{Located, Wanted, file_lists, located, parquet_files};
 use crate::arguments::size_arg;
 use crate::arguments::stores::{Objects, StoreArgs};
+#[cfg(feature = "csv")]
+use crate::arguments::text::TextKind;
 use crate::arguments::text::{self, TextArgs};
 use crate::error::{Error, Exit};
 use crate::r#gen::options::dataset_args;
@@ -177,7 +179,7 @@ impl Inputs {
         match self {
             Self::Files { .. } => "Parquet files",
             #[cfg(feature = "csv")]
-            Self::Text { .. } => "delimited text",
+            Self::Text { .. } => "text",
             Self::Generated(_) => "generated rows",
         }
     }
@@ -256,11 +258,11 @@ fn open_located(
     files.extend(spooled.iter().map(|file| Location::Path(file.path().to_owned())));
     // The temporary file of the stream is in a folder of ours.
     let hive = if named.is_empty() { Hive::Ignored } else { columns.hive.into() };
-    if text.is_meant(&files)? {
+    if let Some(kind) = text.meant(&files)? {
         #[cfg(not(feature = "csv"))]
-        match text::open(&files)? {}
+        match text::open(&files, kind)? {}
         #[cfg(feature = "csv")]
-        return delimited(&files, spooled, hive, how, cancel);
+        return of_text(&files, kind, &objects, spooled, hive, how, cancel);
     }
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
     let opened = ParquetFiles::open_located(&files, &|url| objects.open(url, TAIL), hive, max_footer);
@@ -279,16 +281,18 @@ fn open_located(
     Ok(Inputs::Files { source, _spooled: spooled, _objects: objects })
 }
 
-/// Opens delimited text and selects the columns.
+/// Opens text and selects the columns.
 #[cfg(feature = "csv")]
-fn delimited(
+fn of_text(
     files: &[Location],
+    kind: TextKind,
+    objects: &Objects,
     spooled: Option<NamedTempFile>,
     hive: Hive,
     How { columns, text, console, .. }: How<'_>,
     cancel: &AtomicBool,
 ) -> Result<Inputs, Error> {
-    let opened = text::open(files, text, hive, console, cancel);
+    let opened = text::open(files, kind, text, objects, hive, console, cancel);
     let (source, boundaries) = match (&spooled, opened) {
         // Users do not know the temporary file that holds the stream.
         (Some(file), Err(error)) => {
@@ -300,6 +304,9 @@ fn delimited(
         Some(file) => source.called(file.path(), "standard input"),
         None => source,
     };
+    if let Some(path) = &text.rejected_lines {
+        text::write_rejected_lines(&source, path, console)?;
+    }
     let source = Box::new(source.select(&columns.columns, &columns.rename)?);
     Ok(Inputs::Text { source, boundaries, _spooled: spooled })
 }

@@ -172,9 +172,9 @@ fn inputs_of_both_kinds_and_options_of_the_other_kind_are_refused() {
     let parquet = bench.contacts("100");
     let mixed = [parquet.to_str().unwrap()];
     let error = bench.load(&text, "c", &mixed).fails(2);
-    assert!(error.contains("Parquet files together with delimited text"), "{error}");
+    assert!(error.contains("files of several formats"), "{error}");
     let error = bench.load(&parquet, "c", &["--delimiter", ";"]).fails(2);
-    assert!(error.contains("--delimiter is available for delimited text only"), "{error}");
+    assert!(error.contains("--delimiter is available for text only"), "{error}");
     let error = bench.load(&text, "c", &["--where", "a = 1"]).fails(2);
     assert!(error.contains("a condition on delimited text"), "{error}");
     let error = bench.load(&text, "c", &["--quote", ","]).fails(2);

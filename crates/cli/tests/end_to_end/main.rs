@@ -41,4 +41,5 @@ mod signals;
 mod sizes;
 mod sources;
 mod stores;
+mod text_formats;
 mod tiny_files;

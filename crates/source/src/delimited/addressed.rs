@@ -68,14 +68,14 @@ impl Addressed for DelimitedFiles {
         while left > 0 {
             control.check()?;
             let most = left.min(SCANNED as u64) as usize;
-            let rows = cursor.records(most, file.columns.len(), &mut cells)?;
+            let rows = cursor.records(most, file.fields(), &mut cells)?;
             if rows == 0 {
                 return Err(file.changed());
             }
             left -= rows as u64;
             let (bytes, base) = cursor.buffer();
             addresses.clear();
-            for record in cells.chunk_by_columns(file.columns.len()) {
+            for record in cells.chunk_by_columns(file.fields()) {
                 let (start, end) = extent(record);
                 let len = u32::try_from(end - start).map_err(|_| file.too_long(base + start))?;
                 addresses.push(RowAddress { file: part.key.file, at: base + start, len });
@@ -129,9 +129,10 @@ impl ByColumns for Vec<Cell> {
 
 /// The start and the end of a record in the buffer, quotes included and the end of the line not.
 fn extent(record: &[Cell]) -> (u64, u64) {
-    let quote = |cell: &Cell| u64::from(cell.form != Form::Plain);
+    let quote = |cell: &Cell| u64::from(matches!(cell.form, Form::Quoted | Form::Escaped));
     let start = record.first().map_or(0, |cell| u64::from(cell.start) - quote(cell));
-    (start, record.last().map_or(start, |cell| u64::from(cell.end) + quote(cell)))
+    let last = record.iter().rev().find(|cell| cell.form != Form::Missing);
+    (start, last.map_or(start, |cell| u64::from(cell.end) + quote(cell)))
 }
 
 /// Reads records by their addresses: gathers their bytes, and splits and parses them like others.
@@ -218,8 +219,12 @@ impl RecordFetcher<'_> {
             let step = text.splitter.step(bytes, at, false, &mut self.cells);
             let end = starts.get(row + 1).map_or(bytes.len(), |(start, _)| *start as usize);
             match step {
-                Step::Record(next) if next == end && self.cells.len() - before == text.columns.len() => {
-                    at = next
+                // In files whose lines end with carriage returns, the newline after one is left over.
+                Step::Record(next)
+                    if (next == end || (text.splitter.newline == b'\r' && next + 1 == end))
+                        && text.fit(before, text.fields(), &mut self.cells) =>
+                {
+                    at = end;
                 }
                 _ => return Err(text.changed()),
             }

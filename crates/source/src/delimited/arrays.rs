@@ -14,6 +14,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::column_type::ColumnType;
 use super::dialect::Dialect;
+use super::formats::{Formats, Moment};
 use super::splitter::{Cell, Form, Splitter};
 use crate::condition::{days_of, time_of, timestamp_of};
 
@@ -44,8 +45,11 @@ impl<'a> Fields<'a> {
         let raw = &self.text[cell.start as usize..cell.end as usize];
         let value = match cell.form {
             Form::Escaped => Cow::Owned(self.splitter.unescaped(raw)),
-            Form::Plain | Form::Quoted => Cow::Borrowed(raw),
+            Form::Plain | Form::Quoted | Form::Missing => Cow::Borrowed(raw),
         };
+        if cell.form == Form::Missing {
+            return None;
+        }
         let may_be_null = cell.form == Form::Plain || self.dialect.quoted_nulls;
         let is_null = may_be_null && self.dialect.nulls.iter().any(|null| *null == value);
         (!is_null).then_some(value)
@@ -56,30 +60,73 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// The row of the first value that the type does not have.
     pub(super) fn array(self, wanted: ColumnType) -> Result<ArrayRef, usize> {
+        Values { values: self.values(), rows: self.rows(), formats: &self.dialect.formats }.array(wanted)
+    }
+}
+
+/// The values of a column, `None` for NULL.
+pub(super) struct Values<'f, V> {
+    pub values: V,
+    pub rows: usize,
+    pub formats: &'f Formats,
+}
+
+impl<'t, V: Iterator<Item = Option<Cow<'t, str>>>> Values<'_, V> {
+    /// Returns the array of a type.
+    ///
+    /// # Errors
+    /// The row of the first value that the type does not have.
+    pub(super) fn array(self, wanted: ColumnType) -> Result<ArrayRef, usize> {
+        let formats = self.formats;
+        let utc = || Some(Arc::<str>::from("UTC"));
         Ok(match wanted {
             ColumnType::Bool => {
-                let mut builder = BooleanBuilder::with_capacity(self.rows());
-                for (row, value) in self.values().enumerate() {
-                    builder.append_option(value.map(|value| boolean(&value).ok_or(row)).transpose()?);
+                let mut builder = BooleanBuilder::with_capacity(self.rows);
+                for (row, value) in self.values.enumerate() {
+                    builder.append_option(value.map(|value| formats.boolean(&value).ok_or(row)).transpose()?);
                 }
                 Arc::new(builder.finish())
             }
-            ColumnType::Int16 => Arc::new(self.primitive::<Int16Type>(whole)?),
-            ColumnType::Int32 => Arc::new(self.primitive::<Int32Type>(whole)?),
-            ColumnType::Int64 => Arc::new(self.primitive::<Int64Type>(whole)?),
-            ColumnType::Float32 => Arc::new(self.primitive::<Float32Type>(|text| text.parse().ok())?),
-            ColumnType::Float64 => Arc::new(self.primitive::<Float64Type>(|text| text.parse().ok())?),
+            ColumnType::Int16 => Arc::new(self.numbers::<Int16Type>(whole)?),
+            ColumnType::Int32 => Arc::new(self.numbers::<Int32Type>(whole)?),
+            ColumnType::Int64 => Arc::new(self.numbers::<Int64Type>(whole)?),
+            ColumnType::Float32 => Arc::new(self.numbers::<Float32Type>(|text| {
+                text.parse().ok().filter(|value: &f32| value.is_finite() || !has_digit(text))
+            })?),
+            ColumnType::Float64 => Arc::new(self.numbers::<Float64Type>(|text| {
+                text.parse().ok().filter(|value: &f64| value.is_finite() || !has_digit(text))
+            })?),
             ColumnType::Decimal(precision, scale) => {
-                let array = self.primitive::<Decimal128Type>(|text| decimal(text, precision, scale))?;
+                let array = self.numbers::<Decimal128Type>(|text| decimal(text, precision, scale))?;
                 Arc::new(array.with_data_type(DataType::Decimal128(precision, scale)))
             }
             ColumnType::Date => Arc::new(self.primitive::<Date32Type>(date)?),
             ColumnType::Time => Arc::new(self.primitive::<Time64MicrosecondType>(time)?),
-            ColumnType::Timestamp(unit) => self.timestamps(unit, false)?,
-            ColumnType::TimestampUtc(unit) => self.timestamps(unit, true)?,
+            ColumnType::Timestamp(unit) => {
+                self.timestamps(unit, None, |text, of| timestamp(text, of, false))?
+            }
+            ColumnType::TimestampUtc(unit) => {
+                self.timestamps(unit, utc(), |text, of| timestamp(text, of, true))?
+            }
+            ColumnType::Epoch(unit) => {
+                let nanoseconds = |text: &str| epoch(&formats.number(text)?, unit);
+                self.timestamps(unit, utc(), |text, of| units(nanoseconds(text)?, of))?
+            }
+            ColumnType::Pattern(Moment::Date, _, patterns) => {
+                let days = |text: &str| i32::try_from(formats.moment(patterns, text)?).ok();
+                Arc::new(self.primitive::<Date32Type>(days)?)
+            }
+            ColumnType::Pattern(Moment::Time, _, patterns) => {
+                let micros = |text: &str| units(formats.moment(patterns, text)?, 1_000);
+                Arc::new(self.primitive::<Time64MicrosecondType>(micros)?)
+            }
+            ColumnType::Pattern(of, unit, patterns) => {
+                let zone = if of == Moment::Utc { utc() } else { None };
+                self.timestamps(unit, zone, |text, of| units(formats.point(patterns, text)?, of))?
+            }
             ColumnType::Uuid => {
-                let mut builder = FixedSizeBinaryBuilder::with_capacity(self.rows(), 16);
-                for (row, value) in self.values().enumerate() {
+                let mut builder = FixedSizeBinaryBuilder::with_capacity(self.rows, 16);
+                for (row, value) in self.values.enumerate() {
                     match value.map(|value| uuid(&value).ok_or(row)).transpose()? {
                         Some(bytes) => builder.append_value(bytes).map_err(|_| row)?,
                         None => builder.append_null(),
@@ -88,38 +135,50 @@ impl<'a> Fields<'a> {
                 Arc::new(builder.finish())
             }
             ColumnType::Text | ColumnType::Json => {
-                let mut builder = StringViewBuilder::with_capacity(self.rows());
-                self.values().for_each(|value| builder.append_option(value));
+                let mut builder = StringViewBuilder::with_capacity(self.rows);
+                self.values.for_each(|value| builder.append_option(value));
                 Arc::new(builder.finish())
             }
         })
     }
 
-    fn timestamps(self, unit: TimeUnit, utc: bool) -> Result<ArrayRef, usize> {
-        let zone = utc.then(|| "UTC".into());
+    /// Points in time: `parse` returns a value in units of so many nanoseconds.
+    fn timestamps(
+        self,
+        unit: TimeUnit,
+        zone: Option<Arc<str>>,
+        parse: impl Fn(&str, i128) -> Option<i64>,
+    ) -> Result<ArrayRef, usize> {
         Ok(match unit {
             TimeUnit::Nanosecond => {
-                let parse = |text: &str| timestamp(text, 1, utc);
-                Arc::new(
-                    self.primitive::<TimestampNanosecondType>(parse)?.with_timezone_opt::<Arc<str>>(zone),
-                )
+                let array = self.primitive::<TimestampNanosecondType>(|text| parse(text, 1))?;
+                Arc::new(array.with_timezone_opt(zone))
             }
             _ => {
-                let parse = |text: &str| timestamp(text, 1_000, utc);
-                Arc::new(
-                    self.primitive::<TimestampMicrosecondType>(parse)?.with_timezone_opt::<Arc<str>>(zone),
-                )
+                let array = self.primitive::<TimestampMicrosecondType>(|text| parse(text, 1_000))?;
+                Arc::new(array.with_timezone_opt(zone))
             }
         })
+    }
+
+    fn numbers<T: ArrowPrimitiveType>(
+        self,
+        parse: impl Fn(&str) -> Option<T::Native>,
+    ) -> Result<PrimitiveArray<T>, usize> {
+        let formats = self.formats;
+        match formats.decimal_comma || formats.thousands.is_some() {
+            true => self.primitive(|text| parse(&formats.number(text)?)),
+            false => self.primitive(parse),
+        }
     }
 
     fn primitive<T: ArrowPrimitiveType>(
         self,
         parse: impl Fn(&str) -> Option<T::Native>,
     ) -> Result<PrimitiveArray<T>, usize> {
-        let mut values = Vec::with_capacity(self.rows());
-        let mut nulls = NullBufferBuilder::new(self.rows());
-        for (row, value) in self.values().enumerate() {
+        let mut values = Vec::with_capacity(self.rows);
+        let mut nulls = NullBufferBuilder::new(self.rows);
+        for (row, value) in self.values.enumerate() {
             match value {
                 None => {
                     values.push(T::Native::default());
@@ -135,12 +194,26 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The words of PostgreSQL.
-fn boolean(text: &str) -> Option<bool> {
-    const TRUE: [&str; 6] = ["true", "t", "1", "yes", "y", "on"];
-    const FALSE: [&str; 6] = ["false", "f", "0", "no", "n", "off"];
-    let is = |words: [&str; 6]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
-    if is(TRUE) { Some(true) } else { is(FALSE).then_some(false) }
+/// Whether a word for a float is a number: one that is infinite is beyond the type.
+fn has_digit(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// A number of units since 1970, with or without a fraction, in nanoseconds.
+fn epoch(text: &str, unit: TimeUnit) -> Option<i128> {
+    let scale = match unit {
+        TimeUnit::Second => 9,
+        TimeUnit::Millisecond => 6,
+        TimeUnit::Microsecond => 3,
+        TimeUnit::Nanosecond => 0,
+    };
+    decimal(text, 38, scale)
+}
+
+/// Nanoseconds in units of so many, if they are whole ones.
+fn units(nanoseconds: i128, unit: i128) -> Option<i64> {
+    let is_whole = nanoseconds.rem_euclid(unit) == 0;
+    i64::try_from(nanoseconds.div_euclid(unit)).ok().filter(|_| is_whole)
 }
 
 /// A whole number, without a plus sign.
@@ -194,9 +267,7 @@ pub(super) fn timestamp(text: &str, unit: i128, utc: bool) -> Option<i64> {
     if offset.is_some() && !utc {
         return None;
     }
-    let nanoseconds = nanoseconds - offset.unwrap_or(0);
-    let is_whole = nanoseconds.rem_euclid(unit) == 0;
-    i64::try_from(nanoseconds.div_euclid(unit)).ok().filter(|_| is_whole)
+    units(nanoseconds - offset.unwrap_or(0), unit)
 }
 
 fn uuid(text: &str) -> Option<[u8; 16]> {

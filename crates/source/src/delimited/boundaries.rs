@@ -101,7 +101,9 @@ impl Grid {
         let hash = xxhash_rust::xxh3::xxh3_64(&buffer[(on_grid - from) as usize..]);
         let start = match number {
             0 => Some(0),
-            _ => memchr(b'\n', buffer).map(|newline| newline + 1).filter(|start| *start < buffer.len()),
+            _ => memchr(splitter.newline, buffer)
+                .map(|newline| newline + 1)
+                .filter(|start| *start < buffer.len()),
         };
         let nothing = |exit| Walk { first: None, records: 0, exit };
         let Some(start) = start else {
@@ -109,15 +111,15 @@ impl Grid {
             return Ok(Scan { at_record: nothing(Exit::AtRecord), in_quotes, lines: 0, end: grid_end, hash });
         };
         let mut read = grid_end;
-        while buffer.last() != Some(&b'\n') && read < self.end {
+        while buffer.last() != Some(&splitter.newline) && read < self.end {
             let before = buffer.len();
             let next = self.end.min(read + (64 << 10));
             append(file, read, next, buffer)?;
             read = next;
-            if let Some(newline) = memchr(b'\n', &buffer[before..]) {
+            if let Some(newline) = memchr(splitter.newline, &buffer[before..]) {
                 buffer.truncate(before + newline + 1);
             } else if read - on_grid > self.longest_record + self.chunk {
-                let line = memrchr(b'\n', &buffer[..before]).map_or(0, |newline| newline + 1);
+                let line = memrchr(splitter.newline, &buffer[..before]).map_or(0, |newline| newline + 1);
                 return Err(Unscanned::LongLine { start: from + line as u64 });
             }
         }
@@ -128,7 +130,7 @@ impl Grid {
         Ok(Scan {
             at_record: walk(State::AtRecord(0)),
             in_quotes: walk(State::InQuotes { from: 0, opened: None }),
-            lines: memchr_iter(b'\n', text).count() as u64,
+            lines: memchr_iter(splitter.newline, text).count() as u64,
             end: base + text.len() as u64,
             hash,
         })
@@ -185,12 +187,18 @@ impl Walker<'_> {
                         After::Field(delimiter) => State::InRecord(delimiter),
                         After::Record(next) => State::AtRecord(next),
                         After::Unknown => break Exit::InQuotes { opened },
+                        // The rest of the line belongs to a record that is left out.
+                        After::Wrong(at) if splitter.lenient => match memchr(splitter.newline, &text[at..]) {
+                            Some(newline) => State::AtRecord(at + newline + 1),
+                            None => State::AtRecord(text.len()),
+                        },
                         After::Wrong(at) => break Exit::Wrong { opened, at: self.base + at as u64 },
                     }
                 }
             }
         };
-        let first = first.map(|at| (self.base + at as u64, memchr_iter(b'\n', &text[..at]).count() as u64));
+        let first = first
+            .map(|at| (self.base + at as u64, memchr_iter(splitter.newline, &text[..at]).count() as u64));
         Walk { first, records, exit }
     }
 
@@ -198,12 +206,12 @@ impl Walker<'_> {
     fn in_record(&self, from: usize) -> State {
         let (text, splitter) = (self.text, self.splitter);
         let found = match splitter.quote {
-            Some(quote) => memchr2(quote, b'\n', &text[from..]),
-            None => memchr(b'\n', &text[from..]),
+            Some(quote) => memchr2(quote, splitter.newline, &text[from..]),
+            None => memchr(splitter.newline, &text[from..]),
         };
         match found.map(|found| from + found) {
             None => State::AtRecord(text.len()),
-            Some(at) if text[at] == b'\n' => State::AtRecord(at + 1),
+            Some(at) if text[at] == splitter.newline => State::AtRecord(at + 1),
             Some(at) if at > 0 && text[at - 1] == splitter.delimiter => {
                 State::InQuotes { from: at + 1, opened: Some(at) }
             }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use arrow_schema::{DataType, Field, TimeUnit};
 
+use super::formats::Moment;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::schema::{EXTENSION_NAME, JSON_EXTENSION, UUID_EXTENSION, marked};
 
@@ -33,6 +34,10 @@ pub enum ColumnType {
     Timestamp(TimeUnit),
     /// The same with an offset from UTC, which is `Z` if there is none.
     TimestampUtc(TimeUnit),
+    /// A date or time by some of the patterns of the dialect, a set of their places.
+    Pattern(Moment, TimeUnit, u32),
+    /// Numbers of seconds, milliseconds, microseconds or nanoseconds since 1970.
+    Epoch(TimeUnit),
     /// 32 hexadecimal digits with or without hyphens.
     Uuid,
     /// Any text.
@@ -55,8 +60,47 @@ impl ColumnType {
             Self::Time => DataType::Time64(TimeUnit::Microsecond),
             Self::Timestamp(unit) => DataType::Timestamp(unit, None),
             Self::TimestampUtc(unit) => DataType::Timestamp(unit, Some("UTC".into())),
+            Self::Pattern(of, unit, _) => Self::of_moment(of, unit).data_type(),
+            Self::Epoch(TimeUnit::Nanosecond) => Self::TimestampUtc(TimeUnit::Nanosecond).data_type(),
+            Self::Epoch(_) => Self::TimestampUtc(TimeUnit::Microsecond).data_type(),
             Self::Uuid => DataType::FixedSizeBinary(16),
             Self::Text | Self::Json => DataType::Utf8View,
+        }
+    }
+
+    /// The type of what a pattern describes.
+    fn of_moment(of: Moment, unit: TimeUnit) -> Self {
+        match of {
+            Moment::Date => Self::Date,
+            Moment::Time => Self::Time,
+            Moment::Local => Self::Timestamp(unit),
+            Moment::Utc => Self::TimestampUtc(unit),
+        }
+    }
+
+    /// Returns the type with the patterns that its values have; `None` if they do not describe it.
+    pub fn by_patterns(self, of: Moment, patterns: u32) -> Option<Self> {
+        match (self, of) {
+            (Self::Date, Moment::Date) | (Self::Time, Moment::Time) => {
+                Some(Self::Pattern(of, TimeUnit::Microsecond, patterns))
+            }
+            (Self::Timestamp(unit), Moment::Local) | (Self::TimestampUtc(unit), Moment::Utc) => {
+                Some(Self::Pattern(of, unit, patterns))
+            }
+            // A day is its midnight; without an offset, a point in time is in UTC.
+            (Self::Timestamp(unit), Moment::Date) => Some(Self::Pattern(Moment::Local, unit, patterns)),
+            (Self::TimestampUtc(unit), Moment::Date | Moment::Local) => {
+                Some(Self::Pattern(Moment::Utc, unit, patterns))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns everything that determines values, given the patterns of the dialect.
+    pub(super) fn identity(self) -> String {
+        match self {
+            Self::Pattern(.., patterns) => format!("{self} by {patterns:b}"),
+            _ => self.to_string(),
         }
     }
 
@@ -86,6 +130,11 @@ impl fmt::Display for ColumnType {
             Self::Timestamp(_) => f.write_str("timestamp"),
             Self::TimestampUtc(TimeUnit::Nanosecond) => f.write_str("timestamptz_ns"),
             Self::TimestampUtc(_) => f.write_str("timestamptz"),
+            Self::Pattern(of, unit, _) => Self::of_moment(*of, *unit).fmt(f),
+            Self::Epoch(TimeUnit::Second) => f.write_str("epoch_s"),
+            Self::Epoch(TimeUnit::Millisecond) => f.write_str("epoch_ms"),
+            Self::Epoch(TimeUnit::Microsecond) => f.write_str("epoch_us"),
+            Self::Epoch(TimeUnit::Nanosecond) => f.write_str("epoch_ns"),
             Self::Uuid => f.write_str("uuid"),
             Self::Text => f.write_str("text"),
             Self::Json => f.write_str("json"),
@@ -101,7 +150,7 @@ impl FromStr for ColumnType {
         let refused = |what: String| {
             Error::new(Kind::Config, what).advise(
                 "the types are bool, int16, int32, int64, float32, float64, decimal(P,S), date, time, timestamp, \
-                 timestamp_ns, timestamptz, timestamptz_ns, uuid, text, json",
+                 timestamp_ns, timestamptz, timestamptz_ns, epoch_s, epoch_ms, epoch_us, epoch_ns, uuid, text, json",
             )
         };
         let decimal = lower.strip_prefix("decimal").or(lower.strip_prefix("numeric")).map(str::trim);
@@ -130,6 +179,10 @@ impl FromStr for ColumnType {
             "timestamp_ns" => Self::Timestamp(TimeUnit::Nanosecond),
             "timestamptz" => Self::TimestampUtc(TimeUnit::Microsecond),
             "timestamptz_ns" => Self::TimestampUtc(TimeUnit::Nanosecond),
+            "epoch_s" => Self::Epoch(TimeUnit::Second),
+            "epoch_ms" => Self::Epoch(TimeUnit::Millisecond),
+            "epoch_us" => Self::Epoch(TimeUnit::Microsecond),
+            "epoch_ns" => Self::Epoch(TimeUnit::Nanosecond),
             "uuid" => Self::Uuid,
             "text" | "string" | "varchar" => Self::Text,
             "json" => Self::Json,
@@ -158,6 +211,10 @@ mod tests {
             "timestamp_ns",
             "timestamptz",
             "timestamptz_ns",
+            "epoch_s",
+            "epoch_ms",
+            "epoch_us",
+            "epoch_ns",
             "uuid",
             "text",
             "json",

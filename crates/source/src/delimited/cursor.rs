@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::splitter::{Cell, Form, Step};
+use super::splitter::{Cell, Form, Malformed, Step};
 use super::text_file::TextFile;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::reader::Readable;
@@ -13,6 +13,22 @@ const BLOCK: usize = 1 << 20;
 /// Most fields that are split at once.
 const MOST_CELLS: usize = 1 << 18;
 
+/// The next record, and whether it can be read. Places are those of the buffer.
+pub(super) enum Checked {
+    Good {
+        start: usize,
+        end: usize,
+    },
+    Bad {
+        start: usize,
+        end: usize,
+        why: String,
+    },
+    /// More has to be read, before which the fields that were split have to be used.
+    Full,
+    End,
+}
+
 /// A position in a file.
 pub(super) struct Cursor<'a> {
     file: &'a TextFile,
@@ -22,11 +38,13 @@ pub(super) struct Cursor<'a> {
     base: u64,
     /// The next record, in the buffer.
     at: usize,
+    /// The next of the records that are left out.
+    left_out: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn open(file: &'a TextFile) -> Result<Self> {
-        Ok(Self { file, bytes: file.reopen()?, buffer: Vec::new(), base: 0, at: 0 })
+        Ok(Self { file, bytes: file.reopen()?, buffer: Vec::new(), base: 0, at: 0, left_out: 0 })
     }
 
     /// Moves to a place of the file.
@@ -38,6 +56,7 @@ impl<'a> Cursor<'a> {
                 (self.base, self.at) = (offset, 0);
             }
         }
+        self.left_out = self.file.left_out.partition_point(|start| *start < offset);
     }
 
     /// Returns the place of the next record in the file.
@@ -90,7 +109,7 @@ impl<'a> Cursor<'a> {
     /// Moves behind the next newline.
     pub(super) fn skip_line(&mut self) -> Result<()> {
         loop {
-            if let Some(newline) = memchr(b'\n', &self.buffer[self.at..]) {
+            if let Some(newline) = memchr(self.file.splitter.newline, &self.buffer[self.at..]) {
                 self.at += newline + 1;
                 return Ok(());
             }
@@ -112,8 +131,20 @@ impl<'a> Cursor<'a> {
             let is_end = self.is_end();
             while rows < most && self.at < self.buffer.len() {
                 let before = cells.len();
+                let is_left_out = self.file.left_out.get(self.left_out) == Some(&self.offset());
                 match self.file.splitter.step(&self.buffer, self.at, is_end, cells) {
-                    Step::Record(_) if cells.len() - before != columns => {
+                    Step::Record(next) if is_left_out => {
+                        self.left_out += 1;
+                        cells.truncate(before);
+                        self.at = next;
+                    }
+                    Step::Record(next)
+                        if self.file.splitter.lenient && !self.file.fit(before, columns, cells) =>
+                    {
+                        cells.truncate(before);
+                        self.at = next;
+                    }
+                    Step::Record(_) if !self.file.fit(before, columns, cells) => {
                         return Err(self.ragged(cells.len() - before, columns));
                     }
                     Step::Record(next) => {
@@ -122,6 +153,11 @@ impl<'a> Cursor<'a> {
                     }
                     Step::Skipped(next) => self.at = next,
                     Step::Incomplete => break,
+                    Step::Malformed(Malformed::AfterQuote { at, .. }) if self.file.splitter.lenient => {
+                        let Some(next) = self.next_line(at, is_end) else { break };
+                        self.left_out += usize::from(is_left_out);
+                        self.at = next;
+                    }
                     Step::Malformed(malformed) => return Err(self.file.malformed(self.base, malformed)),
                 }
             }
@@ -129,6 +165,52 @@ impl<'a> Cursor<'a> {
                 return Ok(rows);
             }
             self.fill()?;
+        }
+    }
+
+    /// Returns where the line after a place of the buffer starts; `None` if more has to be read.
+    fn next_line(&self, at: usize, is_end: bool) -> Option<usize> {
+        let rest = self.buffer.get(at..)?;
+        match memchr(self.file.splitter.newline, rest) {
+            Some(newline) => Some(at + newline + 1),
+            None => is_end.then_some(self.buffer.len()),
+        }
+    }
+
+    /// Splits the next record before `end`, and says whether it can be read. Its fields are added to `cells` if
+    /// it can; those that were added before stay valid unless more has to be read.
+    pub(super) fn checked(&mut self, columns: usize, end: u64, cells: &mut Vec<Cell>) -> Result<Checked> {
+        loop {
+            let is_end = self.is_end();
+            if self.offset() >= end || (is_end && self.at >= self.buffer.len()) {
+                return Ok(Checked::End);
+            }
+            let (before, start) = (cells.len(), self.at);
+            match self.file.splitter.step(&self.buffer, start, is_end, cells) {
+                Step::Record(next) => {
+                    self.at = next;
+                    if self.file.fit(before, columns, cells) {
+                        return Ok(Checked::Good { start, end: next });
+                    }
+                    let fields = cells.len() - before;
+                    cells.truncate(before);
+                    let why = format!("the record has {fields} fields, and there are {columns} columns");
+                    return Ok(Checked::Bad { start, end: next, why });
+                }
+                Step::Skipped(next) => self.at = next,
+                Step::Malformed(Malformed::AfterQuote { at, .. })
+                    if let Some(next) = self.next_line(at, is_end) =>
+                {
+                    self.at = next;
+                    let why = "after a closing quote comes neither a delimiter nor the end of the record";
+                    return Ok(Checked::Bad { start, end: next, why: why.to_owned() });
+                }
+                Step::Malformed(malformed @ Malformed::Unclosed { .. }) => {
+                    return Err(self.file.malformed(self.base, malformed));
+                }
+                Step::Incomplete | Step::Malformed(_) if before > 0 => return Ok(Checked::Full),
+                Step::Incomplete | Step::Malformed(_) => self.fill()?,
+            }
         }
     }
 
@@ -162,15 +244,16 @@ impl<'a> Cursor<'a> {
         })?;
         Ok(match cell.form {
             Form::Escaped => self.file.splitter.unescaped(text),
-            Form::Plain | Form::Quoted => text.to_owned(),
+            Form::Plain | Form::Quoted | Form::Missing => text.to_owned(),
         })
     }
 
     fn ragged(&self, fields: usize, columns: usize) -> Error {
         let what = format!("the record has {fields} fields, and there are {columns} columns");
-        Error::new(Kind::Source, what)
-            .at(self.file.place(self.offset()))
-            .advise("correct the record, or check --delimiter, --quote and --skip-lines")
+        Error::new(Kind::Source, what).at(self.file.place(self.offset())).advise(
+            "correct the record, check --delimiter, --quote and --skip-lines, or allow such records with \
+                 --ragged fill or fill-and-cut",
+        )
     }
 }
 
@@ -178,5 +261,5 @@ impl<'a> Cursor<'a> {
 pub(super) fn not_utf8(file: &TextFile, offset: u64) -> Error {
     Error::new(Kind::Source, "the text is not UTF-8")
         .at(file.place(offset))
-        .advise("convert the file first: iconv -f WINDOWS-1252 -t UTF-8")
+        .advise("name its encoding, for example --encoding windows-1252")
 }

@@ -2,11 +2,39 @@
 
 use std::path::Path;
 
+use super::content::encoding_named;
+use super::formats::Formats;
 use crate::error::{Error, Kind, Result};
+
+/// What records are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecordForm {
+    /// Fields between delimiters.
+    #[default]
+    Delimited,
+    /// A JSON object on each line.
+    Json,
+}
+
+/// What to do with records that have fewer or more fields than there are columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ragged {
+    /// They are errors.
+    #[default]
+    Refused,
+    /// Missing fields are NULL; more fields than columns are an error.
+    Filled,
+    /// Missing fields are NULL; fields after those of the columns are left out.
+    FilledAndCut,
+}
 
 /// How text is divided into records and fields, and which fields are NULL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dialect {
+    /// What records are. Of JSON, only `encoding`, `skip_lines`, `longest_record` and `formats` matter.
+    pub records: RecordForm,
+    /// The name of the text's encoding; `None`: UTF-8, or UTF-16 with a byte order mark.
+    pub encoding: Option<String>,
     /// The byte between fields; `None`: a tab in files named `.tsv` and `.tab`, `|` in `.psv`, else a comma.
     pub delimiter: Option<u8>,
     /// The byte around fields that contain delimiters and newlines. Within them it is doubled.
@@ -25,6 +53,10 @@ pub struct Dialect {
     pub quoted_nulls: bool,
     /// How many lines to skip at the start of each file.
     pub skip_lines: u64,
+    /// What to do with records that have fewer or more fields than there are columns.
+    pub ragged: Ragged,
+    /// How values are written.
+    pub formats: Formats,
     /// The longest record, in bytes: a reader holds a whole record.
     pub longest_record: usize,
 }
@@ -32,6 +64,8 @@ pub struct Dialect {
 impl Default for Dialect {
     fn default() -> Self {
         Self {
+            records: RecordForm::Delimited,
+            encoding: None,
             delimiter: None,
             quote: Some(b'"'),
             escape: None,
@@ -41,6 +75,8 @@ impl Default for Dialect {
             nulls: vec![String::new()],
             quoted_nulls: false,
             skip_lines: 0,
+            ragged: Ragged::Refused,
+            formats: Formats::default(),
             longest_record: 64 << 20,
         }
     }
@@ -71,6 +107,8 @@ impl Dialect {
                 return refused(format!("{:?} is both the {other} and the {name}", char::from(*byte)));
             }
         }
+        self.formats.check()?;
+        self.encoding.as_deref().map_or(Ok(None), encoding_named)?;
         if self.longest_record == 0 || self.longest_record > LONGEST {
             return refused(format!("the longest record must have 1 to {LONGEST} bytes"));
         }
@@ -79,7 +117,7 @@ impl Dialect {
 
     /// Returns the byte between the fields of a file.
     pub(super) fn delimiter_of(&self, path: &Path) -> u8 {
-        let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+        let extension = extension_of(path);
         self.delimiter.unwrap_or(match extension.as_deref() {
             Some("tsv" | "tab") => b'\t',
             Some("psv") => b'|',
@@ -90,16 +128,49 @@ impl Dialect {
     /// Returns everything that determines the values, a part of a load's identity.
     pub(super) fn identity(&self) -> String {
         let Self {
-            delimiter, quote, escape, comment, header, names, nulls, quoted_nulls, skip_lines, ..
+            records,
+            encoding,
+            delimiter,
+            quote,
+            escape,
+            comment,
+            header,
+            names,
+            nulls,
+            quoted_nulls,
+            skip_lines,
+            ragged,
+            formats,
+            longest_record: _,
         } = self;
+        if *records == RecordForm::Json {
+            return format!("json encoding {encoding:?} skip {skip_lines}{}", formats.identity());
+        }
+        let mut more = formats.identity();
+        if let Some(encoding) = encoding {
+            more += &format!(" encoding {encoding}");
+        }
+        if *ragged != Ragged::Refused {
+            more += &format!(" ragged {ragged:?}");
+        }
         let shown = |byte: &Option<u8>| byte.map(char::from);
         format!(
             "delimiter {:?} quote {:?} escape {:?} comment {:?} header {header} names {names:?} null {nulls:?} \
-             quoted {quoted_nulls} skip {skip_lines}",
+             quoted {quoted_nulls} skip {skip_lines}{more}",
             shown(delimiter),
             shown(quote),
             shown(escape),
             shown(comment)
         )
+    }
+}
+
+/// Returns the extension of a name in lower case, without that of a compressed file.
+pub(super) fn extension_of(path: &Path) -> Option<String> {
+    let lower = |path: &Path| path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    let extension = lower(path)?;
+    match extension.as_str() {
+        "gz" | "zst" | "zstd" | "bz2" | "xz" | "lz4" => lower(Path::new(path.file_stem()?)),
+        _ => Some(extension),
     }
 }

@@ -4,21 +4,25 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_schema::{Field, Schema, SchemaRef};
+use sawmill_store::{Location, ObjectUrl};
 
 use super::boundaries::{CHUNK, Resolver};
 use super::column_type::ColumnType;
-use super::dialect::Dialect;
+use super::dialect::{Dialect, RecordForm};
 use super::gather::Ways;
-use super::inference::{Candidates, InferredColumn, sampled};
+use super::inference::{Candidates, InferredColumn, Sample, on_sample, sampled};
+use super::json::{self, JsonColumn, Shape};
 use super::place::line_of;
 use super::reader::DelimitedReader;
-use super::text_file::TextFile;
+use super::rejected::{self, RejectedRecord};
+use super::text_file::{Opening, TextFile};
 use crate::all_cores::{map_on_all_cores, on_all_cores};
 use crate::columns::choice::ColumnChoice;
 use crate::columns::known::known_columns;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::hive::{FolderColumn, Folders, Hive};
+use crate::parquet_files::opened_file::OpenObject;
 use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
 
 /// How to read files of delimited text.
@@ -26,8 +30,14 @@ use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
 pub struct DelimitedOptions {
     /// How text is divided into records and fields.
     pub dialect: Dialect,
-    /// The types of some columns; those of others are inferred.
+    /// The types of some columns; those of others are inferred. Of JSON, also of the parts of columns, by paths
+    /// such as `user.tags[]`.
     pub types: Vec<(String, ColumnType)>,
+    /// How many records to look at to infer types; `None`: 16,384.
+    pub sample: Option<u64>,
+    /// Leaves out records that cannot be read, up to this number; `None`: they are errors. All records are read
+    /// once more for that.
+    pub most_rejected: Option<u64>,
     /// Whether folders such as `year=2020` are columns.
     pub hive: Hive,
 }
@@ -38,17 +48,21 @@ pub struct DelimitedFiles {
     files: Vec<SourceFile>,
     opened: Vec<TextFile>,
     pub(super) dialect: Dialect,
-    /// The types of the common columns, in the order of the first file.
-    pub(super) types: Vec<ColumnType>,
+    pub(super) columns: Columns,
     names: Vec<String>,
-    candidates: Vec<Candidates>,
-    given: Vec<bool>,
     /// Where the values of each column of the schema come from.
     pub(super) chosen: Vec<Place>,
     folders: Vec<FolderColumn>,
     mapping: String,
     /// How records were gathered.
     pub(super) ways: Ways,
+    rejected: Vec<RejectedRecord>,
+}
+
+/// The common columns, in the order of the first file, and what the sample says of them.
+pub(super) enum Columns {
+    Delimited { types: Vec<ColumnType>, candidates: Vec<Candidates>, given: Vec<bool> },
+    Json { columns: Vec<JsonColumn>, shape: Shape, given: Vec<String> },
 }
 
 /// Where the values of a column come from.
@@ -75,6 +89,19 @@ impl DelimitedFiles {
         Self::open_in_chunks(paths, options, CHUNK, control)
     }
 
+    /// Opens files and objects as [`open`](Self::open).
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open) and of `objects`.
+    pub fn open_located(
+        places: &[Location],
+        objects: OpenObject<'_>,
+        options: &DelimitedOptions,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        Self::open_all(places, objects, options, CHUNK, control)
+    }
+
     /// Opens the files in chunks of another size, for tests: the records are the same.
     ///
     /// # Errors
@@ -86,10 +113,26 @@ impl DelimitedFiles {
         chunk: u64,
         control: &Control<'_>,
     ) -> Result<Self> {
-        let DelimitedOptions { dialect, types: given, hive } = options;
-        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
-        let mut opened =
-            map_on_all_cores("opener", &paths, |path| TextFile::open(path, dialect, *hive == Hive::Columns))?;
+        let places: Vec<Location> =
+            paths.iter().map(|path| Location::Path(path.as_ref().to_owned())).collect();
+        let none = |url: &ObjectUrl| {
+            Err(sawmill_store::Error::new(sawmill_store::Kind::Usage, "the stores are not prepared")
+                .at(url.to_string()))
+        };
+        Self::open_all(&places, &none, options, chunk, control)
+    }
+
+    fn open_all(
+        places: &[Location],
+        objects: OpenObject<'_>,
+        options: &DelimitedOptions,
+        chunk: u64,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        let DelimitedOptions { dialect, types: given, hive, sample, most_rejected } = options;
+        let lenient = most_rejected.is_some();
+        let how = Opening { dialect, with_folders: *hive == Hive::Columns, lenient, objects, control };
+        let mut opened = map_on_all_cores("opener", places, |place| TextFile::open(place, &how))?;
         opened.sort_by(|a, b| a.path.cmp(&b.path));
         if let Some(pair) = opened.windows(2).find(|pair| pair[0].path == pair[1].path) {
             return Err(Error::new(Kind::Config, "the file is given twice")
@@ -99,43 +142,81 @@ impl DelimitedFiles {
         let Some(first) = opened.first() else {
             return Err(Error::new(Kind::Config, "no file to load").advise("name one file or more"));
         };
-        let names = first.columns.clone();
+        let mut names = first.columns.clone();
         place_columns(&mut opened, &names)?;
-        let (folders, folder_fields) = place_folders(&mut opened, &names)?;
         find_boundaries(&mut opened, chunk, control)?;
-        let (types, candidates, is_given) = find_types(&opened, &names, dialect, given)?;
-        let mut fields: Vec<Field> = names.iter().zip(&types).map(|(name, of)| of.field(name)).collect();
+        let sample = Sample { rows: sample.unwrap_or(Sample::ROWS), files: opened.len() };
+        let columns = match dialect.records {
+            RecordForm::Delimited => find_types(&opened, &names, dialect, given, sample)?,
+            RecordForm::Json => find_shapes(&opened, dialect, given, sample)?,
+        };
+        let mut fields: Vec<Field> = columns.fields(&names);
+        if dialect.records == RecordForm::Json {
+            names = fields.iter().map(|field| field.name().clone()).collect();
+        }
+        let (folders, folder_fields) = place_folders(&mut opened, &names)?;
         let mut chosen: Vec<Place> = (0..names.len()).map(Place::Column).collect();
         chosen.extend((0..folder_fields.len()).map(Place::Folder));
         fields.extend(folder_fields);
-        let given: Vec<String> = given.iter().map(|(name, of)| format!("{name:?} {of}")).collect();
+        let given: Vec<String> =
+            given.iter().map(|(name, of)| format!("{name:?} {}", of.identity())).collect();
         let mapping = format!("text {} types {given:?} {}", dialect.identity(), folders.mapping());
         let files = opened.iter().map(|file| SourceFile {
             name: file.name.clone(),
             fingerprint: file.fingerprint.clone(),
             stamp: file.recorded.clone(),
             rows: file.rows,
-            bytes: file.length,
+            bytes: file.stored,
         });
-        Ok(Self {
+        let mut files = Self {
             schema: Arc::new(Schema::new(fields)),
             files: files.collect(),
             opened,
             dialect: dialect.clone(),
-            types,
+            columns,
             names,
-            candidates,
-            given: is_given,
             chosen,
             folders: folders.columns,
             mapping,
             ways: Ways::default(),
-        })
+            rejected: Vec::new(),
+        };
+        if let Some(most) = most_rejected {
+            files.rejected = rejected::leave_out(&mut files, *most, control)?;
+            files.mapping += " without records that cannot be read";
+        }
+        Ok(files)
+    }
+
+    /// Returns the records that are left out because they cannot be read.
+    pub fn rejected(&self) -> &[RejectedRecord] {
+        &self.rejected
+    }
+
+    pub(super) fn whole_schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// Leaves out the records at these places, in ascending order: from now on, rows count the others.
+    pub(super) fn leave_out_records(&mut self, places: &[(usize, u64)]) {
+        for (number, (file, named)) in self.opened.iter_mut().zip(&mut self.files).enumerate() {
+            let of_file = places.iter().filter(|(of, _)| *of == number).map(|(_, start)| *start);
+            file.left_out = of_file.collect();
+            for mark in &mut file.marks {
+                mark.rows -= file.left_out.partition_point(|start| *start < mark.offset) as u64;
+            }
+            file.rows -= file.left_out.len() as u64;
+            named.rows = file.rows;
+        }
     }
 
     /// Returns the type of each column of the files, and why it has it.
     pub fn inferred(&self) -> Vec<InferredColumn> {
-        let columns = self.names.iter().zip(&self.types).zip(self.candidates.iter().zip(&self.given));
+        let (types, candidates, given) = match &self.columns {
+            Columns::Delimited { types, candidates, given } => (types, candidates, given),
+            Columns::Json { columns, shape, given } => return self.inferred_json(columns, shape, given),
+        };
+        let columns = self.names.iter().zip(types).zip(candidates.iter().zip(given));
         let columns = columns.map(|((name, of), (candidates, given))| {
             let place = |file: usize, offset| self.opened.get(file).map(|file| file.place(offset));
             let because = match &candidates.evidence {
@@ -143,14 +224,36 @@ impl DelimitedFiles {
                 None => "the sample has no value".to_owned(),
                 Some(of) => format!("{} in {}", of.value, place(of.file, of.offset).unwrap_or_default()),
             };
+            let by = match of {
+                ColumnType::Pattern(_, _, patterns) => {
+                    format!(", by {}", self.dialect.formats.named(*patterns))
+                }
+                _ => String::new(),
+            };
             InferredColumn {
                 name: name.clone(),
                 data_type: of.to_string(),
                 values: candidates.values(),
-                because,
+                because: because + &by,
             }
         });
         columns.collect()
+    }
+
+    fn inferred_json(&self, columns: &[JsonColumn], shape: &Shape, given: &[String]) -> Vec<InferredColumn> {
+        let of_column = |column: &JsonColumn| {
+            let (values, evidence) = shape.evidence(&column.name).unwrap_or_default();
+            let because = match evidence {
+                _ if given.contains(&column.name) => "given".to_owned(),
+                None => "the sample has no value".to_owned(),
+                Some((value, file, offset)) => {
+                    let place = self.opened.get(file).map(|file| file.place(offset)).unwrap_or_default();
+                    format!("{value} in {place}")
+                }
+            };
+            InferredColumn { name: column.name.clone(), data_type: column.of.to_string(), values, because }
+        };
+        columns.iter().map(of_column).collect()
     }
 
     /// Returns the columns that folders name.
@@ -164,6 +267,9 @@ impl DelimitedFiles {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         for (file, opened) in self.files.iter_mut().zip(&mut self.opened) {
             if opened.path == path {
+                for rejected in self.rejected.iter_mut().filter(|rejected| rejected.file == opened.name) {
+                    name.clone_into(&mut rejected.file);
+                }
                 name.clone_into(&mut file.name);
                 name.clone_into(&mut opened.name);
                 file.stamp = None;
@@ -252,7 +358,8 @@ fn find_boundaries(opened: &mut [TextFile], chunk: u64, control: &Control<'_>) -
     let chunks = grids.iter().enumerate().flat_map(|(file, grid)| (0..grid.chunks()).map(move |n| (file, n)));
     let chunks: Vec<(usize, u64)> = chunks.collect();
     let before = |file: &TextFile| -> Result<Mutex<Resolver>> {
-        let lines = line_of(&*file.reopen()?, &[], file.start).map_or(0, |line| line - 1);
+        let lines =
+            line_of(&*file.reopen()?, &[], file.splitter.newline, file.start).map_or(0, |line| line - 1);
         Ok(Mutex::new(Resolver::after(lines)))
     };
     let resolvers = opened.iter().map(before).collect::<Result<Vec<Mutex<Resolver>>>>()?;
@@ -283,7 +390,8 @@ fn find_types(
     names: &[String],
     dialect: &Dialect,
     given: &[(String, ColumnType)],
-) -> Result<(Vec<ColumnType>, Vec<Candidates>, Vec<bool>)> {
+    sample: Sample,
+) -> Result<Columns> {
     let mut of_column: Vec<Option<ColumnType>> = vec![None; names.len()];
     for (name, of) in given {
         let refused = |what: String| {
@@ -299,18 +407,66 @@ fn find_types(
     }
     let mut candidates = vec![Candidates::default(); names.len()];
     if of_column.iter().any(Option::is_none) {
-        let numbered: Vec<(usize, &TextFile)> = opened.iter().enumerate().collect();
-        let samples = map_on_all_cores("sampler", &numbered, |(number, file)| {
-            sampled(file, *number, dialect, opened.len())
+        let look = |file: &TextFile, piece| sampled(file, piece, dialect);
+        on_sample(opened, sample, look, |piece, seen| {
+            let places = opened.get(piece.file).map(|file| file.places.as_slice()).unwrap_or_default();
+            for (candidates, place) in candidates.iter_mut().zip(places) {
+                if let Some(seen) = seen.get(*place) {
+                    candidates.merge(seen.clone());
+                }
+            }
         })?;
-        for (file, sample) in opened.iter().zip(samples) {
-            for (candidates, place) in candidates.iter_mut().zip(&file.places) {
-                candidates.merge(sample[*place].clone());
+    }
+    let types = of_column
+        .iter()
+        .zip(&candidates)
+        .map(|(given, of)| given.unwrap_or_else(|| of.inferred(&dialect.formats)));
+    let types = types.collect();
+    Ok(Columns::Delimited { types, candidates, given: of_column.iter().map(Option::is_some).collect() })
+}
+
+/// Returns the columns of lines of JSON.
+fn find_shapes(
+    opened: &[TextFile],
+    dialect: &Dialect,
+    given: &[(String, ColumnType)],
+    sample: Sample,
+) -> Result<Columns> {
+    let mut shape = Shape::default();
+    let look = |file: &TextFile, piece| json::sampled(file, piece, dialect);
+    on_sample(opened, sample, look, |_, seen| shape.merge(seen))?;
+    if shape.is_too_wide() {
+        return Err(Error::new(Kind::Schema, "the lines have more than 10,000 distinct keys").advise(
+            "load each line as one value of type json: --format csv --delimiter '\\x01' --no-header",
+        ));
+    }
+    let mut columns = shape.columns(&dialect.formats);
+    for (path, of) in given {
+        json::retype(&mut columns, path, *of).map_err(|()| {
+            let known = json::paths(&columns, "");
+            Error::new(Kind::Config, format!("there is no value {path:?} to give a type"))
+                .advise(known_columns(path, known.iter().map(String::as_str)))
+        })?;
+    }
+    if columns.is_empty() {
+        return Err(Error::new(Kind::Schema, "no line has a key, so there are no columns")
+            .at(opened.first().map(|file| file.name.clone()).unwrap_or_default())
+            .advise("name the columns: --types 'a=int64,b=text'"));
+    }
+    Ok(Columns::Json { columns, shape, given: given.iter().map(|(path, _)| path.clone()).collect() })
+}
+
+impl Columns {
+    fn fields(&self, names: &[String]) -> Vec<Field> {
+        match self {
+            Self::Delimited { types, .. } => {
+                names.iter().zip(types).map(|(name, of)| of.field(name)).collect()
+            }
+            Self::Json { columns, .. } => {
+                columns.iter().map(|column| column.of.field(&column.name)).collect()
             }
         }
     }
-    let types = of_column.iter().zip(&candidates).map(|(given, of)| given.unwrap_or_else(|| of.inferred()));
-    Ok((types.collect(), candidates, of_column.iter().map(Option::is_some).collect()))
 }
 
 impl Source for DelimitedFiles {

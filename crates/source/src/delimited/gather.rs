@@ -7,17 +7,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
-
-use sawmill_footer::RangeReader;
 
 use super::addressed::NEWLINE;
 use super::files::DelimitedFiles;
 use crate::error::Result;
 use crate::ordered::RowAddress;
+use crate::parquet_files::reader::Readable;
 
 /// Bytes between two records that are read rather than skipped: that many take no longer to copy than
 /// another read.
@@ -64,7 +62,7 @@ struct Group {
 /// Gathers records.
 pub(super) struct Gatherer<'a> {
     source: &'a DelimitedFiles,
-    files: HashMap<u32, File>,
+    files: HashMap<u32, Readable>,
     /// The records in the wanted order, each with the end of its line.
     bytes: Vec<u8>,
     /// Where each record ends in `bytes`.
@@ -101,7 +99,7 @@ impl<'a> Gatherer<'a> {
         self.group();
         for group in &self.groups {
             if !self.files.contains_key(&group.file) {
-                self.files.insert(group.file, self.source.file(group.file)?.reopen_file()?);
+                self.files.insert(group.file, self.source.file(group.file)?.reopen()?);
             }
         }
         let (records, reads) = (addresses.len() as u64, self.groups.len() as u64);
@@ -158,7 +156,7 @@ impl<'a> Gatherer<'a> {
 /// Reads a group by itself.
 fn read_one(
     group: &Group,
-    files: &HashMap<u32, File>,
+    files: &HashMap<u32, Readable>,
     order: &[(RowAddress, usize)],
     bytes: &mut [u8],
     scratch: &mut Vec<u8>,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::cursor::Cursor;
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Ragged, RecordForm};
 use super::text_file::TextFile;
 use crate::error::{Error, Kind, Result};
 
@@ -13,29 +13,25 @@ pub(super) struct Header {
     pub start: u64,
 }
 
-/// Starts of files of other kinds, and what to do with them.
-const OTHERS: [(&[u8], &str, &str); 7] = [
-    (b"PAR1", "a Parquet file", "name it without --format"),
-    (b"\x1f\x8b", "compressed with gzip", "decompress it first: gzip -dc FILE | sawmill load - --format csv"),
-    (
-        b"\x28\xb5\x2f\xfd",
-        "compressed with Zstandard",
-        "decompress it first: zstd -dc FILE | sawmill load - --format csv",
-    ),
-    (b"BZh", "compressed with bzip2", "decompress it first: bzip2 -dc FILE | sawmill load - --format csv"),
-    (b"\xfd7zXZ\0", "compressed with xz", "decompress it first: xz -dc FILE | sawmill load - --format csv"),
-    (b"\xff\xfe", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8"),
-    (b"\xfe\xff", "UTF-16 text", "convert it first: iconv -f UTF-16 -t UTF-8"),
-];
+/// How many first bytes tell how lines end.
+const FIRST_LINES: usize = 64 << 10;
+
+/// Whether lines end with carriage returns alone: the start of the file has no newline.
+pub(super) fn ends_lines_by_returns(file: &TextFile) -> Result<bool> {
+    let mut cursor = Cursor::open(file)?;
+    let beginning = cursor.peek(FIRST_LINES)?;
+    let has_return = beginning.iter().rev().skip(1).any(|byte| *byte == b'\r');
+    Ok(has_return && !beginning.contains(&b'\n'))
+}
 
 /// Reads the start of a file.
 pub(super) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
     let mut cursor = Cursor::open(file)?;
     let beginning = cursor.peek(8)?;
-    if let Some((_, what, advice)) = OTHERS.iter().find(|(magic, ..)| beginning.starts_with(magic)) {
-        return Err(Error::new(Kind::Source, format!("expected UTF-8 text, found {what}"))
+    if beginning.starts_with(b"PAR1") {
+        return Err(Error::new(Kind::Source, "expected text, found a Parquet file")
             .at(&file.name)
-            .advise(*advice));
+            .advise("name it without --format"));
     }
     if beginning.starts_with(b"\xef\xbb\xbf") {
         cursor.advance(3);
@@ -44,6 +40,9 @@ pub(super) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
         cursor.skip_line()?;
     }
     let before = cursor.offset();
+    if dialect.records == RecordForm::Json {
+        return Ok(Header { columns: Vec::new(), start: before });
+    }
     let Some(first) = cursor.any_record()? else {
         return match dialect.names.is_empty() {
             // Blank lines may be records of a single column.
@@ -61,7 +60,7 @@ pub(super) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
     };
     let start = if dialect.header { cursor.offset() } else { before };
     let columns = match (dialect.names.is_empty(), dialect.header) {
-        (false, _) if dialect.names.len() != first.len() => {
+        (false, _) if dialect.names.len() != first.len() && dialect.ragged == Ragged::Refused => {
             let what = format!(
                 "the first record has {} fields, and --names gives {}",
                 first.len(),
@@ -77,7 +76,7 @@ pub(super) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
         let what = format!("a name in the header contains a carriage return: {name:?}");
         return Err(Error::new(Kind::Source, what)
             .at(&file.name)
-            .advise("if the lines end with carriage returns alone, convert them first: tr '\\r' '\\n'"));
+            .advise("some lines end with carriage returns alone, convert them first: tr '\\r' '\\n'"));
     }
     if let ([only], None, true) = (columns.as_slice(), dialect.delimiter, dialect.header)
         && let Some(likely) = [';', '\t', '|', ','].into_iter().find(|likely| only.contains(*likely))

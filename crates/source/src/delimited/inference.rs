@@ -10,13 +10,14 @@ use super::arrays::{Fields, time, timestamp};
 use super::column_type::ColumnType;
 use super::cursor::{Cursor, not_utf8};
 use super::dialect::Dialect;
+use super::formats::{Formats, Moment};
 use super::place::shown;
+use super::splitter::Cell;
 use super::text_file::TextFile;
+use crate::all_cores::map_on_all_cores;
 use crate::condition::days_of;
 use crate::error::Result;
 
-/// Most records of a file that a sample takes as a whole, or in pieces.
-const WHOLE: u64 = 16_384;
 /// Pieces of a sample, from the start of a file to its end.
 const PIECES: u64 = 16;
 
@@ -53,6 +54,12 @@ const NOT_FINITE: u16 = 1 << 11;
 #[derive(Clone, Debug)]
 pub(super) struct Candidates {
     types: u16,
+    /// The patterns that all values have, and those that some have; whether all values have one of them.
+    patterns: u32,
+    some_patterns: u32,
+    by_patterns: bool,
+    /// Whether all values are points in time in whole microseconds, by their patterns.
+    micros: bool,
     values: u64,
     /// The value that narrowed the types last.
     pub evidence: Option<Evidence>,
@@ -68,31 +75,90 @@ pub(super) struct Evidence {
 
 impl Default for Candidates {
     fn default() -> Self {
-        Self { types: u16::MAX, values: 0, evidence: None }
+        Self {
+            types: u16::MAX,
+            patterns: u32::MAX,
+            some_patterns: 0,
+            by_patterns: true,
+            micros: true,
+            values: 0,
+            evidence: None,
+        }
     }
 }
 
 impl Candidates {
-    fn add(&mut self, value: &str, file: usize, offset: u64) {
+    pub(super) fn add(&mut self, value: &str, formats: &Formats, file: usize, offset: u64) {
         self.values += 1;
+        self.by_patterns &= !formats.patterns.is_empty();
         // Nothing is left to exclude.
-        if self.types == TEXT {
+        if self.types == TEXT && !self.by_patterns {
             return;
         }
-        let types = self.types & types_of(value);
-        if types != self.types {
-            self.types = types;
+        let before = (self.types, self.patterns, self.by_patterns);
+        self.types &= types_of(value, formats);
+        if self.by_patterns {
+            self.add_patterns(value, formats);
+        }
+        if before != (self.types, self.patterns, self.by_patterns) {
             self.evidence = Some(Evidence { value: shown(value.as_bytes()), file, offset });
         }
     }
 
+    fn add_patterns(&mut self, value: &str, formats: &Formats) {
+        let mut matched = 0;
+        for (at, pattern) in formats.patterns.iter().enumerate() {
+            if let Some(moment) = pattern.value(value) {
+                matched |= 1 << at;
+                self.micros &= pattern.of == Moment::Date || moment % 1_000 == 0;
+            }
+        }
+        self.patterns &= matched;
+        self.some_patterns |= matched;
+        self.by_patterns &= matched != 0;
+    }
+
     /// Adds what another file's sample says.
     pub(super) fn merge(&mut self, other: Self) {
-        let types = self.types & other.types;
-        if types != self.types {
+        let before = (self.types, self.patterns, self.by_patterns);
+        self.types &= other.types;
+        self.patterns &= other.patterns;
+        self.some_patterns |= other.some_patterns;
+        self.by_patterns &= other.by_patterns;
+        self.micros &= other.micros;
+        if before != (self.types, self.patterns, self.by_patterns) {
             self.evidence = other.evidence;
         }
-        (self.types, self.values) = (types, self.values + other.values);
+        self.values += other.values;
+    }
+
+    /// Returns the type by patterns: the first pattern that all values have, or else all that some have, if
+    /// they describe the same.
+    fn by_patterns(&self, formats: &Formats) -> Option<ColumnType> {
+        if !self.by_patterns || self.values == 0 {
+            return None;
+        }
+        let all = (0..formats.patterns.len()).find(|at| self.patterns & (1 << at) != 0);
+        let chosen = all.map_or(self.some_patterns, |at| 1 << at);
+        let mut kinds = formats.patterns.iter().enumerate().filter(|(at, _)| chosen & (1 << at) != 0);
+        let (_, first) = kinds.next()?;
+        let unit = if self.micros { TimeUnit::Microsecond } else { TimeUnit::Nanosecond };
+        let fits = self.micros || first.of != Moment::Time;
+        (fits && kinds.all(|(_, other)| other.of == first.of))
+            .then_some(ColumnType::Pattern(first.of, unit, chosen))
+    }
+
+    /// Returns the type of the contents of JSON strings: text, or what has a form of its own.
+    pub(super) fn of_strings(&self, formats: &Formats) -> ColumnType {
+        match self.inferred(formats) {
+            of @ (ColumnType::Date
+            | ColumnType::Time
+            | ColumnType::Timestamp(_)
+            | ColumnType::TimestampUtc(_)
+            | ColumnType::Pattern(..)) => of,
+            of @ ColumnType::Bool if formats.has_words() => of,
+            _ => ColumnType::Text,
+        }
     }
 
     /// Returns how many values are not NULL.
@@ -101,7 +167,10 @@ impl Candidates {
     }
 
     /// Returns the type that all values have.
-    pub(super) fn inferred(&self) -> ColumnType {
+    pub(super) fn inferred(&self, formats: &Formats) -> ColumnType {
+        if let Some(of) = self.by_patterns(formats) {
+            return of;
+        }
         match self.types {
             _ if self.values == 0 => ColumnType::Text,
             types if types & BOOL != 0 => ColumnType::Bool,
@@ -120,10 +189,15 @@ impl Candidates {
 }
 
 /// Returns the types that a value has.
-fn types_of(value: &str) -> u16 {
+fn types_of(value: &str, formats: &Formats) -> u16 {
     let first = value.bytes().next().unwrap_or(b' ');
+    if formats.has_words() && formats.word(value).is_some() {
+        return TEXT | BOOL;
+    }
     TEXT | match first {
-        b'0'..=b'9' | b'-' | b'.' => number(value) | moment(value),
+        b'0'..=b'9' | b'-' | b'.' | b',' => {
+            formats.number(value).map_or(0, |value| number(&value)) | moment(value)
+        }
         b't' | b'T' | b'f' | b'F'
             if value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false") =>
         {
@@ -182,50 +256,116 @@ fn moment(value: &str) -> u16 {
     types
 }
 
-/// Looks at a sample of a file's records: all of a short file; else pieces from its start to its end, fewer
-/// of each of many `files`.
-pub(super) fn sampled(
+/// How much of the files a sample takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sample {
+    /// Most records of all files together.
+    pub rows: u64,
+    pub files: usize,
+}
+
+/// Consecutive records of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    pub file: usize,
+    first: u64,
+    rows: u64,
+}
+
+impl Sample {
+    /// The number of records that a sample has unless another is asked for.
+    pub(super) const ROWS: u64 = 16_384;
+
+    /// Returns the pieces of a file: all of a short file; else pieces from its start to its end, fewer of each
+    /// of many files.
+    fn pieces(self, number: usize, file: &TextFile) -> Vec<Piece> {
+        let files = self.files.max(1) as u64;
+        let most = (self.rows / files).max(768);
+        let piece = |first, rows| Piece { file: number, first, rows };
+        if file.rows <= most {
+            const ROWS: u64 = 16 * 1024;
+            return (0..file.rows.div_ceil(ROWS))
+                .map(|n| piece(n * ROWS, ROWS.min(file.rows - n * ROWS)))
+                .collect();
+        }
+        let pieces = (PIECES / files).max(3).max(most / Self::ROWS);
+        let rows = most / pieces;
+        (0..pieces)
+            .map(|n| {
+                piece(((file.rows - rows) as u128 * u128::from(n) / u128::from(pieces - 1)) as u64, rows)
+            })
+            .collect()
+    }
+}
+
+/// Looks at a sample of the records on all cores: `look` at each piece, `add` what it returns in their order.
+pub(super) fn on_sample<R: Send>(
+    files: &[TextFile],
+    sample: Sample,
+    look: impl Fn(&TextFile, Piece) -> Result<R> + Sync,
+    mut add: impl FnMut(Piece, R),
+) -> Result<()> {
+    let pieces = files.iter().enumerate().flat_map(|(number, file)| sample.pieces(number, file));
+    let pieces: Vec<Piece> = pieces.collect();
+    // What is known of few pieces is held at once.
+    for group in pieces.chunks(64) {
+        let seen = map_on_all_cores("sampler", group, |piece| match files.get(piece.file) {
+            Some(file) => look(file, *piece).map(Some),
+            None => Ok(None),
+        })?;
+        group.iter().zip(seen).for_each(|(piece, seen)| {
+            if let Some(seen) = seen {
+                add(*piece, seen);
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Passes the records of a piece: text, their fields as ranges of it, and its place in the file.
+pub(super) fn each_record(
     file: &TextFile,
-    number: usize,
-    dialect: &Dialect,
-    files: usize,
-) -> Result<Vec<Candidates>> {
-    let columns = file.columns.len();
-    let mut candidates = vec![Candidates::default(); columns];
-    let most = (WHOLE / files.max(1) as u64).max(768);
-    let pieces = (PIECES / files.max(1) as u64).max(3);
-    let (pieces, rows) = if file.rows <= most { (1, file.rows) } else { (pieces, most / pieces) };
+    piece: Piece,
+    mut each: impl FnMut(&str, &[Cell], u64) -> Result<()>,
+) -> Result<()> {
     let mut cursor = Cursor::open(file)?;
     let mut cells = Vec::new();
-    for piece in 0..pieces {
-        let first = if pieces == 1 { 0 } else { (file.rows - rows) * piece / (pieces - 1) };
-        file.move_to(&mut cursor, first, &mut cells)?;
-        let mut left = rows;
-        while left > 0 {
-            let read = cursor.records(left as usize, columns, &mut cells)?;
-            if read == 0 {
-                break;
-            }
-            left -= read as u64;
-            let (bytes, base) = cursor.buffer();
-            let start = cells.first().map_or(0, |cell| cell.start as usize);
-            let end = cells.last().map_or(0, |cell| cell.end as usize);
-            let text = std::str::from_utf8(&bytes[start..end])
-                .map_err(|error| not_utf8(file, base + (start + error.valid_up_to()) as u64))?;
-            for cell in &mut cells {
-                (cell.start, cell.end) = (cell.start - start as u32, cell.end - start as u32);
-            }
-            for (column, candidates) in candidates.iter_mut().enumerate() {
-                let fields =
-                    Fields { text, cells: &cells, column, columns, splitter: &file.splitter, dialect };
-                for (row, value) in fields.values().enumerate() {
-                    let Some(value) = value else { continue };
-                    let at = base + start as u64 + u64::from(cells[row * columns + column].start);
-                    candidates.add(&value, number, at);
-                }
+    file.move_to(&mut cursor, piece.first, &mut cells)?;
+    let mut left = piece.rows;
+    while left > 0 {
+        let read = cursor.records(left as usize, file.fields(), &mut cells)?;
+        if read == 0 {
+            break;
+        }
+        left -= read as u64;
+        let (bytes, base) = cursor.buffer();
+        let start = cells.first().map_or(0, |cell| cell.start as usize);
+        let end = cells.last().map_or(0, |cell| cell.end as usize);
+        let text = std::str::from_utf8(&bytes[start..end])
+            .map_err(|error| not_utf8(file, base + (start + error.valid_up_to()) as u64))?;
+        for cell in &mut cells {
+            (cell.start, cell.end) = (cell.start - start as u32, cell.end - start as u32);
+        }
+        each(text, &cells, base + start as u64)?;
+    }
+    Ok(())
+}
+
+/// Looks at a piece of a file of delimited text.
+pub(super) fn sampled(file: &TextFile, piece: Piece, dialect: &Dialect) -> Result<Vec<Candidates>> {
+    let columns = file.fields();
+    let mut candidates = vec![Candidates::default(); columns];
+    each_record(file, piece, |text, cells, base| {
+        for (column, candidates) in candidates.iter_mut().enumerate() {
+            let fields = Fields { text, cells, column, columns, splitter: &file.splitter, dialect };
+            for (row, value) in fields.values().enumerate() {
+                let Some(value) = value else { continue };
+                let at = base + u64::from(cells[row * columns + column].start);
+                candidates.add(&value, &dialect.formats, piece.file, at);
             }
         }
-    }
+        Ok(())
+    })?;
     Ok(candidates)
 }
 
@@ -235,8 +375,29 @@ mod tests {
 
     fn inferred(values: &[&str]) -> String {
         let mut candidates = Candidates::default();
-        values.iter().for_each(|value| candidates.add(value, 0, 0));
-        candidates.inferred().to_string()
+        let formats = Formats::default();
+        values.iter().for_each(|value| candidates.add(value, &formats, 0, 0));
+        candidates.inferred(&formats).to_string()
+    }
+
+    #[test]
+    fn a_column_gets_the_pattern_that_all_its_values_have_or_else_several() {
+        let mut formats = Formats::default();
+        for pattern in ["%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%d.%m.%Y %H:%M"] {
+            formats.add(pattern.parse().unwrap()).unwrap();
+        }
+        let inferred = |values: &[&str]| {
+            let mut candidates = Candidates::default();
+            values.iter().for_each(|value| candidates.add(value, &formats, 0, 0));
+            candidates.inferred(&formats)
+        };
+        let date = |patterns| ColumnType::Pattern(Moment::Date, TimeUnit::Microsecond, patterns);
+        assert_eq!(inferred(&["01/02/2024", "13/02/2024"]), date(0b10), "the first alone does not fit");
+        assert_eq!(inferred(&["01/02/2024"]), date(0b1));
+        assert_eq!(inferred(&["25/12/2024", "24.12.2024"]), date(0b110), "both are needed");
+        assert_eq!(inferred(&["24.12.2024", "24.12.2024 10:00"]), ColumnType::Text);
+        assert_eq!(inferred(&["24.12.2024", "never"]), ColumnType::Text);
+        assert_eq!(inferred(&["2024-12-24"]), ColumnType::Date, "without a pattern");
     }
 
     #[test]

@@ -10,7 +10,7 @@ const BLOCK: u64 = 1 << 20;
 
 /// Returns the number of the line that contains the byte at `offset`, from 1; `None` if the file cannot be
 /// read. Counts from the nearest mark.
-pub(super) fn line_of(file: &dyn RangeReader, marks: &[Mark], offset: u64) -> Option<u64> {
+pub(super) fn line_of(file: &dyn RangeReader, marks: &[Mark], newline: u8, offset: u64) -> Option<u64> {
     let near =
         marks.partition_point(|mark| mark.offset <= offset).checked_sub(1).and_then(|at| marks.get(at));
     let (mut at, mut lines) = near.map_or((0, 0), |mark| (mark.offset, mark.lines));
@@ -18,7 +18,7 @@ pub(super) fn line_of(file: &dyn RangeReader, marks: &[Mark], offset: u64) -> Op
     while at < offset {
         block.resize(BLOCK.min(offset - at) as usize, 0);
         file.read_exact_at(at, &mut block).ok()?;
-        lines += memchr_iter(b'\n', &block).count() as u64;
+        lines += memchr_iter(newline, &block).count() as u64;
         at += block.len() as u64;
     }
     Some(lines + 1)

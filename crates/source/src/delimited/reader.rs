@@ -7,7 +7,8 @@ use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::arrays::Fields;
 use super::cursor::{Cursor, not_utf8};
-use super::files::{DelimitedFiles, Place};
+use super::files::{Columns, DelimitedFiles, Place};
+use super::json::{Misfit, decode};
 use super::place::shown;
 use super::splitter::Cell;
 use super::text_file::TextFile;
@@ -63,7 +64,7 @@ impl UnitReader for DelimitedReader<'_> {
         let Some(mut cursor) = self.cursor.take() else { return Ok(None) };
         let file = cursor.file();
         let most = self.left.min(self.batch_rows.max(1) as u64) as usize;
-        let rows = cursor.records(most, file.columns.len(), &mut self.cells)?;
+        let rows = cursor.records(most, file.fields(), &mut self.cells)?;
         if rows == 0 {
             return Err(file.changed());
         }
@@ -100,7 +101,24 @@ impl Batch<'_> {
             (cell.start, cell.end) = (cell.start - start, cell.end - start);
         }
         let cells = &*cells;
-        let columns = file.columns.len();
+        let of_json = match &source.columns {
+            Columns::Json { columns, .. } => {
+                let misfit = |misfit: Misfit| {
+                    let (what, advice) = misfit.message();
+                    let at = file.place(offset(u64::from(start) + misfit.at as u64));
+                    let column = match misfit.path.as_str() {
+                        "" => String::new(),
+                        path => format!(", column {path:?}"),
+                    };
+                    Error::new(Kind::Value, what).at(at + &column).advise(advice)
+                };
+                let is_wanted = (0..columns.len()).map(|at| places.contains(&Place::Column(at)));
+                let is_wanted: Vec<bool> = is_wanted.collect();
+                decode(text, cells, columns, &is_wanted, &source.dialect.formats).map_err(misfit)?
+            }
+            Columns::Delimited { .. } => Vec::new(),
+        };
+        let columns = file.fields();
         let array = |place: &Place| -> Result<ArrayRef> {
             let common = match place {
                 Place::Folder(at) => {
@@ -112,10 +130,14 @@ impl Batch<'_> {
                 }
                 Place::Column(common) => *common,
             };
+            let Columns::Delimited { types, .. } = &source.columns else {
+                let array = of_json.get(common).cloned().flatten();
+                return array.ok_or_else(|| file.changed());
+            };
             let column = file.places[common];
             let fields =
                 Fields { text, cells, column, columns, splitter: &file.splitter, dialect: &source.dialect };
-            let wanted = source.types[common];
+            let wanted = types[common];
             fields.array(wanted).map_err(|row| {
                 let cell = cells[row * columns + column];
                 let value = &text.as_bytes()[cell.start as usize..cell.end as usize];
@@ -124,8 +146,8 @@ impl Batch<'_> {
                 Error::new(Kind::Value, format!("{} is not of type {wanted}", shown(value)))
                     .at(format!("{}, column {name:?}", file.place(at)))
                     .advise(format!(
-                        "correct the value, give the column another type (--types '{name}=text'), or name the words that \
-                         stand for NULL (--null)"
+                        "correct the value, give the column another type (--types '{name}=text'), name the words that \
+                         stand for NULL (--null), or leave such records out with --rejected-lines FILE"
                     ))
             })
         };

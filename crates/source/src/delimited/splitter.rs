@@ -2,7 +2,7 @@
 
 use memchr::{memchr, memchr2};
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, RecordForm};
 
 /// A field of a record, as a range of a buffer. The quotes around it are not part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(super) enum Form {
     Quoted,
     /// Quoted, with doubled quotes or escapes.
     Escaped,
+    /// Not there: the record has fewer fields.
+    Missing,
 }
 
 /// What follows in the text.
@@ -63,10 +65,15 @@ const NEWLINE: u8 = 2;
 #[derive(Clone, Debug)]
 pub(super) struct Splitter {
     classes: [u8; 256],
+    /// The end of a line: a newline, or a carriage return in files that have these alone.
+    pub newline: u8,
     pub delimiter: u8,
     pub quote: Option<u8>,
     escape: Option<u8>,
     comment: Option<u8>,
+    /// Whether records that cannot be read are left out: after quotes that do not fit, the next record starts
+    /// in the next line.
+    pub lenient: bool,
     /// Whether a blank line is a record: with one column it is an empty field.
     pub blank_is_record: bool,
 }
@@ -74,21 +81,46 @@ pub(super) struct Splitter {
 impl Splitter {
     pub(super) fn new(dialect: &Dialect, delimiter: u8) -> Self {
         let mut classes = [ORDINARY; 256];
-        classes[usize::from(delimiter)] = DELIMITER;
         classes[usize::from(b'\n')] = NEWLINE;
+        let newline = b'\n';
+        // A line of JSON is one field.
+        if dialect.records == RecordForm::Json {
+            let (delimiter, quote, escape, comment) = (b'\n', None, None, None);
+            let lenient = false;
+            return Self {
+                classes,
+                newline,
+                delimiter,
+                quote,
+                escape,
+                comment,
+                lenient,
+                blank_is_record: false,
+            };
+        }
+        classes[usize::from(delimiter)] = DELIMITER;
         let Dialect { quote, escape, comment, .. } = *dialect;
         let escape = escape.filter(|escape| Some(*escape) != quote);
-        Self { classes, delimiter, quote, escape, comment, blank_is_record: false }
+        Self { classes, newline, delimiter, quote, escape, comment, lenient: false, blank_is_record: false }
+    }
+
+    /// Makes carriage returns the ends of lines.
+    pub(super) fn end_lines_by_returns(&mut self) {
+        self.classes[usize::from(b'\n')] = ORDINARY;
+        self.newline = b'\r';
+        self.classes[usize::from(b'\r')] = NEWLINE;
     }
 
     /// Returns the end of a blank line or a comment at the start of a record; `None` if there is neither. The
     /// flag says whether it is blank.
     pub(super) fn skipped(&self, text: &[u8], at: usize, is_end: bool) -> Option<(usize, bool)> {
         match *text.get(at)? {
-            b'\n' => Some((at + 1, true)),
+            byte if byte == self.newline => Some((at + 1, true)),
+            // Lines that end with carriage returns may end with both, later in the file.
+            b'\n' => Some((at + 1, false)),
             b'\r' if text.get(at + 1) == Some(&b'\n') => Some((at + 2, true)),
             b'\r' if is_end && at + 1 == text.len() => Some((at + 1, true)),
-            byte if Some(byte) == self.comment => match memchr(b'\n', &text[at..]) {
+            byte if Some(byte) == self.comment => match memchr(self.newline, &text[at..]) {
                 Some(newline) => Some((at + newline + 1, false)),
                 None => is_end.then_some((text.len(), false)),
             },
@@ -123,7 +155,7 @@ impl Splitter {
             None if is_end => After::Record(next),
             None => After::Unknown,
             Some(byte) if *byte == self.delimiter => After::Field(next),
-            Some(b'\n') => After::Record(next + 1),
+            Some(byte) if *byte == self.newline => After::Record(next + 1),
             Some(b'\r') => match text.get(next + 1) {
                 Some(b'\n') => After::Record(next + 2),
                 None if is_end => After::Record(next + 1),
@@ -181,7 +213,7 @@ impl Splitter {
             match rest.iter().position(|byte| self.classes[usize::from(*byte)] != ORDINARY) {
                 Some(length) => {
                     let stop = at + length;
-                    if text[stop] == self.delimiter {
+                    if text[stop] != self.newline {
                         cells.push(Cell { start: at as u32, end: stop as u32, form: Form::Plain });
                         at = stop + 1;
                         continue;

@@ -1,39 +1,110 @@
 //! One file of delimited text: its header, its marks, its place in messages.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use sawmill_footer::RangeReader;
+use sawmill_store::{Fault, Location, ObjectUrl};
+
 use super::boundaries::{Grid, Mark, Misquoted, Unscanned};
+use super::content::{Coding, Compression, Content, MAGIC, encoding_named, is_utf16};
 use super::cursor::Cursor;
-use super::dialect::Dialect;
-use super::header::{Header, header};
+use super::dialect::{Dialect, Ragged, RecordForm};
+use super::header::{Header, ends_lines_by_returns, header};
 use super::place::{line_of, shown};
-use super::splitter::{Cell, Malformed, Splitter};
+use super::splitter::{Cell, Form, Malformed, Splitter};
+use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::hive::{Folder, FolderName, folder_names, values_of_links};
-use crate::parquet_files::opened_file::unreadable;
+use crate::parquet_files::opened_file::{OpenObject, recorded_version, unreadable};
 use crate::parquet_files::reader::Readable;
 use crate::parquet_files::stamp::Stamp;
+
+/// How to open files.
+pub(super) struct Opening<'a> {
+    pub dialect: &'a Dialect,
+    pub with_folders: bool,
+    /// Whether records that cannot be read are left out.
+    pub lenient: bool,
+    pub objects: OpenObject<'a>,
+    pub control: &'a Control<'a>,
+}
+
+/// Where the bytes of a file are.
+struct Stored {
+    path: PathBuf,
+    content: Content,
+    recorded: Option<String>,
+    /// The number of its bytes.
+    stored: u64,
+}
+
+impl Stored {
+    fn file(path: &Path, how: &Opening<'_>) -> Result<Self> {
+        let failed = |error: std::io::Error| unreadable(&error).at(path.display().to_string());
+        let canonical = path.canonicalize().map_err(failed)?;
+        let metadata = canonical.metadata().map_err(failed)?;
+        if !metadata.is_file() {
+            return Err(Error::new(Kind::Source, "expected a file").at(path.display().to_string()));
+        }
+        let stamp = Stamp::of(&metadata);
+        let mut beginning = vec![0; metadata.len().min(MAGIC as u64) as usize];
+        let opened = std::fs::File::open(&canonical).map_err(failed)?;
+        opened.read_exact_at(0, &mut beginning).map_err(failed)?;
+        let coding = coding(&beginning, how.dialect)?;
+        let content = match coding.is_plain() {
+            true => Content::File { path: canonical.clone(), stamp },
+            false => coding.of_file(&canonical.display().to_string(), &canonical, stamp, how.control)?,
+        };
+        let recorded = stamp.recorded(SystemTime::now());
+        Ok(Self { path: canonical, content, recorded, stored: metadata.len() })
+    }
+
+    fn object(url: &ObjectUrl, how: &Opening<'_>) -> Result<Self> {
+        let object = Arc::new((how.objects)(url)?.with_fault(Fault::default()));
+        let stored = object.object().size();
+        let mut beginning = vec![0; stored.min(MAGIC as u64) as usize];
+        object.read_exact_at(0, &mut beginning).map_err(|error| match object.fault() {
+            Some(fault) => fault.clone().into(),
+            None => unreadable(&error).at(url.to_string()),
+        })?;
+        let recorded = recorded_version(object.object());
+        let content = coding(&beginning, how.dialect)?.of_object(&url.to_string(), object, how.control)?;
+        Ok(Self { path: url.to_string().into(), content, recorded, stored })
+    }
+}
+
+fn coding(beginning: &[u8], dialect: &Dialect) -> Result<Coding> {
+    let compression = Compression::of(beginning);
+    let named = dialect.encoding.as_deref().map_or(Ok(None), encoding_named)?;
+    // In a compressed file, the byte order mark shows when it is decompressed.
+    let marked = is_utf16(beginning).filter(|_| dialect.encoding.is_none());
+    Ok(Coding { compression, encoding: named.or(marked) })
+}
 
 /// An opened file.
 pub(super) struct TextFile {
     pub path: PathBuf,
     /// Its name in messages.
     pub name: String,
-    stamp: Stamp,
+    content: Content,
     /// What a load records to see whether the file is the same later.
     pub recorded: Option<String>,
     pub length: u64,
+    /// The bytes of the file as it is stored.
+    pub stored: u64,
     pub splitter: Splitter,
     /// The names of its columns.
     pub columns: Vec<String>,
     /// Where the first record after the header starts.
     pub start: u64,
     longest_record: usize,
+    pub ragged: Ragged,
     pub rows: u64,
     pub marks: Vec<Mark>,
+    /// Where the records start that are left out, in ascending order.
+    pub left_out: Vec<u64>,
     pub folder_names: Vec<FolderName>,
     /// The columns that its folders name.
     pub folders: Vec<Folder>,
@@ -44,38 +115,72 @@ pub(super) struct TextFile {
 }
 
 impl TextFile {
-    /// Opens a file and reads its header.
-    pub(super) fn open(path: &Path, dialect: &Dialect, with_folders: bool) -> Result<Self> {
-        dialect.check(dialect.delimiter_of(path)).map_err(|error| error.at(path.display().to_string()))?;
-        let failed = |error: std::io::Error| unreadable(&error).at(path.display().to_string());
-        let canonical = path.canonicalize().map_err(failed)?;
-        let metadata = canonical.metadata().map_err(failed)?;
-        if !metadata.is_file() {
-            return Err(Error::new(Kind::Source, "expected a file").at(path.display().to_string()));
-        }
-        let folder_names = if with_folders { folder_names(path)? } else { Vec::new() };
-        let stamp = Stamp::of(&metadata);
+    /// Opens a file or an object and reads its header.
+    pub(super) fn open(place: &Location, how: &Opening<'_>) -> Result<Self> {
+        let dialect = how.dialect;
+        let named = match place {
+            Location::Path(path) => path.as_path(),
+            Location::Object(url) => Path::new(url.key()),
+        };
+        let delimiter = dialect.delimiter_of(named);
+        dialect.check(delimiter).map_err(|error| error.at(place.to_string()))?;
+        let folder_names = if how.with_folders { folder_names(named)? } else { Vec::new() };
+        let Stored { path, content, recorded, stored } = match place {
+            Location::Path(path) => Stored::file(path, how)?,
+            Location::Object(url) => Stored::object(url, how)?,
+        };
         let mut file = Self {
-            name: canonical.display().to_string(),
-            stamp,
-            recorded: stamp.recorded(SystemTime::now()),
-            length: metadata.len(),
-            splitter: Splitter::new(dialect, dialect.delimiter_of(path)),
+            name: path.display().to_string(),
+            recorded,
+            length: content.decoded_length().unwrap_or(stored),
+            content,
+            stored,
+            splitter: Splitter::new(dialect, delimiter),
             columns: Vec::new(),
             start: 0,
             longest_record: dialect.longest_record,
+            ragged: dialect.ragged,
             rows: 0,
             marks: Vec::new(),
-            fingerprint: values_of_links(&folder_names, &canonical),
+            left_out: Vec::new(),
+            fingerprint: values_of_links(&folder_names, &path),
             folder_names,
             folders: Vec::new(),
             places: Vec::new(),
-            path: canonical,
+            path,
         };
+        if dialect.records == RecordForm::Delimited && ends_lines_by_returns(&file)? {
+            file.splitter.end_lines_by_returns();
+        }
         let Header { columns, start } = header(&file, dialect)?;
         file.splitter.blank_is_record = columns.len() == 1;
+        file.splitter.lenient = how.lenient;
         (file.columns, file.start) = (columns, start);
         Ok(file)
+    }
+
+    /// The number of fields of a record.
+    pub(super) fn fields(&self) -> usize {
+        self.columns.len().max(1)
+    }
+
+    /// Whether a record that begins with the n-th cell has a field for each column, once it is filled or cut
+    /// as the dialect says.
+    pub(super) fn fit(&self, before: usize, columns: usize, cells: &mut Vec<Cell>) -> bool {
+        let fields = cells.len() - before;
+        if fields == columns {
+            return true;
+        }
+        let fits = match self.ragged {
+            Ragged::Refused => false,
+            Ragged::Filled => fields < columns,
+            Ragged::FilledAndCut => true,
+        };
+        if fits {
+            let end = cells.last().map_or(0, |cell| cell.end);
+            cells.resize(before + columns, Cell { start: end, end, form: Form::Missing });
+        }
+        fits
     }
 
     /// Returns the chunks whose boundaries have to be found.
@@ -92,17 +197,8 @@ impl TextFile {
     /// # Errors
     /// A file that has changed since it was opened first.
     pub(super) fn reopen(&self) -> Result<Readable> {
-        Ok(Arc::new(self.reopen_file()?))
-    }
-
-    /// The same as a file.
-    pub(super) fn reopen_file(&self) -> Result<File> {
-        let failed = |error: std::io::Error| unreadable(&error).at(&self.name);
-        let file = File::open(&self.path).map_err(failed)?;
-        if Stamp::of(&file.metadata().map_err(failed)?) != self.stamp {
-            return Err(self.changed());
-        }
-        Ok(file)
+        let content = self.content.reopen().map_err(|error| unreadable(&error).at(&self.name))?;
+        content.ok_or_else(|| self.changed())
     }
 
     pub(super) fn changed(&self) -> Error {
@@ -132,7 +228,7 @@ impl TextFile {
         cursor.seek(mark.offset);
         let mut left = row - mark.rows;
         while left > 0 {
-            let skipped = cursor.records(left.min(4096) as usize, self.columns.len(), cells)?;
+            let skipped = cursor.records(left.min(4096) as usize, self.fields(), cells)?;
             if skipped == 0 {
                 return Err(self.changed());
             }
@@ -142,15 +238,21 @@ impl TextFile {
     }
 
     fn place_by(&self, marks: &[Mark], offset: u64) -> String {
-        let file = File::open(&self.path).ok();
-        let line = file.and_then(|file| line_of(&file, marks, offset));
+        let file = self.content.reopen().ok().flatten();
+        let line = file.and_then(|file| line_of(&*file, marks, self.splitter.newline, offset));
         let line = line.map(|line| format!(", line {line}")).unwrap_or_default();
         format!("{}{line}, byte offset {offset}", self.name)
     }
 
+    /// Returns the number of the line of a place, from 1; `None` if the file cannot be read.
+    pub(super) fn line_at(&self, offset: u64) -> Option<u64> {
+        let file = self.content.reopen().ok().flatten()?;
+        line_of(&*file, &self.marks, self.splitter.newline, offset)
+    }
+
     fn line(&self, marks: &[Mark], offset: u64) -> String {
-        let file = File::open(&self.path).ok();
-        match file.and_then(|file| line_of(&file, marks, offset)) {
+        let file = self.content.reopen().ok().flatten();
+        match file.and_then(|file| line_of(&*file, marks, self.splitter.newline, offset)) {
             Some(line) => format!("in line {line}"),
             None => format!("at byte offset {offset}"),
         }

@@ -238,13 +238,18 @@ pub(super) fn begin_object(url: &ObjectUrl, objects: OpenObject<'_>, max_footer:
     let (object, name) = (bytes.0.object().clone(), url.to_string());
     let footer = Footer::read(&bytes, &name, &Options::new().max_footer(max_footer))
         .map_err(|error| fault.get().cloned().map_or_else(|| refused_footer(error), Error::from))?;
-    let recorded = match object.version() {
-        Version::ETag(tag) if !tag.starts_with("W/") => Some(format!("{}:{tag}", object.size())),
-        _ => None,
-    };
+    let recorded = recorded_version(&object);
     let length = object.size();
     let file = FileBytes::new(Arc::new(bytes), length, 0..0);
     Ok(Begun { path: name.into(), length, recorded, origin: Origin::Object(object, fault), footer, file })
+}
+
+/// Returns what a load records of an object to see whether it is the same later; `None` if nothing shows it.
+pub(crate) fn recorded_version(object: &Object) -> Option<String> {
+    match object.version() {
+        Version::ETag(tag) if !tag.starts_with("W/") => Some(format!("{}:{tag}", object.size())),
+        _ => None,
+    }
 }
 
 /// Returns the length of the file and the XXH3-128 hash of its footer. The footer contains sizes, offsets and

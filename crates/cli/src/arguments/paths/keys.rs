@@ -20,15 +20,20 @@ pub(crate) fn literal_folder(pattern: &str) -> &str {
     pattern.get(..first).and_then(|start| start.rfind('/')).map_or("", |end| &pattern[..end])
 }
 
-/// Whether `key` is a Parquet file below `folder`. Counts those that are skipped because of their names.
-pub(crate) fn is_below(folder: &str, key: &str, left_out: &mut usize) -> bool {
+/// Whether `key` is a wanted file below `folder`. Counts those that are skipped because of their names.
+pub(crate) fn is_below(
+    folder: &str,
+    key: &str,
+    is_wanted: impl Fn(&str) -> bool,
+    left_out: &mut usize,
+) -> bool {
     let folder = folder.trim_end_matches('/');
     let below = if folder.is_empty() {
         Some(key)
     } else {
         key.strip_prefix(folder).and_then(|k| k.strip_prefix('/'))
     };
-    let Some(below) = below.filter(|below| is_parquet(below)) else { return false };
+    let Some(below) = below.filter(|below| is_wanted(below)) else { return false };
     let is_shown = below.split('/').all(is_shown);
     *left_out += usize::from(!is_shown);
     is_shown
@@ -109,12 +114,12 @@ mod tests {
     #[test]
     fn a_folder_has_the_parquet_files_below_it() {
         let mut left_out = 0;
-        assert!(is_below("a/", "a/b/c.parquet", &mut left_out));
-        assert!(is_below("", "c.PARQUET", &mut left_out));
-        assert!(!is_below("a", "ab/c.parquet", &mut left_out));
-        assert!(!is_below("a", "a/c.csv", &mut left_out));
+        assert!(is_below("a/", "a/b/c.parquet", is_parquet, &mut left_out));
+        assert!(is_below("", "c.PARQUET", is_parquet, &mut left_out));
+        assert!(!is_below("a", "ab/c.parquet", is_parquet, &mut left_out));
+        assert!(!is_below("a", "a/c.csv", is_parquet, &mut left_out));
         assert_eq!(left_out, 0);
-        assert!(!is_below("a", "a/_temporary/c.parquet", &mut left_out));
+        assert!(!is_below("a", "a/_temporary/c.parquet", is_parquet, &mut left_out));
         assert_eq!(left_out, 1);
     }
 }

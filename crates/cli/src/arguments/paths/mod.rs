@@ -44,7 +44,9 @@ pub(crate) fn located(
             Location::Path(path) => {
                 places.extend(local_files(&path, wanted)?.into_iter().map(Location::Path))
             }
-            Location::Object(url) => places.extend(objects.named(&url)?.into_iter().map(Location::Object)),
+            Location::Object(url) => {
+                places.extend(objects.named(&url, wanted)?.into_iter().map(Location::Object))
+            }
         }
     }
     Ok(Located { places, objects })

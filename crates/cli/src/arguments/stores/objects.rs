@@ -1,12 +1,14 @@
 //! Objects in stores: found by name, prefix or pattern, and opened.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sawmill_store::{Kind, ObjectReader, ObjectUrl, StoreOptions, Stores};
 
 use super::StoreArgs;
-use crate::arguments::paths::{keys, nothing_in};
+use crate::arguments::paths::{Wanted, keys, nothing_in};
+use crate::arguments::text::has_text_extension;
 use crate::error::Error;
 
 /// The stores that a command line names; none are prepared if it names paths alone.
@@ -28,28 +30,33 @@ impl Objects {
     }
 
     /// The objects that a URL names: itself, those below it, or those that match it.
-    pub(crate) fn named(&self, url: &ObjectUrl) -> Result<Vec<ObjectUrl>, Error> {
+    pub(crate) fn named(&self, url: &ObjectUrl, wanted: Wanted) -> Result<Vec<ObjectUrl>, Error> {
         if url.scheme().is_web() {
             return Ok(vec![url.clone()]);
         }
         let stores = self.stores()?;
         let key = url.key();
         let is_pattern = keys::is_pattern(key);
-        if !is_pattern && keys::is_parquet(key) {
+        let is_text = |key: &str| wanted == Wanted::ParquetOrText && has_text_extension(Path::new(key));
+        if !is_pattern && (keys::is_parquet(key) || is_text(key)) {
             return Ok(vec![url.clone()]);
         }
         let prefix = if is_pattern { keys::literal_folder(key) } else { key };
         let listed = stores.list(&url.sibling(prefix))?;
         let mut left_out = 0;
-        let found: Vec<ObjectUrl> = listed
+        let mut found: Vec<ObjectUrl> = listed
             .iter()
             .map(|object| object.url())
             .filter(|found| match is_pattern {
                 true => keys::matches(key, found.key()),
-                false => keys::is_below(key, found.key(), &mut left_out),
+                false => keys::is_below(key, found.key(), keys::is_parquet, &mut left_out),
             })
             .cloned()
             .collect();
+        if found.is_empty() && !is_pattern {
+            let below = |url: &&ObjectUrl| keys::is_below(key, url.key(), is_text, &mut left_out);
+            found = listed.iter().map(|object| object.url()).filter(below).cloned().collect();
+        }
         match (found.is_empty(), is_pattern) {
             (false, _) => Ok(found),
             (true, true) => {

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use sawmill_store::{Kind, ObjectReader, ObjectUrl};
 
 use super::StoreArgs;
+use crate::arguments::paths::Wanted;
 use crate::error::Error;
 
 /// No stores.
@@ -22,7 +23,7 @@ impl Objects {
         }
     }
 
-    pub(crate) fn named(&self, url: &ObjectUrl) -> Result<Vec<ObjectUrl>, Error> {
+    pub(crate) fn named(&self, url: &ObjectUrl, _: Wanted) -> Result<Vec<ObjectUrl>, Error> {
         Err(not_built(url))
     }
 

@@ -1,27 +1,33 @@
 //! Options of delimited text, such as CSV, and which files are delimited text.
 
 #[cfg(feature = "csv")]
+mod rejected_lines;
+#[cfg(feature = "csv")]
 mod with_csv;
 #[cfg(any(test, not(feature = "csv")))]
 mod without_csv;
 
 #[cfg(feature = "csv")]
+pub(crate) use rejected_lines::write as write_rejected_lines;
+#[cfg(feature = "csv")]
 pub(crate) use with_csv::open;
 #[cfg(not(feature = "csv"))]
 pub(crate) use without_csv::open;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use sawmill_store::Location;
 
 use crate::arguments::size_arg;
 use crate::error::Error;
+use crate::screen::phases;
 
 /// The format of the input files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InputFormat {
-    /// By the extension: .csv, .tsv, .tab and .psv are delimited text, all others are Parquet.
+    /// By the extension: .csv, .tsv, .tab and .psv are delimited text, .ndjson and .jsonl are JSON, also before
+    /// .gz, .zst, .bz2, .xz and .lz4; all others are Parquet.
     #[default]
     Auto,
     /// Parquet.
@@ -30,17 +36,27 @@ pub(crate) enum InputFormat {
     Csv,
     /// Delimited text, by default with tabs.
     Tsv,
+    /// A JSON object on each line.
+    Ndjson,
+}
+
+/// What files contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextKind {
+    Delimited,
+    Json,
 }
 
 /// Each option names its heading: a heading of the struct would also be that of the options after these.
-const HEADING: &str = "Delimited text";
+const HEADING: &str = "Text";
 
-/// How to read delimited text.
+/// How to read delimited text and JSON.
 #[derive(Args, Debug, Default)]
 pub(crate) struct TextArgs {
-    /// The format of the files [default: auto, by the extension: .csv, .tsv, .tab and .psv are delimited
-    /// text, all others are Parquet].
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "auto|parquet|csv|tsv",
+    /// The format of the files [default: auto, by the extension, before that of a compressed file: .csv, .tsv,
+    /// .tab and .psv are delimited text, .ndjson and .jsonl have a JSON object on each line, all others are
+    /// Parquet]. Text may be compressed with gzip, zstd, bzip2, xz or LZ4, whatever its name.
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "auto|parquet|csv|tsv|ndjson",
         help_heading = HEADING)]
     pub format: Option<InputFormat>,
     /// The character between fields; 'tab' or '\t' is a tab [default: a comma; a tab for .tsv and .tab, | for
@@ -74,15 +90,60 @@ pub(crate) struct TextArgs {
     /// Skip this many lines at the start of each file, before the header.
     #[arg(long, value_name = "LINES", help_heading = HEADING)]
     pub skip_lines: Option<u64>,
-    /// The types of columns, such as 'a=int32,b=decimal(10,2)'; those of others are inferred from a sample:
-    /// bool, int16, int32, int64, float32, float64, decimal(P,S), date, time, timestamp, timestamptz (each
-    /// also with _ns), uuid, json, text.
-    #[arg(long, value_name = "NAME=TYPE,...", help_heading = HEADING)]
+    /// The types of columns, such as 'a=int32,b=decimal(10,2),c=date(%d.%m.%Y)', or @FILE with one on each
+    /// line; those of others are inferred from a sample: bool, int16, int32, int64, float32, float64,
+    /// decimal(P,S), date, time, timestamp, timestamptz (each also with _ns, or with a pattern in
+    /// parentheses), epoch_s, epoch_ms, epoch_us, epoch_ns, uuid, json, text.
+    #[arg(long, value_name = "NAME=TYPE,...|@FILE", help_heading = HEADING)]
     pub types: Vec<String>,
+    /// How text is encoded if it is not UTF-8, such as windows-1252, iso-8859-15, shift_jis or utf-16le. Text
+    /// with the byte order mark of UTF-16 needs no option.
+    #[arg(long, value_name = "NAME", help_heading = HEADING)]
+    pub encoding: Option<String>,
+    /// What to do with records that have fewer or more fields than there are columns: fill makes missing
+    /// fields NULL, fill-and-cut also leaves out the fields after those of the columns [default: error].
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "error|fill|fill-and-cut", help_heading = HEADING)]
+    pub ragged: Option<RaggedArg>,
+    /// Numbers have a comma before their fraction, as in 12,50.
+    #[arg(long, help_heading = HEADING)]
+    pub decimal_comma: bool,
+    /// The character between groups of three digits, as in 1,234,567 or 1.234.567,89.
+    #[arg(long, value_name = "CHAR", value_parser = special, help_heading = HEADING)]
+    pub thousands: Option<u8>,
+    /// A word for true, in any case. May be repeated [default: true; with the type bool also t, yes, y, on, 1].
+    #[arg(long = "true", value_name = "WORD", help_heading = HEADING)]
+    pub true_words: Vec<String>,
+    /// A word for false, in any case. May be repeated.
+    #[arg(long = "false", value_name = "WORD", help_heading = HEADING)]
+    pub false_words: Vec<String>,
+    /// How dates, times or both are written, besides ISO 8601: a pattern such as '%d.%m.%Y %H:%M' or
+    /// '%d/%b/%Y:%H:%M:%S %z'. May be repeated: a column has the first pattern that all values of the sample
+    /// have, or else all that are needed, each value the first that fits.
+    #[arg(long, value_name = "PATTERN", help_heading = HEADING)]
+    pub time_format: Vec<String>,
+    /// How many records to look at for the types, spread over all files; all looks at every record, so that
+    /// none surprises the load [default: 16384].
+    #[arg(long, value_name = "RECORDS|all", value_parser = sample, help_heading = HEADING)]
+    pub sample: Option<u64>,
+    /// Leave out records that cannot be read, and write them to this file with their places and what is wrong:
+    /// CSV, or NDJSON if it is named so. All records are read once more beforehand.
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
+    pub rejected_lines: Option<PathBuf>,
+    /// Fail if more records than this cannot be read [default: 100000].
+    #[arg(long, value_name = "N", value_parser = phases::count, requires = "rejected_lines", help_heading = HEADING)]
+    pub max_rejected_lines: Option<u64>,
     /// The longest record: each connection holds a whole one [default: 64MiB].
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
         help_heading = HEADING)]
     pub max_record: Option<u64>,
+}
+
+/// What to do with records that have fewer or more fields than there are columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RaggedArg {
+    Error,
+    Fill,
+    FillAndCut,
 }
 
 /// A special character, or that there is none.
@@ -105,10 +166,23 @@ fn special_or_none(text: &str) -> Result<Special, String> {
 }
 
 impl TextArgs {
-    /// An option that has a meaning for delimited text alone.
-    fn given(&self) -> Option<&'static str> {
+    /// An option that has a meaning for text alone; with JSON, one that has none for JSON.
+    fn given(&self, for_json: bool) -> Option<&'static str> {
         let Self { format: _, delimiter, quote, escape, no_header, names, .. } = self;
-        let Self { null, null_quoted, comment, skip_lines, types, max_record, .. } = self;
+        let Self { null, null_quoted, comment, skip_lines, types, max_record, encoding, ragged, .. } = self;
+        let Self { decimal_comma, thousands, true_words, false_words, time_format, sample, .. } = self;
+        let Self { rejected_lines, .. } = self;
+        let of_all_text = [
+            ("--skip-lines", skip_lines.is_some()),
+            ("--types", !types.is_empty()),
+            ("--encoding", encoding.is_some()),
+            ("--true", !true_words.is_empty()),
+            ("--false", !false_words.is_empty()),
+            ("--time-format", !time_format.is_empty()),
+            ("--sample", sample.is_some()),
+            ("--rejected-lines", rejected_lines.is_some()),
+            ("--max-record", max_record.is_some()),
+        ];
         let given = [
             ("--delimiter", delimiter.is_some()),
             ("--quote", quote.is_some()),
@@ -118,47 +192,91 @@ impl TextArgs {
             ("--null", !null.is_empty()),
             ("--null-quoted", *null_quoted),
             ("--comment", comment.is_some()),
-            ("--skip-lines", skip_lines.is_some()),
-            ("--types", !types.is_empty()),
-            ("--max-record", max_record.is_some()),
+            ("--ragged", ragged.is_some()),
+            ("--decimal-comma", *decimal_comma),
+            ("--thousands", thousands.is_some()),
         ];
-        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+        let of_all_text = of_all_text.into_iter().filter(|_| !for_json);
+        given.into_iter().chain(of_all_text).find(|(_, given)| *given).map(|(option, _)| option)
     }
 
-    /// Whether the inputs are delimited text. Rejects inputs of both kinds, and options that the other kind
-    /// does not have.
-    pub(crate) fn is_meant(&self, places: &[Location]) -> Result<bool, Error> {
-        let is_text = |place: &Location| match self.format.unwrap_or_default() {
+    /// What kind of text the inputs are; `None` for Parquet. Rejects inputs of several kinds, and options that
+    /// the kind does not have.
+    pub(crate) fn meant(&self, places: &[Location]) -> Result<Option<TextKind>, Error> {
+        let kind = |place: &Location| match self.format.unwrap_or_default() {
             InputFormat::Auto => match place {
-                Location::Path(path) => has_text_extension(path),
-                Location::Object(url) => has_text_extension(Path::new(url.key())),
+                Location::Path(path) => text_kind(path),
+                Location::Object(url) => text_kind(Path::new(url.key())),
             },
-            InputFormat::Parquet => false,
-            InputFormat::Csv | InputFormat::Tsv => true,
+            InputFormat::Parquet => None,
+            InputFormat::Csv | InputFormat::Tsv => Some(TextKind::Delimited),
+            InputFormat::Ndjson => Some(TextKind::Json),
         };
-        let text = places.iter().find(|place| is_text(place));
-        let other = places.iter().find(|place| !is_text(place));
-        match (text, other) {
-            (Some(text), Some(other)) => {
-                let advice = "load them one after the other, with --mode append";
+        let first = places.first();
+        let first_kind = first.and_then(kind);
+        if let (Some(first), Some(other)) = (first, places.iter().find(|place| kind(place) != first_kind)) {
+            return Err(Error::usage(
+                "files of several formats",
+                format!("{first} and {other}"),
+                "load them one after the other, with --mode append",
+            ));
+        }
+        let place = || first.map(ToString::to_string).unwrap_or_default();
+        match first_kind {
+            None if let Some(option) = self.given(false) => {
+                let what = format!("{option} is available for text only");
                 Err(Error::usage(
-                    "Parquet files together with delimited text",
-                    format!("{text} and {other}"),
-                    advice,
+                    what,
+                    place(),
+                    "leave the option out, or add --format csv or --format ndjson",
                 ))
             }
-            (None, _) if let Some(option) = self.given() => {
+            Some(TextKind::Json) if let Some(option) = self.given(true) => {
                 let what = format!("{option} is available for delimited text only");
-                let place = other.map(ToString::to_string).unwrap_or_default();
-                Err(Error::usage(what, place, "leave the option out, or add --format csv"))
+                Err(Error::usage(what, place(), "leave the option out"))
             }
-            (text, _) => Ok(text.is_some()),
+            kind => Ok(kind),
         }
     }
 }
 
-/// Whether files with this name are delimited text.
+fn sample(text: &str) -> Result<u64, String> {
+    if text == "all" { Ok(u64::MAX) } else { phases::count(text).map_err(|error| error.to_string()) }
+}
+
+/// Whether files with this name are text.
 pub(crate) fn has_text_extension(path: &Path) -> bool {
-    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
-    extension.is_some_and(|extension| matches!(extension.as_str(), "csv" | "tsv" | "tab" | "psv"))
+    text_kind(path).is_some()
+}
+
+/// What text files with this name are.
+fn text_kind(path: &Path) -> Option<TextKind> {
+    let extension =
+        |path: &Path| path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    let of_text = match extension(path).as_deref() {
+        Some("gz" | "zst" | "zstd" | "bz2" | "xz" | "lz4") => {
+            path.file_stem().and_then(|stem| extension(Path::new(stem)))
+        }
+        of_text => of_text.map(str::to_owned),
+    };
+    match of_text.as_deref()? {
+        "csv" | "tsv" | "tab" | "psv" => Some(TextKind::Delimited),
+        "ndjson" | "jsonl" => Some(TextKind::Json),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extension_of_a_compressed_file_is_that_before_the_last() {
+        for name in ["a.csv", "a.CSV.GZ", "a.tsv.zst", "a.b.psv.xz", "a.tab.lz4", "a.csv.bz2"] {
+            assert!(has_text_extension(Path::new(name)), "{name}");
+        }
+        for name in ["a.gz", "csv", "a.csv.zip", "a.parquet", "a.csv.gz.gz"] {
+            assert!(!has_text_extension(Path::new(name)), "{name}");
+        }
+    }
 }

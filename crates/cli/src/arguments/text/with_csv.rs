@@ -5,37 +5,49 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use sawmill_profile::{PhaseReport, Profile};
-use sawmill_source::{ColumnType, Control, DelimitedFiles, DelimitedOptions, Dialect, Hive};
+use sawmill_source::{
+    ColumnType, Control, DelimitedFiles, DelimitedOptions, Dialect, Formats, Hive, Pattern, Ragged,
+    RecordForm,
+};
 use sawmill_store::Location;
 
-use super::{InputFormat, Special, TextArgs};
+use super::{InputFormat, RaggedArg, Special, TextArgs, TextKind};
+use crate::arguments::stores::Objects;
 use crate::error::Error;
 use crate::screen::console::Console;
 use crate::screen::phases;
 
-/// Opens files of delimited text: finds where their records start, and infers the types of their columns.
+/// How many records may be rejected unless another number is given: their places and reasons are in memory.
+const MOST_REJECTED: u64 = 100_000;
+
+/// Opens files of text: finds where their records start, and infers the types of their columns.
 pub(crate) fn open(
     places: &[Location],
+    kind: TextKind,
     args: &TextArgs,
+    objects: &Objects,
     hive: Hive,
     console: Console,
     cancel: &AtomicBool,
 ) -> Result<(DelimitedFiles, PhaseReport), Error> {
-    let options = DelimitedOptions { dialect: dialect(args), types: types(&args.types)?, hive };
-    let paths = places.iter().map(|place| match place {
-        Location::Path(path) => Ok(path.as_path()),
-        Location::Object(url) => Err(Error::usage(
-            "delimited text is read from files of this machine alone",
-            url.to_string(),
-            "copy the file to this machine, or send it on standard input: curl URL | sawmill load - --format csv",
-        )),
-    });
-    let paths = paths.collect::<Result<Vec<&Path>, Error>>()?;
+    let mut dialect = dialect(args)?;
+    if kind == TextKind::Json {
+        dialect.records = RecordForm::Json;
+    }
+    let types = types(&args.types, &mut dialect.formats)?;
+    let most_rejected =
+        args.rejected_lines.as_ref().map(|_| args.max_rejected_lines.unwrap_or(MOST_REJECTED));
+    let options = DelimitedOptions { dialect, types, hive, sample: args.sample, most_rejected };
     let started = Instant::now();
     let spinner = console.spinner();
     spinner.set_message("boundaries: finding where records start");
     let phase = Profile::new().phase("boundaries");
-    let opened = DelimitedFiles::open(&paths, &options, &Control::new(cancel, &phase));
+    let opened = DelimitedFiles::open_located(
+        places,
+        &|url| objects.open(url, 0),
+        &options,
+        &Control::new(cancel, &phase),
+    );
     spinner.finish_and_clear();
     console.detail(|| {
         let seconds = started.elapsed().as_secs_f64();
@@ -47,10 +59,27 @@ pub(crate) fn open(
     Ok((opened?, phase.finish()))
 }
 
-fn dialect(args: &TextArgs) -> Dialect {
+fn dialect(args: &TextArgs) -> Result<Dialect, Error> {
     let default = Dialect::default();
+    let mut formats = Formats {
+        decimal_comma: args.decimal_comma,
+        thousands: args.thousands,
+        true_words: args.true_words.clone(),
+        false_words: args.false_words.clone(),
+        patterns: Vec::new(),
+    };
+    for pattern in &args.time_format {
+        formats.add(pattern.parse()?)?;
+    }
     let tabs = (args.format == Some(InputFormat::Tsv)).then_some(b'\t');
-    Dialect {
+    Ok(Dialect {
+        encoding: args.encoding.clone(),
+        ragged: match args.ragged {
+            None | Some(RaggedArg::Error) => Ragged::Refused,
+            Some(RaggedArg::Fill) => Ragged::Filled,
+            Some(RaggedArg::FillAndCut) => Ragged::FilledAndCut,
+        },
+        formats,
         delimiter: args.delimiter.or(tabs),
         quote: args.quote.map_or(default.quote, |Special(quote)| quote),
         escape: args.escape,
@@ -63,13 +92,21 @@ fn dialect(args: &TextArgs) -> Dialect {
         longest_record: args
             .max_record
             .map_or(default.longest_record, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
-    }
+        ..default
+    })
 }
 
-/// Parses `a=int32,b=decimal(10,2)`.
-fn types(given: &[String]) -> Result<Vec<(String, ColumnType)>, Error> {
+/// Parses `a=int32,b=decimal(10,2)`, and files of such lines.
+fn types(given: &[String], formats: &mut Formats) -> Result<Vec<(String, ColumnType)>, Error> {
+    let mut lists = Vec::new();
+    for list in given {
+        match list.strip_prefix('@') {
+            None => lists.push(list.clone()),
+            Some(file) => lists.extend(lines(Path::new(file))?),
+        }
+    }
     let mut types = Vec::new();
-    for part in given.iter().flat_map(|list| parts(list)).map(str::trim).filter(|part| !part.is_empty()) {
+    for part in lists.iter().flat_map(|list| parts(list)).map(str::trim).filter(|part| !part.is_empty()) {
         // A name may contain an equals sign, a type does not.
         let Some((name, of)) = part.rsplit_once('=') else {
             return Err(Error::usage(
@@ -78,9 +115,44 @@ fn types(given: &[String]) -> Result<Vec<(String, ColumnType)>, Error> {
                 "write NAME=TYPE",
             ));
         };
-        types.push((name.trim().to_owned(), of.parse::<ColumnType>()?));
+        let name = unquoted(name.trim()).to_owned();
+        types.push((name, column_type(unquoted(of.trim()), formats)?));
     }
     Ok(types)
+}
+
+/// The lines of a file of types. Those that are empty or start with # are left out.
+fn lines(file: &Path) -> Result<Vec<String>, Error> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        let what = format!("the file of types cannot be read: {error}");
+        Error::usage(what, file.display().to_string(), "give --types @FILE with NAME=TYPE on each line")
+    })?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    Ok(lines.map(str::to_owned).collect())
+}
+
+/// A name or type without the quotes around it, as TOML has them.
+fn unquoted(text: &str) -> &str {
+    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
+}
+
+/// Parses a type, or one with a pattern such as `date(%d.%m.%Y)`.
+fn column_type(text: &str, formats: &mut Formats) -> Result<ColumnType, Error> {
+    let with_pattern = text.strip_suffix(')').and_then(|text| text.split_once('('));
+    let Some((of, pattern)) = with_pattern.filter(|(_, pattern)| pattern.contains('%')) else {
+        return Ok(text.parse::<ColumnType>()?);
+    };
+    let parsed: Pattern = pattern.parse()?;
+    let moment = parsed.moment();
+    let at = formats.add(parsed)?;
+    of.parse::<ColumnType>()?.by_patterns(moment, 1 << at).ok_or_else(|| {
+        let what = format!("the pattern {pattern:?} does not describe the type {of}");
+        Error::usage(
+            what,
+            text,
+            "use date, time, timestamp, or timestamptz with an offset (%z), as the pattern says",
+        )
+    })
 }
 
 /// The parts of a list between the commas outside of parentheses.
@@ -107,10 +179,25 @@ mod tests {
 
     #[test]
     fn types_are_a_list_in_which_decimals_have_commas() {
+        let types = |given: &[String]| types(given, &mut Formats::default());
         let parsed = types(&["a=int32, b=decimal(10,2)".into(), "c=d=text".into()]).unwrap();
         let named: Vec<String> = parsed.iter().map(|(name, of)| format!("{name} {of}")).collect();
         assert_eq!(named, ["a int32", "b decimal(10,2)", "c=d text"]);
         assert!(types(&["a".into()]).unwrap_err().to_string().contains("NAME=TYPE"));
         assert!(types(&["a=number".into()]).unwrap_err().to_string().contains("there is no type"));
+        let mut formats = Formats::default();
+        super::types(&["d=date(%d.%m.%Y),t=timestamp(%d.%m.%Y, %H:%M)".into()], &mut formats).unwrap();
+        assert_eq!(formats.patterns.len(), 2);
+        assert!(types(&["d=date(%H:%M)".into()]).unwrap_err().to_string().contains("does not describe"));
+    }
+
+    #[test]
+    fn a_file_has_a_type_on_each_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("types");
+        std::fs::write(&path, "# of trips\nfare = decimal(10,2)\n\n\"zip\" = \"text\"\n").unwrap();
+        let parsed = types(&[format!("@{}", path.display())], &mut Formats::default()).unwrap();
+        let named: Vec<String> = parsed.iter().map(|(name, of)| format!("{name} {of}")).collect();
+        assert_eq!(named, ["fare decimal(10,2)", "zip text"]);
     }
 }

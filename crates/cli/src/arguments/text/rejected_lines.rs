@@ -1,0 +1,73 @@
+//! The file of records that cannot be read.
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use sawmill_source::{DelimitedFiles, RejectedRecord};
+use sawmill_store::WholeFile;
+
+use crate::error::Error;
+use crate::screen::console::Console;
+use crate::screen::phases::thousands;
+
+const HEADER: &str = "file,line,byte_offset,reason,record\n";
+
+/// Writes the records that a source leaves out. A file that an earlier run wrote is replaced, any other is not.
+pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> Result<(), Error> {
+    let failed = |error: std::io::Error| {
+        Error::failure(format!("writing failed: {error}"), path.display().to_string(), "give another file")
+    };
+    let is_json = path.extension().is_some_and(|extension| extension == "ndjson" || extension == "jsonl");
+    let begins: &[u8] = if is_json { b"{\"file\":" } else { HEADER.as_bytes() };
+    match std::fs::read(path) {
+        Ok(there) if !there.is_empty() && !there.starts_with(begins) => {
+            let advice = "give the name of a new file, or of one that an earlier run wrote";
+            return Err(Error::usage("the file exists already", path.display().to_string(), advice));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    WholeFile::remove_abandoned(path).map_err(failed)?;
+    let mut out = BufWriter::new(WholeFile::create(path).map_err(failed)?);
+    if !is_json {
+        out.write_all(HEADER.as_bytes()).map_err(failed)?;
+    }
+    for record in source.rejected() {
+        let line = if is_json { json(record)? } else { csv(record) };
+        out.write_all(line.as_bytes()).map_err(failed)?;
+    }
+    out.into_inner().map_err(|error| failed(error.into_error()))?.finish().map_err(failed)?;
+    match source.rejected() {
+        [] => {}
+        [only] => console.notice(&format!(
+            "1 record cannot be read and is left out: {} ({})",
+            path.display(),
+            only.reason
+        )),
+        all => console.notice(&format!(
+            "{} records cannot be read and are left out: {}",
+            thousands(all.len() as u64),
+            path.display()
+        )),
+    }
+    Ok(())
+}
+
+fn json(record: &RejectedRecord) -> Result<String, Error> {
+    let line = serde_json::to_string(record);
+    line.map(|line| line + "\n").map_err(|error| Error::failure(error.to_string(), "", ""))
+}
+
+fn csv(record: &RejectedRecord) -> String {
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    let line = record.line.map(|line| line.to_string()).unwrap_or_default();
+    let raw = record.record.trim_end_matches(['\r', '\n']);
+    format!(
+        "{},{line},{},{},{}\n",
+        quoted(&record.file),
+        record.byte_offset,
+        quoted(&record.reason),
+        quoted(raw)
+    )
+}

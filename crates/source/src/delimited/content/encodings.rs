@@ -1,0 +1,200 @@
+//! Text in other encodings than UTF-8.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
+
+use crate::error::{Error, Kind, Result};
+
+/// Returns the encoding of a name such as `latin1`; `None` for UTF-8.
+///
+/// # Errors
+/// There is no such encoding.
+pub(in crate::delimited) fn encoding_named(name: &str) -> Result<Option<&'static Encoding>> {
+    match Encoding::for_label_no_replacement(name.as_bytes()) {
+        Some(encoding) => Ok((encoding != UTF_8).then_some(encoding)),
+        None => Err(Error::new(Kind::Config, format!("there is no encoding {name:?}")).advise(
+            "use a name of the Encoding Standard, such as windows-1252, iso-8859-15, utf-16le, shift_jis or gb18030",
+        )),
+    }
+}
+
+/// Whether text begins with the byte order mark of UTF-16.
+pub(in crate::delimited) fn is_utf16(beginning: &[u8]) -> Option<&'static Encoding> {
+    match beginning {
+        [0xff, 0xfe, ..] => Some(UTF_16LE),
+        [0xfe, 0xff, ..] => Some(UTF_16BE),
+        _ => None,
+    }
+}
+
+/// Bytes that have no meaning in an encoding.
+#[derive(Debug)]
+pub(super) struct Malformed {
+    /// Their place in the text before it was decoded.
+    offset: u64,
+    encoding: &'static str,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the text is not {}: byte offset {}", self.encoding, self.offset)
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// Turns a stream into UTF-8. Without an encoding, text with the byte order mark of UTF-16 is decoded, and
+/// other text stays as it is.
+pub(super) struct Transcoder<R> {
+    bytes: R,
+    state: State,
+    held: Vec<u8>,
+    /// The undecoded bytes of `held`, and the place of its start in the stream.
+    at: usize,
+    base: u64,
+    is_end: bool,
+    /// Decoded text, and how much of it was read.
+    text: Vec<u8>,
+    text_at: usize,
+}
+
+enum State {
+    /// Nothing was read yet.
+    Start(Option<&'static Encoding>),
+    Plain,
+    Decoding(Box<Decoder>),
+    Done,
+}
+
+const HELD: usize = 64 << 10;
+
+impl<R: Read> Transcoder<R> {
+    pub(super) fn new(bytes: R, encoding: Option<&'static Encoding>) -> Self {
+        let (held, text) = (Vec::new(), Vec::new());
+        let state = State::Start(encoding);
+        Self { bytes, state, held, at: 0, base: 0, is_end: false, text, text_at: 0 }
+    }
+
+    /// Drops what was decoded, and reads more.
+    fn fill(&mut self) -> io::Result<()> {
+        self.base += self.at as u64;
+        self.held.drain(..self.at);
+        self.at = 0;
+        let before = self.held.len();
+        self.held.resize(HELD, 0);
+        let read = read_some(&mut self.bytes, &mut self.held[before..])?;
+        self.held.truncate(before + read);
+        self.is_end = read == 0;
+        Ok(())
+    }
+
+    fn start(&mut self, encoding: Option<&'static Encoding>) -> io::Result<()> {
+        while self.held.len() < 2 && !self.is_end {
+            self.fill()?;
+        }
+        self.state = match encoding.or_else(|| is_utf16(&self.held)) {
+            Some(encoding) => State::Decoding(Box::new(encoding.new_decoder_with_bom_removal())),
+            None => State::Plain,
+        };
+        Ok(())
+    }
+}
+
+fn read_some(bytes: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match bytes.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
+impl<R: Read> Transcoder<R> {
+    /// Decodes more text into `text`; leaves it empty at the end.
+    fn decode(&mut self) -> io::Result<()> {
+        self.text.clear();
+        self.text_at = 0;
+        while self.text.is_empty() {
+            let State::Decoding(decoder) = &mut self.state else { return Ok(()) };
+            self.text.resize(3 * HELD + 16, 0);
+            let (result, read, written) = decoder.decode_to_utf8_without_replacement(
+                &self.held[self.at..],
+                &mut self.text,
+                self.is_end,
+            );
+            let encoding = decoder.encoding().name();
+            self.text.truncate(written);
+            self.at += read;
+            match result {
+                DecoderResult::Malformed(length, after) => {
+                    let end = self.base + self.at as u64;
+                    let offset = end.saturating_sub(u64::from(length) + u64::from(after));
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, Malformed { offset, encoding }));
+                }
+                DecoderResult::InputEmpty if self.is_end => self.state = State::Done,
+                DecoderResult::InputEmpty => self.fill()?,
+                DecoderResult::OutputFull => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Transcoder<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let State::Start(encoding) = &self.state {
+            let encoding = *encoding;
+            self.start(encoding)?;
+        }
+        if matches!(self.state, State::Plain) && self.at == self.held.len() {
+            return read_some(&mut self.bytes, buffer);
+        }
+        if matches!(self.state, State::Decoding(_)) && self.text_at == self.text.len() {
+            self.decode()?;
+        }
+        let (from, at) = match self.state {
+            State::Plain => (&self.held, &mut self.at),
+            _ => (&self.text, &mut self.text_at),
+        };
+        let few = buffer.len().min(from.len() - *at);
+        buffer[..few].copy_from_slice(&from[*at..*at + few]);
+        *at += few;
+        Ok(few)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(bytes: &[u8], encoding: Option<&str>) -> io::Result<String> {
+        let encoding = encoding.and_then(|name| encoding_named(name).unwrap());
+        let mut text = String::new();
+        Transcoder::new(bytes, encoding).read_to_string(&mut text).map(|_| text)
+    }
+
+    #[test]
+    fn text_of_other_encodings_becomes_utf8() {
+        assert_eq!(decoded(b"caf\xe9 \x80", Some("latin1")).unwrap(), "café €");
+        assert_eq!(decoded("né".as_bytes(), Some("utf8")).unwrap(), "né");
+        assert_eq!(decoded(b"\xff\xfea\0\xe9\0", None).unwrap(), "aé");
+        assert_eq!(decoded(b"\xfe\xff\0a\0\xe9", None).unwrap(), "aé");
+        assert_eq!(decoded(b"a\0\xe9\0", Some("utf-16le")).unwrap(), "aé");
+        assert_eq!(decoded(b"", None).unwrap(), "");
+        let long = "aé".repeat(100_000);
+        let wide: Vec<u8> =
+            [0xff, 0xfe].into_iter().chain(long.encode_utf16().flat_map(u16::to_le_bytes)).collect();
+        assert_eq!(decoded(&wide, None).unwrap(), long);
+    }
+
+    #[test]
+    fn bytes_without_a_meaning_are_an_error_with_their_place() {
+        let error = decoded(b"ab\x81\x20", Some("shift_jis")).unwrap_err().to_string();
+        assert!(error.contains("Shift_JIS") && error.contains("byte offset 2"), "{error}");
+        let error = decoded(b"\xff\xfea\0b", None).unwrap_err().to_string();
+        assert!(error.contains("UTF-16LE"), "{error}");
+        assert!(encoding_named("klingon").is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! The bytes of a text: those of a file, or what a compressed file, an object or text in another encoding
+//! decodes to.
+//!
+//! ```text
+//! file, object ─ decompress ─ UTF-8 ─▶ blocks, on one thread ─ LZ4, on another ─▶ temporary file ─▶ ranges, on all threads
+//! ```
+//!
+//! Compressed text can be read from its start only, and units begin anywhere. It is decoded once, by one thread,
+//! into a temporary file of small LZ4 blocks, which takes about as much space as the compressed file; then all
+//! threads read ranges of it. A local file of UTF-8 text is read where it is.
+
+mod compression;
+mod encodings;
+mod object_stream;
+mod spool;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sawmill_store::ObjectReader;
+
+pub(super) use self::compression::{Compression, MAGIC};
+use self::encodings::{Malformed, Transcoder};
+pub(super) use self::encodings::{encoding_named, is_utf16};
+use self::object_stream::ObjectStream;
+use self::spool::{Spool, Unspooled};
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+use crate::parquet_files::opened_file::unreadable;
+use crate::parquet_files::reader::Readable;
+use crate::parquet_files::stamp::Stamp;
+
+/// The bytes of a text.
+pub(super) enum Content {
+    /// A file of UTF-8 text.
+    File { path: PathBuf, stamp: Stamp },
+    /// Decoded text, and the file that it comes from, if that is one of this machine.
+    Decoded { text: Arc<Spool>, origin: Option<(PathBuf, Stamp)> },
+}
+
+impl Content {
+    /// Opens the file for reading; `None` if it has changed since it was opened first.
+    pub(super) fn reopen(&self) -> io::Result<Option<Readable>> {
+        match self {
+            Self::File { path, stamp } => {
+                let file = File::open(path)?;
+                let unchanged = Stamp::of(&file.metadata()?) == *stamp;
+                Ok(unchanged.then(|| Arc::new(file) as Readable))
+            }
+            Self::Decoded { text, origin } => {
+                let unchanged = match origin {
+                    None => true,
+                    Some((path, stamp)) => Stamp::of(&path.metadata()?) == *stamp,
+                };
+                Ok(unchanged.then(|| Arc::clone(text) as Readable))
+            }
+        }
+    }
+
+    /// The number of bytes of decoded text; `None` for a file that is read where it is.
+    pub(super) fn decoded_length(&self) -> Option<u64> {
+        match self {
+            Self::File { .. } => None,
+            Self::Decoded { text, .. } => Some(text.length()),
+        }
+    }
+}
+
+/// What a file is made of, as its first bytes and the dialect say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Coding {
+    pub compression: Compression,
+    pub encoding: Option<&'static encoding_rs::Encoding>,
+}
+
+impl Coding {
+    /// Whether its bytes are the text.
+    pub(super) fn is_plain(&self) -> bool {
+        self.compression == Compression::None && self.encoding.is_none()
+    }
+
+    /// Decodes a file.
+    pub(super) fn of_file(
+        &self,
+        name: &str,
+        path: &Path,
+        stamp: Stamp,
+        control: &Control<'_>,
+    ) -> Result<Content> {
+        let file = File::open(path).map_err(|error| unreadable(&error).at(name))?;
+        let text = self.decode(Box::new(file), control);
+        let text = text.map_err(|unspooled| self.failed(unspooled, name))?;
+        Ok(Content::Decoded { text: Arc::new(text), origin: Some((path.to_owned(), stamp)) })
+    }
+
+    /// Decodes an object.
+    pub(super) fn of_object(
+        &self,
+        name: &str,
+        object: Arc<ObjectReader>,
+        control: &Control<'_>,
+    ) -> Result<Content> {
+        let stream = ObjectStream::start(Arc::clone(&object));
+        let text = self.decode(Box::new(stream), control).map_err(|unspooled| match object.fault() {
+            Some(fault) => fault.clone().into(),
+            None => self.failed(unspooled, name),
+        })?;
+        Ok(Content::Decoded { text: Arc::new(text), origin: None })
+    }
+
+    fn decode(
+        &self,
+        bytes: Box<dyn Read + Send>,
+        control: &Control<'_>,
+    ) -> std::result::Result<Spool, Unspooled> {
+        let bytes = self.compression.decoder(bytes).map_err(Unspooled::Reading)?;
+        Spool::write(Transcoder::new(bytes, self.encoding), control)
+    }
+
+    fn failed(&self, unspooled: Unspooled, name: &str) -> Error {
+        let error = match unspooled {
+            Unspooled::Stopped(error) => return error,
+            Unspooled::Storing(error) => {
+                let place = std::env::temp_dir().display().to_string();
+                return Error::new(Kind::Source, format!("storing the decoded text failed: {error}"))
+                    .at(place)
+                    .advise("free some space, or set TMPDIR to a larger disk");
+            }
+            Unspooled::Reading(error) => error,
+        };
+        if let Some(malformed) = error.get_ref().and_then(|error| error.downcast_ref::<Malformed>()) {
+            return Error::new(Kind::Source, malformed.to_string())
+                .at(name)
+                .advise("correct the bytes, or name the encoding of the file with --encoding");
+        }
+        match self.compression {
+            Compression::None => unreadable(&error).at(name),
+            compression => Error::new(Kind::Source, format!("decompressing {compression} failed: {error}"))
+                .at(name)
+                .advise("the file is damaged or incomplete: bring it again"),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The bytes of an object from its first to its last, requested ahead by a thread.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use sawmill_store::ObjectReader;
+
+/// Bytes of a request.
+const PIECE: u64 = 4 << 20;
+/// Requested pieces that wait to be decoded.
+const AHEAD: usize = 2;
+
+/// An object as a stream.
+pub(super) struct ObjectStream {
+    pieces: Receiver<io::Result<Vec<u8>>>,
+    piece: Vec<u8>,
+    at: usize,
+}
+
+impl ObjectStream {
+    /// Starts to read. The thread ends with the object, at an error, or when the stream is dropped.
+    pub(super) fn start(object: Arc<ObjectReader>) -> Self {
+        let (sender, pieces) = sync_channel(AHEAD);
+        std::thread::spawn(move || {
+            let (mut at, end) = (0, object.object().size());
+            while at < end {
+                let mut piece = vec![0; PIECE.min(end - at) as usize];
+                at += piece.len() as u64;
+                let read = object.read_exact_at(at - piece.len() as u64, &mut piece).map(|()| piece);
+                let failed = read.is_err();
+                if sender.send(read).is_err() || failed {
+                    return;
+                }
+            }
+        });
+        Self { pieces, piece: Vec::new(), at: 0 }
+    }
+}
+
+impl Read for ObjectStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.piece.len() {
+            let Ok(piece) = self.pieces.recv() else { return Ok(0) };
+            (self.piece, self.at) = (piece?, 0);
+        }
+        let few = buffer.len().min(self.piece.len() - self.at);
+        buffer[..few].copy_from_slice(&self.piece[self.at..self.at + few]);
+        self.at += few;
+        Ok(few)
+    }
+}

@@ -1,0 +1,337 @@
+//! How values are written: numbers of other countries, words for truth, dates and times by pattern.
+
+use std::borrow::Cow;
+
+use chrono::format::{Item, Parsed, StrftimeItems, parse};
+use chrono::{Datelike, NaiveDate, Timelike};
+
+use crate::error::{Error, Kind, Result};
+
+/// How values are written, where it is not the way of PostgreSQL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Formats {
+    /// Numbers have a comma before their fraction, as in `12,50`.
+    pub decimal_comma: bool,
+    /// The character between groups of three digits, as in `1,234,567`.
+    pub thousands: Option<u8>,
+    /// The words for true and false, in any case; both empty: those of PostgreSQL.
+    pub true_words: Vec<String>,
+    /// See `true_words`.
+    pub false_words: Vec<String>,
+    /// Patterns of dates and times, at most [`Formats::MOST_PATTERNS`].
+    pub patterns: Vec<Pattern>,
+}
+
+/// A pattern such as `%d.%m.%Y %H:%M`.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: String,
+    items: Vec<Item<'static>>,
+    /// What it describes.
+    pub(super) of: Moment,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Pattern {}
+
+/// What a pattern describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// A day.
+    Date,
+    /// A time of day.
+    Time,
+    /// A day and a time of day.
+    Local,
+    /// The same with an offset from UTC.
+    Utc,
+}
+
+const NANOS_OF_DAY: i128 = 86_400_000_000_000;
+
+impl std::str::FromStr for Pattern {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let refused = |what: String| {
+            Error::new(Kind::Config, what)
+                .advise("write it as strftime does, for example '%d.%m.%Y' or '%d/%b/%Y:%H:%M:%S %z'")
+        };
+        let items = StrftimeItems::new(text)
+            .parse_to_owned()
+            .map_err(|_| refused(format!("{text:?} is not a pattern of dates and times")))?;
+        let of = moment_of(text).ok_or_else(|| {
+            refused(format!("the pattern {text:?} describes neither a whole date nor a time of day"))
+        })?;
+        Ok(Self { text: text.to_owned(), items, of })
+    }
+}
+
+/// What the letters of a pattern describe.
+fn moment_of(pattern: &str) -> Option<Moment> {
+    let mut letters = Vec::new();
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if character == '%' {
+            letters.extend(
+                characters.by_ref().find(|c| !matches!(c, '-' | '_' | '0' | ':' | '.' | '#' | '1'..='9')),
+            );
+        }
+    }
+    let has = |of: &str| letters.iter().any(|letter| of.contains(*letter));
+    let has_day = has("DxFvcs+") || (has("YyGg") && (has("j") || (has("mbBh") && has("de"))));
+    let has_time = has("TRrXcs+") || has("Hk") || (has("Il") && has("pP"));
+    match (has_day, has_time, has("zs+")) {
+        (true, true, true) => Some(Moment::Utc),
+        (true, true, false) => Some(Moment::Local),
+        (true, false, false) => Some(Moment::Date),
+        (false, true, false) => Some(Moment::Time),
+        _ => None,
+    }
+}
+
+impl Pattern {
+    /// Returns the pattern as it was given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns what it describes.
+    pub fn moment(&self) -> Moment {
+        self.of
+    }
+
+    /// Returns days since 1970, or nanoseconds since midnight or since 1970.
+    pub(super) fn value(&self, text: &str) -> Option<i128> {
+        let mut parsed = Parsed::new();
+        parse(&mut parsed, text, self.items.iter()).ok()?;
+        match self.of {
+            Moment::Date => days(parsed.to_naive_date().ok()?),
+            Moment::Time => {
+                // A time without minutes is whole hours.
+                if parsed.minute().is_none() {
+                    parsed.set_minute(0).ok()?;
+                }
+                let time = parsed.to_naive_time().ok()?;
+                // A leap second has no value of its own.
+                (time.nanosecond() < 1_000_000_000).then(|| {
+                    i128::from(time.num_seconds_from_midnight()) * 1_000_000_000
+                        + i128::from(time.nanosecond())
+                })
+            }
+            Moment::Local | Moment::Utc => {
+                if parsed.timestamp().is_none() && parsed.minute().is_none() {
+                    parsed.set_minute(0).ok()?;
+                }
+                let offset = parsed.offset().unwrap_or(0);
+                let moment = parsed.to_naive_datetime_with_offset(offset).ok()?;
+                let nanosecond = moment.nanosecond();
+                let seconds = i128::from(moment.time().num_seconds_from_midnight()) - i128::from(offset);
+                let whole = days(moment.date())? * NANOS_OF_DAY + seconds * 1_000_000_000;
+                (nanosecond < 1_000_000_000).then(|| whole + i128::from(nanosecond))
+            }
+        }
+    }
+}
+
+/// Days since 1970. Years of one or two digits are those of another pattern: `%y`.
+fn days(date: NaiveDate) -> Option<i128> {
+    (!(0..100).contains(&date.year())).then(|| i128::from(date.to_epoch_days()))
+}
+
+impl Formats {
+    /// The number of patterns that a set can have.
+    pub const MOST_PATTERNS: usize = 32;
+
+    /// Adds a pattern, unless it is there, and returns its place.
+    ///
+    /// # Errors
+    /// There are too many patterns.
+    pub fn add(&mut self, pattern: Pattern) -> Result<usize> {
+        if let Some(at) = self.patterns.iter().position(|known| *known == pattern) {
+            return Ok(at);
+        }
+        if self.patterns.len() == Self::MOST_PATTERNS {
+            let what = format!("there are more than {} patterns of dates and times", Self::MOST_PATTERNS);
+            return Err(Error::new(Kind::Config, what));
+        }
+        self.patterns.push(pattern);
+        Ok(self.patterns.len() - 1)
+    }
+
+    /// Checks that the characters in numbers are distinct.
+    pub(super) fn check(&self) -> Result<()> {
+        let mark = if self.decimal_comma { b',' } else { b'.' };
+        let refused = |what: &str| Err(Error::new(Kind::Config, what));
+        match self.thousands {
+            Some(thousands) if thousands == mark => {
+                refused("the characters before fractions and between thousands are the same")
+            }
+            Some(thousands) if thousands.is_ascii_alphanumeric() || matches!(thousands, b'-' | b'+') => {
+                refused("a letter, a digit or a sign cannot separate thousands")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns a number as others write it; `None` if it is not one.
+    pub(super) fn number<'t>(&self, text: &'t str) -> Option<Cow<'t, str>> {
+        if !self.decimal_comma && self.thousands.is_none() {
+            return Some(Cow::Borrowed(text));
+        }
+        let mark = if self.decimal_comma { ',' } else { '.' };
+        let (whole, fraction) = match text.split_once(mark) {
+            Some((whole, fraction)) => (whole, Some(fraction)),
+            None => (text, None),
+        };
+        let other = |c: char| matches!(c, '.' | ',');
+        if fraction.is_some_and(|fraction| fraction.contains(other)) {
+            return None;
+        }
+        let whole = match self.thousands.map(char::from).filter(|thousands| whole.contains(*thousands)) {
+            Some(thousands) => Cow::Owned(without_thousands(whole, thousands)?),
+            None => Cow::Borrowed(whole),
+        };
+        if whole.contains(other) {
+            return None;
+        }
+        Some(match (whole, fraction) {
+            (Cow::Borrowed(_), Some(_)) if !self.decimal_comma => Cow::Borrowed(text),
+            (Cow::Borrowed(_), None) => Cow::Borrowed(text),
+            (whole, Some(fraction)) => Cow::Owned(format!("{whole}.{fraction}")),
+            (whole, None) => whole,
+        })
+    }
+
+    /// Returns what a word says.
+    pub(super) fn boolean(&self, text: &str) -> Option<bool> {
+        const TRUE: [&str; 6] = ["true", "t", "1", "yes", "y", "on"];
+        const FALSE: [&str; 6] = ["false", "f", "0", "no", "n", "off"];
+        let is = |words: [&str; 6]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+        if self.has_words() {
+            // JSON has words of its own, whatever those of its strings are.
+            return self.word(text).or(text.parse().ok());
+        }
+        if is(TRUE) { Some(true) } else { is(FALSE).then_some(false) }
+    }
+
+    pub(super) fn has_words(&self) -> bool {
+        !self.true_words.is_empty() || !self.false_words.is_empty()
+    }
+
+    /// Returns what one of the given words says.
+    pub(super) fn word(&self, text: &str) -> Option<bool> {
+        let is = |words: &[String]| words.iter().any(|word| word.to_lowercase() == text.to_lowercase());
+        if is(&self.true_words) { Some(true) } else { is(&self.false_words).then_some(false) }
+    }
+
+    /// Returns the value of the first of some patterns that fits.
+    pub(super) fn moment(&self, patterns: u32, text: &str) -> Option<i128> {
+        let chosen = self.patterns.iter().enumerate().filter(|(at, _)| patterns & (1 << at) != 0);
+        chosen.map(|(_, pattern)| pattern).find_map(|pattern| pattern.value(text))
+    }
+
+    /// Returns the point in time of the first of some patterns that fits; of a day, its midnight.
+    pub(super) fn point(&self, patterns: u32, text: &str) -> Option<i128> {
+        let chosen = self.patterns.iter().enumerate().filter(|(at, _)| patterns & (1 << at) != 0);
+        chosen.map(|(_, pattern)| pattern).find_map(|pattern| {
+            let value = pattern.value(text)?;
+            Some(if pattern.of == Moment::Date { value * NANOS_OF_DAY } else { value })
+        })
+    }
+
+    /// Returns the texts of some patterns.
+    pub(super) fn named(&self, patterns: u32) -> String {
+        let chosen = self.patterns.iter().enumerate().filter(|(at, _)| patterns & (1 << at) != 0);
+        chosen.map(|(_, pattern)| pattern.text.as_str()).collect::<Vec<_>>().join(" or ")
+    }
+
+    /// Returns everything that determines values.
+    pub(super) fn identity(&self) -> String {
+        if *self == Self::default() {
+            return String::new();
+        }
+        let Self { decimal_comma, thousands, true_words, false_words, patterns } = self;
+        let patterns: Vec<&str> = patterns.iter().map(Pattern::text).collect();
+        let thousands = thousands.map(char::from);
+        format!(
+            " comma {decimal_comma} thousands {thousands:?} true {true_words:?} false {false_words:?} patterns \
+             {patterns:?}"
+        )
+    }
+}
+
+/// Returns the digits of `-1.234.567` for `.`: groups of three after the first.
+fn without_thousands(whole: &str, thousands: char) -> Option<String> {
+    let (sign, digits) = match whole.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", whole),
+    };
+    let mut groups = digits.split(thousands);
+    let first = groups.next()?;
+    let is_digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+    if !(1..=3).contains(&first.len()) || !is_digits(first) {
+        return None;
+    }
+    let mut number = format!("{sign}{first}");
+    for group in groups {
+        if group.len() != 3 || !is_digits(group) {
+            return None;
+        }
+        number += group;
+    }
+    Some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(pattern: &str, text: &str) -> Option<i128> {
+        pattern.parse::<Pattern>().unwrap().value(text)
+    }
+
+    #[test]
+    fn numbers_of_other_countries_become_plain_ones() {
+        let german = Formats { decimal_comma: true, thousands: Some(b'.'), ..Formats::default() };
+        for (text, plain) in [
+            ("1.234,5", Some("1234.5")),
+            ("-1.234.567", Some("-1234567")),
+            ("0,5", Some("0.5")),
+            ("1234,5", Some("1234.5")),
+            ("1.23,5", None),
+            ("1234.567", None),
+            ("1,2,3", None),
+            ("1,2.3", None),
+            (".123", None),
+        ] {
+            assert_eq!(german.number(text).as_deref(), plain, "{text}");
+        }
+        let english = Formats { thousands: Some(b','), ..Formats::default() };
+        assert_eq!(english.number("1,234.5").as_deref(), Some("1234.5"));
+        assert_eq!(english.number("1.5").as_deref(), Some("1.5"));
+        assert_eq!(english.number("1,23").as_deref(), None);
+        assert!(Formats { thousands: Some(b'.'), ..Formats::default() }.check().is_err());
+    }
+
+    #[test]
+    fn patterns_describe_dates_times_and_points_in_time() {
+        assert_eq!(value("%d.%m.%Y", "02.01.1970"), Some(1));
+        assert_eq!(value("%d.%m.%y", "2.1.70"), Some(1));
+        assert_eq!(value("%d.%m.%Y", "2.1.70"), None, "a year of two digits is %y");
+        assert_eq!(value("%d.%m.%Y", "31.02.2024"), None);
+        assert_eq!(value("%Y%m%d", "19700103"), Some(2));
+        assert_eq!(value("%I:%M %p", "1:30 PM"), Some(48_600_000_000_000));
+        assert_eq!(value("%d/%b/%Y:%H:%M:%S %z", "01/Jan/1970:02:00:01 +0200"), Some(1_000_000_000));
+        assert_eq!(value("%m/%d/%Y %H:%M", "1/1/1970 0:01"), Some(60_000_000_000));
+        assert_eq!(value("%Y-%m-%dT%H:%M:%S%.f", "1970-01-01T00:00:00.25"), Some(250_000_000));
+        for wrong in ["%d.%m", "%Q", "day", "%M", "%H %z"] {
+            assert!(wrong.parse::<Pattern>().is_err(), "{wrong}");
+        }
+    }
+}

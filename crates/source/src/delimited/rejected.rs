@@ -1,0 +1,180 @@
+//! Records that cannot be read: found before anything else is, and left out from then on.
+//!
+//! All records are read once, on all cores, before a plan is made. So the number of a row counts the good records
+//! alone, it is the same in every run, and a load with records that are left out is resumed and verified as any other.
+
+use std::sync::{Mutex, PoisonError};
+
+use arrow_schema::SchemaRef;
+use serde::Serialize;
+
+use super::cursor::{Checked, Cursor};
+use super::files::{DelimitedFiles, Place};
+use super::reader::Batch;
+use super::splitter::Cell;
+use super::text_file::TextFile;
+use crate::all_cores::on_all_cores;
+use crate::control::Control;
+use crate::error::{Error, Kind, Result};
+
+/// Records that are read at once.
+const ROWS: usize = 1024;
+
+/// A record that is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RejectedRecord {
+    /// The name of its file.
+    pub file: String,
+    /// Its line, if it is known, and its place in the text.
+    pub line: Option<u64>,
+    /// See `line`.
+    pub byte_offset: u64,
+    /// What is wrong, with the column and the value.
+    pub reason: String,
+    /// Its text, with what ended its line. Bytes that are not UTF-8 are replaced.
+    pub record: String,
+}
+
+/// Where a record is, and what is wrong with it.
+struct Found {
+    start: u64,
+    end: u64,
+    why: String,
+}
+
+/// Looks at all records; returns those that cannot be read, by file and place.
+///
+/// # Errors
+/// More than `most` of them; a quote that never closes.
+pub(super) fn leave_out(
+    source: &mut DelimitedFiles,
+    most: u64,
+    control: &Control<'_>,
+) -> Result<Vec<RejectedRecord>> {
+    let shared: &DelimitedFiles = source;
+    let files = shared.opened();
+    // From each mark to the next.
+    let pieces = files.iter().enumerate().flat_map(|(number, file)| {
+        let ends = file.marks.iter().skip(1).map(|mark| mark.offset).chain([file.length]);
+        file.marks.iter().zip(ends).map(move |(mark, end)| (number, mark.offset, end))
+    });
+    let pieces: Vec<(usize, u64, u64)> = pieces.collect();
+    let found: Mutex<Vec<(usize, Found)>> = Mutex::default();
+    on_all_cores("records", &pieces, control, Vec::new, |cells, &(number, start, end), control| {
+        control.check()?;
+        let Some(file) = files.get(number) else { return Ok(()) };
+        let of_piece = check(shared, file, start, end, cells)?;
+        control.phase().add_bytes(end - start);
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.extend(of_piece.into_iter().map(|found| (number, found)));
+        match found.len() as u64 > most {
+            true => Err(Error::new(Kind::Value, format!("more than {most} records cannot be read"))
+                .at(found
+                    .last()
+                    .map(|(_, last)| format!("{}: {}", file.place(last.start), last.why))
+                    .unwrap_or_default())
+                .advise("check the types and the dialect, or allow more with --max-rejected-lines")),
+            false => Ok(()),
+        }
+    })?;
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort_by_key(|(number, found)| (*number, found.start));
+    let records =
+        found.iter().filter_map(|(number, found)| files.get(*number).map(|file| shown(file, found)));
+    let records = records.collect::<Result<Vec<_>>>()?;
+    let places: Vec<(usize, u64)> = found.iter().map(|(number, found)| (*number, found.start)).collect();
+    source.leave_out_records(&places);
+    Ok(records)
+}
+
+fn shown(file: &TextFile, found: &Found) -> Result<RejectedRecord> {
+    let mut bytes = vec![0; (found.end - found.start) as usize];
+    file.reopen()?.read_exact_at(found.start, &mut bytes).map_err(|error| file.failed_read(&error))?;
+    Ok(RejectedRecord {
+        file: file.name.clone(),
+        line: file.line_at(found.start),
+        byte_offset: found.start,
+        reason: found.why.clone(),
+        record: String::from_utf8_lossy(&bytes).into_owned(),
+    })
+}
+
+/// Looks at the records from `start` to `end`.
+fn check(
+    source: &DelimitedFiles,
+    file: &TextFile,
+    start: u64,
+    end: u64,
+    cells: &mut Vec<Cell>,
+) -> Result<Vec<Found>> {
+    let mut cursor = Cursor::open(file)?;
+    cursor.seek(start);
+    let columns = file.fields();
+    let all = Checks { source, file, places: &source.chosen, schema: source.whole_schema(), columns };
+    let (mut found, mut records) = (Vec::new(), Vec::new());
+    loop {
+        cells.clear();
+        records.clear();
+        let at_end = loop {
+            match cursor.checked(columns, end, cells)? {
+                Checked::Good { start, end } => records.push((start, end)),
+                Checked::Bad { start, end, why } => {
+                    let (_, base) = cursor.buffer();
+                    found.push(Found { start: base + start as u64, end: base + end as u64, why });
+                }
+                Checked::Full => break false,
+                Checked::End => break true,
+            }
+            if records.len() >= ROWS || cells.len() >= ROWS * 64 {
+                break false;
+            }
+        };
+        let (bytes, base) = cursor.buffer();
+        all.read(bytes, base, cells, &records, &mut found);
+        if at_end {
+            return Ok(found);
+        }
+    }
+}
+
+/// What records become.
+struct Checks<'a> {
+    source: &'a DelimitedFiles,
+    file: &'a TextFile,
+    places: &'a [Place],
+    schema: SchemaRef,
+    columns: usize,
+}
+
+impl Checks<'_> {
+    /// Reads records, halves of those that cannot be read, and so on down to single ones.
+    fn read(
+        &self,
+        bytes: &[u8],
+        base: u64,
+        cells: &[Cell],
+        records: &[(usize, usize)],
+        found: &mut Vec<Found>,
+    ) {
+        if records.is_empty() {
+            return;
+        }
+        let mut copied = cells.to_vec();
+        let Self { source, file, .. } = *self;
+        let offset = |at: u64| base + at;
+        let cells_of_batch = &mut copied;
+        let batch =
+            Batch { source, file, cells: cells_of_batch, bytes, offset: &offset, rows: records.len() };
+        let Err(error) = batch.build(self.places, &self.schema) else { return };
+        if let [(start, end)] = *records {
+            let why = format!("{}: {}", error.what(), error.place());
+            found.push(Found { start: base + start as u64, end: base + end as u64, why });
+            return;
+        }
+        let half = records.len() / 2;
+        let (first, second) = records.split_at(half);
+        let (first_cells, second_cells) = cells.split_at(half * self.columns);
+        self.read(bytes, base, first_cells, first, found);
+        self.read(bytes, base, second_cells, second, found);
+    }
+}
