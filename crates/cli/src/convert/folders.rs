@@ -72,7 +72,7 @@ impl Folders<'_> {
             .sort_by
             .and_then(|name| leaf_of(&schema, name))
             .map(|column_idx| vec![SortingColumn { column_idx, descending: false, nulls_first: false }]);
-        let properties = properties(self.args).map_err(|error| self.refused(error))?;
+        let properties = properties(self.args, &schema).map_err(|error| self.refused(error))?;
         let properties = properties.set_sorting_columns(sorting).build();
         let threads = self.args.threads();
         let shared = Shared {

@@ -18,13 +18,15 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use sawmill_generator::Compression;
+use sawmill_generator::{BloomColumn, Compression, Encoding};
 use sawmill_source::PartitionedBy;
 
 use crate::arguments::inputs::{ColumnArgs, ObjectArgs};
 use crate::arguments::order_args::OrderArgs;
 use crate::arguments::row_args::RowArgs;
+use crate::arguments::size_arg;
 use crate::arguments::text::TextArgs;
+use crate::r#gen::options::file_args::{self, DataPageVersion, Statistics, YesNo};
 use crate::screen::phases;
 
 /// Convert CSV to Parquet, and Parquet to CSV or NDJSON.
@@ -34,6 +36,8 @@ Examples:
   sawmill convert trips.csv --out trips.parquet --compression zstd
   sawmill convert 'logs/*.tsv' --no-header --names at,host,line --out logs.parquet --row-group-rows 1M
   sawmill convert trips.parquet --out trips.csv --columns id,fare --where 'fare > 10'
+  sawmill convert trips.csv.gz --out trips.parquet --bloom id --encoding at=delta --rejected-lines bad.csv
+  sawmill convert events.ndjson.zst --types 'payload=json' --out events.parquet
   sawmill convert trips.parquet --to ndjson --out - | head
   sawmill convert trips.csv --sort-by at --partition-by 'day(at)' --out trips
   sawmill convert trips.csv --sort-by at --partition-by 'month(at)' --out trips --index-dir /fast/tmp --explain
@@ -42,7 +46,7 @@ Examples:
 The output has the rows of all inputs in their order, or in that of --sort-by. It takes its name when it is
 complete.")]
 pub(crate) struct ConvertArgs {
-    /// Parquet files or delimited text such as .csv (all of one kind), directories, patterns, @LIST, - for
+    /// Parquet files or text such as .csv or .ndjson.gz (all of one kind), directories, patterns, @LIST, - for
     /// standard input, gen:DATASET?rows=10M for generated rows, or URLs of objects.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -71,6 +75,8 @@ pub(crate) struct ConvertArgs {
     /// Most rows of a row group of Parquet, like 128k or 1M [default: 131072].
     #[arg(long, value_parser = phases::count)]
     row_group_rows: Option<u64>,
+    #[command(flatten)]
+    parquet: ParquetArgs,
     /// How CSV writes NULL [default: an empty field; the empty string is ""].
     #[arg(long, value_name = "TEXT")]
     csv_null: Option<String>,
@@ -89,6 +95,52 @@ pub(crate) struct ConvertArgs {
 
 fn partitioned_by(text: &str) -> Result<PartitionedBy, String> {
     text.parse().map_err(|error: sawmill_source::Error| error.to_string())
+}
+
+/// Each option names its heading, which would otherwise be that of the options after these, too.
+const PARQUET: &str = "Parquet output";
+
+/// How Parquet is written, as `sawmill gen` does.
+#[derive(Args, Debug)]
+#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "only conversions need them"))]
+struct ParquetArgs {
+    /// The encoding of values: plain, dict, delta, delta-length, delta-bytearray or byte-stream-split, for
+    /// one column or for every column whose type allows it. May be repeated [default: dict, and plain where
+    /// the dictionary of a column chunk grows over 1 MiB].
+    #[arg(long, value_name = "[COLUMN=]ENCODING", value_parser = file_args::encoding, help_heading = PARQUET)]
+    encoding: Vec<(Option<String>, Encoding)>,
+    /// The version of data pages [default: 1].
+    #[arg(long, value_enum, help_heading = PARQUET)]
+    data_page_version: Option<DataPageVersion>,
+    /// End a page when it reaches this size before compression, like 64KiB [default: 1MiB].
+    #[arg(long, value_parser = size_arg::bytes, allow_hyphen_values = true, help_heading = PARQUET)]
+    page_size: Option<u64>,
+    /// Which statistics to write [default: page].
+    #[arg(long, value_enum, help_heading = PARQUET)]
+    statistics: Option<Statistics>,
+    /// Whether to write page indexes [default: yes].
+    #[arg(long, value_enum, help_heading = PARQUET)]
+    page_index: Option<YesNo>,
+    /// Write a Bloom filter for this column, with this share of false positives [default: 0.01]. May be
+    /// repeated.
+    #[arg(long, value_name = "COLUMN[:SHARE]", value_parser = file_args::bloom, help_heading = PARQUET)]
+    bloom: Vec<BloomColumn>,
+}
+
+impl ParquetArgs {
+    /// An option that was given.
+    #[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "only conversions need it"))]
+    fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--encoding", !self.encoding.is_empty()),
+            ("--data-page-version", self.data_page_version.is_some()),
+            ("--page-size", self.page_size.is_some()),
+            ("--statistics", self.statistics.is_some()),
+            ("--page-index", self.page_index.is_some()),
+            ("--bloom", !self.bloom.is_empty()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
 }
 
 /// The format to write.
@@ -112,6 +164,6 @@ pub(crate) fn run(
     let ConvertArgs { files: _, out, to: _, overwrite: _, compression: _, .. } = args;
     let ConvertArgs { row_group_rows: _, csv_null: _, threads: _, columns: _, rows: _, text: _, .. } = args;
     let ConvertArgs { partition_by: _, order, explain: _, .. } = args;
-    let _ = (&args.objects, order);
+    let _ = (&args.objects, &args.parquet, order);
     Err(crate::error::Error::not_built(format!("convert --out {}", out.display()), "formats"))
 }

@@ -64,6 +64,9 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
     if format == OutputFormat::Csv {
         reject_nested(source)?;
     }
+    if let Some(option) = args.parquet.given().filter(|_| format != OutputFormat::Parquet) {
+        return Err(Error::usage("this option is available for Parquet only", option, "leave it out"));
+    }
     let mut phases = inputs.phases();
     let profile = Profile::new();
     let Some(order) = args.order.order(args.partition_by.clone())? else {

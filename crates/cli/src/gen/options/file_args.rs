@@ -49,7 +49,7 @@ pub(crate) struct FileArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum DataPageVersion {
+pub(crate) enum DataPageVersion {
     #[value(name = "1")]
     One,
     #[value(name = "2")]
@@ -57,7 +57,7 @@ enum DataPageVersion {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Statistics {
+pub(crate) enum Statistics {
     /// No statistics.
     None,
     /// Bounds, null counts and sizes of column chunks.
@@ -127,14 +127,14 @@ impl FileArgs {
     }
 }
 
-fn encoding(text: &str) -> Result<(Option<String>, Encoding), String> {
+pub(crate) fn encoding(text: &str) -> Result<(Option<String>, Encoding), String> {
     match text.rsplit_once('=') {
         Some((column, encoding)) => Ok((Some(column.to_owned()), encoding.parse()?)),
         None => Ok((None, text.parse()?)),
     }
 }
 
-fn bloom(text: &str) -> Result<BloomColumn, String> {
+pub(crate) fn bloom(text: &str) -> Result<BloomColumn, String> {
     let Some((column, share)) = text.rsplit_once(':') else { return Ok(BloomColumn::new(text)) };
     let share = share.parse().map_err(|_| format!("{share:?} is not a number: write COLUMN:0.01"))?;
     let mut bloom = BloomColumn::new(column);
