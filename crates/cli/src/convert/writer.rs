@@ -93,12 +93,12 @@ fn with_options(
             let what = format!("the share of false positives of {:?} must be between 0 and 1", bloom.column);
             return Err(NoText::Arrow(ArrowError::InvalidArgumentError(what)));
         }
-        let column = ColumnPath::from(bloom.column.as_str());
+        let column = column_path(schema, &bloom.column);
         properties = properties.set_column_bloom_filter_fpp(column, bloom.false_positives);
     }
     for (column, encoding) in &args.encoding {
         let leaves: Vec<(ColumnPath, DataType)> = match column {
-            Some(name) => vec![(ColumnPath::from(name.as_str()), known(schema, name)?)],
+            Some(name) => vec![(column_path(schema, name), known(schema, name)?)],
             None => schema
                 .fields()
                 .iter()
@@ -119,6 +119,14 @@ fn with_options(
         }
     }
     Ok(properties)
+}
+
+/// Returns the path of a column, given as [`known`] takes it.
+fn column_path(schema: &Schema, path: &str) -> ColumnPath {
+    match schema.field_with_name(path) {
+        Ok(_) => ColumnPath::new(vec![path.to_owned()]),
+        Err(_) => ColumnPath::new(path.split('.').map(str::to_owned).collect()),
+    }
 }
 
 /// Returns the type of a column, given by its name or, within structs, by names joined with dots.

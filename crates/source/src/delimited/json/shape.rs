@@ -231,7 +231,12 @@ pub(in crate::delimited) fn sampled(file: &TextFile, piece: Piece, dialect: &Dia
         let at = At { formats: &dialect.formats, file: piece.file, text, base };
         for cell in cells {
             let line = &text[cell.start as usize..cell.end as usize];
-            shape.add_line(line, at).map_err(|error| {
+            let added = shape.add_line(line, at);
+            // It is left out later.
+            if file.splitter.lenient {
+                continue;
+            }
+            added.map_err(|error| {
                 let place = base + u64::from(cell.start) + error.column().saturating_sub(1) as u64;
                 Error::new(ErrorKind::Source, format!("the line is not a JSON object: {}", plain(&error)))
                     .at(file.place(place))
