@@ -45,14 +45,6 @@ impl RowMaker {
         self.columns.iter().map(move |column| (column.name.as_str(), plain(column)))
     }
 
-    /// The place of a column in a row; `row` is the number.
-    pub(crate) fn position(&self, name: &str) -> Option<usize> {
-        if name == "row" {
-            return Some(0);
-        }
-        self.columns.iter().position(|column| column.name == name)
-    }
-
     /// Encodes block `block`; a later `version` has other values for the same numbers.
     pub(crate) fn block(&self, block: u64, version: u64) -> Result<Block> {
         let first = block * BLOCK_ROWS;

@@ -64,7 +64,8 @@ impl std::str::FromStr for Limit {
             percent => {
                 let percent = percent.strip_prefix('p').and_then(|percent| percent.parse::<f64>().ok());
                 let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
-                Figure::Latency(percent.ok_or_else(|| refused("an unknown figure"))? / 100.0)
+                // Rounded, so that p99.9 is 0.999 and not a little more.
+                Figure::Latency((percent.ok_or_else(|| refused("an unknown figure"))? * 1e6).round() / 1e8)
             }
         };
         let value = match figure {

@@ -17,7 +17,7 @@ const GOOD: &str = "[tables.orders]\n[[operations]]\nname = \"a\"\ninsert = \"or
 #[test]
 fn mistakes_are_named_with_their_place() {
     refused(&format!("speed = 3\n{GOOD}"), &["unknown key `speed`", "shop.toml, line 1, column 1", "rate"]);
-    refused(&format!("rate = \"fast\"\n{GOOD}"), &["\"fast\" is not a shape", "line 1", "`rate`", "ramp"]);
+    refused(&format!("rate = \"fast\"\n{GOOD}"), &["\"fast\" is not a rate", "line 1", "`rate`", "50k"]);
     refused(&format!("{GOOD}rows = 0\n"), &["0 is out of bounds", "line 5", "`rows`", "1 to 100000"]);
     refused(&format!("{GOOD}copy = \"orders\"\n"), &["several kinds: insert, copy", "operation 1"]);
     refused(
