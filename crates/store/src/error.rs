@@ -19,6 +19,8 @@ pub enum Kind {
     Denied,
     /// The store cannot be reached, or does not answer as it should.
     Unavailable,
+    /// The web server does not answer requests for ranges of bytes.
+    NoRanges,
     /// The caller asked to stop.
     Cancelled,
 }

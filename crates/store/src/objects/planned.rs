@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! ranges ── fit into the budget ─────▶ merged over gaps, cut into requests, all started at the first read
-//!    └───── do not ─▶ each cut into smaller requests; a read starts the one after its own and drops those before it
+//!    └───── do not ─▶ each stream cut into smaller requests; a read starts the one after its own and drops those before it
 //! ```
 
 use std::io;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::Error;
@@ -49,32 +50,35 @@ pub struct RequestPlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Block {
     range: Range<u64>,
-    /// The range that it is a part of.
+    /// The stream that it is a part of: ranges that are read one after the other.
     of: usize,
 }
 
 impl RequestPlan {
-    /// Plans to read all bytes of these ranges.
+    /// Plans to read all bytes of these ranges, each from start to end.
     pub fn all(ranges: &[Range<u64>], how: ReadAhead) -> Self {
-        let merged = merged(ranges, GAP);
-        let bytes: u64 = merged.iter().map(|range| range.end - range.start).sum();
-        if bytes <= how.budget {
-            return Self { blocks: cut(&merged, how.request), whole: true };
-        }
-        let merged = self::merged(ranges, 0);
-        let streams = 2 * merged.len().max(1) as u64;
-        Self {
-            blocks: cut(&merged, (how.budget / streams).clamp(LEAST, how.request.max(LEAST))),
-            whole: false,
-        }
+        Self::streams(&each_alone(ranges), how)
     }
 
-    /// Plans to read only parts of these ranges, which are not known yet.
-    pub fn parts(ranges: &[Range<u64>], how: ReadAhead) -> Self {
-        let merged = merged(ranges, 0);
-        let streams = 2 * merged.len().max(1) as u64;
-        let most = how.request.clamp(LEAST, PART);
-        Self { blocks: cut(&merged, (how.budget / streams).clamp(LEAST, most)), whole: false }
+    /// Plans to read all bytes of these streams, of each the ranges in their order: for example some pages of
+    /// several column chunks.
+    pub fn streams(streams: &[Vec<Range<u64>>], how: ReadAhead) -> Self {
+        let merged = merged(&streams.concat(), GAP);
+        let bytes: u64 = merged.iter().map(|range| range.end - range.start).sum();
+        if bytes <= how.budget {
+            return Self { blocks: cut(merged.into_iter().enumerate(), how.request), whole: true };
+        }
+        Self { blocks: in_turn(streams, how, how.request), whole: false }
+    }
+
+    /// Plans to read parts of these streams, which are not known yet.
+    pub fn parts(streams: &[Vec<Range<u64>>], how: ReadAhead) -> Self {
+        Self { blocks: in_turn(streams, how, how.request.min(PART)), whole: false }
+    }
+
+    /// Whether all requests fit into the budget together, so that several readers can share their bytes.
+    pub fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// The number of requests.
@@ -88,6 +92,25 @@ impl RequestPlan {
     }
 }
 
+/// A stream for each range.
+fn each_alone(ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
+    ranges.iter().map(|range| vec![range.clone()]).collect()
+}
+
+/// Requests of which every stream may hold two at a time within the budget.
+fn in_turn(streams: &[Vec<Range<u64>>], how: ReadAhead, most: u64) -> Vec<Block> {
+    let mut streams: Vec<Vec<Range<u64>>> =
+        streams.iter().map(|stream| merged(stream, LEAST)).filter(|stream| !stream.is_empty()).collect();
+    streams.sort_unstable_by_key(|stream| stream.first().map(|range| range.start));
+    let most = (how.budget / (2 * streams.len().max(1) as u64)).clamp(LEAST, most.max(LEAST));
+    let ranges = streams.into_iter().enumerate();
+    let ranges = ranges.flat_map(|(of, stream)| stream.into_iter().map(move |range| (of, range)));
+    let mut blocks = cut(ranges, most);
+    // Chunks may overlap in a file that is damaged.
+    blocks.sort_by_key(|block| block.range.start);
+    blocks
+}
+
 /// The ranges in their order; those that overlap, or have a gap of at most this many bytes, as one.
 fn merged(ranges: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
     let mut ranges: Vec<_> = ranges.iter().filter(|range| !range.is_empty()).cloned().collect();
@@ -95,10 +118,7 @@ fn merged(ranges: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in ranges {
         match merged.last_mut() {
-            // Ranges that only touch stay apart unless gaps are read along.
-            Some(last) if range.start < last.end || (gap > 0 && range.start - last.end <= gap) => {
-                last.end = last.end.max(range.end);
-            }
+            Some(last) if range.start.saturating_sub(last.end) <= gap => last.end = last.end.max(range.end),
             _ => merged.push(range),
         }
     }
@@ -106,9 +126,9 @@ fn merged(ranges: &[Range<u64>], gap: u64) -> Vec<Range<u64>> {
 }
 
 /// The ranges cut into parts of equal size, none longer than `most`.
-fn cut(ranges: &[Range<u64>], most: u64) -> Vec<Block> {
+fn cut(ranges: impl Iterator<Item = (usize, Range<u64>)>, most: u64) -> Vec<Block> {
     let mut blocks = Vec::new();
-    for (of, range) in ranges.iter().enumerate() {
+    for (of, range) in ranges {
         let length = range.end - range.start;
         let parts = length.div_ceil(most.max(1)).max(1);
         let mut start = range.start;
@@ -122,11 +142,13 @@ fn cut(ranges: &[Range<u64>], most: u64) -> Vec<Block> {
     blocks
 }
 
-/// Reads an object by a plan. Other bytes take a request of their own.
+/// Reads an object by a plan. Other bytes take a request of their own. Several threads may read at once.
 pub struct PlannedReader {
     object: Object,
     plan: RequestPlan,
-    slots: Mutex<Vec<Slot>>,
+    /// Each is locked while its bytes are waited for.
+    slots: Vec<Mutex<Slot>>,
+    begun: AtomicBool,
     fault: Fault,
 }
 
@@ -139,15 +161,24 @@ enum Slot {
 impl PlannedReader {
     /// Returns a reader that has not requested anything yet.
     pub fn new(object: Object, plan: RequestPlan, fault: Fault) -> Self {
-        let slots = plan.blocks.iter().map(|_| Slot::Empty).collect();
-        Self { object, plan, slots: Mutex::new(slots), fault }
+        let slots = plan.blocks.iter().map(|_| Mutex::new(Slot::Empty)).collect();
+        Self { object, plan, slots, begun: AtomicBool::new(false), fault }
     }
 
     /// Starts the requests if all of them fit into the budget.
     pub fn begin(&self) {
-        if self.plan.whole {
-            let mut slots = self.slots();
-            for (slot, block) in slots.iter_mut().zip(&self.plan.blocks) {
+        if self.plan.whole && !self.begun.swap(true, Relaxed) {
+            for at in 0..self.slots.len() {
+                self.start(at);
+            }
+        }
+    }
+
+    /// Starts the request of a block, unless it was.
+    fn start(&self, at: usize) {
+        if let Some(block) = self.plan.blocks.get(at) {
+            let mut slot = self.slot(at);
+            if matches!(*slot, Slot::Empty) {
                 *slot = Slot::Pending(self.object.start(block.range.clone()));
             }
         }
@@ -203,35 +234,32 @@ impl PlannedReader {
         }
     }
 
-    fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
-        // A panic cannot leave them half-changed.
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    fn slot(&self, at: usize) -> MutexGuard<'_, Slot> {
+        // A panic cannot leave it half-changed.
+        self.slots[at].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn block(&self, place: usize) -> Result<Arc<Vec<u8>>, Error> {
         let blocks = &self.plan.blocks;
-        let mut slots = self.slots();
         let same = |other: usize| blocks.get(other).is_some_and(|block| block.of == blocks[place].of);
-        let ahead = match self.plan.whole {
-            true => 0..blocks.len(),
-            false => place..if same(place + 1) { place + 2 } else { place + 1 },
-        };
-        for at in ahead {
-            if matches!(slots[at], Slot::Empty) {
-                slots[at] = Slot::Pending(self.object.start(blocks[at].range.clone()));
+        if self.plan.whole {
+            self.begin();
+        } else {
+            self.start(place);
+            if same(place + 1) {
+                self.start(place + 1);
             }
-        }
-        if !self.plan.whole {
             for before in (0..place).rev().take_while(|before| same(*before)) {
-                slots[before] = Slot::Empty;
+                *self.slot(before) = Slot::Empty;
             }
         }
-        let bytes = match std::mem::replace(&mut slots[place], Slot::Empty) {
+        let mut slot = self.slot(place);
+        let bytes = match std::mem::replace(&mut *slot, Slot::Empty) {
             Slot::Ready(bytes) => bytes,
             Slot::Pending(pending) => Arc::new(pending.wait()?),
             Slot::Empty => Arc::new(self.object.start(blocks[place].range.clone()).wait()?),
         };
-        slots[place] = Slot::Ready(Arc::clone(&bytes));
+        *slot = Slot::Ready(Arc::clone(&bytes));
         Ok(bytes)
     }
 }
@@ -265,5 +293,20 @@ mod tests {
         );
         assert!(ranges(&plan).iter().all(|range| range.end <= 10 * mib || range.start >= 10 * mib));
         assert_eq!(plan.bytes(), 20 * mib);
+    }
+
+    #[test]
+    fn of_pages_no_more_than_the_gaps_between_them_are_read_along() {
+        let mib: u64 = 1 << 20;
+        let (first, second) = (vec![0..100_000, 200_000..mib, 8 * mib..9 * mib], vec![20 * mib..21 * mib]);
+        let streams = [first, second];
+        let plan = RequestPlan::streams(&streams, ReadAhead::default());
+        assert!(plan.whole);
+        assert_eq!(ranges(&plan), [0..mib, 8 * mib..9 * mib, 20 * mib..21 * mib]);
+        // Where they do not fit, the pages of a column follow each other.
+        let plan = RequestPlan::streams(&streams, ReadAhead { budget: mib, request: 8 * mib });
+        assert!(!plan.whole && plan.bytes() == 3 * mib - 100_000, "{plan:?}");
+        assert!(plan.blocks.iter().all(|block| block.range.end - block.range.start <= mib / 4));
+        assert_eq!(plan.blocks.iter().filter(|block| block.of == 1).count(), 4);
     }
 }

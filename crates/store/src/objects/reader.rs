@@ -12,12 +12,17 @@ const LEAST: u64 = 256 << 10;
 /// The most bytes of a request that reads along, reached when one read follows the other.
 const MOST: u64 = 8 << 20;
 
-/// Reads an object in any order. It keeps the object's end, if that was read to open it, and the last answer.
+/// The most answers that are kept, and their most bytes: those of columns that are read in turn.
+const ANSWERS: usize = 32;
+const HELD: usize = 32 << 20;
+
+/// Reads an object in any order. It keeps the object's end, if that was read to open it, and the last answers.
 #[derive(Debug)]
 pub struct ObjectReader {
     object: Object,
     end: Held,
-    last: Mutex<Held>,
+    /// The one that was used last is at the end.
+    answers: Mutex<Vec<Held>>,
     fault: Fault,
 }
 
@@ -45,7 +50,7 @@ impl ObjectReader {
     /// Returns a reader of an object whose last bytes were read already.
     pub fn new(object: Object, end: Vec<u8>) -> Self {
         let end = Held { start: object.size().saturating_sub(end.len() as u64), bytes: end };
-        Self { object, end, last: Mutex::default(), fault: Fault::default() }
+        Self { object, end, answers: Mutex::default(), fault: Fault::default() }
     }
 
     /// Shares the first error with other readers of the object.
@@ -79,11 +84,13 @@ impl ObjectReader {
         if buffer.is_empty() || self.end.fill(offset, buffer) {
             return Ok(());
         }
-        let mut last = self.last();
-        if last.fill(offset, buffer) {
+        let mut answers = self.answers();
+        if let Some(at) = answers.iter().position(|held| held.fill(offset, buffer)) {
+            answers[at..].rotate_left(1);
             return Ok(());
         }
-        let range = self.request(wanted, &last.range());
+        let before = answers.iter().position(|held| (held.start..=held.range().end).contains(&offset));
+        let range = self.request(wanted, before.map(|at| answers[at].range()));
         let start = range.start;
         let bytes = self.object.start(range).wait().map_err(|error| {
             let _ = self.fault.set(error.clone());
@@ -94,17 +101,22 @@ impl ObjectReader {
         if !read.fill(offset, buffer) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        *last = read;
+        // It takes the place of the answer that it follows.
+        before.map(|at| answers.remove(at));
+        answers.push(read);
+        let mut held: usize = answers.iter().map(|held| held.bytes.len()).sum();
+        while answers.len() > ANSWERS || (answers.len() > 1 && held > HELD) {
+            held -= answers.remove(0).bytes.len();
+        }
         Ok(())
     }
 
     /// What to request so that the next reads need no request of their own: those after this one if it
-    /// follows the last, else those around it.
-    fn request(&self, wanted: Range<u64>, last: &Range<u64>) -> Range<u64> {
-        let follows = !last.is_empty() && (last.start..=last.end).contains(&wanted.start);
-        let (start, along) = match follows {
-            true => (wanted.start, ((last.end - last.start) * 2).clamp(LEAST, MOST)),
-            false => (wanted.start - wanted.start % LEAST, LEAST),
+    /// follows another answer, else those around it.
+    fn request(&self, wanted: Range<u64>, before: Option<Range<u64>>) -> Range<u64> {
+        let (start, along) = match before {
+            Some(before) => (wanted.start, ((before.end - before.start) * 2).clamp(LEAST, MOST)),
+            None => (wanted.start - wanted.start % LEAST, LEAST),
         };
         let end = start.saturating_add(along).min(self.object.size());
         // What is at the object's end is here already.
@@ -112,8 +124,8 @@ impl ObjectReader {
         start..end.max(wanted.end)
     }
 
-    fn last(&self) -> MutexGuard<'_, Held> {
+    fn answers(&self) -> MutexGuard<'_, Vec<Held>> {
         // A panic cannot leave it half-changed.
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

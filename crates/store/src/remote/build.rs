@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
-use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
-use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig};
+use object_store::{
+    BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig, StaticCredentialProvider,
+};
 
 use crate::error::{Error, Kind};
 use crate::location::{ObjectUrl, Scheme};
@@ -114,7 +116,9 @@ fn gcs(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
     if let Ok(emulator) = std::env::var("STORAGE_EMULATOR_HOST") {
         let base = if emulator.contains("://") { emulator } else { format!("http://{emulator}") };
         builder = builder.with_config(GoogleConfigKey::BaseUrl, base);
-        builder = builder.with_config(GoogleConfigKey::SkipSignature, "true");
+        // The client writes with a token even if it need not sign. An emulator takes any.
+        let token = GcpCredential { bearer: "emulator".to_owned() };
+        builder = builder.with_credentials(Arc::new(StaticCredentialProvider::new(token)));
     }
     for (key, value) in options.pairs() {
         if let Ok(key) = key.parse() {

@@ -52,6 +52,11 @@ impl Client {
         })
     }
 
+    /// Counts an answered request.
+    pub(super) fn count(&self, bytes: u64) {
+        self.traffic.count(bytes);
+    }
+
     /// Starts work whose bytes are waited for.
     pub(super) fn spawn(
         &self,

@@ -51,7 +51,7 @@ fn other(error: &StoreError, refusal: &str) -> (Kind, String, &'static str) {
     }
     if lacks_ranges(error) {
         let what = "the server does not answer requests for ranges of bytes".to_owned();
-        return (Kind::Unavailable, what, "download the file first; sawmill load - takes a stream");
+        return (Kind::NoRanges, what, "download the file first; sawmill load - takes a stream");
     }
     if text.contains("//169.254.169.254") || text.contains("//metadata") {
         let what =

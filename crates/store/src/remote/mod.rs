@@ -10,6 +10,7 @@
 mod aws_profile;
 mod build;
 mod client;
+mod copying;
 mod faults;
 mod listing;
 mod options;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,9 +13,10 @@ use crate::location::{ObjectUrl, Scheme};
 use crate::objects::{Object, ObjectReader, Traffic};
 use crate::remote::build;
 use crate::remote::client::Client;
+use crate::remote::copying;
 use crate::remote::listing;
 use crate::remote::options::StoreOptions;
-use crate::remote::writing::{ObjectFolder, UploadLimits};
+use crate::remote::writing::{ObjectFolder, ObjectWriter, UploadLimits};
 
 /// What tells clients apart: the kind of store, its bucket or host, the query that signs requests to a web
 /// server, and whether uploads may replace objects.
@@ -56,6 +58,26 @@ impl Stores {
     pub fn open(&self, url: &ObjectUrl, tail: u64) -> Result<ObjectReader, Error> {
         let (object, end) = self.client(url)?.open(url, tail.max(1))?;
         Ok(ObjectReader::new(object, end))
+    }
+
+    /// Writes all bytes of an object to `to`, with several requests under way; with a single one if a web
+    /// server has no ranges.
+    ///
+    /// # Errors
+    ///
+    /// There is no such object, it changes, the store refuses or cannot be reached, or `to` fails.
+    pub fn copy(&self, url: &ObjectUrl, to: &mut dyn Write) -> Result<(), Error> {
+        copying::copy(&self.client(url)?, url, to)
+    }
+
+    /// Begins an object, which replaces another one only if `replaces` is set.
+    ///
+    /// # Errors
+    ///
+    /// A web server; the name or the store's settings are not valid.
+    pub fn create(&self, url: &ObjectUrl, replaces: bool) -> Result<ObjectWriter, Error> {
+        let (folder, name) = url.key().rsplit_once('/').unwrap_or(("", url.key()));
+        self.folder(&url.sibling(folder), UploadLimits::default(), replaces)?.create(name)
     }
 
     /// Returns the objects below a prefix, in the order of their names.
