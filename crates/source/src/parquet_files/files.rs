@@ -4,14 +4,14 @@
 //! divides row groups into ranges. A reader decodes pages when they are needed, so that memory depends on the
 //! batch and the page size, not on the row group.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
-use sawmill_footer::{DEFAULT_MAX_FOOTER, Footer};
+use sawmill_footer::{DEFAULT_MAX_FOOTER, Footer, RangeReader};
 use sawmill_store::{Location, ObjectUrl, ReadAhead, RequestPlan};
 
 use crate::all_cores::{map_on_all_cores, map_on_threads};
@@ -34,6 +34,9 @@ use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
 /// How many objects are opened at the same time.
 const OBJECTS: usize = 32;
 
+/// Bytes that are there as long as a reader holds them.
+pub(crate) type WeakBytes = Weak<dyn RangeReader + Send + Sync>;
+
 /// Parquet files, all with the same columns: in the file system, or objects in stores.
 pub struct ParquetFiles {
     schema: SchemaRef,
@@ -45,6 +48,9 @@ pub struct ParquetFiles {
     pub(crate) read_ahead: ReadAhead,
     /// The row group of an object that was requested before a reader started it.
     pub(crate) expected: Mutex<Option<((u32, u32), FileBytes)>>,
+    /// The bytes of row groups of objects that readers hold, by file and row group, and whether a condition
+    /// chose them.
+    pub(crate) shared: Mutex<HashMap<(u32, u32, bool), WeakBytes>>,
 }
 
 impl ParquetFiles {
@@ -91,10 +97,8 @@ impl ParquetFiles {
         max_footer: u64,
     ) -> Result<Self> {
         let each = |place: &Location| open(place, objects, hive, max_footer);
-        let mut opened = match places.iter().any(|place| matches!(place, Location::Object(_))) {
-            true => map_on_threads("opener", OBJECTS, places, each)?,
-            false => map_on_all_cores("opener", places, each)?,
-        };
+        let is_object = |place: &Location| matches!(place, Location::Object(_));
+        let mut opened = map_where_they_are("opener", places, is_object, each)?;
         opened.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
         if let Some(pair) = opened.windows(2).find(|pair| pair[0].1.name == pair[1].1.name) {
             return Err(Error::new(Kind::Config, "the file is given twice")
@@ -155,6 +159,7 @@ impl ParquetFiles {
             checksums: PageChecksums::default(),
             read_ahead: ReadAhead::default(),
             expected: Mutex::default(),
+            shared: Mutex::default(),
         })
     }
 
@@ -169,14 +174,13 @@ impl ParquetFiles {
     }
 
     /// Returns the requests and bytes that reading the columns of all objects takes; `None` without objects.
-    /// A condition takes no more bytes.
     pub fn requests(&self) -> Option<(u64, u64)> {
         let objects = || self.opened.iter().filter(|file| matches!(file.origin, Origin::Object(..)));
         objects().next()?;
         let plans = objects().flat_map(|file| {
             let groups = 0..file.row_groups.len();
             groups.map(|group| {
-                RequestPlan::all(&file.ranges(group, |field| file.reads(field)), self.read_ahead)
+                RequestPlan::streams(&file.ranges(group, |field| file.reads(field), None), self.read_ahead)
             })
         });
         Some(plans.fold((0, 0), |(requests, bytes), plan| (requests + plan.requests(), bytes + plan.bytes())))
@@ -253,16 +257,23 @@ impl Source for ParquetFiles {
 
     fn check_unchanged(&self) -> Result<()> {
         let files: Vec<_> = self.opened.iter().zip(&self.files).collect();
-        map_on_all_cores("checker", &files, |(file, named)| {
-            file.reopen()?;
-            // Reads all bytes of the footer, but decodes none of its row groups.
-            let footer =
-                file.footer(&file.footer_options().row_groups(0..0)).map_err(|error| match &file.origin {
-                    Origin::Path(_) => file.changed(),
-                    Origin::Object(..) => error,
-                });
-            file.check_footer(&footer?, named.bytes)
-        })?;
+        map_where_they_are(
+            "checker",
+            &files,
+            |(file, _)| file.is_object(),
+            |(file, named)| {
+                file.reopen()?;
+                // Reads all bytes of the footer, but decodes none of its row groups.
+                let footer =
+                    file.footer(&file.footer_options().row_groups(0..0)).map_err(|error| {
+                        match &file.origin {
+                            Origin::Path(_) => file.changed(),
+                            Origin::Object(..) => error,
+                        }
+                    });
+                file.check_footer(&footer?, named.bytes)
+            },
+        )?;
         Ok(())
     }
 
@@ -292,6 +303,20 @@ impl Source for ParquetFiles {
         opened.check_footer(&footer, named.bytes)?;
         let groups = footer.row_groups();
         Ok(groups.map(|group| known_of(&footer, group, field.name(), field.data_type())).collect())
+    }
+}
+
+/// Returns what `each` returns for every file, on as many threads as there are cores; on more if some are
+/// objects, for which threads wait.
+pub(super) fn map_where_they_are<T: Sync, R: Send>(
+    name: &str,
+    files: &[T],
+    is_object: impl Fn(&T) -> bool,
+    each: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    match files.iter().any(is_object) {
+        true => map_on_threads(name, OBJECTS, files, each),
+        false => map_on_all_cores(name, files, each),
     }
 }
 

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! The passing rows of each row group are counted before anything is loaded, so that the plan, its units and
-//! the check at the end are exact. One count is stored per [`WINDOW_ROWS`] rows. Readers also filter that
-//! many rows at once, so that no state per row outlives a window.
+//! the check at the end are exact. One count is stored per [`WINDOW_ROWS`] rows, and the blocks of
+//! [`BLOCK_ROWS`] rows in which some pass: no others are read again. Readers also filter a window at once, so
+//! that no state per row outlives it.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter, RowSelection,
 };
+use sawmill_store::RequestPlan;
 use serde::Serialize;
 
 use crate::all_cores::on_all_cores;
@@ -26,7 +28,7 @@ use crate::condition::pruning::{Known, intersection, outlook, outlook_of_folders
 use crate::condition::rows::RowTest;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
-use crate::parquet_files::files::ParquetFiles;
+use crate::parquet_files::files::{ParquetFiles, map_where_they_are};
 use crate::parquet_files::guarded::guarded;
 use crate::parquet_files::opened_file::OpenedFile;
 use crate::parquet_files::reader::ParquetReader;
@@ -35,6 +37,9 @@ use crate::units::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_o
 /// Rows of a row group that are filtered at once. The state of a row takes at most 16 bytes in each reading
 /// thread.
 const WINDOW_ROWS: u64 = 1 << 20;
+
+/// Rows that are read again if one of them passes: fewer than most pages have.
+const BLOCK_ROWS: u64 = 1024;
 
 /// Rows of a batch of the condition's columns.
 const BATCH_ROWS: usize = 8192;
@@ -108,16 +113,27 @@ impl ParquetFiles {
             named: self.files().to_vec(),
             pruned: Pruned::default(),
         };
-        for (file, named) in self.opened.iter().zip(self.files()) {
-            control.check()?;
-            let test =
-                RowTest::new(&filtered.condition, file.reader.schema(), &file.folders).map_err(|error| {
+        let files: Vec<_> = self.opened.iter().zip(self.files()).collect();
+        let condition = &filtered.condition;
+        let planned = map_where_they_are(
+            "planner",
+            &files,
+            |(file, _)| file.is_object(),
+            |(file, named)| {
+                control.check()?;
+                let test = RowTest::new(condition, file.reader.schema(), &file.folders).map_err(|error| {
                     let place = format!("{}, {}", error.place(), named.name);
                     error.at(place)
                 })?;
-            let groups = filtered.pruned.groups_of(file, named, &test, control)?;
+                let mut pruned = Pruned::default();
+                let groups = pruned.groups_of(file, named, &test, control)?;
+                Ok((test, groups, pruned))
+            },
+        )?;
+        for (test, groups, pruned) in planned {
             filtered.tests.push(Arc::new(test));
             filtered.groups.push(groups);
+            filtered.pruned.add(pruned);
         }
         filtered.count(control)?;
         for (named, groups) in filtered.named.iter_mut().zip(&filtered.groups) {
@@ -128,6 +144,17 @@ impl ParquetFiles {
 }
 
 impl Pruned {
+    fn add(&mut self, other: Self) {
+        self.files += other.files;
+        self.files_pruned += other.files_pruned;
+        self.files_whole += other.files_whole;
+        self.row_groups += other.row_groups;
+        self.row_groups_pruned += other.row_groups_pruned;
+        self.row_groups_whole += other.row_groups_whole;
+        self.pages += other.pages;
+        self.pages_pruned += other.pages_pruned;
+    }
+
     /// Returns what the footer and the page indexes say about a file's row groups.
     fn groups_of(
         &mut self,
@@ -205,6 +232,42 @@ impl FilteredGroup {
     }
 }
 
+/// Where rows pass, as ranges of whole blocks: their number is bounded by that of the blocks.
+#[derive(Default)]
+struct PassingPlaces {
+    ranges: Vec<Range<u64>>,
+    /// A range of the candidates, and how many candidates are before it.
+    at: usize,
+    before: u64,
+}
+
+impl PassingPlaces {
+    /// Adds a run of candidates that pass, given by their numbers; each run comes after the last one.
+    fn add(&mut self, candidates: &[Range<u64>], mut run: Range<u64>) {
+        while let Some(range) = candidates.get(self.at).filter(|_| !run.is_empty()) {
+            let length = range.end - range.start;
+            if run.start >= self.before + length {
+                self.before += length;
+                self.at += 1;
+                continue;
+            }
+            let start = range.start + (run.start - self.before);
+            let few = (run.end - run.start).min(range.end - start);
+            self.push(start..start + few);
+            run.start += few;
+        }
+    }
+
+    fn push(&mut self, rows: Range<u64>) {
+        let start = rows.start - rows.start % BLOCK_ROWS;
+        let end = rows.end.next_multiple_of(BLOCK_ROWS);
+        match self.ranges.last_mut() {
+            Some(last) if start <= last.end => last.end = last.end.max(end),
+            _ => self.ranges.push(start..end),
+        }
+    }
+}
+
 /// The position of the n-th passing row of a row group.
 #[derive(Clone, Copy)]
 pub(crate) struct Position {
@@ -234,6 +297,41 @@ impl Filtered<'_> {
             before -= passing;
         }
         None
+    }
+
+    /// Returns the rows of a row group that may pass, from the window on that has the first row of `key`;
+    /// `None` if all rows pass.
+    pub(crate) fn rows_from(&self, key: UnitKey) -> Option<Vec<Range<u64>>> {
+        let position = self.position(key)?;
+        let Reading::Some { candidates, .. } = &self.group(key)?.reading else { return None };
+        let window = Range { start: position.window as u64 * WINDOW_ROWS, end: u64::MAX };
+        Some(intersection(candidates, &[window]))
+    }
+
+    /// Returns the requests and bytes that reading the passing rows of all objects takes; `None` without
+    /// objects.
+    pub fn requests(&self) -> Option<(u64, u64)> {
+        let mut sum = None;
+        for (number, file) in (0u32..).zip(&self.files.opened).filter(|(_, file)| file.is_object()) {
+            let (requests, bytes) = sum.get_or_insert((0, 0));
+            for (row_group, group) in (0u32..).zip(self.groups.get(number as usize).into_iter().flatten()) {
+                let key = UnitKey { file: number, row_group, first_row: 0 };
+                if group.passing() > 0 {
+                    let plan = self.plan_of(file, key);
+                    *requests += plan.requests();
+                    *bytes += plan.bytes();
+                }
+            }
+        }
+        sum
+    }
+
+    fn plan_of(&self, file: &OpenedFile, key: UnitKey) -> RequestPlan {
+        let of_condition = self.fields(key);
+        let rows = self.rows_from(key);
+        let is_wanted = |field| file.reads(field) || (rows.is_some() && of_condition.contains(&field));
+        let chunks = file.ranges(key.row_group as usize, is_wanted, rows.as_deref());
+        RequestPlan::streams(&chunks, self.files.read_ahead)
     }
 
     /// Returns the next window after `window` in which a row passes.
@@ -274,13 +372,21 @@ impl Filtered<'_> {
         let (Some(group), Some(test)) = (self.group(key), self.tests.get(key.file as usize)) else {
             return Ok(None);
         };
-        let reader = ParquetReader::new(self.files, None, BATCH_ROWS).only(&[]);
-        reader.compare_checksums(key, &self.fields(key))?;
-        let reader = ParquetReader::new(self.files, None, BATCH_ROWS).on_demand().builder(key)?;
+        let (rows, fields) = (group.candidates(window), self.fields(key));
+        let reader = ParquetReader::new(self.files, None, BATCH_ROWS).only(&[]).part(rows, fields.clone());
+        // What its checksums are compared with is decoded.
+        let reader = reader.opening(key)?;
+        reader.compare_checksums(key, &fields).map_err(|error| self.fault(key).unwrap_or(error))?;
+        let reader = reader.builder(key)?;
         let mask =
             ProjectionMask::roots(reader.parquet_schema(), test.columns.iter().map(|column| column.place));
         let reader = reader.with_projection(mask).with_row_selection(group.selection(window));
         guarded(|| reader.build()).map(Some).map_err(|error| self.corrupt(key, &error.to_string()))
+    }
+
+    /// Returns the error of the store, if reading the row group's object failed.
+    fn fault(&self, key: UnitKey) -> Option<Error> {
+        self.files.opened.get(key.file as usize).and_then(OpenedFile::fault)
     }
 
     fn corrupt(&self, key: UnitKey, what: &str) -> Error {
@@ -335,46 +441,66 @@ impl Filtered<'_> {
             control,
             || (),
             |(), &(key, window), control| {
-                let rows = this.count_window(key, window, control)?;
-                counted.lock().unwrap_or_else(PoisonError::into_inner).push((key, window, rows));
+                let count = this.count_window(key, window, control)?;
+                counted.lock().unwrap_or_else(PoisonError::into_inner).push((key, window, count));
                 Ok(())
             },
         )?;
-        for (key, window, rows) in counted.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        let mut counted = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
+        counted.sort_unstable_by_key(|(key, window, _)| (key.file, key.row_group, *window));
+        for (key, window, (rows, places)) in counted {
             let group = self
                 .groups
                 .get_mut(key.file as usize)
                 .and_then(|groups| groups.get_mut(key.row_group as usize));
-            if let Some(FilteredGroup { reading: Reading::Some { passing, .. }, .. }) = group
+            if let Some(FilteredGroup { reading: Reading::Some { passing, candidates }, .. }) = group
                 && let Some(count) = passing.get_mut(window)
             {
                 *count = rows;
+                // Rows that did not pass need not be read again. The windows come in their order.
+                if window == 0 {
+                    candidates.clear();
+                }
+                candidates.extend(places);
             }
         }
         Ok(())
     }
 
-    fn count_window(&self, key: UnitKey, window: usize, control: &Control<'_>) -> Result<u64> {
+    /// Returns how many rows of a window pass, and where among those that may.
+    fn count_window(
+        &self,
+        key: UnitKey,
+        window: usize,
+        control: &Control<'_>,
+    ) -> Result<(u64, Vec<Range<u64>>)> {
         let mut passing = 0;
+        let all = self.group(key).map(|group| group.candidates(window)).unwrap_or_default();
+        let mut places = PassingPlaces::default();
         let group_rows = self.group(key).map_or(0, |group| group.rows);
         let rows = WINDOW_ROWS.min(group_rows.saturating_sub(window as u64 * WINDOW_ROWS));
         let mut seen = 0;
+        if all.is_empty() {
+            control.phase().add_rows(rows);
+            return Ok((0, all));
+        }
         self.scan(key, window, |batch| {
             control.check()?;
             passing += batch.count_set_bits() as u64;
+            for (from, to) in batch.set_slices() {
+                places.add(&all, seen + from as u64..seen + to as u64);
+            }
             seen += batch.len() as u64;
             control.phase().add_rows(batch.len() as u64);
             Ok(false)
         })?;
-        let candidates: u64 = self
-            .group(key)
-            .map_or(0, |group| group.candidates(window).iter().map(|rows| rows.end - rows.start).sum());
+        let candidates: u64 = all.iter().map(|rows| rows.end - rows.start).sum();
         if seen != candidates {
             let missing = candidates.saturating_sub(seen);
             return Err(self.corrupt(key, &format!("{missing} rows are missing at its end")));
         }
         control.phase().add_rows(rows - candidates);
-        Ok(passing)
+        Ok((passing, intersection(&all, &places.ranges)))
     }
 }
 

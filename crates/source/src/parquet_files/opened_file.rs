@@ -117,19 +117,65 @@ impl OpenedFile {
         self.columns.contains(&ColumnPlace::Field(field))
     }
 
-    /// Returns the ranges of the column chunks of a row group whose fields are wanted.
-    pub(crate) fn ranges(&self, row_group: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<Range<u64>> {
+    /// Returns the bytes of each column chunk of a row group whose field is wanted; with `rows`, only of the
+    /// pages that hold one of them, where an index tells their places.
+    pub(crate) fn ranges(
+        &self,
+        row_group: usize,
+        is_wanted: impl Fn(usize) -> bool,
+        rows: Option<&[Range<u64>]>,
+    ) -> Vec<Vec<Range<u64>>> {
         let metadata = self.reader.metadata();
         let schema = metadata.file_metadata().schema_descr();
-        let chunks =
-            metadata.row_groups().get(row_group).into_iter().flat_map(|group| group.columns()).enumerate();
+        let Some(group) = metadata.row_groups().get(row_group) else { return Vec::new() };
+        let chunks = group.columns().iter().enumerate();
         let chunks = chunks.filter(|(leaf, _)| is_wanted(schema.get_column_root_idx(*leaf)));
         let length = match &self.origin {
             Origin::Path(_) => u64::MAX,
             Origin::Object(object, _) => object.size(),
         };
         let within = |range: Range<u64>| range.start.min(length)..range.end.min(length);
-        chunks.map(|(leaf, chunk)| within(CheckedChunk::new(leaf, chunk).bytes)).collect()
+        let ranges = |(leaf, chunk)| -> Vec<Range<u64>> {
+            let whole = CheckedChunk::new(leaf, chunk).bytes;
+            let pages = rows.and_then(|rows| self.pages(row_group, leaf, &whole, rows));
+            pages.unwrap_or_else(|| vec![whole]).into_iter().map(within).collect()
+        };
+        chunks.map(ranges).collect()
+    }
+
+    /// Returns the bytes of a chunk's dictionary and of its pages that hold one of these rows, pages without
+    /// gaps between them as one range. `None` without an index.
+    pub(super) fn pages(
+        &self,
+        row_group: usize,
+        leaf: usize,
+        whole: &Range<u64>,
+        rows: &[Range<u64>],
+    ) -> Option<Vec<Range<u64>>> {
+        let metadata = self.reader.metadata();
+        let group_rows = u64::try_from(metadata.row_groups().get(row_group)?.num_rows()).ok()?;
+        let pages = metadata.offset_index()?.get(row_group)?.get(leaf)?.page_locations();
+        let first = u64::try_from(pages.first()?.offset).ok()?;
+        let mut ranges: Vec<Range<u64>> = vec![whole.start.min(first)..first];
+        let mut rows = rows.iter().peekable();
+        for (at, page) in pages.iter().enumerate() {
+            let start = u64::try_from(page.offset).ok()?;
+            let end = start.checked_add(u64::try_from(page.compressed_page_size).ok()?)?;
+            let first_row = u64::try_from(page.first_row_index).ok()?;
+            let end_row = pages
+                .get(at + 1)
+                .map_or(Some(group_rows), |next| u64::try_from(next.first_row_index).ok())?;
+            while rows.next_if(|rows| rows.end <= first_row).is_some() {}
+            if rows.peek().is_none_or(|rows| rows.start >= end_row) {
+                continue;
+            }
+            match ranges.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => ranges.push(start..end),
+            }
+        }
+        ranges.retain(|range| !range.is_empty());
+        Some(ranges)
     }
 
     /// Whether it is an object in a store.
@@ -137,25 +183,30 @@ impl OpenedFile {
         matches!(self.origin, Origin::Object(..))
     }
 
-    /// Opens the file again to read ranges of a row group; of an object, all of them or parts.
+    /// Opens the file again to read ranges of the column chunks of a row group; of an object, all of them or
+    /// parts. Also returns the range to read at once, and whether several readers can share the bytes.
     pub(crate) fn reopen_for(
         &self,
-        ranges: &[Range<u64>],
+        chunks: &[Vec<Range<u64>>],
         in_parts: bool,
         how: ReadAhead,
-    ) -> Result<(Readable, Range<u64>)> {
+    ) -> Result<(Readable, Range<u64>, bool)> {
         match &self.origin {
             Origin::Path(_) => {
-                let start = ranges.iter().map(|range| range.start).min().unwrap_or(0);
-                let end = ranges.iter().map(|range| range.end).max().unwrap_or(0);
-                Ok((self.reopen()?, start..end))
+                let ranges = || chunks.iter().flatten();
+                let start = ranges().map(|range| range.start).min().unwrap_or(0);
+                let end = ranges().map(|range| range.end).max().unwrap_or(0);
+                Ok((self.reopen()?, start..end, false))
             }
             Origin::Object(object, fault) => {
-                let plan =
-                    if in_parts { RequestPlan::parts(ranges, how) } else { RequestPlan::all(ranges, how) };
+                let plan = match in_parts {
+                    true => RequestPlan::parts(chunks, how),
+                    false => RequestPlan::streams(chunks, how),
+                };
+                let is_whole = plan.is_whole();
                 let reader = PlannedReader::new(object.clone(), plan, fault.clone());
                 reader.begin();
-                Ok((Arc::new(PlannedBytes(reader)), 0..0))
+                Ok((Arc::new(PlannedBytes(reader)), 0..0, is_whole))
             }
         }
     }

@@ -13,8 +13,8 @@ use sawmill_footer::page_checksums;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::reader::FileBytes;
 
-/// The leaf columns of a row group whose checksums were compared in this run.
-type Compared = Arc<Mutex<BTreeSet<usize>>>;
+/// The parts of a row group whose checksums were compared in this run: leaf columns, and ranges of their bytes.
+type Compared = Arc<Mutex<BTreeSet<(usize, u64, u64)>>>;
 
 /// A column chunk that is about to be read.
 pub(crate) struct CheckedChunk {
@@ -26,6 +26,13 @@ pub(crate) struct CheckedChunk {
 }
 
 impl CheckedChunk {
+    /// Returns parts of it to check alone: these ranges, which start and end with pages.
+    pub(crate) fn parts(self, ranges: Vec<Range<u64>>) -> impl Iterator<Item = Self> {
+        let Self { leaf, name, .. } = self;
+        // A range ends with its last page, whatever number of values that holds.
+        ranges.into_iter().map(move |bytes| Self { leaf, name: name.clone(), bytes, values: i64::MAX })
+    }
+
     /// Returns the chunk of a leaf.
     pub(crate) fn new(leaf: usize, chunk: &ColumnChunkMetaData) -> Self {
         let data = chunk.data_page_offset();
@@ -72,21 +79,23 @@ impl PageChecksums {
             Arc::clone(all.entry((file, row_group)).or_default())
         };
         let mut compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut left = chunks.filter(|chunk| !compared.contains(&chunk.leaf)).peekable();
+        let key = |chunk: &CheckedChunk| (chunk.leaf, chunk.bytes.start, chunk.bytes.end);
+        let mut left = chunks.filter(|chunk| !compared.contains(&key(chunk))).peekable();
         if left.peek().is_none() {
             return Ok(());
         }
         let file = open()?;
         let mut right = Vec::new();
         for chunk in left {
-            let CheckedChunk { leaf, name, bytes, values } = chunk;
+            let key = key(&chunk);
+            let CheckedChunk { name, bytes, values, .. } = chunk;
             let found = page_checksums(&file, bytes, values);
             let what = match (found.wrong, found.unread) {
                 (Some(wrong), _) => wrong.to_string(),
                 // In a chunk with checksums an unreadable page is an error; in others the decoder reports it.
                 (None, Some(error)) if found.checked > 0 => format!("{}: {}", error.path(), error.what()),
                 _ => {
-                    right.push(leaf);
+                    right.push(key);
                     continue;
                 }
             };

@@ -7,7 +7,8 @@ mod arrangement;
 mod file_bytes;
 mod row_numbers;
 
-use std::sync::PoisonError;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
 
 use arrow_array::RecordBatch;
 use parquet::arrow::ProjectionMask;
@@ -23,7 +24,8 @@ use crate::parquet_files::opened_file::OpenedFile;
 use crate::parquet_files::page_checksums::CheckedChunk;
 use crate::units::{Source, Unit, UnitKey, UnitReader};
 use arrangement::{Arrangement, Chosen};
-pub(crate) use file_bytes::{FileBytes, Readable};
+pub use file_bytes::FileBytes;
+pub(crate) use file_bytes::Readable;
 
 /// A reader that stays open between units of the same row group.
 pub(crate) struct ParquetReader<'a> {
@@ -33,8 +35,8 @@ pub(crate) struct ParquetReader<'a> {
     batch_rows: usize,
     /// Whether filtered rows have their row numbers.
     numbering: bool,
-    /// Whether only parts of the column chunks are read.
-    in_parts: bool,
+    /// The rows of a row group that are read, if not all; and the fields of its file, besides the columns.
+    part: Option<(Vec<Range<u64>>, Vec<usize>)>,
     /// The positions of the columns to read in the source's schema; `None` for all.
     only: Option<Vec<usize>>,
     open: Option<OpenRowGroup>,
@@ -78,7 +80,7 @@ impl<'a> ParquetReader<'a> {
             filter,
             batch_rows,
             numbering: false,
-            in_parts: filter.is_some(),
+            part: None,
             only: None,
             open: None,
             opening: None,
@@ -94,10 +96,16 @@ impl<'a> ParquetReader<'a> {
         self
     }
 
-    /// Reads no bytes of objects ahead.
-    pub(crate) fn on_demand(mut self) -> Self {
-        self.in_parts = true;
+    /// Reads these rows of a row group alone, and these fields of its file besides the columns.
+    pub(crate) fn part(mut self, rows: Vec<Range<u64>>, fields: Vec<usize>) -> Self {
+        self.part = Some((rows, fields));
         self
+    }
+
+    /// Opens the file of a row group for all that is read of it next.
+    pub(crate) fn opening(mut self, key: UnitKey) -> Result<Self> {
+        self.opening = Some(self.opened(key)?);
+        Ok(self)
     }
 
     /// Adds the row numbers of filtered rows.
@@ -128,15 +136,26 @@ impl<'a> ParquetReader<'a> {
     pub(crate) fn compare_checksums(&self, key: UnitKey, more: &[usize]) -> Result<()> {
         let Some(file) = self.source.opened.get(key.file as usize) else { return Ok(()) };
         let metadata = file.reader.metadata();
-        let Some(group) = metadata.row_groups().get(key.row_group as usize) else { return Ok(()) };
+        let group_number = key.row_group as usize;
+        let Some(group) = metadata.row_groups().get(group_number) else { return Ok(()) };
         let schema = metadata.file_metadata().schema_descr();
         let fields = self.chosen(file).fields;
         let is_read = |leaf: usize| {
             let field = schema.get_column_root_idx(leaf);
             more.contains(&field) || fields.as_ref().is_none_or(|fields| fields.binary_search(&field).is_ok())
         };
+        // Of an object, only the pages that are read are worth a request.
+        let rows = if file.is_object() { self.rows_to_read(key) } else { None };
         let chunks = group.columns().iter().enumerate().filter(|(leaf, _)| is_read(*leaf));
-        let chunks = chunks.map(|(leaf, chunk)| CheckedChunk::new(leaf, chunk));
+        let chunks = chunks.flat_map(|(leaf, chunk)| {
+            let chunk = CheckedChunk::new(leaf, chunk);
+            let pages = rows.as_ref().and_then(|rows| file.pages(group_number, leaf, &chunk.bytes, rows));
+            let (whole, parts) = match pages {
+                None => (Some(chunk), None),
+                Some(pages) => (None, Some(chunk.parts(pages))),
+            };
+            whole.into_iter().chain(parts.into_iter().flatten())
+        });
         let (place, group) = (self.place(key), (key.file, key.row_group));
         self.source.checksums.compare(group, &place, || self.bytes(key), chunks)
     }
@@ -155,20 +174,44 @@ impl<'a> ParquetReader<'a> {
         };
         let fields = self.chosen(file).fields;
         let of_condition = self.filter.map(|filter| filter.fields(key)).unwrap_or_default();
-        let ranges = file.ranges(key.row_group as usize, |field| {
-            of_condition.contains(&field)
-                || fields.as_ref().is_none_or(|fields| fields.binary_search(&field).is_ok())
-        });
+        let more = self.part.as_ref().map_or(&of_condition, |(_, fields)| fields);
+        let is_wanted = |field: usize| {
+            more.contains(&field) || fields.as_ref().is_none_or(|fields| fields.binary_search(&field).is_ok())
+        };
+        let rows = if file.is_object() { self.rows_to_read(key) } else { None };
+        let ranges = file.ranges(key.row_group as usize, is_wanted, rows.as_deref());
         let length = self.source.files().get(key.file as usize).map_or(0, |file| file.bytes);
+        // Another connection may read the same row group.
+        let group = (key.file, key.row_group, self.filter.is_some());
+        let is_shared = file.is_object() && self.reads_all();
+        let lock = || self.source.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = is_shared.then(lock);
+        if let Some(bytes) = shared.as_ref().and_then(|shared| shared.get(&group)?.upgrade()) {
+            return Ok(FileBytes::new(bytes, length, 0..0));
+        }
         // A reader that starts within the row group skips the pages before.
-        let in_parts = self.in_parts || key.first_row > 0;
-        let (opened, first) = file.reopen_for(&ranges, in_parts, self.source.read_ahead)?;
+        let in_parts = key.first_row > 0;
+        let (opened, first, is_whole) = file.reopen_for(&ranges, in_parts, self.source.read_ahead)?;
+        if let Some(shared) = shared.as_mut().filter(|_| is_whole) {
+            shared.retain(|_, bytes| bytes.strong_count() > 0);
+            shared.insert(group, Arc::downgrade(&opened));
+        }
+        drop(shared);
         Ok(FileBytes::new(opened, length, first))
     }
 
-    /// Whether it reads whole row groups with all columns of the source.
+    /// Returns the rows of a row group that are read, from its first window on that has some; `None` if all
+    /// of them are.
+    fn rows_to_read(&self, key: UnitKey) -> Option<Vec<Range<u64>>> {
+        match &self.part {
+            Some((rows, _)) => Some(rows.clone()),
+            None => self.filter.and_then(|filter| filter.rows_from(key)),
+        }
+    }
+
+    /// Whether it reads row groups with all columns of the source.
     fn reads_all(&self) -> bool {
-        self.only.is_none() && !self.in_parts
+        self.only.is_none() && self.part.is_none()
     }
 
     /// Returns the bytes of a row group that were requested before, if it is the expected one.

@@ -1,6 +1,7 @@
 //! The bytes of a file for the `parquet` crate. Each read names its position, so that pages share one
 //! descriptor, and the bytes of a small row group are read at once.
 
+use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,6 +10,9 @@ use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 use sawmill_footer::RangeReader;
+use sawmill_store::ObjectReader;
+
+use crate::object_bytes::ObjectBytes;
 
 /// Most bytes of a row group that are read at once.
 const FEW: u64 = 128 << 10;
@@ -16,9 +20,9 @@ const FEW: u64 = 128 << 10;
 /// A file or an object, open for reading.
 pub(crate) type Readable = Arc<dyn RangeReader + Send + Sync>;
 
-/// An open file.
+/// The bytes of an open file or object, for the decoder of footers and for the `parquet` crate.
 #[derive(Clone)]
-pub(crate) struct FileBytes {
+pub struct FileBytes {
     file: Readable,
     length: u64,
     /// Bytes that were read already, and their position.
@@ -26,6 +30,21 @@ pub(crate) struct FileBytes {
 }
 
 impl FileBytes {
+    /// Returns the bytes of a file.
+    ///
+    /// # Errors
+    /// Its length cannot be determined.
+    pub fn of_file(file: File) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        Ok(Self::new(Arc::new(file), length, 0..0))
+    }
+
+    /// Returns the bytes of an object.
+    pub fn of_object(object: ObjectReader) -> Self {
+        let length = object.object().size();
+        Self::new(Arc::new(ObjectBytes(object)), length, 0..0)
+    }
+
     /// Returns a file of this length. Reads the bytes of a range now, if they are few.
     pub(crate) fn new(file: Readable, length: u64, range: Range<u64>) -> Self {
         let few = range.end.min(length).checked_sub(range.start).filter(|few| *few <= FEW);
@@ -100,7 +119,7 @@ impl ChunkReader for FileBytes {
 }
 
 /// The bytes of a file from a position on.
-pub(crate) struct Part {
+pub struct Part {
     held: Bytes,
     rest: Rest,
     buffered: Option<BufReader<Rest>>,
