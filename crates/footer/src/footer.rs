@@ -158,6 +158,12 @@ impl Footer {
         Ok(self)
     }
 
+    /// Keeps page indexes that were read from the footer's file.
+    #[cfg(feature = "async")]
+    pub(crate) fn keep_page_indexes(&mut self, indexes: PageIndexes) {
+        self.page_indexes = Some(Arc::new(indexes));
+    }
+
     /// The trailing fields, walked first if they have not been.
     fn tail(&self) -> Option<FoundTail<'_>> {
         let walk = || file_metadata::tail(self.bytes.as_slice(), &self.decoded, self.method).ok();

@@ -93,7 +93,7 @@
 //! |---|---|---|
 //! | `ParquetMetaDataReader::new().parse_and_finish(&file)` | [`Footer::open`] | one read, one walk; 32 bytes a chunk |
 //! | `ParquetMetaDataReader::decode_metadata(bytes)` | [`Footer::decode`]; [`Decoder::decode`] one after the other | one walk |
-//! | `ParquetMetaDataPushDecoder`, `AsyncFileReader` | [`FooterRequest`], [`FetchedRanges`] | your I/O, the same walk |
+//! | `ParquetMetaDataPushDecoder`, `AsyncFileReader` | [`FooterRequest`], [`FetchedRanges`]; `AsyncRangeReader` (feature `async`) | your I/O, the same walk |
 //! | `ParquetMetaDataOptions::with_column_stats_policy` | [`Options::statistics`] | nothing: statistics are decoded on request |
 //! | `metadata.file_metadata().schema_descr()` | [`Footer::schema`], [`Schema::leaves`] | decoded once, 32 bytes an element |
 //! | `metadata.file_metadata().key_value_metadata()` | [`Footer::key_value_metadata`] | borrowed from the footer |
@@ -172,6 +172,8 @@ pub use decode::scan::SortingColumn;
 pub use error::Error;
 pub use footer::Footer;
 pub use matching::kernel::Method;
+#[cfg(feature = "async")]
+pub use open::asynchronous::AsyncRangeReader;
 pub use open::buffer::FooterBytes;
 pub use open::request::{FetchedRanges, FooterRequest, NextStep};
 pub use open::source::RangeReader;

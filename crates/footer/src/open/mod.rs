@@ -1,5 +1,7 @@
 //! Opens files and reads their footers, one or many at a time.
 
+#[cfg(feature = "async")]
+pub(crate) mod asynchronous;
 pub(crate) mod buffer;
 pub(crate) mod directory;
 #[cfg_attr(

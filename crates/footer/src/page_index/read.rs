@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Page indexes precede the footer in the file, up to one of each kind per column chunk. Only those of the
-//! wanted chunks are read: neighbours in one read, without anything in between. Those of encrypted chunks are
+//! wanted chunks are read: neighbours in one read, with gaps of up to 16 KiB between them. Those of encrypted chunks are
 //! encrypted too and treated as absent.
 
 use std::ops::Range;
@@ -24,6 +24,9 @@ use crate::page_index::locations::{self, Location};
 use crate::page_index::tables::Tables;
 use crate::schema::columns;
 use crate::thrift::format::{COLUMN_INDEX, OFFSET_INDEX, StructDef};
+
+/// Gaps up to this are read along: that is quicker than another read.
+const READ_ALONG: u64 = 16 << 10;
 
 /// The most bytes of neighbouring indexes to read at once.
 const READ_LEN: u64 = 8 << 20;
@@ -180,9 +183,9 @@ impl Footer {
         })
     }
 
-    /// The ranges of the file that hold the page indexes which `policy` selects, neighbours in one range: for
-    /// callers with their own I/O, who pass the bytes on as [`FetchedRanges`](crate::FetchedRanges). Costs a
-    /// walk over the selected chunks; no I/O.
+    /// The ranges of the file that hold the page indexes which `policy` selects, with gaps of up to 16 KiB
+    /// between them: for callers with their own I/O, who pass the bytes on as
+    /// [`FetchedRanges`](crate::FetchedRanges). Costs a walk over the selected chunks; no I/O.
     ///
     /// # Errors
     ///
@@ -204,11 +207,7 @@ impl Footer {
             Ok(())
         })?;
         ranges.sort_unstable_by_key(|range| range.start);
-        ranges.dedup_by(|next, range| {
-            let adjoins = next.start <= range.end;
-            range.end = if adjoins { range.end.max(next.end) } else { range.end };
-            adjoins
-        });
+        merge(&mut ranges, READ_ALONG);
         Ok(ranges)
     }
 
@@ -290,12 +289,22 @@ impl Footer {
     }
 }
 
-/// The leading indexes that are adjacent in the file, up to [`READ_LEN`] bytes.
+/// Joins ranges, in the order of their starts, that overlap or have a gap of at most this many bytes.
+pub(crate) fn merge(ranges: &mut Vec<Range<u64>>, gap: u64) {
+    ranges.dedup_by(|next, range| {
+        let joins = next.start <= range.end.saturating_add(gap);
+        range.end = if joins { range.end.max(next.end) } else { range.end };
+        joins
+    });
+}
+
+/// The leading indexes with small gaps between them, up to [`READ_LEN`] bytes.
 fn first_run(wanted: &[WantedIndex]) -> Option<&[WantedIndex]> {
     let start = wanted.first()?.start;
     let mut count = 1;
     while let Some(next) = wanted.get(count) {
-        if next.start != wanted[count - 1].range().end || next.range().end - start > READ_LEN {
+        let gap = next.start.checked_sub(wanted[count - 1].range().end);
+        if gap.is_none_or(|gap| gap > READ_ALONG) || next.range().end - start > READ_LEN {
             break;
         }
         count += 1;

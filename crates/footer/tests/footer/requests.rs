@@ -1,7 +1,15 @@
 //! Footers opened by callers with their own I/O.
 
+use std::future::Future;
+use std::io;
+use std::ops::Range;
+use std::pin::pin;
+use std::sync::Mutex;
+use std::task::{Context, Poll, Waker};
+
 use sawmill_footer::{
-    ColumnSelector, Decoder, Error, FetchedRanges, Footer, FooterRequest, NextStep, Options, PageIndexPolicy,
+    AsyncRangeReader, ColumnSelector, Decoder, Error, FetchedRanges, Footer, FooterRequest, NextStep,
+    Options, PageIndexPolicy,
 };
 
 use crate::everything::{everything, page_indexes};
@@ -123,4 +131,44 @@ fn page_indexes_of_fetched_ranges_equal_those_that_were_read() {
             assert!(error.contains("not fetched"), "{name}: {error}");
         }
     }
+}
+
+/// An object in memory that keeps what was asked for.
+struct Object<'f>(&'f [u8], Mutex<Vec<Range<u64>>>);
+
+impl AsyncRangeReader for Object<'_> {
+    async fn len(&self) -> io::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+
+    async fn read_range(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        self.1.lock().unwrap().push(range.clone());
+        let part = self.0.get(range.start as usize..range.end as usize);
+        part.map(<[u8]>::to_vec).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+/// Runs a future that is always ready.
+fn run<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("nothing waits"),
+    }
+}
+
+#[test]
+fn an_asynchronous_reader_gets_the_same_footers_and_page_indexes_with_few_requests() {
+    for (name, file) in samples::all() {
+        let object = Object(&file, Mutex::default());
+        let options = Options::new().page_indexes(PageIndexPolicy::All);
+        let found = run(Footer::read_async(&object, "object", &options));
+        let read = Footer::read(file.as_slice(), "object", &options);
+        assert_eq!(everything(&found), everything(&read), "{name}");
+        let requests = object.1.into_inner().unwrap();
+        // One for the footer; the indexes of a small file lie together.
+        assert!(requests.len() <= 2, "{name}: {requests:?}");
+    }
+    let short = Object(b"PAR1", Mutex::default());
+    assert!(run(Footer::read_async(&short, "object", &Options::new())).is_err());
 }
