@@ -17,8 +17,9 @@ use sawmill_store::{Location, ReadAhead};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use crate::arguments::paths::{Located, Wanted, file_lists, located, parquet_files};
+use crate::arguments::paths::{Located, Wanted, file_lists, located};
 use crate::arguments::size_arg;
+use crate::arguments::stores::place_bytes::TAIL;
 use crate::arguments::stores::{Objects, StoreArgs};
 #[cfg(feature = "csv")]
 use crate::arguments::text::TextKind;
@@ -62,9 +63,6 @@ pub(crate) struct ObjectArgs {
     pub read_ahead: u64,
 }
 
-/// How many last bytes of an object to read to open it.
-const TAIL: u64 = 64 << 10;
-
 /// Whether folders become columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HiveArg {
@@ -105,7 +103,7 @@ pub(crate) enum Inputs {
     /// Files, and the temporary file that holds standard input while it is read.
     /// The stores of objects, without which they cannot be read, stay as long.
     Files { source: Box<ParquetFiles>, _spooled: Option<NamedTempFile>, _objects: Objects },
-    /// Delimited text, and the temporary file that holds standard input while it is read.
+    /// Text, and the temporary file that holds standard input while it is read.
     #[cfg(feature = "csv")]
     Text { source: Box<DelimitedFiles>, boundaries: PhaseReport, _spooled: Option<NamedTempFile> },
     /// Rows from the generator.
@@ -197,36 +195,6 @@ pub(crate) fn open(
 ) -> Result<Inputs, Error> {
     let read_ahead = ReadAhead { budget: objects.read_ahead, ..ReadAhead::default() };
     let how = How { columns, text, read_ahead, console };
-    open_located(paths, how, cancel, |named| located(named, Wanted::ParquetOrText, &objects.stores, cancel))
-}
-
-/// Opens paths of this machine like [`open`].
-pub(crate) fn open_local(paths: &[PathBuf], console: Console, cancel: &AtomicBool) -> Result<Inputs, Error> {
-    let (columns, text) = (&ColumnArgs::default(), &TextArgs::default());
-    let how = How { columns, text, read_ahead: ReadAhead::default(), console };
-    open_located(paths, how, cancel, |named| {
-        let places = parquet_files(named)?.into_iter().map(Location::Path).collect();
-        Ok(Located { places, objects: Objects::default() })
-    })
-}
-
-/// How to open files.
-#[derive(Clone, Copy)]
-struct How<'a> {
-    columns: &'a ColumnArgs,
-    text: &'a TextArgs,
-    read_ahead: ReadAhead,
-    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "only delimited text needs it"))]
-    console: Console,
-}
-
-fn open_located(
-    paths: &[PathBuf],
-    how: How<'_>,
-    cancel: &AtomicBool,
-    locate: impl FnOnce(&[PathBuf]) -> Result<Located, Error>,
-) -> Result<Inputs, Error> {
-    let How { columns, text, read_ahead, .. } = how;
     if let Some(named) = paths.iter().find_map(|path| generated_name(path)) {
         if paths.len() > 1 {
             let advice = "load them one after the other, with --mode append";
@@ -239,6 +207,26 @@ fn open_located(
         let rows = generated(named)?.select(&columns.columns, &columns.rename)?;
         return Ok(Inputs::Generated(rows));
     }
+    open_files(paths, how, &objects.stores, cancel)
+}
+
+/// How to open files.
+#[derive(Clone, Copy)]
+struct How<'a> {
+    columns: &'a ColumnArgs,
+    text: &'a TextArgs,
+    read_ahead: ReadAhead,
+    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "only delimited text needs it"))]
+    console: Console,
+}
+
+fn open_files(
+    paths: &[PathBuf],
+    how: How<'_>,
+    stores: &StoreArgs,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Inputs, Error> {
+    let How { columns, text, read_ahead, .. } = how;
     let is_stream = |path: &&PathBuf| path.as_os_str() == "-";
     let streams = paths.iter().filter(is_stream).count();
     if streams > 1 {
@@ -253,7 +241,7 @@ fn open_located(
         ));
     }
     let named: Vec<PathBuf> = paths.iter().filter(|path| !is_stream(path)).cloned().collect();
-    let Located { places: mut files, objects } = locate(&named)?;
+    let Located { places: mut files, objects } = located(&named, Wanted::ParquetOrText, stores, cancel)?;
     let spooled = if streams == 1 { Some(spool(cancel)?) } else { None };
     files.extend(spooled.iter().map(|file| Location::Path(file.path().to_owned())));
     // The temporary file of the stream is in a folder of ours.

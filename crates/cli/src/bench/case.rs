@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sawmill_profile::{
@@ -30,7 +31,7 @@ pub(crate) struct Measurement<'a> {
     /// Whether to draw a flame graph, which takes one more run.
     pub flame: bool,
     pub console: Console,
-    pub cancel: &'a AtomicBool,
+    pub cancel: &'a Arc<AtomicBool>,
 }
 
 /// What one of our runs did: its measured phase, and a checksum that is equal for the same work.

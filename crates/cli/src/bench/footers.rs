@@ -1,11 +1,13 @@
 //! `sawmill bench footer`: opens files, reads and decodes their footers, one file after the other.
 
 use clap::Args;
+use sawmill_store::Location;
 
+use crate::arguments::paths::Located;
 use crate::bench::case::{Done, Folders, Measured, Measurement};
 use crate::bench::plan::PlanArgs;
 use crate::error::{Error, Exit};
-use crate::footer::{self, FooterArgs};
+use crate::footer::FooterArgs;
 
 /// Measure opening files and decoding their footers.
 #[derive(Args, Debug)]
@@ -13,6 +15,7 @@ use crate::footer::{self, FooterArgs};
 Examples:
   sawmill bench footer /data/trips
   sawmill bench footer wide.parquet --column 'a.*' --tail-hint 4096,65536,1048576
+  sawmill bench footer s3://bucket/trips --tail-hint 16384,65536
   sawmill bench footer /data/trips --against 'python3 footers.py /data/trips'
 
 The footers are decoded one after the other and nothing is printed, so views are not available. Another
@@ -26,8 +29,11 @@ pub(crate) struct FooterBench {
 }
 
 pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Result<Measured, Error> {
-    let (files, options) = args.job.without_views()?;
-    let folder = files.iter().take(1).filter_map(|file| file.parent());
+    let (Located { places: files, objects }, opening) = args.job.without_views(measurement.cancel)?;
+    let folder = files.iter().take(1).filter_map(|file| match file {
+        Location::Path(file) => file.parent(),
+        Location::Object(_) => None,
+    });
     let folder = folder.map(|folder| if folder.as_os_str().is_empty() { ".".into() } else { folder.into() });
     measurement.case(Folders(folder.collect()), |profile| {
         let phase = profile.phase("footers");
@@ -35,10 +41,10 @@ pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Resu
         let (mut rows, mut row_groups) = (0i64, 0);
         for file in &files {
             if measurement.cancel.load(std::sync::atomic::Ordering::Relaxed) {
-                return Err(Error::new(Exit::Interrupted, "interrupted", file.display().to_string(), ""));
+                return Err(Error::new(Exit::Interrupted, "interrupted", file.to_string(), ""));
             }
             let span = sawmill_profile::span("open, read and decode");
-            let (summary, _) = footer::decode(file, &options)?;
+            let (summary, ..) = opening.open(file, &objects)?;
             rows = rows.saturating_add(summary.rows);
             row_groups += summary.row_groups;
             span.add_bytes(summary.footer_bytes as u64);

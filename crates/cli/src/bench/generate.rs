@@ -1,6 +1,8 @@
 //! `sawmill bench gen`: whole generations, each into a directory that is removed afterwards.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use clap::Args;
 use sawmill_generator::Output;
@@ -23,12 +25,13 @@ use crate::screen::console::Console;
 Examples:
   sawmill bench gen contacts --rows 10M --out /dev/null
   sawmill bench gen contacts --rows 1M --threads 1,2 --html threads.html
+  sawmill bench gen contacts --rows 10M --files 4 --out s3://bucket/scratch
   sawmill bench gen contacts --rows 1M --against 'sh -c \"my-generator --rows 1000000 --out $SAWMILL_BENCH_OUT\"'
 
 Each run writes into a new directory, which is removed afterwards: a temporary directory, or one inside the
-directory that --out names. A device like /dev/null is written to directly. Another program finds its
-directory in SAWMILL_BENCH_OUT; the Parquet files that it leaves there must have as many rows as ours. Or it
-reports its rows in the last line of its output: {\"rows\": 1000000}.")]
+directory that --out names; for a URL, into a folder of its own below it. A device like /dev/null is written to
+directly. Another program finds a directory of this machine in SAWMILL_BENCH_OUT; the Parquet files that it leaves
+there must have as many rows as ours. Or it reports its rows in the last line of its output: {\"rows\": 1000000}.")]
 pub(crate) struct GenBench {
     #[command(flatten)]
     job: GenArgs,
@@ -40,28 +43,38 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
     if args.job.prints() {
         return Err(Error::usage("--print generates nothing to measure", "--print", "leave it out"));
     }
-    let plan = args.job.plan(measurement.console)?;
     let (out, console, cancel) = (args.job.out(), measurement.console, measurement.cancel);
-    let asked = r#gen::local_output(out)?;
+    let plan = args.job.plan(console, cancel)?;
+    let asked = args.job.output_of_run(&name_of_run(), cancel)?;
     if asked == Output::Stdout {
         return Err(Error::usage("results go to standard output", "--out -", "give /dev/null instead"));
     }
-    let device = matches!(asked, Output::Device(_));
-    let room = OutputDirectory { parent: parent_of(&asked, out), directory: None, device };
+    let to = match &asked {
+        Output::Device(_) => To::Device,
+        Output::Store(_) => To::Store(args, Arc::clone(cancel), None),
+        _ => To::Directory,
+    };
+    let room = OutputDirectory { parent: parent_of(&asked, out), directory: None, to };
     measurement.case(room, |profile| {
         let given = own_process::place(OUT);
-        let directory = match given {
-            Some(_) => Temporary(None),
-            None => Temporary::beside(&asked, out)?,
+        let is_store = matches!(asked, Output::Store(_));
+        let directory = match (&given, is_store) {
+            (None, false) => Temporary::beside(&asked, out)?,
+            _ => Temporary(None),
         };
-        let output = match &given {
-            Some(given) => inside(Path::new(given), &asked),
-            None => directory.output(&asked),
+        let output = match (&given, is_store) {
+            (Some(given), true) => args.job.output_of_run(given, cancel)?,
+            (None, true) => args.job.output_of_run(&name_of_run(), cancel)?,
+            (Some(given), false) => inside(Path::new(given), &asked),
+            (None, false) => directory.output(&asked),
         };
         let job = args.job.job(&plan, &output);
         // The final table has the figures of each run.
         let quiet = Console { verbose: 0, ..console };
-        let (files, phase) = r#gen::generate(&job, profile, quiet, cancel)?;
+        let generated = r#gen::generate(&job, profile, quiet, cancel);
+        let removed = if given.is_none() { remove_objects(&output) } else { Ok(()) };
+        let (files, phase) = generated?;
+        removed?;
         directory.close()?;
         let rows = files.iter().map(|file| file.rows).sum();
         let bytes = files.iter().map(|file| file.bytes).sum();
@@ -69,8 +82,26 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
     })
 }
 
-/// The variable that names the directory for the files of a run.
+/// The variable that names the directory for the files of a run; of a run that writes to a store, the folder
+/// there.
 const OUT: &str = "SAWMILL_BENCH_OUT";
+
+/// The name of the next run's folder in a store.
+fn name_of_run() -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    format!("sawmill-bench-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed))
+}
+
+/// Removes what a run has written to its folder of a store.
+fn remove_objects(output: &Output) -> Result<(), Error> {
+    let Output::Store(store) = output else { return Ok(()) };
+    for below in std::iter::once(String::new()).chain(store.folder.folders()?) {
+        for name in store.folder.files(&below)? {
+            store.folder.remove(&name)?;
+        }
+    }
+    Ok(())
+}
 
 /// The same kind of output inside a directory.
 fn inside(directory: &Path, asked: &Output) -> Output {
@@ -95,14 +126,21 @@ fn parent_of(asked: &Output, out: &Path) -> PathBuf {
 }
 
 /// A place for the files of another program.
-struct OutputDirectory {
+struct OutputDirectory<'a> {
     parent: PathBuf,
     directory: Option<Temporary>,
-    /// Whether ours writes to a device.
-    device: bool,
+    to: To<'a>,
 }
 
-impl Surroundings for OutputDirectory {
+/// Where ours writes to.
+enum To<'a> {
+    Device,
+    Directory,
+    /// A store; and the folder there of a run in a process of its own.
+    Store(&'a GenBench, Arc<AtomicBool>, Option<String>),
+}
+
+impl Surroundings for OutputDirectory<'_> {
     fn before(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
         let directory = Temporary::inside(&self.parent)?;
         let path = directory.0.as_ref().map(|directory| directory.path().display().to_string());
@@ -111,10 +149,19 @@ impl Surroundings for OutputDirectory {
     }
 
     fn before_ours(&mut self) -> Result<Vec<(&'static str, String)>, Error> {
-        if self.device { Ok(Vec::new()) } else { self.before() }
+        match &mut self.to {
+            To::Device => Ok(Vec::new()),
+            To::Directory => self.before(),
+            To::Store(_, _, run) => Ok(vec![(OUT, run.insert(name_of_run()).clone())]),
+        }
     }
 
     fn after_ours(&mut self, _: &mut Run) -> Result<(), Error> {
+        if let To::Store(args, cancel, run) = &mut self.to
+            && let Some(run) = run.take()
+        {
+            remove_objects(&args.job.output_of_run(&run, cancel)?)?;
+        }
         self.directory.take().map_or(Ok(()), Temporary::close)
     }
 
@@ -123,7 +170,7 @@ impl Surroundings for OutputDirectory {
         let path = directory.0.as_ref().map_or(Path::new(""), TempDir::path).to_owned();
         if !empty(&path) {
             let (mut rows, mut bytes) = (0i64, 0);
-            for file in paths::parquet_files(&[path])? {
+            for file in paths::parquet_files(&path)? {
                 rows = rows.saturating_add(footer::summarise(&file)?.rows);
                 bytes += file.metadata().map_or(0, |file| file.len());
             }

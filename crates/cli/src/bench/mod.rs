@@ -20,6 +20,7 @@ mod saved;
 pub(crate) mod sweep;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use clap::{Args, Subcommand};
@@ -99,7 +100,7 @@ fn run_once(
     points: &[(&Parameters, &BenchArgs)],
     (name, plan): (&'static str, &PlanArgs),
     console: Console,
-    cancel: &AtomicBool,
+    cancel: &Arc<AtomicBool>,
 ) -> Result<(), Error> {
     let Some((parameters, args)) = points.get(once.point) else { return Ok(()) };
     let (point, once) = (once.point, Some(once));
@@ -112,7 +113,7 @@ pub(crate) fn run(
     points: &[(&Parameters, &BenchArgs)],
     flamegraph: Option<&Path>,
     console: Console,
-    cancel: &AtomicBool,
+    cancel: &Arc<AtomicBool>,
 ) -> Result<(), Error> {
     let Some((_, first)) = points.first() else { return Ok(()) };
     if let What::Report(args) = &first.what {

@@ -3,6 +3,8 @@
 #[cfg(feature = "formats")]
 mod folders;
 #[cfg(feature = "formats")]
+mod out;
+#[cfg(feature = "formats")]
 mod run;
 #[cfg(feature = "formats")]
 mod staging;
@@ -41,6 +43,7 @@ Examples:
   sawmill convert trips.parquet --to ndjson --out - | head
   sawmill convert trips.csv --sort-by at --partition-by 'day(at)' --out trips
   sawmill convert trips.csv --sort-by at --partition-by 'month(at)' --out trips --index-dir /fast/tmp --explain
+  sawmill convert 's3://bucket/raw/*.csv' --out s3://bucket/trips.parquet --compression zstd
   zcat trips.csv.gz | sawmill convert - --format csv --types 'fare=decimal(10,2)' --out trips.parquet
 
 The output has the rows of all inputs in their order, or in that of --sort-by. It takes its name when it is
@@ -50,7 +53,8 @@ pub(crate) struct ConvertArgs {
     /// standard input, gen:DATASET?rows=10M for generated rows, or URLs of objects.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// The file to write; - is standard output, for CSV and NDJSON. With --partition-by, the directory.
+    /// The file or the object to write: a path, or s3://, gs:// and az:// URLs. - is standard output, for CSV
+    /// and NDJSON. With --partition-by, the directory.
     #[arg(long, value_name = "FILE|DIR")]
     out: PathBuf,
     /// Write Parquet files into folders such as day=2024-01-05: month(COLUMN), day(COLUMN), hour(COLUMN) or

@@ -1,7 +1,7 @@
 //! Reads the inputs, and writes the output whole or not at all.
 
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -9,11 +9,12 @@ use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use sawmill_profile::{Phase, PhaseReport, Profile};
 use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
-use sawmill_store::WholeFile;
+use sawmill_store::Location;
 use sawmill_store::directories::directory_of;
 use serde::Serialize;
 
 use super::folders::{self, Folders};
+use super::out::{self, Out};
 use super::units_in_order;
 use super::writer::{ParquetFile, cast, of_parquet, parquet_writer, plain_type, text_writer, without_views};
 use super::{ConvertArgs, OutputFormat};
@@ -31,7 +32,7 @@ use crate::screen::phases;
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Converted<'a> {
-    out: &'a Path,
+    out: String,
     files: usize,
     rows: u64,
     bytes_in: u64,
@@ -76,10 +77,11 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
         return convert(args, format, source, None, phases, &profile, console, cancel);
     };
     OrderedRows::check(source, &order)?;
+    args.refuse_url()?;
     if let Some(by) = &order.partition_by {
         folders::check_out(args, by, source)?;
     } else {
-        args.check_file(source)?;
+        out::check_file(&args.out, args.overwrite, source)?;
     }
     let place = args.order.place(directory_of(&args.out));
     if args.explain {
@@ -156,8 +158,8 @@ fn convert(
     phases.push(phase.finish());
     let Some(phase) = phases.last() else { return Ok(()) };
     let ordered = in_order.map(|(rows, _)| Ordered::of(rows));
-    let converted =
-        Converted { out: &args.out, files, rows, bytes_in, bytes_out, phase, phases: &phases, ordered };
+    let out = args.shown();
+    let converted = Converted { out, files, rows, bytes_in, bytes_out, phase, phases: &phases, ordered };
     if is_stream {
         console.step(&summary(&converted));
         return Ok(());
@@ -172,8 +174,7 @@ fn summary(converted: &Converted<'_>) -> String {
         format!("{} {one}{}", phases::thousands(count), if count == 1 { "" } else { "s" })
     };
     let mut text = format!(
-        "{}: {} of {}, {} from {} in {seconds:.2} s",
-        out.display(),
+        "{out}: {} of {}, {} from {} in {seconds:.2} s",
         counted(*rows, "row"),
         counted(*files as u64, "file"),
         phases::bytes(*bytes_out),
@@ -190,9 +191,10 @@ fn to_parquet(
     args: &ConvertArgs,
     source: &dyn Source,
     phase: &Phase,
-    cancel: &AtomicBool,
+    cancel: &Arc<AtomicBool>,
 ) -> Result<u64, Error> {
-    let file = ParquetFile { file: args.output_file(source)?, bytes: 0, phase };
+    let out = Out::begin(args, source, cancel)?;
+    let file = ParquetFile { file: out, bytes: 0, phase };
     let mut writer = parquet_writer(args, source.schema(), file).map_err(|error| refused(args, error, 0))?;
     let rows = pass(args, source, phase, cancel, |batch| {
         writer.write(&cast(batch, without_views)?).map_err(of_parquet)
@@ -209,12 +211,15 @@ fn to_text(
     format: Format,
     source: &dyn Source,
     phase: &Phase,
-    cancel: &AtomicBool,
+    cancel: &Arc<AtomicBool>,
 ) -> Result<u64, Error> {
-    let wrong = |error: &io::Error| refused(args, NoText::Arrow(io_error(error)), 0);
+    let wrong = |error: &io::Error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Error::output(error),
+        _ => failed("writing", &args.out, error),
+    };
     let target = match args.out == Path::new("-") {
         true => OpenFile::Stream(Box::new(io::stdout().lock())),
-        false => OpenFile::Whole(args.output_file(source)?),
+        false => Out::begin(args, source, cancel)?.into(),
     };
     let mut out = BufWriter::with_capacity(1 << 20, Counted { target, bytes: 0, phase });
     let refuse = |error: NoText| refused(args, error, 0);
@@ -226,10 +231,6 @@ fn to_text(
     let Counted { target, bytes, .. } = out.into_inner().map_err(|error| wrong(error.error()))?;
     target.finish().map_err(|error| wrong(&error))?;
     Ok(bytes)
-}
-
-fn io_error(error: &io::Error) -> ArrowError {
-    ArrowError::IoError(error.to_string(), io::Error::new(error.kind(), error.to_string()))
 }
 
 /// Passes all batches to `write`, in order; returns the number of their rows.
@@ -256,7 +257,7 @@ fn pass(
 }
 
 pub(super) fn refused(args: &ConvertArgs, error: NoText, first: u64) -> Error {
-    let place = args.out.display().to_string();
+    let place = args.shown();
     match error {
         NoText::Arrow(ArrowError::IoError(_, error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             Error::output(&error)
@@ -288,14 +289,18 @@ impl ConvertArgs {
     }
 
     fn format(&self) -> Result<OutputFormat, Error> {
-        let extension = self.out.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+        let named = match Location::of(&self.out)? {
+            Location::Path(path) => path,
+            Location::Object(url) => PathBuf::from(url.key()),
+        };
+        let extension = named.extension().map(|extension| extension.to_string_lossy().to_lowercase());
         let by_name = match extension.as_deref() {
             Some("parquet" | "pq") => Some(OutputFormat::Parquet),
             Some("csv") => Some(OutputFormat::Csv),
             Some("ndjson" | "jsonl") => Some(OutputFormat::Ndjson),
             _ => None,
         };
-        let place = format!("--out {}", self.out.display());
+        let place = format!("--out {}", self.shown());
         if self.partition_by.is_some() {
             return match self.to {
                 _ if self.out == Path::new("-") => Err(Error::usage(
@@ -326,29 +331,19 @@ impl ConvertArgs {
         }
     }
 
-    /// Begins the output, unless something is in its place.
-    fn output_file(&self, source: &dyn Source) -> Result<WholeFile, Error> {
-        self.check_file(source)?;
-        let out = &self.out;
-        WholeFile::remove_abandoned(out).map_err(|error| failed("reading the directory", out, &error))?;
-        WholeFile::create(out).map_err(|error| failed("writing", out, &error))
+    /// Rejects a URL: rows are sorted through files beside the output.
+    fn refuse_url(&self) -> Result<(), Error> {
+        match Location::of(&self.out)? {
+            Location::Path(_) => Ok(()),
+            Location::Object(url) => {
+                let advice = "write to this machine, and copy the files from there";
+                Err(Error::usage("sorted rows are written to files alone", url.to_string(), advice))
+            }
+        }
     }
 
-    /// Rejects an output that cannot become a file.
-    fn check_file(&self, source: &dyn Source) -> Result<(), Error> {
-        let out = &self.out;
-        let shown = out.display().to_string();
-        if out.is_dir() {
-            return Err(Error::usage("the output is a directory", shown, "give the name of a file"));
-        }
-        if let Ok(canonical) = out.canonicalize()
-            && source.files().iter().any(|file| Path::new(&file.name) == canonical)
-        {
-            return Err(Error::usage("the output is one of the inputs", shown, "give another name"));
-        }
-        if out != Path::new("-") && out.symlink_metadata().is_ok() && !self.overwrite {
-            return Err(Error::usage("the file exists already", shown, "--overwrite replaces it"));
-        }
-        Ok(())
+    /// The output as messages name it: the query of a URL may be a secret.
+    fn shown(&self) -> String {
+        Location::of(&self.out).map_or_else(|_| "--out".to_owned(), |place| place.to_string())
     }
 }

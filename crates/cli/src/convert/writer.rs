@@ -14,7 +14,6 @@ use parquet::file::properties::{
 use parquet::schema::types::ColumnPath;
 use sawmill_generator::{Compression, Encoding};
 use sawmill_profile::Phase;
-use sawmill_store::WholeFile;
 
 use super::{ConvertArgs, ParquetArgs};
 use crate::r#gen::format::Format;
@@ -25,7 +24,7 @@ use crate::r#gen::options::file_args::{DataPageVersion, Statistics, YesNo};
 /// A Parquet file that counts its bytes. Unlike other outputs it moves between threads, as its writer asks
 /// for.
 pub(super) struct ParquetFile<'w> {
-    pub file: WholeFile,
+    pub file: super::out::Out,
     pub bytes: u64,
     pub phase: &'w Phase,
 }

@@ -1,23 +1,25 @@
 //! `sawmill footer bloom`: which row groups may hold a value, by the Bloom filters of a column.
 
-use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use arrow_array::types::{Date32Type, Decimal128Type, Time64NanosecondType, TimestampNanosecondType};
 use arrow_cast::parse::{Parser, parse_decimal};
 use parquet::bloom_filter::Sbbf;
-use sawmill_footer::{ConvertedType, Element, Footer, LogicalType, Options, PhysicalType, TimeUnit};
+use sawmill_footer::{ConvertedType, Element, LogicalType, Options, PhysicalType, TimeUnit};
 use sawmill_inspect::escaped;
+use sawmill_store::Location;
 use serde::Serialize;
 
-use crate::arguments::paths;
+use crate::arguments::paths::{Located, Wanted, located};
+use crate::arguments::stores::{Objects, PlaceBytes};
 use crate::error::Error;
 use crate::footer::bloom_args::BloomArgs;
 use crate::footer::run::{interrupted, unwritten};
 use crate::footer::standard_input::InputFiles;
-use crate::footer::{escaped_path, selection};
+use crate::footer::{escaped_path, escaped_place, selection};
 use crate::screen::console::Console;
 
 /// What the filters of a file say about a value.
@@ -34,11 +36,12 @@ struct Lookup {
     no_filter: Vec<usize>,
 }
 
-pub(crate) fn run(args: &BloomArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn run(args: &BloomArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let input = InputFiles::of(&args.files)?;
     let mut lookups = Vec::new();
-    for path in &paths::parquet_files(&input.paths)? {
-        lookups.extend(look_up(path, args, cancel)?);
+    let Located { places, objects } = located(&input.paths, Wanted::Parquet, &args.stores, cancel)?;
+    for place in &places {
+        lookups.extend(look_up((place, &objects), args, cancel)?);
     }
     if console.json {
         return console.result(&lookups, String::new);
@@ -48,10 +51,15 @@ pub(crate) fn run(args: &BloomArgs, console: Console, cancel: &AtomicBool) -> Re
     written.and_then(|()| out.flush()).map_err(|error| unwritten(&error, cancel))
 }
 
-fn look_up(path: &Path, args: &BloomArgs, cancel: &AtomicBool) -> Result<Vec<Lookup>, Error> {
+fn look_up(
+    (file, objects): (&Location, &Objects),
+    args: &BloomArgs,
+    cancel: &AtomicBool,
+) -> Result<Vec<Lookup>, Error> {
     let options = Options::new().select([selection::selector(&args.column)]);
-    let footer = Footer::open_with(path, &options)?;
-    let place = || escaped_path(path);
+    let opened = PlaceBytes::open(file, objects)?;
+    let footer = opened.footer(&options)?;
+    let place = || escaped_place(file);
     let leaves: Vec<usize> = (0..footer.num_columns()).filter_map(|at| footer.leaf_of(at)).collect();
     let [leaf] = leaves[..] else {
         let what = format!("expected --column to name one column, found {}", leaves.len());
@@ -71,10 +79,10 @@ fn look_up(path: &Path, args: &BloomArgs, cancel: &AtomicBool) -> Result<Vec<Loo
     let values: Vec<Vec<u8>> = args.value.iter().map(stored).collect::<Result<_, _>>()?;
     let failed = |error: String| {
         let what = format!("reading a Bloom filter failed: {error}");
-        Error::failure(what, place(), "sawmill footer FILE --check looks for faults")
+        opened.because(Error::failure(what, place(), "sawmill footer FILE --check looks for faults"))
     };
     let lookup = |value: &String| Lookup {
-        file: path.display().to_string(),
+        file: file.to_string(),
         column: element.path(),
         value: value.clone(),
         may_contain: Vec::new(),
@@ -83,15 +91,13 @@ fn look_up(path: &Path, args: &BloomArgs, cancel: &AtomicBool) -> Result<Vec<Loo
     };
     let mut lookups: Vec<Lookup> = args.value.iter().map(lookup).collect();
     let metadata = footer.to_parquet_59(Some(&[leaf]))?;
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
     for (group, chunks) in footer.row_groups().zip(metadata.row_groups()) {
         if cancel.load(Relaxed) {
             return Err(interrupted());
         }
         let filter = match chunks.columns().first() {
-            Some(chunk) => {
-                Sbbf::read_from_column_chunk(chunk, &file).map_err(|error| failed(error.to_string()))?
-            }
+            Some(chunk) => Sbbf::read_from_column_chunk(chunk, &opened.bytes)
+                .map_err(|error| failed(error.to_string()))?,
             None => None,
         };
         for (lookup, value) in lookups.iter_mut().zip(&values) {

@@ -1,10 +1,12 @@
 //! The arguments of `sawmill footer bloom`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 
+use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::screen::console::Console;
 
@@ -21,7 +23,7 @@ Examples:
   sawmill footer bloom '/data/**/*.parquet' --column day --value 2024-02-29 --json | jq '.[].row_groups'")]
 #[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "this build only parses them"))]
 pub(crate) struct BloomArgs {
-    /// Parquet files, directories or quoted patterns, as with `sawmill footer`.
+    /// Parquet files, directories, quoted patterns or URLs, as with `sawmill footer`.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// The column, as with `sawmill footer --column`; it must be a single one.
@@ -30,9 +32,11 @@ pub(crate) struct BloomArgs {
     /// A value to look up. May be repeated.
     #[arg(long, value_name = "VALUE", required = true, allow_hyphen_values = true)]
     pub value: Vec<String>,
+    #[command(flatten)]
+    pub stores: StoreArgs,
 }
 
-pub(crate) fn look_up(args: &BloomArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn look_up(args: &BloomArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     run(args, console, cancel)
 }
 
@@ -41,6 +45,6 @@ use crate::footer::bloom::run;
 
 /// Without Arrow's crates that parse dates and decimals.
 #[cfg(not(feature = "formats"))]
-fn run(_: &BloomArgs, _: Console, _: &AtomicBool) -> Result<(), Error> {
+fn run(_: &BloomArgs, _: Console, _: &Arc<AtomicBool>) -> Result<(), Error> {
     Err(Error::not_built("footer bloom".to_owned(), "formats"))
 }

@@ -2,16 +2,20 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use sawmill_footer::{ColumnSelector, Options};
 use sawmill_inspect::{ComparedParts, FooterDifference, OpenFile};
+use sawmill_store::Location;
 
+use crate::arguments::paths;
+use crate::arguments::stores::{PlaceBytes, StoreArgs};
 use crate::error::Error;
 use crate::footer::run::unwritten;
 use crate::footer::selection;
-use crate::footer::{decode, escaped_path, style};
+use crate::footer::{decode, escaped_place, style};
 use crate::screen::console::Console;
 
 /// Compare the footers of two files: schema, layout, statistics.
@@ -23,7 +27,8 @@ use crate::screen::console::Console;
 Examples:
   sawmill footer diff old.parquet new.parquet
   sawmill footer diff old.parquet new.parquet --parts schema      # exit code 1 if the schemas differ
-  sawmill footer diff a.parquet b.parquet --parts statistics --column 'price_*' --json")]
+  sawmill footer diff a.parquet b.parquet --parts statistics --column 'price_*' --json
+  sawmill footer diff s3://bucket/trips.parquet trips.parquet")]
 pub(crate) struct DiffArgs {
     /// The first file.
     #[arg(value_name = "A")]
@@ -37,6 +42,8 @@ pub(crate) struct DiffArgs {
     /// Compare the layout and statistics of only these columns, as with `sawmill footer --column`.
     #[arg(long, value_name = "GLOB")]
     column: Vec<String>,
+    #[command(flatten)]
+    stores: StoreArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -49,16 +56,23 @@ enum Part {
     Statistics,
 }
 
-pub(crate) fn run(args: &DiffArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn run(args: &DiffArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let selectors: Vec<ColumnSelector> =
         args.column.iter().map(|column| selection::selector(column)).collect();
     let options = match selectors.is_empty() {
         true => Options::new(),
         false => Options::new().select(selectors),
     };
+    let objects = paths::stores_of([&args.a, &args.b], &args.stores, cancel)?;
     let open = |path: &Path| -> Result<OpenFile, Error> {
-        let (_, footer) = decode(path, &options)?;
-        Ok(OpenFile::new(path, footer, style(console)))
+        let place = Location::of(path)?;
+        if let Location::Path(path) = &place {
+            let (_, footer) = decode(path, &options)?;
+            return Ok(OpenFile::new(path, footer, style(console)));
+        }
+        let opened = PlaceBytes::open(&place, &objects)?;
+        let footer = opened.footer(&options)?;
+        Ok(OpenFile::over(Path::new(&place.to_string()), footer, style(console), Box::new(opened.bytes)))
     };
     let (a, b) = (open(&args.a)?, open(&args.b)?);
     let parts = ComparedParts {
@@ -81,7 +95,9 @@ pub(crate) fn run(args: &DiffArgs, console: Console, cancel: &AtomicBool) -> Res
     match difference.len() {
         0 => Ok(()),
         count => {
-            let files = format!("{} and {}", escaped_path(&args.a), escaped_path(&args.b));
+            // The query of a URL may be a secret.
+            let shown = |path: &Path| Location::of(path).map(|place| escaped_place(&place));
+            let files = format!("{} and {}", shown(&args.a)?, shown(&args.b)?);
             Err(Error::failure(format!("the footers differ in {count} places"), files, ""))
         }
     }

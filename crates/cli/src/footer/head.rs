@@ -1,9 +1,7 @@
 //! `sawmill footer head` and `cat`: rows as JSON, read by the `parquet` crate with metadata that this
 //! project's decoder made for the selected columns.
 
-use std::fs::File;
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -14,12 +12,15 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::ParquetMetaData;
 use sawmill_footer::{ColumnSelector, Footer, Options};
 
-use crate::arguments::paths;
+use sawmill_store::Location;
+
+use crate::arguments::paths::{Located, Wanted, located};
+use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
 use crate::footer::head_args::HeadArgs;
 use crate::footer::run::{interrupted, unwritten};
 use crate::footer::standard_input::InputFiles;
-use crate::footer::{escaped_path, selection};
+use crate::footer::{escaped_place, selection};
 use crate::r#gen::formats::ndjson::Encoders;
 use crate::screen::console::Console;
 
@@ -27,21 +28,28 @@ use crate::screen::console::Console;
 const BATCH_ROWS: u64 = 256;
 
 /// Writes up to `rows` rows of all files together, after the first `skip`.
-pub(crate) fn run(args: &HeadArgs, rows: u64, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn run(
+    args: &HeadArgs,
+    rows: u64,
+    console: Console,
+    cancel: &Arc<AtomicBool>,
+) -> Result<(), Error> {
     let mut out = console.output(cancel);
     let (mut left, mut skip) = (rows, args.skip);
     let input = InputFiles::of(&args.files)?;
-    for path in &paths::parquet_files(&input.paths)? {
+    let Located { places, objects } = located(&input.paths, Wanted::Parquet, &args.stores, cancel)?;
+    for place in &places {
         if left == 0 {
             break;
         }
-        let footer = Footer::open_with(path, &options(args))?;
+        let opened = PlaceBytes::open(place, &objects)?;
+        let footer = opened.footer(&options(args))?;
         if let Some(what) = args
             .row_group
             .as_ref()
             .and_then(|wanted| selection::none_of(wanted, footer.num_row_groups_in_file()))
         {
-            return Err(Error::failure(what, escaped_path(path), "leave --row-group out for all"));
+            return Err(Error::failure(what, escaped_place(place), "leave --row-group out for all"));
         }
         let there = footer.row_groups().map(|group| group.num_rows().max(0) as u64).sum::<u64>();
         let skipped = skip.min(there);
@@ -49,7 +57,7 @@ pub(crate) fn run(args: &HeadArgs, rows: u64, console: Console, cancel: &AtomicB
         let wanted = left.min(there - skipped);
         left -= wanted;
         if wanted > 0 {
-            write_rows(path, &footer, (skipped, wanted), &mut out, cancel)?;
+            write_rows((place, &opened), &footer, (skipped, wanted), &mut out, cancel)?;
         }
     }
     out.flush().map_err(|error| unwritten(&error, cancel))
@@ -70,7 +78,7 @@ fn options(args: &HeadArgs) -> Options {
 }
 
 fn write_rows(
-    path: &Path,
+    (place, opened): (&Location, &PlaceBytes),
     footer: &Footer,
     (skip, rows): (u64, u64),
     out: &mut impl Write,
@@ -78,19 +86,18 @@ fn write_rows(
 ) -> Result<(), Error> {
     let failed = |error: String| {
         let advice = "sawmill footer FILE --check looks for faults; --column reads fewer columns";
-        Error::failure(format!("reading rows failed: {error}"), escaped_path(path), advice)
+        opened.because(Error::failure(format!("reading rows failed: {error}"), escaped_place(place), advice))
     };
     let left_out = footer.num_columns();
     let metadata = footer.to_parquet_59(None)?;
     let left_out = left_out - metadata.file_metadata().schema_descr().num_columns();
     if left_out > 0 {
         let what = format!("{left_out} of the columns cannot be read (encrypted, or of an unknown type)");
-        return Err(Error::failure(what, escaped_path(path), "name the others with --column"));
+        return Err(Error::failure(what, escaped_place(place), "name the others with --column"));
     }
     let metadata = in_utc(Arc::new(metadata)).map_err(|error| failed(error.to_string()))?;
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
     let limit = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
-    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(opened.bytes.clone(), metadata)
         .with_batch_size(limit(rows.min(BATCH_ROWS)))
         .with_offset(limit(skip))
         .with_limit(limit(rows))
@@ -101,7 +108,7 @@ fn write_rows(
         let batch = batch.map_err(|error| failed(error.to_string()))?;
         if let Some(column) = map_without_text_keys(batch.schema_ref()) {
             let what = format!("the keys of a map in the column `{column}` are not text, as JSON needs them");
-            return Err(Error::failure(what, escaped_path(path), "name the other columns with --column"));
+            return Err(Error::failure(what, escaped_place(place), "name the other columns with --column"));
         }
         encoded.clear();
         let builder = arrow_json::WriterBuilder::new()

@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 
+use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::footer::selection;
 use crate::screen::console::Console;
@@ -15,7 +17,7 @@ use crate::screen::phases;
 #[derive(Args, Debug)]
 #[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "this build only parses them"))]
 pub(crate) struct HeadArgs {
-    /// Parquet files, directories or quoted patterns, as with `sawmill footer`.
+    /// Parquet files, directories, quoted patterns or URLs, as with `sawmill footer`.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// Only columns whose paths match, as with `sawmill footer --column`. Of all other columns nothing is
@@ -28,6 +30,8 @@ pub(crate) struct HeadArgs {
     /// Leave out this many rows first.
     #[arg(long, value_name = "ROWS", value_parser = phases::count, default_value = "0")]
     pub skip: u64,
+    #[command(flatten)]
+    pub stores: StoreArgs,
 }
 
 /// Print the first rows as JSON, one on each line.
@@ -36,7 +40,8 @@ pub(crate) struct HeadArgs {
 Examples:
   sawmill footer head trips.parquet
   sawmill footer head trips.parquet -n 3 --column fare --column 'pickup*'
-  sawmill footer head /data/trips --skip 1M -n 5 | jq .fare")]
+  sawmill footer head /data/trips --skip 1M -n 5 | jq .fare
+  sawmill footer head s3://bucket/trips -n 3")]
 pub(crate) struct FirstRowsArgs {
     /// How many rows, of all files together.
     #[arg(short = 'n', long, value_name = "ROWS", value_parser = phases::count, default_value = "10")]
@@ -56,11 +61,11 @@ pub(crate) struct AllRowsArgs {
     args: HeadArgs,
 }
 
-pub(crate) fn first(args: &FirstRowsArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn first(args: &FirstRowsArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     run(&args.args, args.rows, console, cancel)
 }
 
-pub(crate) fn all(args: &AllRowsArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(crate) fn all(args: &AllRowsArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     run(&args.args, u64::MAX, console, cancel)
 }
 
@@ -69,6 +74,6 @@ use crate::footer::head::run;
 
 /// Without Arrow's crates that write JSON.
 #[cfg(not(feature = "formats"))]
-fn run(_: &HeadArgs, _: u64, _: Console, _: &AtomicBool) -> Result<(), Error> {
+fn run(_: &HeadArgs, _: u64, _: Console, _: &Arc<AtomicBool>) -> Result<(), Error> {
     Err(Error::not_built("footer head, footer cat".to_owned(), "formats"))
 }

@@ -17,6 +17,7 @@ mod document;
 #[cfg(feature = "formats")]
 mod head;
 mod head_args;
+mod kept_index;
 mod run;
 mod selection;
 mod standard_input;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand};
-use sawmill_footer::{Footer, FooterIndex, Options, RangeReader};
+use sawmill_footer::{Footer, Options, RangeReader};
 use sawmill_inspect::{FooterSummary, IndexedFile, TextStyle, View, escaped};
 use sawmill_source::ObjectBytes;
 use sawmill_store::Location;
@@ -38,7 +39,9 @@ use crate::arguments::paths;
 use crate::arguments::size_arg;
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
-use crate::footer::run::{Opening, OutputFormat, Run, unwritten};
+use crate::footer::kept_index::KeptIndex;
+pub(crate) use crate::footer::run::Opening;
+use crate::footer::run::{OutputFormat, Run, unwritten};
 use crate::footer::standard_input::InputFiles;
 use crate::screen::console::Console;
 use crate::screen::phases::{bytes, seconds, thousands};
@@ -192,11 +195,12 @@ pub(crate) struct FooterArgs {
     #[cfg(all(unix, target_pointer_width = "64"))]
     #[arg(long, help_heading = "Opening", conflicts_with = "by_index")]
     mapped: bool,
-    /// Save an index of the file's footer to INDEX: twelve bytes for each column chunk, the schema and a
-    /// checksum.
+    /// Save an index of the file's footer to INDEX, a path or the URL of an object: twelve bytes for each
+    /// column chunk, the schema and a checksum.
     #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = PARTS, conflicts_with = "by_index")]
     save_index: Option<PathBuf>,
-    /// Locate column chunks by a saved index: the footer is not decoded, and each chunk takes one small read.
+    /// Locate column chunks by a saved index, at a path or a URL: the footer is not decoded, and each chunk
+    /// takes one small read.
     #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = VIEWS,
         conflicts_with_all = ["ndjson", "csv", "row_group_rows", "row_group_bytes", "verify"])]
     by_index: Option<PathBuf>,
@@ -244,13 +248,26 @@ impl Shown {
 
 impl FooterArgs {
     /// The files and what to decode of them, for a benchmark, which shows nothing.
-    pub(crate) fn without_views(&self) -> Result<(Vec<PathBuf>, Options), Error> {
+    pub(crate) fn without_views(&self, cancel: &Arc<AtomicBool>) -> Result<(paths::Located, Opening), Error> {
         let indexed = self.save_index.is_some() || self.by_index.is_some() || self.plan_merge.is_some();
         if !self.views().is_empty() || self.ndjson || self.csv || indexed {
             let advice = "leave out views and indexes";
             return Err(Error::usage("a benchmark shows nothing of the files", "a view", advice));
         }
-        Ok((paths::parquet_files(&self.files)?, selection::options(self)))
+        let located = paths::located(&self.files, paths::Wanted::Parquet, &self.stores, cancel)?;
+        Ok((located, self.opening()))
+    }
+
+    fn opening(&self) -> Opening {
+        Opening {
+            options: selection::options(self),
+            row_groups: self.row_group.clone(),
+            #[cfg(all(unix, target_pointer_width = "64"))]
+            mapped: self.mapped,
+            index: None,
+            tail: self.tail_hint,
+            requests: self.requests.get(),
+        }
     }
 
     fn views(&self) -> Vec<Shown> {
@@ -329,36 +346,25 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<Atomic
             format!("expected one file, because an index belongs to one footer, found {}", files.len());
         return Err(Error::usage(what, "", "run the command for each file, with an index of its own"));
     }
-    if let Some(path) = &args.save_index
-        && path.exists()
-        && !matches!(FooterIndex::is_kept_in(path), Ok(true))
-    {
-        let what = "expected an older index or no file at the index's path, found another file";
-        return Err(Error::usage(what, escaped_path(path), "give the index another name"));
-    }
-    match (&args.by_index, files.as_slice()) {
+    let index = args.save_index.as_deref().map(|path| KeptIndex::to_save(path, &args.stores, cancel));
+    let index = index.transpose()?.map(Arc::new);
+    let by_index = args.by_index.as_deref().map(|path| KeptIndex::to_read(path, &args.stores, cancel));
+    let by_index = by_index.transpose()?;
+    match (&by_index, files.as_slice()) {
         (Some(index), [Location::Path(file)]) => {
             let columns = selection::columns(args);
-            let indexed = IndexedFile::open(file, index, &columns, style(console), cancel)?;
+            let indexed = IndexedFile::open(file, index.path(), &columns, style(console), cancel)?;
             return show_by_index(args, file, indexed, console, cancel);
         }
         (Some(index), [Location::Object(url)]) => {
             let (columns, name) = (selection::columns(args), PathBuf::from(url.to_string()));
             let opened = (ObjectBytes(objects.open(url, args.tail_hint)?), name.as_path());
-            let indexed = IndexedFile::over(opened, index, &columns, style(console), cancel)?;
+            let indexed = IndexedFile::over(opened, index.path(), &columns, style(console), cancel)?;
             return show_by_index(args, &name, indexed, console, cancel);
         }
         _ => {}
     }
-    let opening = Opening {
-        options: selection::options(args),
-        row_groups: args.row_group.clone(),
-        #[cfg(all(unix, target_pointer_width = "64"))]
-        mapped: args.mapped,
-        save_index: args.save_index.clone(),
-        tail: args.tail_hint,
-        requests: args.requests.get(),
-    };
+    let opening = Opening { index, ..args.opening() };
     if let Some(target) = args.plan_merge {
         return Run::new((&files, &objects), opening, Vec::new(), OutputFormat::MergePlan, console, cancel)
             .plan_merge(target);

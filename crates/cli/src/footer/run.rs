@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sawmill_footer::{Footer, Options, RangeReader};
@@ -20,6 +21,7 @@ use crate::error::{Error, Exit};
 use crate::footer::Shown;
 use crate::footer::bench;
 use crate::footer::document::Document;
+use crate::footer::kept_index::KeptIndex;
 use crate::footer::selection;
 use crate::footer::{decode, escaped_place, style};
 use crate::screen::console::Console;
@@ -64,7 +66,7 @@ pub(crate) struct Opening {
     #[cfg(all(unix, target_pointer_width = "64"))]
     pub mapped: bool,
     /// Where to save the index of the only file.
-    pub save_index: Option<PathBuf>,
+    pub index: Option<Arc<KeptIndex>>,
     /// How many last bytes of an object to read first.
     pub tail: u64,
     /// How many objects to read at the same time.
@@ -84,7 +86,8 @@ struct Decoded {
 }
 
 impl Opening {
-    fn open(
+    /// Opens a file or an object, and decodes its footer.
+    pub(crate) fn open(
         &self,
         file: &Location,
         objects: &Objects,
@@ -224,8 +227,8 @@ impl<'r> Run<'r> {
                 return Ok(None);
             }
             let (summary, footer, object) = opening.open(&files[index], objects)?;
-            if let Some(path) = &opening.save_index {
-                footer.save_index(path)?;
+            if let Some(index) = &opening.index {
+                index.save(&footer)?;
             }
             let there = footer.num_row_groups_in_file();
             let missed = opening.row_groups.as_ref().and_then(|wanted| selection::none_of(wanted, there));

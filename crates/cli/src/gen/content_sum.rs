@@ -27,7 +27,7 @@ pub(super) fn of(
     (dataset, layout): (&Dataset, &Layout),
     profile: &Profile,
     console: Console,
-    cancel: &AtomicBool,
+    cancel: &Arc<AtomicBool>,
 ) -> Result<Option<Checksum>, Error> {
     if !args.content_sum {
         return Ok(None);
@@ -37,7 +37,7 @@ pub(super) fn of(
         return Ok(None);
     }
     let place = || args.out.display().to_string();
-    let again = args.dataset.dataset(console)?;
+    let again = args.dataset.dataset(console, &args.uploads.stores, cancel)?;
     if again.spec_hash() != dataset.spec_hash() {
         let what = "the dataset's spec has changed since the command began";
         return Err(Error::failure(what, place(), "run the command again"));

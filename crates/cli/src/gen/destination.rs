@@ -55,13 +55,17 @@ pub(super) fn output(args: &GenArgs, cancel: &Arc<AtomicBool>) -> Result<Output,
     }
 }
 
-/// The output at a path of this machine.
-pub(crate) fn local_output(path: &Path) -> Result<Output, Error> {
-    match location(path)? {
-        Location::Path(path) => Ok(Output::from_path(&path)),
+/// The same output for one run of a benchmark: a path as it is, but a folder or object called `run` in a store.
+pub(super) fn output_of_run(args: &GenArgs, run: &str, cancel: &Arc<AtomicBool>) -> Result<Output, Error> {
+    match location(&args.out)? {
+        Location::Path(_) => output(args, cancel),
         Location::Object(url) => {
-            let advice = "give a directory or a device";
-            Err(Error::usage("this command writes to this machine alone", url.to_string(), advice))
+            let single = single_object(&url);
+            let folder = single.as_ref().map_or(&url, |(folder, _)| folder);
+            let key = format!("{}/{run}", folder.key().trim_end_matches('/'));
+            let of_run = folder.sibling(key.trim_start_matches('/'));
+            let file = single.map(|(_, name)| (of_run.clone(), name));
+            store::output(&of_run, file, &args.uploads, false, cancel).map(Output::Store)
         }
     }
 }

@@ -1,10 +1,14 @@
 //! `sawmill gen explain`: describes a dataset before it is generated.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use clap::Args;
 use sawmill_generator::Explanation;
 use sawmill_profile::{Align, Table, format_bytes, format_count};
 use serde::Serialize;
 
+use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::r#gen::options::dataset_args::DatasetArgs;
 use crate::r#gen::options::file_args::FileArgs;
@@ -25,6 +29,8 @@ pub(crate) struct ExplainArgs {
     layout: LayoutArgs,
     #[command(flatten)]
     files: FileArgs,
+    #[command(flatten)]
+    stores: StoreArgs,
 }
 
 /// What `--json` prints.
@@ -40,8 +46,8 @@ struct Explained {
     dataset: Explanation,
 }
 
-pub(crate) fn run(args: &ExplainArgs, console: Console) -> Result<(), Error> {
-    let dataset = args.dataset.dataset(console)?;
+pub(crate) fn run(args: &ExplainArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+    let dataset = args.dataset.dataset(console, &args.stores, cancel)?;
     let options = args.files.options(&dataset, args.layout.partition_by.as_deref());
     let layout = args.layout.layout(&dataset, &options, 42)?;
     let explanation = dataset.explain();

@@ -1,6 +1,8 @@
 //! `sawmill gen fidelity`: how like its source generated data is.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::{Dataset, Fidelity, InferredSpec};
 use sawmill_profile::{Align, Table};
@@ -22,9 +24,9 @@ const PARTS: u64 = 100;
 /// The rows of a batch.
 const BATCH_ROWS: usize = 8192;
 
-pub(crate) fn run(args: &FidelityArgs, console: Console) -> Result<(), Error> {
+pub(crate) fn run(args: &FidelityArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let like = args.like();
-    let of = |path: &Path| sampled(&Source::open(path)?, &like);
+    let of = |path: &Path| sampled(&Source::open(path, &args.stores, cancel)?, &like);
     let fidelity = of(&args.source)?.compare(&of(&args.generated)?);
     console.result(&fidelity, || text(&fidelity, usize::MAX))
 }

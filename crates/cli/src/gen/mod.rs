@@ -32,7 +32,6 @@ use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
 
 use crate::error::Error;
-pub(crate) use crate::r#gen::destination::local_output;
 use crate::r#gen::destination::{UploadArgs, output};
 use crate::r#gen::format::Format;
 use crate::r#gen::options::dataset_args::DatasetArgs;
@@ -151,8 +150,12 @@ struct GenResult<'a> {
 
 impl GenArgs {
     /// The dataset, its layout, and how to write files.
-    pub(crate) fn plan(&self, console: Console) -> Result<(Dataset, Layout, FileOptions), Error> {
-        let dataset = self.dataset.dataset(console)?;
+    pub(crate) fn plan(
+        &self,
+        console: Console,
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<(Dataset, Layout, FileOptions), Error> {
+        let dataset = self.dataset.dataset(console, &self.uploads.stores, cancel)?;
         let options = self.files.options(&dataset, self.layout.partition_by.as_deref());
         let layout = self.layout.layout(&dataset, &options, self.seed)?;
         Ok((dataset, layout, options))
@@ -161,6 +164,11 @@ impl GenArgs {
     /// The output as the user wrote it.
     pub(crate) fn out(&self) -> &Path {
         &self.out
+    }
+
+    /// An output of this kind for one run: in a folder of a store, one below it with this name.
+    pub(crate) fn output_of_run(&self, run: &str, cancel: &Arc<AtomicBool>) -> Result<Output, Error> {
+        destination::output_of_run(self, run, cancel)
     }
 
     /// Whether to print the spec only.
@@ -190,9 +198,9 @@ impl GenArgs {
 
 pub(crate) fn run(command: &GenCommand, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     match &command.about {
-        Some(AboutDataset::Spec(args)) => spec::run(args, console),
-        Some(AboutDataset::Explain(args)) => explain::run(args, console),
-        Some(AboutDataset::Fidelity(args)) => fidelity::run(args, console),
+        Some(AboutDataset::Spec(args)) => spec::run(args, console, cancel),
+        Some(AboutDataset::Explain(args)) => explain::run(args, console, cancel),
+        Some(AboutDataset::Fidelity(args)) => fidelity::run(args, console, cancel),
         Some(AboutDataset::Schema(_)) => schema::run(console),
         Some(AboutDataset::Clean(args)) => clean::run(args, console, cancel),
         None => run_generate(&command.generate, console, cancel),
@@ -201,7 +209,7 @@ pub(crate) fn run(command: &GenCommand, console: Console, cancel: &Arc<AtomicBoo
 
 fn run_generate(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     if args.print {
-        let spec = args.dataset.spec(console)?;
+        let spec = args.dataset.spec(console, &args.uploads.stores, cancel)?;
         return console.result(&spec, || spec.clone());
     }
     let output = output(args, cancel)?;
@@ -226,7 +234,7 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> R
         let advice = "give a directory, or replace a single file with --overwrite";
         return Err(Error::usage("only a directory can be resumed", args.out.display().to_string(), advice));
     }
-    let plan = args.plan(console)?;
+    let plan = args.plan(console, cancel)?;
     let profile = Profile::new();
     let content_sum = content_sum::of(args, (&plan.0, &plan.1), &profile, console, cancel)?;
     let job = GenJob { content_sum, ..args.job(&plan, &output) };

@@ -1,7 +1,11 @@
 //! `sawmill gen spec`: prints the spec of a dataset, to read or edit.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use clap::Args;
 
+use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::r#gen::options::dataset_args::DatasetArgs;
 use crate::screen::console::Console;
@@ -12,13 +16,16 @@ use crate::screen::console::Console;
 Examples:
   sawmill gen spec contacts > my.toml
   sawmill gen spec --like trips.parquet > trips.toml
+  sawmill gen spec --like s3://bucket/trips > trips.toml
   sawmill gen spec --schema trips.parquet > trips.toml")]
 pub(crate) struct SpecArgs {
     #[command(flatten)]
     dataset: DatasetArgs,
+    #[command(flatten)]
+    stores: StoreArgs,
 }
 
-pub(crate) fn run(args: &SpecArgs, console: Console) -> Result<(), Error> {
-    let spec = args.dataset.spec(console)?;
+pub(crate) fn run(args: &SpecArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+    let spec = args.dataset.spec(console, &args.stores, cancel)?;
     console.result(&spec, || spec.clone())
 }

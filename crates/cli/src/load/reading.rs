@@ -25,7 +25,8 @@ pub(crate) struct Reading {
     /// How rows were sorted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ordered: Option<Ordered>,
-    /// What reading the columns of all objects takes; `None` without objects.
+    /// What reading the columns of all objects takes; with a condition, the pages with passing rows. `None`
+    /// without objects.
     pub objects: Option<ObjectRequests>,
 }
 
@@ -42,7 +43,7 @@ impl Reading {
     pub(crate) fn of(inputs: &Inputs, filtered: Option<&Filtered<'_>>) -> Self {
         let folders = inputs.folders().to_vec();
         let objects = inputs.files().and_then(|files| {
-            let (requests, bytes) = files.requests()?;
+            let (requests, bytes) = filtered.map_or_else(|| files.requests(), Filtered::requests)?;
             Some(ObjectRequests { requests, bytes, read_ahead_bytes: files.read_ahead_bytes() })
         });
         Self {
@@ -71,14 +72,13 @@ impl Reading {
         (!named.is_empty()).then(|| format!("columns from folders: {}", named.join(", ")))
     }
 
-    /// `objects: 12 requests for 96.0 MB`; with a condition, at most.
+    /// `objects: 12 requests for 96.0 MB`.
     fn requests(&self) -> String {
         let Some(ObjectRequests { requests, bytes: asked, read_ahead_bytes }) = self.objects else {
             return String::new();
         };
-        let most = if self.pruned.is_some() { ", fewer bytes with the condition" } else { "" };
         format!(
-            "objects: {} requests for {}{most}; at most {} of them in memory for each connection, and once more \
+            "objects: {} requests for {}; at most {} of them in memory for each connection, and once more \
              for the next row group\n",
             thousands(requests),
             bytes(asked),

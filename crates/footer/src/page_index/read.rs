@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Page indexes precede the footer in the file, up to one of each kind per column chunk. Only those of the
-//! wanted chunks are read: neighbours in one read, with gaps of up to 16 KiB between them. Those of encrypted chunks are
-//! encrypted too and treated as absent.
+//! wanted chunks are read: neighbours in one read, with gaps of up to 16 KiB between them. Those of encrypted
+//! chunks are encrypted too and treated as absent.
 
 use std::ops::Range;
 use std::sync::Arc;

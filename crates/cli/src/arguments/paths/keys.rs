@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use super::walk::Wanted;
 use super::{globs, walk};
+use crate::arguments::text::has_text_extension;
 
 /// Whether a key contains characters that only patterns have.
 pub(crate) fn is_pattern(key: &str) -> bool {
@@ -20,51 +22,110 @@ pub(crate) fn literal_folder(pattern: &str) -> &str {
     pattern.get(..first).and_then(|start| start.rfind('/')).map_or("", |end| &pattern[..end])
 }
 
-/// Whether `key` is a wanted file below `folder`. Counts those that are skipped because of their names.
-pub(crate) fn is_below(
-    folder: &str,
-    key: &str,
-    is_wanted: impl Fn(&str) -> bool,
-    left_out: &mut usize,
-) -> bool {
-    let folder = folder.trim_end_matches('/');
-    let below = if folder.is_empty() {
-        Some(key)
-    } else {
-        key.strip_prefix(folder).and_then(|k| k.strip_prefix('/'))
-    };
-    let Some(below) = below.filter(|below| is_wanted(below)) else { return false };
-    let is_shown = below.split('/').all(is_shown);
-    *left_out += usize::from(!is_shown);
-    is_shown
+/// Whether a key is the name of an object rather than the start of several names.
+pub(crate) fn is_object(key: &str, wanted: Wanted) -> bool {
+    is_parquet(key) || (wanted == Wanted::ParquetOrText && has_text_extension(Path::new(key)))
+}
+
+/// The objects that a folder or a pattern stands for, among all that were listed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct FoundKeys<'a> {
+    /// Parquet files, and what a pattern matches itself.
+    pub files: Vec<&'a str>,
+    /// Files of delimited text.
+    texts: Vec<&'a str>,
+    /// How many `.parquet` files were skipped because of their names.
+    pub left_out: usize,
+}
+
+impl<'a> FoundKeys<'a> {
+    /// Those below a folder.
+    pub(crate) fn below(folder: &str, keys: impl Iterator<Item = &'a str>, wanted: Wanted) -> Self {
+        let folder = folder.trim_end_matches('/');
+        let mut found = Self::default();
+        for key in keys {
+            let below = match folder {
+                "" => Some(key),
+                folder => key.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')),
+            };
+            match below.map(|below| below.split('/').all(is_shown)) {
+                Some(true) => found.add(key),
+                Some(false) => found.left_out += usize::from(is_parquet(key)),
+                None => {}
+            }
+        }
+        found.take(wanted)
+    }
+
+    /// Those that match a pattern, and those in folders that do.
+    pub(crate) fn matching(pattern: &str, keys: impl Iterator<Item = &'a str>, wanted: Wanted) -> Self {
+        let mut found = Self::default();
+        for key in keys {
+            match matches(pattern, key) {
+                Some(Match::Itself) => found.files.push(key),
+                Some(Match::Below) => found.add(key),
+                None => {}
+            }
+        }
+        found.take(wanted)
+    }
+
+    fn add(&mut self, key: &'a str) {
+        if is_parquet(key) {
+            self.files.push(key);
+        } else if has_text_extension(Path::new(key)) {
+            self.texts.push(key);
+        }
+    }
+
+    /// Keeps the wanted ones, as a walk through directories does.
+    fn take(mut self, wanted: Wanted) -> Self {
+        let texts = std::mem::take(&mut self.texts);
+        if self.files.is_empty() && wanted == Wanted::ParquetOrText {
+            self.files = texts;
+        }
+        self
+    }
 }
 
 fn is_shown(name: &str) -> bool {
     !walk::is_left_out(name.as_ref())
 }
 
-/// Whether `key` matches a pattern, or is a Parquet file in a folder that does.
-pub(crate) fn matches(pattern: &str, key: &str) -> bool {
+/// How a key matches a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Match {
+    Itself,
+    /// A folder of its name matches.
+    Below,
+}
+
+fn matches(pattern: &str, key: &str) -> Option<Match> {
     let parts: Vec<&str> = pattern.trim_end_matches('/').split('/').collect();
     let names: Vec<&str> = key.split('/').collect();
     // How much of the pattern is matched by the names so far, for each way to match it.
     let mut reached = closure(&parts, vec![0]);
+    let mut itself = false;
     for (at, name) in names.iter().enumerate() {
         let mut next = Vec::new();
         for part in reached {
             match parts.get(part) {
                 Some(&"**") if is_shown(name) && at + 1 < names.len() => next.push(part),
                 Some(&"**") => {}
-                Some(pattern) if globs::matches(pattern, name) => next.push(part + 1),
+                Some(pattern) if globs::matches(pattern, name) => {
+                    itself |= at + 1 == names.len() && part + 1 == parts.len();
+                    next.push(part + 1);
+                }
                 Some(_) => {}
                 // The pattern has matched a folder.
-                None if is_shown(name) && is_parquet(key) => next.push(part),
+                None if is_shown(name) => next.push(part),
                 None => {}
             }
         }
         reached = closure(&parts, next);
     }
-    reached.contains(&parts.len())
+    let is_match = reached.contains(&parts.len());
+    is_match.then_some(if itself { Match::Itself } else { Match::Below })
 }
 
 /// The places in a pattern, and those after each `**` among them, which may stand for no folder.
@@ -87,6 +148,9 @@ mod tests {
 
     #[test]
     fn keys_match_patterns_as_paths_do() {
+        let found = |pattern: &str, key| {
+            !FoundKeys::matching(pattern, std::iter::once(key), Wanted::Parquet).files.is_empty()
+        };
         for (pattern, key) in [
             ("a/*.parquet", "a/b.parquet"),
             ("a/**/*.parquet", "a/b.parquet"),
@@ -95,7 +159,7 @@ mod tests {
             ("a/[bc]*", "a/bb.csv"),
             ("**/_temporary/**/*", "a/_temporary/0/b.parquet"),
         ] {
-            assert!(matches(pattern, key), "{pattern} {key}");
+            assert!(found(pattern, key), "{pattern} {key}");
         }
         for (pattern, key) in [
             ("a/*.parquet", "a/x/b.parquet"),
@@ -105,21 +169,26 @@ mod tests {
             ("a/year=*", "a/year=2020/b.csv"),
             ("a/*", "a"),
         ] {
-            assert!(!matches(pattern, key), "{pattern} {key}");
+            assert!(!found(pattern, key), "{pattern} {key}");
         }
         assert_eq!(literal_folder("a/b/c*/d"), "a/b");
         assert_eq!(literal_folder("c*/d"), "");
     }
 
     #[test]
-    fn a_folder_has_the_parquet_files_below_it() {
-        let mut left_out = 0;
-        assert!(is_below("a/", "a/b/c.parquet", is_parquet, &mut left_out));
-        assert!(is_below("", "c.PARQUET", is_parquet, &mut left_out));
-        assert!(!is_below("a", "ab/c.parquet", is_parquet, &mut left_out));
-        assert!(!is_below("a", "a/c.csv", is_parquet, &mut left_out));
-        assert_eq!(left_out, 0);
-        assert!(!is_below("a", "a/_temporary/c.parquet", is_parquet, &mut left_out));
-        assert_eq!(left_out, 1);
+    fn a_folder_has_the_parquet_files_below_it_or_else_its_text() {
+        let keys = ["a/b/c.parquet", "ab/c.parquet", "a/c.csv", "a/_temporary/c.parquet", "c.PARQUET"];
+        let below = |folder: &str, wanted| FoundKeys::below(folder, keys.iter().copied(), wanted);
+        let found = below("a/", Wanted::ParquetOrText);
+        assert_eq!((found.files, found.left_out), (vec!["a/b/c.parquet"], 1));
+        assert_eq!(below("", Wanted::Parquet).files, ["a/b/c.parquet", "ab/c.parquet", "c.PARQUET"]);
+        let text = ["t/1.csv", "t/2.tsv", "t/3.txt"];
+        let below = |wanted| FoundKeys::below("t", text.into_iter(), wanted).files;
+        assert_eq!(below(Wanted::ParquetOrText), ["t/1.csv", "t/2.tsv"]);
+        assert!(below(Wanted::Parquet).is_empty());
+        let matching =
+            |pattern: &str| FoundKeys::matching(pattern, text.into_iter(), Wanted::ParquetOrText).files;
+        assert_eq!(matching("t/*.txt"), ["t/3.txt"]);
+        assert_eq!(matching("*"), ["t/1.csv", "t/2.tsv"]);
     }
 }

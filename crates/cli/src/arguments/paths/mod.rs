@@ -1,6 +1,8 @@
 //! Finds the files and objects that the paths and URLs of a command line name: files, directories, patterns
 //! and lists.
 
+#[cfg(feature = "formats")]
+pub(crate) mod copies;
 pub(crate) mod file_lists;
 mod globs;
 #[cfg(feature = "stores")]
@@ -45,30 +47,26 @@ pub(crate) fn located(
                 places.extend(local_files(&path, wanted)?.into_iter().map(Location::Path))
             }
             Location::Object(url) => {
-                places.extend(objects.named(&url, wanted)?.into_iter().map(Location::Object))
+                places.extend(objects.named(&url, wanted)?.into_iter().map(Location::Object));
             }
         }
     }
     Ok(Located { places, objects })
 }
 
-/// The files of this machine that `paths` name, as [`located`] finds them.
-pub(crate) fn parquet_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    let mut files = Vec::new();
-    for place in locations(paths)? {
-        match place {
-            Location::Path(path) => files.append(&mut local_files(&path, Wanted::Parquet)?),
-            Location::Object(url) => {
-                let advice = "copy the file to this machine and give its path";
-                return Err(Error::usage(
-                    "this command reads files of this machine alone",
-                    url.to_string(),
-                    advice,
-                ));
-            }
-        }
-    }
-    Ok(files)
+/// The stores of the URLs among some paths.
+pub(crate) fn stores_of<'a>(
+    paths: impl IntoIterator<Item = &'a PathBuf>,
+    stores: &StoreArgs,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Objects, Error> {
+    let named = paths.into_iter().map(|path| Location::of(path)).collect::<Result<Vec<_>, _>>()?;
+    Objects::of(stores, named.iter().find_map(url), cancel)
+}
+
+/// The Parquet files below a directory of this machine.
+pub(crate) fn parquet_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    local_files(directory, Wanted::Parquet)
 }
 
 fn locations(paths: &[PathBuf]) -> Result<Vec<Location>, Error> {
@@ -89,6 +87,11 @@ fn local_files(path: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
         return matching(path, wanted);
     }
     if path.is_dir() {
+        if wanted == Wanted::ParquetOrText {
+            let has = |below: &str| path.join(below).is_dir();
+            let is_iceberg = has("data") && is_iceberg_metadata(&path.join("metadata"));
+            refuse_table(&path.display().to_string(), has("_delta_log"), is_iceberg)?;
+        }
         let mut found = Found::default();
         walk::parquet_files(path, &mut found).map_err(unreadable)?;
         found.take(wanted);
@@ -125,6 +128,28 @@ fn matching(pattern: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
     found.files.sort();
     found.files.dedup();
     Ok(found.files)
+}
+
+/// Whether a directory holds the metadata of an Iceberg table.
+fn is_iceberg_metadata(directory: &Path) -> bool {
+    let names = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.into_iter().any(|name| name.to_string_lossy().ends_with(ICEBERG))
+}
+
+/// What the names of an Iceberg table's metadata files end with.
+pub(crate) const ICEBERG: &str = ".metadata.json";
+
+/// Refuses to take all files of a folder that a table format manages: some of them may be deleted from the
+/// table, or not committed.
+pub(crate) fn refuse_table(place: &str, is_delta: bool, is_iceberg: bool) -> Result<(), Error> {
+    let kind = match (is_delta, is_iceberg) {
+        (true, _) => "a Delta table",
+        (_, true) => "an Iceberg table",
+        _ => return Ok(()),
+    };
+    let what = format!("the folder is {kind}, whose metadata says which of the files belong to it");
+    let advice = "name these files, or give a pattern such as FOLDER/*.parquet to take all files";
+    Err(Error::failure(what, place, advice))
 }
 
 fn unreadable((directory, error): (PathBuf, io::Error)) -> Error {

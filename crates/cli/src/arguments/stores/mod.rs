@@ -2,9 +2,11 @@
 
 #[cfg_attr(not(feature = "stores"), path = "without_stores.rs")]
 mod objects;
+pub(crate) mod place_bytes;
 
 use clap::Args;
-pub(crate) use objects::Objects;
+pub(crate) use objects::{ObjectOutput, Objects};
+pub(crate) use place_bytes::PlaceBytes;
 
 /// How to reach the stores that URLs name.
 #[derive(Args, Clone, Debug, Default)]

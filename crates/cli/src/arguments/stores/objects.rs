@@ -1,14 +1,14 @@
 //! Objects in stores: found by name, prefix or pattern, and opened.
 
-use std::path::Path;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use sawmill_store::{Kind, ObjectReader, ObjectUrl, StoreOptions, Stores};
+use sawmill_store::{Kind, ObjectReader, ObjectUrl, ObjectWriter, StoreOptions, Stores};
 
 use super::StoreArgs;
-use crate::arguments::paths::{Wanted, keys, nothing_in};
-use crate::arguments::text::has_text_extension;
+use crate::arguments::paths::keys::{self, FoundKeys};
+use crate::arguments::paths::{ICEBERG, Wanted, nothing_in, refuse_table};
 use crate::error::Error;
 
 /// The stores that a command line names; none are prepared if it names paths alone.
@@ -37,28 +37,28 @@ impl Objects {
         let stores = self.stores()?;
         let key = url.key();
         let is_pattern = keys::is_pattern(key);
-        let is_text = |key: &str| wanted == Wanted::ParquetOrText && has_text_extension(Path::new(key));
-        if !is_pattern && (keys::is_parquet(key) || is_text(key)) {
+        if !is_pattern && keys::is_object(key, wanted) {
             return Ok(vec![url.clone()]);
         }
         let prefix = if is_pattern { keys::literal_folder(key) } else { key };
         let listed = stores.list(&url.sibling(prefix))?;
-        let mut left_out = 0;
-        let mut found: Vec<ObjectUrl> = listed
-            .iter()
-            .map(|object| object.url())
-            .filter(|found| match is_pattern {
-                true => keys::matches(key, found.key()),
-                false => keys::is_below(key, found.key(), keys::is_parquet, &mut left_out),
-            })
-            .cloned()
-            .collect();
-        if found.is_empty() && !is_pattern {
-            let below = |url: &&ObjectUrl| keys::is_below(key, url.key(), is_text, &mut left_out);
-            found = listed.iter().map(|object| object.url()).filter(below).cloned().collect();
+        let all = listed.iter().map(|object| object.url().key());
+        if !is_pattern && wanted == Wanted::ParquetOrText {
+            let folder = key.trim_end_matches('/');
+            let below = |key: &str, name: &str| {
+                let rest = if folder.is_empty() { Some(key) } else { key.strip_prefix(folder) };
+                rest.is_some_and(|rest| rest.trim_start_matches('/').starts_with(name))
+            };
+            let is_delta = all.clone().any(|key| below(key, "_delta_log/"));
+            let is_iceberg = all.clone().any(|key| below(key, "metadata/") && key.ends_with(ICEBERG));
+            refuse_table(&url.to_string(), is_delta, is_iceberg)?;
         }
-        match (found.is_empty(), is_pattern) {
-            (false, _) => Ok(found),
+        let found = match is_pattern {
+            true => FoundKeys::matching(key, all, wanted),
+            false => FoundKeys::below(key, all, wanted),
+        };
+        match (found.files.is_empty(), is_pattern) {
+            (false, _) => Ok(found.files.into_iter().map(|key| url.sibling(key)).collect()),
             (true, true) => {
                 let advice =
                     "check the pattern; it skips names that start with _ or . unless it starts so itself";
@@ -68,7 +68,7 @@ impl Objects {
             (true, false) if listed.is_empty() && !key.is_empty() && !key.ends_with('/') => {
                 Ok(vec![url.clone()])
             }
-            (true, false) => Err(nothing_in(&url.to_string(), left_out)),
+            (true, false) => Err(nothing_in(&url.to_string(), found.left_out)),
         }
     }
 
@@ -77,9 +77,51 @@ impl Objects {
         self.stores()?.open(url, tail)
     }
 
+    /// Writes all bytes of an object to `to`.
+    pub(crate) fn copy(&self, url: &ObjectUrl, to: &mut dyn Write) -> Result<(), sawmill_store::Error> {
+        self.stores()?.copy(url, to)
+    }
+
+    /// Begins an object, which replaces another one only if `replaces` is set. The first bytes may say about
+    /// how many follow.
+    pub(crate) fn create(
+        &self,
+        url: &ObjectUrl,
+        replaces: bool,
+        about: u64,
+    ) -> Result<ObjectOutput, sawmill_store::Error> {
+        Ok(ObjectOutput { writer: self.stores()?.create(url, replaces)?, about })
+    }
+
     fn stores(&self) -> Result<&Stores, sawmill_store::Error> {
         // They are, whenever a URL was named.
         let unprepared = || sawmill_store::Error::new(Kind::Usage, "the stores are not prepared");
         self.0.as_ref().ok_or_else(unprepared)
+    }
+}
+
+/// An object that is being written. It appears when it is finished; dropped before, it never does.
+#[derive(Debug)]
+pub(crate) struct ObjectOutput {
+    writer: ObjectWriter,
+    /// About how many bytes it will have.
+    about: u64,
+}
+
+impl ObjectOutput {
+    /// Completes the object.
+    pub(crate) fn finish(self) -> Result<(), sawmill_store::Error> {
+        self.writer.finish().map(drop)
+    }
+}
+
+impl Write for ObjectOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(&[bytes], self.about)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

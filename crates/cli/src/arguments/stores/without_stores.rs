@@ -1,5 +1,7 @@
 //! A build without the feature `stores`: URLs and their options are errors that say how to get it.
 
+use std::convert::Infallible;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -28,8 +30,45 @@ impl Objects {
     }
 
     pub(crate) fn open(&self, url: &ObjectUrl, _: u64) -> Result<ObjectReader, sawmill_store::Error> {
-        Err(sawmill_store::Error::new(Kind::Usage, "this build has no stores").at(url.to_string()))
+        Err(without_stores(url))
     }
+
+    pub(crate) fn copy(&self, url: &ObjectUrl, _: &mut dyn Write) -> Result<(), sawmill_store::Error> {
+        Err(without_stores(url))
+    }
+
+    pub(crate) fn create(
+        &self,
+        url: &ObjectUrl,
+        _: bool,
+        _: u64,
+    ) -> Result<ObjectOutput, sawmill_store::Error> {
+        Err(without_stores(url))
+    }
+}
+
+/// No object is ever written.
+#[derive(Debug)]
+pub(crate) struct ObjectOutput(Infallible);
+
+impl ObjectOutput {
+    pub(crate) fn finish(self) -> Result<(), sawmill_store::Error> {
+        match self.0 {}
+    }
+}
+
+impl Write for ObjectOutput {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        match self.0 {}
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0 {}
+    }
+}
+
+fn without_stores(url: &ObjectUrl) -> sawmill_store::Error {
+    sawmill_store::Error::new(Kind::Usage, "this build has no stores").at(url.to_string())
 }
 
 fn not_built(url: &ObjectUrl) -> Error {

@@ -12,12 +12,14 @@ use sawmill_localpg::LocalPg;
 use sawmill_postgres::{Nested, Postgres, Strategy, TableKind, verify};
 use sawmill_profile::{PhaseReport, Profile, Run, Target};
 use sawmill_source::{Control, Source};
+use sawmill_store::Location;
 
 use crate::arguments::crate_options::CrateArgs;
-use crate::arguments::inputs;
+use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::table_args::{StrategyArg, partitioned};
 use crate::arguments::target::{self, EffortArgs, ModeArg};
+use crate::arguments::text::TextArgs;
 use crate::bench::against::ReportedWork;
 use crate::bench::case::{Done, Measured, Measurement, Surroundings};
 use crate::bench::own_process;
@@ -37,6 +39,7 @@ Examples:
   sawmill bench load trips.parquet --table logged,unlogged --pk yes,no --key id --degree 1,2,4,8
   sawmill bench load trips.parquet --strategy direct,staged --degree 2
   sawmill bench load 'gen:contacts?rows=1M' --degree 1,2
+  sawmill bench load s3://bucket/trips --degree 1,2,4
   sawmill bench load trips.parquet --mode replace
   sawmill bench load trips.parquet --to crate://localhost:4200 --row-key --degree 1,2,4
   sawmill bench load contacts.parquet --nested tables
@@ -54,7 +57,7 @@ which is dropped afterwards. Its rows are counted, and the content of each progr
 the files; a difference is an error. A program that loads elsewhere reports its rows in the last line of its
 output: {\"rows\": 1000000}.")]
 pub(crate) struct LoadBench {
-    /// Parquet files, directories to search for them, or gen:DATASET?rows=10M for rows that are generated
+    /// Parquet files, delimited text, directories to search for them, URLs of objects, or gen:DATASET?rows=10M for rows that are generated
     /// while they are loaded.
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -88,6 +91,8 @@ pub(crate) struct LoadBench {
     crate_options: CrateArgs,
     #[command(flatten)]
     effort: EffortArgs,
+    #[command(flatten)]
+    objects: ObjectArgs,
     /// Compare the table with the files, as part of each run.
     #[arg(long)]
     verify: bool,
@@ -186,9 +191,13 @@ pub(crate) fn measure(
     server: Option<&Server>,
     measurement: &Measurement<'_>,
 ) -> Result<Measured, Error> {
-    let inputs = inputs::open_local(&args.files, measurement.console, measurement.cancel)?;
+    let Measurement { console, cancel, .. } = *measurement;
+    let (columns, text) = (ColumnArgs::default(), TextArgs::default());
+    let inputs = inputs::open(&args.files, &columns, &text, &args.objects, console, cancel)?;
     let source = inputs.source();
-    let folder = inputs.files().and_then(|_| args.files.first()).map(|path| match path.is_dir() {
+    let is_here = |path: &&PathBuf| matches!(Location::of(path), Ok(Location::Path(_)));
+    let folder = inputs.files().and_then(|_| args.files.first()).filter(is_here);
+    let folder = folder.map(|path| match path.is_dir() {
         true => path.clone(),
         false => path.parent().map(Path::to_owned).unwrap_or_default(),
     });

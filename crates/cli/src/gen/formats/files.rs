@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use sawmill_generator::{DatasetFiles, Existing, OutputLock, Patience, protect_sources};
 use sawmill_store::WholeFile;
 
+use crate::arguments::stores::{ObjectOutput, Objects};
 use crate::error::Error;
 use crate::r#gen::formats::{FormatJob, failed};
 use crate::screen::console::Console;
@@ -95,6 +96,8 @@ fn make_room_for(path: &Path, job: &FormatJob<'_>) -> Result<(), Error> {
 pub(crate) enum OpenFile {
     Whole(WholeFile),
     Stream(Box<dyn Write>),
+    /// An object, and its stores, which have to live as long.
+    Object(Box<ObjectOutput>, Objects),
 }
 
 impl Planned {
@@ -116,6 +119,7 @@ impl OpenFile {
         match self {
             OpenFile::Whole(file) => file.finish(),
             OpenFile::Stream(_) => Ok(()),
+            OpenFile::Object(object, _objects) => Ok(object.finish()?),
         }
     }
 }
@@ -125,6 +129,7 @@ impl Write for OpenFile {
         match self {
             OpenFile::Whole(file) => file.write(bytes),
             OpenFile::Stream(stream) => stream.write(bytes),
+            OpenFile::Object(object, _) => object.write(bytes),
         }
     }
 
@@ -132,6 +137,7 @@ impl Write for OpenFile {
         match self {
             OpenFile::Whole(file) => file.flush(),
             OpenFile::Stream(stream) => stream.flush(),
+            OpenFile::Object(object, _) => object.flush(),
         }
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod text_form;
 use std::io::{self, BufWriter};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
@@ -31,7 +32,7 @@ use text_form::NoText;
 const BATCH_ROWS: usize = 8192;
 
 /// Generates another format than Parquet.
-pub(super) fn run(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+pub(super) fn run(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let reject = |what: &str, advice: &str| {
         let what = format!("{what} with --format {}", args.format.name());
         Err(Error::usage(what, args.out.display().to_string(), advice))
@@ -45,7 +46,7 @@ pub(super) fn run(args: &GenArgs, console: Console, cancel: &AtomicBool) -> Resu
     if let Some(option) = args.files.given() {
         return reject(option, "leave it out: it is available for Parquet files only");
     }
-    let (dataset, layout, _) = args.plan(console)?;
+    let (dataset, layout, _) = args.plan(console, cancel)?;
     let threads = args.threads.or_else(|| std::thread::available_parallelism().ok());
     let job = FormatJob {
         dataset: &dataset,
@@ -164,6 +165,9 @@ fn reject_what_csv_cannot_hold(job: &FormatJob<'_>) -> Result<(), Error> {
 }
 
 pub(crate) fn failed(doing: &str, path: &Path, error: &io::Error) -> Error {
+    if let Some(store) = error.get_ref().and_then(|cause| cause.downcast_ref::<sawmill_store::Error>()) {
+        return store.clone().into();
+    }
     let advice = match error.kind() {
         io::ErrorKind::StorageFull => "free some space or write elsewhere, then run the same command again",
         io::ErrorKind::BrokenPipe => "the reader of the output went away",

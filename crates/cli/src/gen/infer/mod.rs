@@ -4,24 +4,37 @@ mod ranges;
 pub(in crate::r#gen) mod source;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::InferredSpec;
 
+use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::r#gen::fidelity;
 use crate::r#gen::options::like_args::{Inferred, LikeArgs};
 use source::Source;
 
 /// The spec for the columns of the files that `named` stands for.
-pub(crate) fn of_schema(named: &Path, like: &LikeArgs) -> Result<Inferred, Error> {
-    let source = Source::open(named)?;
+pub(crate) fn of_schema(
+    named: &Path,
+    like: &LikeArgs,
+    stores: &StoreArgs,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Inferred, Error> {
+    let source = Source::open(named, stores, cancel)?;
     let inferred = started(&source, like)?;
     finished(&source, &inferred)
 }
 
 /// The spec for data like the files that `named` stands for.
-pub(crate) fn of_sample(named: &Path, like: &LikeArgs) -> Result<Inferred, Error> {
-    let source = Source::open(named)?;
+pub(crate) fn of_sample(
+    named: &Path,
+    like: &LikeArgs,
+    stores: &StoreArgs,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Inferred, Error> {
+    let source = Source::open(named, stores, cancel)?;
     let sample = sampled(&source, like)?;
     let mut inferred = finished(&source, &sample)?;
     inferred.notices.push(fidelity::summary(&sample, &inferred.spec)?);

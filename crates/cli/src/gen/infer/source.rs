@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{BufReader, Seek};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::{FileReader, StreamReader};
@@ -15,7 +17,12 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
 
-use crate::arguments::paths;
+use sawmill_inspect::in_order;
+use sawmill_store::Location;
+use tempfile::TempDir;
+
+use crate::arguments::paths::{Located, Wanted, copies, located};
+use crate::arguments::stores::{Objects, PlaceBytes, StoreArgs};
 use crate::error::Error;
 use crate::r#gen::infer::ranges::{spread, within};
 
@@ -28,19 +35,26 @@ const MOST_BYTES: u64 = 1 << 30;
 /// The memory of one value of a sample.
 const VALUE_BYTES: u64 = 9;
 
+/// How many objects are opened at the same time.
+const OBJECTS: usize = 32;
+
 /// Files of the same columns.
 pub(crate) struct Source {
     named: PathBuf,
     schema: SchemaRef,
     rows: u64,
     files: Files,
+    objects: Objects,
+    /// What holds the copy of an object.
+    _copy: Option<TempDir>,
 }
 
 enum Files {
     /// Each with its footer.
-    Parquet(Vec<(PathBuf, ArrowReaderMetadata)>),
-    Arrow,
-    Json,
+    Parquet(Vec<(Location, ArrowReaderMetadata)>),
+    /// The file; of an object, a copy.
+    Arrow(PathBuf),
+    Json(PathBuf),
 }
 
 /// What the footers say of a column.
@@ -54,54 +68,84 @@ pub(crate) struct Footer {
 
 impl Source {
     /// Opens the files that `named` stands for: a file, the Parquet files below a directory, or those that
-    /// match a pattern.
-    pub(crate) fn open(named: &Path) -> Result<Self, Error> {
-        let kind = named.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+    /// match a pattern; or objects likewise.
+    pub(crate) fn open(named: &Path, stores: &StoreArgs, cancel: &Arc<AtomicBool>) -> Result<Self, Error> {
+        let place = Location::of(named)?;
+        let key = match &place {
+            Location::Path(path) => path.clone(),
+            Location::Object(url) => PathBuf::from(url.key()),
+        };
+        let kind = key.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+        let single = |open: fn(&Path, PathBuf, Option<TempDir>) -> Result<Self, Error>| match &place {
+            Location::Path(path) => open(named, path.clone(), None),
+            Location::Object(url) => {
+                let objects = Objects::of(stores, Some(url), cancel)?;
+                let (copies, directory) = copies::of(std::slice::from_ref(url), &objects, cancel)?;
+                let copy = copies.into_iter().next().unwrap_or_default();
+                open(named, copy, Some(directory))
+            }
+        };
         match kind.as_str() {
-            "arrow" | "ipc" | "feather" | "arrows" if !named.is_dir() => Self::arrow(named),
-            "json" | "ndjson" | "jsonl" if !named.is_dir() => Self::json(named),
-            _ => Self::parquet(named),
+            "arrow" | "ipc" | "feather" | "arrows" if !named.is_dir() => single(Self::arrow),
+            "json" | "ndjson" | "jsonl" if !named.is_dir() => single(Self::json),
+            _ => Self::parquet(named, stores, cancel),
         }
     }
 
-    fn parquet(named: &Path) -> Result<Self, Error> {
-        let mut files: Vec<(PathBuf, ArrowReaderMetadata)> = Vec::new();
+    fn parquet(named: &Path, stores: &StoreArgs, cancel: &Arc<AtomicBool>) -> Result<Self, Error> {
+        let Located { places, objects } = located(&[named.to_owned()], Wanted::Parquet, stores, cancel)?;
+        let mut files: Vec<(Location, ArrowReaderMetadata)> = Vec::new();
         let mut rows = 0;
-        for path in paths::parquet_files(&[named.to_owned()])? {
-            let file = opened(&path)?;
-            let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
-                .map_err(|error| unreadable(&path, &error))?;
+        let threads =
+            if places.iter().any(|place| matches!(place, Location::Object(_))) { OBJECTS } else { 1 };
+        let opened = |at: usize| -> Result<ArrowReaderMetadata, Error> {
+            let place = PlaceBytes::open(&places[at], &objects)?;
+            ArrowReaderMetadata::load(&place.bytes, ArrowReaderOptions::new())
+                .map_err(|error| place.because(unreadable(&places[at], &error)))
+        };
+        in_order(places.len(), threads, threads, opened, |at, metadata| {
+            let metadata = metadata?;
             if let Some((first, known)) = files.first()
                 && known.schema().fields() != metadata.schema().fields()
             {
-                let what = format!("its columns are not those of {}", first.display());
-                return Err(Error::usage(what, path.display().to_string(), "give files of the same columns"));
+                let what = format!("its columns are not those of {first}");
+                return Err(Error::usage(what, places[at].to_string(), "give files of the same columns"));
             }
             rows += metadata.metadata().file_metadata().num_rows().max(0) as u64;
-            files.push((path, metadata));
-        }
+            files.push((places[at].clone(), metadata));
+            Ok(())
+        })?;
         let Some((_, first)) = files.first() else {
             return Err(Error::usage("no Parquet files", named.display().to_string(), "give another path"));
         };
         let schema = first.schema().clone();
-        Ok(Source { named: named.to_owned(), schema, rows, files: Files::Parquet(files) })
+        Ok(Source {
+            named: named.to_owned(),
+            schema,
+            rows,
+            files: Files::Parquet(files),
+            objects,
+            _copy: None,
+        })
     }
 
-    fn arrow(named: &Path) -> Result<Self, Error> {
-        let batches = arrow_batches(named)?;
+    fn arrow(named: &Path, path: PathBuf, copy: Option<TempDir>) -> Result<Self, Error> {
+        let batches = arrow_batches(named, &path)?;
         let schema = batches.schema();
         let mut rows = 0;
         for batch in batches {
-            rows += batch.map_err(|error| unreadable(named, &error))?.num_rows() as u64;
+            rows += batch.map_err(|error| unreadable(named.display(), &error))?.num_rows() as u64;
         }
-        Ok(Source { named: named.to_owned(), schema, rows, files: Files::Arrow })
+        let (named, files) = (named.to_owned(), Files::Arrow(path));
+        Ok(Source { named, schema, rows, files, objects: Objects::default(), _copy: copy })
     }
 
-    fn json(named: &Path) -> Result<Self, Error> {
-        let mut text = BufReader::new(opened(named)?);
-        let (schema, rows) =
-            infer_json_schema_from_seekable(&mut text, None).map_err(|error| unreadable(named, &error))?;
-        Ok(Source { named: named.to_owned(), schema: schema.into(), rows: rows as u64, files: Files::Json })
+    fn json(named: &Path, path: PathBuf, copy: Option<TempDir>) -> Result<Self, Error> {
+        let mut text = BufReader::new(opened(named, &path)?);
+        let (schema, rows) = infer_json_schema_from_seekable(&mut text, None)
+            .map_err(|error| unreadable(named.display(), &error))?;
+        let (named, files, rows) = (named.to_owned(), Files::Json(path), rows as u64);
+        Ok(Source { named, schema: schema.into(), rows, files, objects: Objects::default(), _copy: copy })
     }
 
     /// The name of a dataset like this.
@@ -129,7 +173,7 @@ impl Source {
                 continue;
             }
             let mut nulls = Some(0);
-            for (path, metadata) in files {
+            for (place, metadata) in files {
                 let groups = metadata.metadata().row_groups();
                 let schema = metadata.parquet_schema();
                 let read = || -> Result<_, parquet::errors::ParquetError> {
@@ -137,7 +181,7 @@ impl Source {
                     let counts = converter.row_group_null_counts(groups)?;
                     Ok((counts, converter.row_group_mins(groups)?, converter.row_group_maxes(groups)?))
                 };
-                let (counts, mins, maxes) = read().map_err(|error| unreadable(path, &error))?;
+                let (counts, mins, maxes) = read().map_err(|error| unreadable(place, &error))?;
                 let known = counts.null_count() == 0;
                 let sum: u64 = counts.iter().flatten().sum();
                 nulls = nulls.filter(|_| known).map(|nulls: u64| nulls + sum);
@@ -159,22 +203,25 @@ impl Source {
         match &self.files {
             Files::Parquet(files) => {
                 let mut first = 0;
-                for (path, metadata) in files {
+                for (place, metadata) in files {
                     let rows = metadata.metadata().file_metadata().num_rows().max(0) as u64;
                     let parts = within(&ranges, &(first..first + rows));
                     if !parts.is_empty() {
-                        each_of_parquet(path, metadata, &parts, &mut |row, batch| take(first + row, batch))?;
+                        let opened = PlaceBytes::open(place, &self.objects)?;
+                        let mut take = |row, batch: &RecordBatch| take(first + row, batch);
+                        each_of_parquet((place, &opened), metadata, &parts, &mut take)?;
                     }
                     first += rows;
                 }
                 Ok(())
             }
-            Files::Arrow => each_of_all(&self.named, arrow_batches(&self.named)?, &ranges, take),
-            Files::Json => {
-                let mut text = BufReader::new(opened(&self.named)?);
-                text.rewind().map_err(|error| unreadable(&self.named, &error))?;
+            Files::Arrow(path) => each_of_all(&self.named, arrow_batches(&self.named, path)?, &ranges, take),
+            Files::Json(path) => {
+                let failed = |error: &dyn std::fmt::Display| unreadable(self.named.display(), error);
+                let mut text = BufReader::new(opened(&self.named, path)?);
+                text.rewind().map_err(|error| failed(&error))?;
                 let reader = ReaderBuilder::new(self.schema.clone()).with_batch_size(BATCH_ROWS).build(text);
-                let reader = reader.map_err(|error| unreadable(&self.named, &error))?;
+                let reader = reader.map_err(|error| failed(&error))?;
                 each_of_all(&self.named, Box::new(reader), &ranges, take)
             }
         }
@@ -199,33 +246,34 @@ impl Source {
     }
 }
 
-fn opened(path: &Path) -> Result<File, Error> {
-    File::open(path).map_err(|error| unreadable(path, &format!("cannot be read: {error}")))
+fn opened(named: &Path, path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(|error| unreadable(named.display(), &format!("cannot be read: {error}")))
 }
 
-fn unreadable(path: &Path, what: &dyn std::fmt::Display) -> Error {
+fn unreadable(place: impl std::fmt::Display, what: &dyn std::fmt::Display) -> Error {
     let advice = "give a Parquet file, an Arrow IPC file or stream, or one JSON record on each line";
-    Error::usage(what.to_string(), path.display().to_string(), advice)
+    Error::usage(what.to_string(), place.to_string(), advice)
 }
 
-fn arrow_batches(path: &Path) -> Result<Box<dyn RecordBatchReader>, Error> {
-    Ok(match FileReader::try_new(BufReader::new(opened(path)?), None) {
+fn arrow_batches(named: &Path, path: &Path) -> Result<Box<dyn RecordBatchReader>, Error> {
+    Ok(match FileReader::try_new(BufReader::new(opened(named, path)?), None) {
         Ok(reader) => Box::new(reader),
         // What is not in the file format may be in the stream format.
         Err(_) => Box::new(
-            StreamReader::try_new(BufReader::new(opened(path)?), None)
-                .map_err(|error| unreadable(path, &error))?,
+            StreamReader::try_new(BufReader::new(opened(named, path)?), None)
+                .map_err(|error| unreadable(named.display(), &error))?,
         ),
     })
 }
 
 /// The rows of `parts` of one Parquet file.
 fn each_of_parquet(
-    path: &Path,
+    (place, opened): (&Location, &PlaceBytes),
     metadata: &ArrowReaderMetadata,
     parts: &[Range<u64>],
     take: &mut dyn FnMut(u64, &RecordBatch) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    let failed = |error: &dyn std::fmt::Display| opened.because(unreadable(place, error));
     let mut selectors = Vec::new();
     let mut at = 0;
     for part in parts {
@@ -233,15 +281,15 @@ fn each_of_parquet(
         selectors.push(RowSelector::select((part.end - part.start) as usize));
         at = part.end;
     }
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(opened(path)?, metadata.clone())
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(opened.bytes.clone(), metadata.clone())
         .with_batch_size(BATCH_ROWS)
         .with_row_selection(RowSelection::from(selectors));
-    let reader = builder.build().map_err(|error| unreadable(path, &error))?;
+    let reader = builder.build().map_err(|error| failed(&error))?;
     // A batch may hold rows of several parts.
     let mut parts = parts.iter().cloned();
     let mut part = parts.next().unwrap_or(0..0);
     for batch in reader {
-        let batch = batch.map_err(|error| unreadable(path, &error))?;
+        let batch = batch.map_err(|error| failed(&error))?;
         let mut taken = 0;
         while taken < batch.num_rows() {
             if part.start == part.end {
@@ -266,7 +314,7 @@ fn each_of_all(
 ) -> Result<(), Error> {
     let mut first = 0;
     for batch in batches {
-        let batch = batch.map_err(|error| unreadable(path, &error))?;
+        let batch = batch.map_err(|error| unreadable(path.display(), &error))?;
         let rows = first..first + batch.num_rows() as u64;
         for part in within(ranges, &rows) {
             take(first + part.start, &batch.slice(part.start as usize, (part.end - part.start) as usize))?;

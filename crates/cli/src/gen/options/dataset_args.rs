@@ -1,10 +1,13 @@
 //! Which dataset to use: a built-in one, a spec, or one inferred from existing data.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use sawmill_generator::{BUILT_IN, Dataset};
 
+use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::r#gen::infer;
 use crate::r#gen::options::like_args::LikeArgs;
@@ -18,12 +21,12 @@ pub(crate) struct DatasetArgs {
     #[arg(required_unless_present_any = ["schema", "like"])]
     dataset: Option<String>,
     /// Take the columns of a Parquet, Arrow or JSON file, or of the Parquet files in a directory or that
-    /// match a pattern, with plain values for their types.
+    /// match a pattern, with plain values for their types. URLs of objects are read, too.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dataset", "like"])]
     schema: Option<PathBuf>,
     /// Take the columns of a Parquet, Arrow or JSON file, or of the Parquet files in a directory or that
     /// match a pattern, and take nulls, list lengths, values and their distributions from a sample of all
-    /// rows and from the footers.
+    /// rows and from the footers. URLs of objects are read, too.
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
     like: Option<PathBuf>,
     #[command(flatten)]
@@ -32,10 +35,15 @@ pub(crate) struct DatasetArgs {
 
 impl DatasetArgs {
     /// The dataset's spec.
-    pub(crate) fn spec(&self, console: Console) -> Result<String, Error> {
+    pub(crate) fn spec(
+        &self,
+        console: Console,
+        stores: &StoreArgs,
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<String, Error> {
         let inferred = match (&self.schema, &self.like) {
-            (Some(file), _) => Some(infer::of_schema(file, &self.inferred)?),
-            (_, Some(file)) => Some(infer::of_sample(file, &self.inferred)?),
+            (Some(file), _) => Some(infer::of_schema(file, &self.inferred, stores, cancel)?),
+            (_, Some(file)) => Some(infer::of_sample(file, &self.inferred, stores, cancel)?),
             _ => None,
         };
         if let Some(inferred) = inferred {
@@ -56,10 +64,15 @@ impl DatasetArgs {
     }
 
     /// The dataset.
-    pub(crate) fn dataset(&self, console: Console) -> Result<Dataset, Error> {
+    pub(crate) fn dataset(
+        &self,
+        console: Console,
+        stores: &StoreArgs,
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<Dataset, Error> {
         match &self.dataset {
             Some(name) => named(name),
-            None => Ok(Dataset::from_toml(&self.spec(console)?)?),
+            None => Ok(Dataset::from_toml(&self.spec(console, stores, cancel)?)?),
         }
     }
 }

@@ -6,6 +6,7 @@ use clap::Args;
 #[cfg(feature = "formats")]
 use sawmill_generator::Verbatim;
 
+use crate::arguments::stores::StoreArgs;
 use crate::screen::phases;
 
 /// A spec, and what it does not represent.
@@ -61,9 +62,11 @@ ignores the values, for strings that were made up.
 Examples:
   sawmill gen --like trips.parquet --out /tmp/trips
   sawmill gen fidelity trips.parquet /tmp/trips
-  sawmill gen fidelity trips.parquet /tmp/trips --json")]
+  sawmill gen fidelity trips.parquet /tmp/trips --json
+  sawmill gen fidelity s3://bucket/trips /tmp/trips")]
 pub(crate) struct FidelityArgs {
-    /// The source: a Parquet, Arrow or JSON file, a directory of Parquet files, or a pattern.
+    /// The source: a Parquet, Arrow or JSON file, a directory of Parquet files, a pattern, or a URL that
+    /// stands for one of these.
     pub source: PathBuf,
     /// The generated data: a file, a directory or a pattern, too.
     pub generated: PathBuf,
@@ -74,6 +77,8 @@ pub(crate) struct FidelityArgs {
     /// A column to leave out; may be repeated.
     #[arg(long, value_name = "COLUMN")]
     pub exclude: Vec<String>,
+    #[command(flatten)]
+    pub stores: StoreArgs,
 }
 
 #[cfg(feature = "formats")]

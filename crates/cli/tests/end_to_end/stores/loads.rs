@@ -97,8 +97,9 @@ fn a_budget_that_row_groups_exceed_and_a_condition_change_no_rows() {
 
 #[test]
 fn a_load_survives_throttling_cut_transfers_and_late_answers() {
-    let (folder, web) = served("100k", |_, before| match before % 5 {
+    let (folder, web) = served("100k", |_, before| match before % 6 {
         0 => Fate::Answered,
+        4 => Fate::Trickling,
         1 => Fate::Refused(503, "<Error><Code>SlowDown</Code></Error>"),
         2 => Fate::CutAfter(50_000),
         3 => Fate::Late(50),
@@ -118,6 +119,7 @@ fn an_object_that_changes_in_mid_load_and_credentials_that_expire_leave_no_table
     for (fate, why) in [
         (Fate::OtherTag, "the file changed while it was loaded"),
         (Fate::Refused(403, expired), "403 ExpiredToken"),
+        (Fate::Short, "not what was asked for"),
     ] {
         // The object is opened as it was, and broken when its column chunks are read.
         let broken = Arc::new(AtomicBool::new(true));
@@ -187,4 +189,72 @@ fn files_of_a_web_server_with_folders_as_columns_load_together_with_local_ones()
     assert_eq!(bench.count("select count(*) from c where year = 2021"), 20_000);
     assert_eq!(bench.count("select count(*) from c where year = 2022"), 20_000);
     assert_eq!(bench.count("select count(*) from _sawmill.loads l where l::text like '%SECRET%'"), 0);
+}
+
+#[test]
+fn a_condition_reads_the_pages_that_may_match_and_explain_says_how_many_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("trips/data");
+    let out = out.to_str().unwrap();
+    let spec = folder.path().join("sorted.toml");
+    std::fs::write(
+        &spec,
+        "name = \"contacts\"\n[[fields]]\nname = \"id\"\ntype = \"int64\"\nvalues = { sequence = {} }\n\
+         [[fields]]\nname = \"text\"\ntype = \"string\"\nvalues = { unique = \"a text that is rather longer than others {id:020}\" }\n",
+    )
+    .unwrap();
+    let args = ["gen", spec.to_str().unwrap(), "--rows", "400k", "--row-group-rows", "400k"];
+    sawmill([&args[..], &["--page-rows", "2k", "--page-checksums", "--out", out]].concat()).ok();
+    let size = std::fs::metadata(Path::new(out).join("contacts-00000.parquet")).unwrap().len();
+    let web = Web::serve(folder.path(), |_, _| Fate::Answered);
+    let bench = Bench::new();
+    for (condition, rows, most) in [
+        ("id >= 100000 and id < 104000", 4_000, size / 10),
+        // Rows at both ends: what is between them is not read.
+        ("id < 10 or id >= 399990", 20, size / 10),
+        // Four rows far apart.
+        ("id in (5, 100005, 200005, 300005)", 4, size / 4),
+    ] {
+        let table = format!("c{rows}");
+        let run = |more: &[&str]| {
+            let args =
+                bench.args("load", Path::new(OBJECT), &table, &[&["--where", condition], more].concat());
+            let before = web.asked().len();
+            let ran = with_s3(&web, &args).ok();
+            (ran, web.asked()[before..].iter().map(|asked| asked.bytes).sum::<u64>())
+        };
+        let planned = run(&["--explain", "--json"]).0.json()["objects"]["bytes"].as_u64().unwrap();
+        assert!(planned < most, "{condition}: {planned} of {size} are planned");
+        let (_, bytes) = run(&["--degree", "1"]);
+        // The footer, its indexes and the pages of the condition's column come before.
+        assert!(bytes < 2 * most + (1 << 20), "{condition}: {bytes} of {size} are read");
+        assert_eq!(bench.count(&format!("select count(*) from {table}")), rows);
+        let local = Path::new(out);
+        sawmill(bench.args("verify", local, &table, &["--where", condition])).ok();
+    }
+}
+
+#[test]
+fn connections_that_load_one_row_group_request_its_bytes_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("trips/data");
+    sawmill([
+        "gen",
+        "contacts",
+        "--rows",
+        "300k",
+        "--row-group-rows",
+        "300k",
+        "--out",
+        out.to_str().unwrap(),
+    ])
+    .ok();
+    let size = std::fs::metadata(out.join("contacts-00000.parquet")).unwrap().len();
+    let web = Web::serve(folder.path(), |_, _| Fate::Late(20));
+    let bench = Bench::new();
+    let effort = ["--degree", "4", "--unit-rows", "20k", "--verify"];
+    with_s3(&web, &args("load", OBJECT, &bench, &effort)).ok();
+    assert_eq!(bench.count("select count(*) from c"), 300_000);
+    let bytes: u64 = web.asked().iter().map(|asked| asked.bytes).sum();
+    assert!(bytes < size + size / 2, "{bytes} of {size} bytes were requested");
 }

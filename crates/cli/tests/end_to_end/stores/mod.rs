@@ -1,10 +1,12 @@
 //! Inputs and outputs that URLs name: objects of S3 and files of web servers, with and without faults.
 
+mod emulators;
 mod footers;
 mod generated;
 mod loads;
 mod proxy;
 mod s3;
+mod verbs;
 mod web;
 
 use std::ffi::OsStr;

@@ -15,6 +15,8 @@ pub enum Fate {
     Late(u64),
     /// It is refused with 503 SlowDown.
     Throttled,
+    /// It is refused with 400 ExpiredToken.
+    Expired,
     /// The connection breaks in the middle of its body.
     Cut,
     /// The server does what it asks for, but its answer is lost.
@@ -107,9 +109,13 @@ fn pass(mut client: &TcpStream, server: &str, decide: &Decide, log: &Mutex<Vec<S
     lines.read_exact(&mut body).ok()?;
     match fate {
         Fate::Late(milliseconds) => std::thread::sleep(Duration::from_millis(milliseconds)),
-        Fate::Throttled => {
-            let body = "<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>";
-            let head = "HTTP/1.1 503 Slow Down\r\nConnection: close\r\n";
+        Fate::Throttled | Fate::Expired => {
+            let (status, code, message) = match fate {
+                Fate::Expired => ("400 Bad Request", "ExpiredToken", "The provided token has expired."),
+                _ => ("503 Slow Down", "SlowDown", "Reduce your rate"),
+            };
+            let body = format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>");
+            let head = format!("HTTP/1.1 {status}\r\nConnection: close\r\n");
             return write!(client, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).ok();
         }
         _ => {}

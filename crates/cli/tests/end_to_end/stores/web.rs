@@ -15,6 +15,8 @@ pub enum Fate {
     Answered,
     /// It is answered after this many milliseconds.
     Late(u64),
+    /// Its body comes at a few megabytes a second.
+    Trickling,
     /// It is refused with this status and body.
     Refused(u16, &'static str),
     /// The connection breaks after this many bytes of the body.
@@ -37,6 +39,8 @@ pub struct Asked {
     pub if_match: Option<String>,
     /// Whether it carries a signature or a token.
     pub authorized: bool,
+    /// The bytes that the range names, if it has both ends.
+    pub bytes: u64,
 }
 
 type Decide = dyn Fn(&Asked, usize) -> Fate + Send + Sync;
@@ -89,6 +93,7 @@ fn connection(stream: &TcpStream, folder: &Path, decide: &Decide, log: &Mutex<Ve
         };
         let asked = Asked {
             path: target.split('?').next()?.trim_start_matches('/').to_owned(),
+            bytes: header("range").and_then(|range| length_of(&range)).unwrap_or(0),
             range: header("range"),
             if_match: header("if-match"),
             authorized: header("authorization").is_some(),
@@ -101,6 +106,11 @@ fn connection(stream: &TcpStream, folder: &Path, decide: &Decide, log: &Mutex<Ve
         let fate = decide(&asked, before);
         answer(stream, folder, &method, &asked, fate)?;
     }
+}
+
+fn length_of(range: &str) -> Option<u64> {
+    let (start, end) = range.strip_prefix("bytes=")?.split_once('-')?;
+    Some(end.parse::<u64>().ok()? + 1 - start.parse::<u64>().unwrap_or(1))
 }
 
 /// Answers one request; `None` if the connection ends with it.
@@ -154,6 +164,10 @@ fn answer(mut stream: &TcpStream, folder: &Path, method: &str, asked: &Asked, fa
             let _ = stream.write_all(&body[..few]);
             None
         }
+        Fate::Trickling => body.chunks(8 << 10).try_for_each(|piece| {
+            std::thread::sleep(Duration::from_millis(2));
+            stream.write_all(piece).ok()
+        }),
         _ => stream.write_all(body).ok(),
     }
 }

@@ -1,0 +1,54 @@
+//! Copies of objects whose formats are read from start to end, more than once: text and Arrow IPC.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use sawmill_inspect::in_order;
+use sawmill_store::ObjectUrl;
+use tempfile::TempDir;
+
+use crate::arguments::stores::Objects;
+use crate::error::{Error, Exit};
+
+/// How many objects are copied at the same time.
+const OBJECTS: usize = 8;
+
+/// Copies objects to a temporary directory, each below a folder with its number and the folders of its name.
+/// Returns the copies in the order of the objects.
+///
+/// # Errors
+///
+/// An object cannot be read, its name is not that of a file, or the disk is full.
+pub(crate) fn of(
+    urls: &[ObjectUrl],
+    objects: &Objects,
+    cancel: &AtomicBool,
+) -> Result<(Vec<PathBuf>, TempDir), Error> {
+    let failed = |error: &io::Error, place: String| {
+        let what = format!("storing a copy of the object failed: {error}");
+        Error::failure(what, place, "free some space, or set TMPDIR")
+    };
+    let directory = TempDir::with_prefix("sawmill-")
+        .map_err(|error| failed(&error, std::env::temp_dir().display().to_string()))?;
+    let copy = |at: usize| -> Result<PathBuf, Error> {
+        if cancel.load(Relaxed) {
+            return Err(Error::new(Exit::Interrupted, "interrupted", "", ""));
+        }
+        let url = &urls[at];
+        let mut path = directory.path().join(format!("{at:06}"));
+        path.extend(url.key().split('/').filter(|part| !matches!(*part, "" | "." | "..")));
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&path));
+        let mut file = made.map_err(|error| failed(&error, url.to_string()))?;
+        objects.copy(url, &mut file)?;
+        file.flush().map_err(|error| failed(&error, url.to_string()))?;
+        Ok(path)
+    };
+    let mut copies = Vec::with_capacity(urls.len());
+    in_order(urls.len(), OBJECTS, OBJECTS, copy, |_, path| {
+        copies.push(path?);
+        Ok::<(), Error>(())
+    })?;
+    Ok((copies, directory))
+}

@@ -1,0 +1,56 @@
+//! The bytes of a file or an object, whichever the user named.
+
+use std::fs::File;
+
+use sawmill_footer::{Footer, Options};
+use sawmill_source::FileBytes;
+use sawmill_store::{Fault, Location};
+
+use super::Objects;
+use crate::error::Error;
+
+/// How many last bytes of an object to read to open it.
+pub(crate) const TAIL: u64 = 64 << 10;
+
+/// The bytes of a file or an object, open for reading, and the first error of its store.
+pub(crate) struct PlaceBytes {
+    pub bytes: FileBytes,
+    name: String,
+    fault: Fault,
+}
+
+impl PlaceBytes {
+    /// Opens a file or an object.
+    ///
+    /// # Errors
+    ///
+    /// It does not exist or cannot be read.
+    pub(crate) fn open(place: &Location, objects: &Objects) -> Result<Self, Error> {
+        let fault = Fault::default();
+        let bytes = match place {
+            Location::Path(path) => {
+                let advice = "check the name and the permissions";
+                let opened = File::open(path).and_then(FileBytes::of_file);
+                opened.map_err(|error| {
+                    Error::failure(format!("opening failed: {error}"), place.to_string(), advice)
+                })?
+            }
+            Location::Object(url) => FileBytes::of_object(objects.open(url, TAIL)?.with_fault(fault.clone())),
+        };
+        Ok(Self { bytes, name: place.to_string(), fault })
+    }
+
+    /// Reads the footer.
+    ///
+    /// # Errors
+    ///
+    /// The bytes cannot be read, or are not those of a Parquet file.
+    pub(crate) fn footer(&self, options: &Options) -> Result<Footer, Error> {
+        Footer::read(&self.bytes, &self.name, options).map_err(|error| self.because(error.into()))
+    }
+
+    /// The error of the store, if reading failed there: it says more than that of the decoder above it.
+    pub(crate) fn because(&self, error: Error) -> Error {
+        self.fault.get().cloned().map_or(error, Error::from)
+    }
+}
