@@ -289,6 +289,7 @@ impl Leaf {
     fn string_width(&self) -> f64 {
         match &self.values {
             ValueSpec::Bytes { least, most } => (f64::from(*least) + f64::from(*most)) / 2.0,
+            ValueSpec::Computed { mean_bytes } => *mean_bytes,
             ValueSpec::Words { least, most } => {
                 let words = (f64::from(*least) + f64::from(*most)) / 2.0;
                 words * words::mean_word() + (words - 1.0).max(0.0)
@@ -354,6 +355,7 @@ impl Leaf {
             ValueSpec::Uuid => "uuid".to_owned(),
             ValueSpec::Pattern(_) => "pattern".to_owned(),
             ValueSpec::Text(text) => format!("text of {:.1} characters", text.mean_length()),
+            ValueSpec::Computed { .. } => "computed".to_owned(),
             ValueSpec::Bytes { least, most } if least == most => format!("{least} bytes"),
             ValueSpec::Bytes { least, most } => format!("{least} to {most} bytes"),
         }
@@ -411,7 +413,7 @@ impl Leaf {
                 return format!("{shown} in {:.1} %", 100.0 * p);
             }
             ValueSpec::Expression(_) => return String::new(),
-            ValueSpec::Uuid | ValueSpec::Bytes { .. } => return String::new(),
+            ValueSpec::Uuid | ValueSpec::Bytes { .. } | ValueSpec::Computed { .. } => return String::new(),
             _ => return self.example(),
         };
         self.shown(number)

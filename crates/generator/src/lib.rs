@@ -19,6 +19,7 @@
 //! | `write` | pages, column chunks, row groups and footers of a dataset's files |
 //! | `output` | destinations, earlier files, writing files completely or not at all |
 //! | `infer` | a spec from existing data (feature `infer`) |
+//! | `tpch` | the eight tables of TPC-H (feature `tpch`) |
 //! | `arrow` | the rows as Arrow batches (feature `arrow`) |
 //!
 //! Row *i* depends on the spec and the seed alone, a file on those and the layout. Threads and scheduling do
@@ -60,6 +61,8 @@ mod random;
 mod shred;
 mod spec;
 mod spec_file;
+#[cfg(feature = "tpch")]
+mod tpch;
 mod types;
 mod write;
 
@@ -90,6 +93,8 @@ pub use output::unfinished_run::UnfinishedRun;
 pub use random::value_rng::ValueRng;
 pub use spec::dataset::{BUILT_IN, Dataset};
 pub use spec::json_schema::json_schema;
+#[cfg(feature = "tpch")]
+pub use tpch::{MOST_SCALE, TpchTable};
 pub use write::dataset::{Job, Notices, WrittenFile, write};
 pub use write::pages::{Page, PageSink, RowGroup, RowGroups};
 pub use write::row_size::{ROW_GROUP_BYTES, RowSize};

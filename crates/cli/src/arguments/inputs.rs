@@ -307,12 +307,16 @@ fn generated_name(path: &Path) -> Option<&str> {
 /// The rows of `DATASET?rows=N&seed=N`; by default as many as the spec says, else a million.
 fn generated(named: &str) -> Result<GeneratedRows, Error> {
     let (name, parameters) = named.split_once('?').unwrap_or((named, ""));
-    let dataset = dataset_args::named(name)?;
-    let (mut rows, mut seed) = (None, 42);
+    let (mut rows, mut seed, mut scale) = (None, None, None);
     let mut given = HashSet::new();
     for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
-        let wrong =
-            |what: String| Error::usage(what, format!("gen:{named}"), "write gen:DATASET?rows=10M&seed=7");
+        let wrong = |what: String| {
+            Error::usage(
+                what,
+                format!("gen:{named}"),
+                "write gen:DATASET?rows=10M&seed=7 or gen:tpch/TABLE?scale=10",
+            )
+        };
         let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         if !given.insert(key) {
             return Err(wrong(format!("{key} is given twice")));
@@ -321,12 +325,26 @@ fn generated(named: &str) -> Result<GeneratedRows, Error> {
             "rows" => {
                 rows = Some(phases::count(value).map_err(|error| wrong(format!("rows={value}: {error}")))?)
             }
-            "seed" => seed = value.parse().map_err(|error| wrong(format!("seed={value}: {error}")))?,
+            "seed" => {
+                seed = Some(value.parse().map_err(|error| wrong(format!("seed={value}: {error}")))?);
+            }
+            "scale" => {
+                scale = Some(value.parse().map_err(|error| wrong(format!("scale={value}: {error}")))?);
+            }
             _ => return Err(wrong(format!("unknown parameter {key:?}"))),
         }
     }
+    let dataset = dataset_args::named(name, scale)?;
+    if !dataset.has_seed() && (rows.is_some() || seed.is_some()) {
+        let what = "rows or seed for a table of TPC-H";
+        return Err(Error::usage(
+            what,
+            format!("gen:{named}"),
+            "give its scale alone: gen:tpch/lineitem?scale=10",
+        ));
+    }
     let rows = rows.or(dataset.rows()).unwrap_or(1_000_000);
-    Ok(GeneratedRows::new(dataset, rows, seed))
+    Ok(GeneratedRows::new(dataset, rows, seed.unwrap_or(42)))
 }
 
 /// Writes standard input to a temporary file: reading a Parquet file starts at its end.

@@ -134,7 +134,7 @@ fn make_files(
     console: Console,
     cancel: &AtomicBool,
 ) -> Result<(Vec<WrittenFile>, Vec<FooterSummary>), Error> {
-    let dataset = r#gen::options::dataset_args::named("contacts")?;
+    let dataset = r#gen::options::dataset_args::named("contacts", None)?;
     console.step(&format!("generating {} contacts into {}", thousands(args.rows), directory.display()));
     let output = Output::Directory(directory.to_owned());
     let job = GenJob { seed: args.seed, ..GenJob::new(&dataset, layout, &output) };

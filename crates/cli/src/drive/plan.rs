@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use sawmill_cratedb::CrateServer;
 use sawmill_drive::{Address, Arrivals, Limit, MOST_CONNECTIONS, Pace, Plan, Shape};
+use sawmill_generator::Dataset;
 use sawmill_localpg::LocalPg;
 use sawmill_pgwire::Server;
 
@@ -12,11 +13,24 @@ use crate::drive::args::DriveArgs;
 use crate::error::Error;
 use crate::r#gen::options::dataset_args;
 
+/// The dataset of `DATASET` or `tpch/TABLE?scale=10`.
+fn dataset(name: &str) -> Result<Dataset, Error> {
+    let Some((of, scale)) = name.split_once("?scale=") else { return dataset_args::named(name, None) };
+    let scale = scale.parse().map_err(|error| {
+        Error::usage(
+            format!("scale={scale}: {error}"),
+            format!("gen:{name}"),
+            "write gen:tpch/TABLE?scale=10",
+        )
+    })?;
+    dataset_args::named(of, Some(scale))
+}
+
 /// The plan, and what the arguments change in it.
 pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {
     let mut plan = match args.plan.strip_prefix("gen:") {
         Some(name) => {
-            let mut plan = Plan::of_dataset(dataset_args::named(name)?);
+            let mut plan = Plan::of_dataset(dataset(name)?);
             let Some(table) = plan.tables.first_mut() else { return Ok(plan) };
             if let Some(name) = &args.table {
                 table.name.clone_from(name);

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::r#gen::GenArgs;
 
 /// How to write to stores.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct UploadArgs {
     #[command(flatten)]
     pub stores: StoreArgs,

@@ -14,6 +14,7 @@ mod infer;
 pub(crate) mod options;
 mod schema;
 mod spec;
+pub(crate) mod tpch;
 #[cfg(any(test, not(feature = "formats")))]
 mod without_formats;
 
@@ -61,6 +62,8 @@ Examples:
   sawmill gen orders --rows 1000 --format ndjson --out -   # one JSON object on each line
   sawmill gen contacts --rows 100M --files 8 --out s3://bucket/contacts   # objects, each whole or not there
   sawmill gen clean s3://bucket/contacts   # aborts the uploads that a killed run left
+  sawmill gen tpch --scale 10 --out /tmp/tpch   # all tables of TPC-H, a folder each
+  sawmill gen tpch/lineitem --scale 1 --files 4 --out /tmp/lineitem
   sawmill gen contacts --encoding name=delta-bytearray --bloom phones.number --out /tmp/odd
 
 The same dataset, seed, rows, files and options produce the same bytes with any number of threads, writers and
@@ -85,7 +88,7 @@ enum AboutDataset {
 }
 
 /// What to generate, and how.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(crate) struct GenArgs {
     #[command(flatten)]
     dataset: DatasetArgs,
@@ -94,8 +97,8 @@ pub(crate) struct GenArgs {
     /// stores, and for single objects if they end in .parquet; they need the feature `stores`.
     #[arg(long, short, default_value = ".")]
     out: PathBuf,
-    /// The seed of all random values.
-    #[arg(long, default_value_t = 42)]
+    /// The seed of all random values. Tables of TPC-H have the same rows always.
+    #[arg(long, default_value_t = DEFAULT_SEED)]
     seed: u64,
     /// Threads that generate row groups [default: one for each core].
     #[arg(long)]
@@ -134,18 +137,45 @@ fn csv_null(text: &str) -> Result<String, String> {
     }
 }
 
-/// What `--json` prints.
+/// The default of `--seed`.
+const DEFAULT_SEED: u64 = 42;
+
+/// What `--json` prints for all tables of TPC-H.
 #[derive(Serialize)]
-struct GenResult<'a> {
-    dataset: &'a str,
+struct AllTables<'a> {
+    tables: Vec<&'a GenResult>,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct GenResult {
+    dataset: String,
     rows: u64,
     seed: u64,
     /// Over the bytes of the files.
     file_checksum: Option<Checksum>,
     /// Over the rows.
     content_sum: Option<Checksum>,
-    files: &'a [WrittenFile],
+    files: Vec<WrittenFile>,
     phase: PhaseReport,
+}
+
+/// What a run made, and how to say so.
+#[derive(Debug)]
+struct Made {
+    result: GenResult,
+    summary: String,
+}
+
+impl Made {
+    /// Prints it, unless standard output holds the rows.
+    fn print(&self, out: &Path, console: Console) -> Result<(), Error> {
+        if out == Path::new("-") {
+            console.step(&self.summary);
+            return Ok(());
+        }
+        console.result(&self.result, || format!("{}\n", self.summary))
+    }
 }
 
 impl GenArgs {
@@ -156,6 +186,10 @@ impl GenArgs {
         cancel: &Arc<AtomicBool>,
     ) -> Result<(Dataset, Layout, FileOptions), Error> {
         let dataset = self.dataset.dataset(console, &self.uploads.stores, cancel)?;
+        if !dataset.has_seed() && self.seed != DEFAULT_SEED {
+            let what = "--seed for a table of TPC-H, whose rows are the same for every seed";
+            return Err(Error::usage(what, dataset.name(), "leave it out"));
+        }
         let options = self.files.options(&dataset, self.layout.partition_by.as_deref());
         let layout = self.layout.layout(&dataset, &options, self.seed)?;
         Ok((dataset, layout, options))
@@ -212,6 +246,17 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> R
         let spec = args.dataset.spec(console, &args.uploads.stores, cancel)?;
         return console.result(&spec, || spec.clone());
     }
+    if tpch::is_all(args) {
+        let tables = tpch::make_all(args, console, cancel)?;
+        let lines: Vec<&str> = tables.iter().map(|made| made.summary.as_str()).collect();
+        let results: Vec<&GenResult> = tables.iter().map(|made| &made.result).collect();
+        return console.result(&AllTables { tables: results }, || lines.join("\n") + "\n");
+    }
+    make(args, console, cancel)?.print(&args.out, console)
+}
+
+/// Makes the files of one dataset.
+fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<Made, Error> {
     let output = output(args, cancel)?;
     if output == Output::Stdout && args.format.is_binary() && std::io::stdout().is_terminal() {
         let what = format!("{} is binary, and standard output is a terminal", args.format.name());
@@ -243,22 +288,17 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> R
     let of_folders = content_sum::of_folders(args, &files, &profile, console, cancel)?;
     let content_sum = content_sum.or(of_folders);
     let file_checksum = file_checksum(&files, &output);
-    let summary = || summary(&files, (file_checksum, content_sum), &phase, &args.out);
-    if output == Output::Stdout {
-        // Standard output holds the rows.
-        console.step(&summary());
-        return Ok(());
-    }
+    let summary = summary(&files, (file_checksum, content_sum), &phase, &args.out);
     let result = GenResult {
-        dataset: plan.0.name(),
+        dataset: plan.0.name().to_owned(),
         rows: files.iter().map(|file| file.rows).sum(),
         seed: args.seed,
         file_checksum,
         content_sum,
-        files: &files,
-        phase: phase.clone(),
+        files,
+        phase,
     };
-    console.result(&result, || summary() + "\n")
+    Ok(Made { result, summary })
 }
 
 /// The error of a run whose complete files are kept, with the way to resume.

@@ -6,10 +6,10 @@ pub(super) mod formats {
     use std::sync::atomic::AtomicBool;
 
     use crate::error::Error;
-    use crate::r#gen::GenArgs;
+    use crate::r#gen::{GenArgs, Made};
     use crate::screen::console::Console;
 
-    pub(in crate::r#gen) fn run(args: &GenArgs, _: Console, _: &Arc<AtomicBool>) -> Result<(), Error> {
+    pub(in crate::r#gen) fn run(args: &GenArgs, _: Console, _: &Arc<AtomicBool>) -> Result<Made, Error> {
         Err(Error::not_built(format!("--format {}", args.format.name()), "formats"))
     }
 }

@@ -43,3 +43,4 @@ mod sources;
 mod stores;
 mod text_formats;
 mod tiny_files;
+mod tpch;

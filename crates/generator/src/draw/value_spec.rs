@@ -75,6 +75,11 @@ pub(crate) enum ValueSpec {
     Pattern(Pattern),
     /// Words or letters of a drawn length.
     Text(RandomText),
+    /// Not drawn: the dataset's [`RowMaker`](crate::shred::row_maker::RowMaker) computes them. Of strings, the
+    /// average length is known.
+    Computed {
+        mean_bytes: f64,
+    },
     /// Random bytes, from `least` to `most` of them.
     Bytes {
         least: u32,

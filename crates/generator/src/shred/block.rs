@@ -21,6 +21,7 @@ use crate::random::rng::{Stream, purpose};
 use crate::shred::first_misfit::MisfitAt;
 use crate::shred::leaf_draws::Draws;
 use crate::shred::operands::{OperandValues, distinguish, operands};
+use crate::shred::row_maker::RowCursor;
 use crate::shred::value_buffer::{MOST_STRING_BYTES, ValueBuffer};
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, Present};
 use crate::types::number::Number;
@@ -74,6 +75,8 @@ pub(crate) struct Shredder<'a> {
     root: Scratch,
     /// The first value that its column cannot hold, among the requested rows.
     misfit: Option<MisfitAt>,
+    /// Computes the rows, if the fields do not draw them.
+    cursor: Option<Box<dyn RowCursor + 'a>>,
 }
 
 /// The buffers of a struct or list while its fields are filled.
@@ -110,7 +113,8 @@ impl<'a> Shredder<'a> {
         let shredded = Shredded { rows: 0, leaves, lists: vec![Vec::new(); lists] };
         let operand_values = std::iter::repeat_with(OperandValues::default).take(dataset.columns()).collect();
         let (scratch, root) = (Vec::new(), Scratch::default());
-        Shredder { dataset, seed, shredded, scratch, operand_values, root, misfit: None }
+        let cursor = dataset.maker.as_ref().map(|maker| maker.cursor());
+        Shredder { dataset, seed, shredded, scratch, operand_values, root, misfit: None, cursor }
     }
 
     /// Draws `rows`, numbered over the whole dataset.
@@ -163,14 +167,10 @@ impl<'a> Shredder<'a> {
         self.misfit = None;
         let mut at = rows.start;
         while at < rows.end {
-            let block = at / BLOCK_ROWS;
-            let first = block * BLOCK_ROWS;
-            let end = rows.end.min(first + BLOCK_ROWS);
-            let wanted = (at - first) as usize..(end - first) as usize;
-            let marks = (wanted != (0..BLOCK_ROWS as usize)).then(|| self.marks());
-            self.block(block, wanted.clone());
-            if let Some(marks) = marks {
-                self.retain(&marks, wanted);
+            let end = rows.end.min((at / BLOCK_ROWS + 1) * BLOCK_ROWS);
+            match &mut self.cursor {
+                Some(cursor) => cursor.append(at..end, &mut self.shredded.leaves),
+                None => self.draw_in_block(at..end),
             }
             at = end;
             if self.shredded.bytes() >= bytes || self.shredded.most_string_bytes() > MOST_STRING_BYTES {
@@ -179,6 +179,18 @@ impl<'a> Shredder<'a> {
         }
         self.shredded.rows = (at - rows.start) as usize;
         self.misfit
+    }
+
+    /// Draws `rows`, all of one block.
+    fn draw_in_block(&mut self, rows: Range<u64>) {
+        let block = rows.start / BLOCK_ROWS;
+        let first = block * BLOCK_ROWS;
+        let wanted = (rows.start - first) as usize..(rows.end - first) as usize;
+        let marks = (wanted != (0..BLOCK_ROWS as usize)).then(|| self.marks());
+        self.block(block, wanted.clone());
+        if let Some(marks) = marks {
+            self.retain(&marks, wanted);
+        }
     }
 
     /// Refuses more string bytes than a buffer can count.

@@ -13,6 +13,7 @@ use crate::draw::text::template::Template;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::Error;
 use crate::random::weights::Weights;
+use crate::shred::row_maker::RowMaker;
 use crate::spec::reader;
 use crate::spec_file::folder::SpecFolder;
 use crate::types::logical_type::{LogicalType, Physical};
@@ -39,6 +40,8 @@ pub struct Dataset {
     pub(crate) present: Option<Present>,
     pub(crate) leaves: usize,
     pub(crate) text_hash: u128,
+    /// Computes the rows, if the fields do not draw their values.
+    pub(crate) maker: Option<Box<dyn RowMaker>>,
 }
 
 /// A field of the record or of another field.
@@ -193,6 +196,11 @@ impl Dataset {
     /// The number of columns in its files.
     pub fn columns(&self) -> usize {
         self.leaves
+    }
+
+    /// Whether the seed changes its rows. Tables of TPC-H have the same rows for every seed.
+    pub fn has_seed(&self) -> bool {
+        self.maker.is_none()
     }
 
     /// A hash of the text of the spec and of the files that it names.

@@ -78,7 +78,8 @@ pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<
     let text_hash = folder.sum();
     let leaves = reader.leaves.len();
     let operands = reader.operands;
-    let mut dataset = Dataset { name: stem.to_owned(), rows, fields, present, leaves, text_hash };
+    let mut dataset =
+        Dataset { name: stem.to_owned(), rows, fields, present, leaves, text_hash, maker: None };
     dataset.each_leaf_mut(&mut |leaf| leaf.is_operand = operands.contains(&leaf.index));
     Ok(dataset)
 }

@@ -23,7 +23,7 @@ use sawmill_profile::{Phase, PhaseReport, Profile};
 
 use crate::error::Error;
 use crate::r#gen::format::Format;
-use crate::r#gen::{GenArgs, GenResult, content_sum, summary};
+use crate::r#gen::{GenArgs, GenResult, Made, content_sum, summary};
 use crate::screen::console::Console;
 use files::{Planned, plan};
 use text_form::NoText;
@@ -32,7 +32,7 @@ use text_form::NoText;
 const BATCH_ROWS: usize = 8192;
 
 /// Generates another format than Parquet.
-pub(super) fn run(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+pub(super) fn run(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<Made, Error> {
     let reject = |what: &str, advice: &str| {
         let what = format!("{what} with --format {}", args.format.name());
         Err(Error::usage(what, args.out.display().to_string(), advice))
@@ -63,22 +63,18 @@ pub(super) fn run(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) ->
     let profile = Profile::new();
     let content_sum = content_sum::of(args, (&dataset, &layout), &profile, console, cancel)?;
     let (files, phase) = generate(&job, &profile, console, cancel)?;
-    let summary = || summary(&files, (None, content_sum), &phase, &args.out);
-    if args.out == Path::new("-") {
-        console.step(&summary());
-        return Ok(());
-    }
+    let summary = summary(&files, (None, content_sum), &phase, &args.out);
     let rows = files.iter().map(|file| file.rows).sum();
     let result = GenResult {
-        dataset: dataset.name(),
+        dataset: dataset.name().to_owned(),
         rows,
         seed: args.seed,
         file_checksum: None,
         content_sum,
-        files: &files,
-        phase: phase.clone(),
+        files,
+        phase,
     };
-    console.result(&result, || summary() + "\n")
+    Ok(Made { result, summary })
 }
 
 /// What to write in a format other than Parquet.

@@ -11,13 +11,14 @@ use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::r#gen::infer;
 use crate::r#gen::options::like_args::LikeArgs;
+use crate::r#gen::tpch;
 use crate::screen::console::Console;
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[group(skip)]
 pub(crate) struct DatasetArgs {
-    /// A built-in dataset (contacts, orders, events, devices, deep, wide, wide:N, wide:N:string) or a dataset
-    /// spec (a TOML file).
+    /// A built-in dataset (contacts, orders, events, devices, deep, wide, wide:N, wide:N:string), a table of
+    /// TPC-H (tpch/lineitem and so on; tpch makes all eight) or a dataset spec (a TOML file).
     #[arg(required_unless_present_any = ["schema", "like"])]
     dataset: Option<String>,
     /// Take the columns of a Parquet, Arrow or JSON file, or of the Parquet files in a directory or that
@@ -29,6 +30,9 @@ pub(crate) struct DatasetArgs {
     /// rows and from the footers. URLs of objects are read, too.
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
     like: Option<PathBuf>,
+    /// The scale factor of TPC-H, which determines the rows of its tables [default: 1, 6 million line items].
+    #[arg(long, value_name = "FACTOR")]
+    scale: Option<f64>,
     #[command(flatten)]
     inferred: LikeArgs,
 }
@@ -51,15 +55,31 @@ impl DatasetArgs {
             return Ok(inferred.spec);
         }
         let name = self.dataset.as_deref().unwrap_or_default();
+        if let Some(table) = tpch::named(name, self.scale) {
+            table?;
+            let what = "tables of TPC-H have no spec";
+            return Err(Error::usage(what, name, format!("look at its columns with gen explain {name}")));
+        }
         match Dataset::built_in_text(name) {
             Some(text) => Ok(text?),
             None => std::fs::read_to_string(name).map_err(|error| unreadable(name, &error)),
         }
     }
 
+    /// The name of the dataset, if one is given.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.dataset.as_deref()
+    }
+
+    pub(crate) fn set_name(&mut self, name: String) {
+        self.dataset = Some(name);
+    }
+
     /// The files that the dataset is read from; none for a built-in one.
     pub(crate) fn sources(&self) -> Vec<PathBuf> {
-        let spec = self.dataset.as_deref().filter(|name| Dataset::built_in_text(name).is_none());
+        let is_file =
+            |name: &&str| Dataset::built_in_text(name).is_none() && tpch::named(name, None).is_none();
+        let spec = self.dataset.as_deref().filter(is_file);
         self.like.iter().chain(&self.schema).cloned().chain(spec.map(PathBuf::from)).collect()
     }
 
@@ -71,14 +91,21 @@ impl DatasetArgs {
         cancel: &Arc<AtomicBool>,
     ) -> Result<Dataset, Error> {
         match &self.dataset {
-            Some(name) => named(name),
+            Some(name) => named(name, self.scale),
+            None if self.scale.is_some() => Err(scale_elsewhere("--like and --schema")),
             None => Ok(Dataset::from_toml(&self.spec(console, stores, cancel)?)?),
         }
     }
 }
 
-/// The dataset called `name`: a built-in one, or the spec in that file.
-pub(crate) fn named(name: &str) -> Result<Dataset, Error> {
+/// The dataset called `name`: a built-in one, a table of TPC-H at `scale`, or the spec in that file.
+pub(crate) fn named(name: &str, scale: Option<f64>) -> Result<Dataset, Error> {
+    if let Some(table) = tpch::named(name, scale) {
+        return table;
+    }
+    if scale.is_some() {
+        return Err(scale_elsewhere(name));
+    }
     match Dataset::built_in(name) {
         Some(dataset) => Ok(dataset?),
         None => match std::fs::metadata(name) {
@@ -88,11 +115,15 @@ pub(crate) fn named(name: &str) -> Result<Dataset, Error> {
     }
 }
 
+fn scale_elsewhere(name: &str) -> Error {
+    Error::usage("a scale for a dataset other than TPC-H", name, "give its number of rows instead")
+}
+
 fn unreadable(name: &str, error: &std::io::Error) -> Error {
     let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
     Error::usage(
         format!("no dataset: {error}"),
         name,
-        format!("give a TOML file or a built-in dataset: {}, wide", names.join(", ")),
+        format!("give a TOML file or a built-in dataset: {}, wide, tpch", names.join(", ")),
     )
 }

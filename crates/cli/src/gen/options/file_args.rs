@@ -9,7 +9,7 @@ use sawmill_generator::{
 
 use crate::arguments::size_arg::bytes;
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "How files are written")]
 pub(crate) struct FileArgs {
     /// The compression codec of pages: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli.

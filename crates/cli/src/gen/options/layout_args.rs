@@ -12,7 +12,7 @@ use crate::arguments::size_arg::bytes;
 use crate::error::Error;
 use crate::screen::phases;
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Which rows go where")]
 pub(crate) struct LayoutArgs {
     /// Rows of the dataset, like 1000, 10M or 1.5B [default: as its spec says, else 1M].
@@ -67,6 +67,10 @@ impl LayoutArgs {
         options: &FileOptions,
         seed: u64,
     ) -> Result<Layout, Error> {
+        if !dataset.has_seed() && self.rows.is_some() {
+            let advice = "leave out --rows: --scale determines the rows";
+            return Err(Error::usage("--rows for a table of TPC-H", dataset.name(), advice));
+        }
         let rows = self.rows.or(dataset.rows()).unwrap_or(1_000_000);
         let size = RowSize::measure(dataset, options, seed)?;
         // The share of a file's rows that goes to the largest folder.

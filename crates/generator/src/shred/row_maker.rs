@@ -1,0 +1,21 @@
+//! Rows that a program of their own computes, in place of fields that draw their values one by one.
+//!
+//! The shredder asks a [`RowCursor`] for ranges of rows; all else (pages, statistics, Arrow batches, layouts) is
+//! the same as for drawn rows.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use crate::shred::block::LeafBuffer;
+
+/// Computes the rows of a dataset of flat, required columns. A row depends on its number alone.
+pub(crate) trait RowMaker: Debug + Send + Sync {
+    /// A cursor over the rows; each thread has its own.
+    fn cursor(&self) -> Box<dyn RowCursor + '_>;
+}
+
+/// Appends ranges of rows. Ranges that follow one another are cheapest.
+pub(crate) trait RowCursor: Debug {
+    /// Appends exactly one value for each of `rows` to each leaf.
+    fn append(&mut self, rows: Range<u64>, leaves: &mut [LeafBuffer]);
+}
