@@ -205,8 +205,8 @@ fn main() {
     let testing = sawmill_benches::once();
     let given = arguments.iter().find_map(|rows| rows.parse().ok());
     let rows: usize = given.unwrap_or(if testing { 2_000 } else { 200_000 });
-    let numbers = arguments.iter().filter_map(|word| word.parse().ok());
-    let rounds = numbers.skip(1).next().unwrap_or(if testing { 1 } else { ROUNDS });
+    let mut numbers = arguments.iter().filter_map(|word| word.parse().ok());
+    let rounds = numbers.nth(1).unwrap_or(if testing { 1 } else { ROUNDS });
     let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let path = directory.path().join("taxi.parquet");
     write_file(&path, rows);

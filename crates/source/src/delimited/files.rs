@@ -62,7 +62,7 @@ pub struct DelimitedFiles {
 /// The common columns, in the order of the first file, and what the sample says of them.
 pub(super) enum Columns {
     Delimited { types: Vec<ColumnType>, candidates: Vec<Candidates>, given: Vec<bool> },
-    Json { columns: Vec<JsonColumn>, shape: Shape, given: Vec<String> },
+    Json { columns: Vec<JsonColumn>, shape: Box<Shape>, given: Vec<String> },
 }
 
 /// Where the values of a column come from.
@@ -453,7 +453,11 @@ fn find_shapes(
             .at(opened.first().map(|file| file.name.clone()).unwrap_or_default())
             .advise("name the columns: --types 'a=int64,b=text'"));
     }
-    Ok(Columns::Json { columns, shape, given: given.iter().map(|(path, _)| path.clone()).collect() })
+    Ok(Columns::Json {
+        columns,
+        shape: Box::new(shape),
+        given: given.iter().map(|(path, _)| path.clone()).collect(),
+    })
 }
 
 impl Columns {

@@ -156,7 +156,7 @@ impl OpenedFile {
         let group_rows = u64::try_from(metadata.row_groups().get(row_group)?.num_rows()).ok()?;
         let pages = metadata.offset_index()?.get(row_group)?.get(leaf)?.page_locations();
         let first = u64::try_from(pages.first()?.offset).ok()?;
-        let mut ranges: Vec<Range<u64>> = vec![whole.start.min(first)..first];
+        let mut ranges: Vec<Range<u64>> = std::iter::once(whole.start.min(first)..first).collect();
         let mut rows = rows.iter().peekable();
         for (at, page) in pages.iter().enumerate() {
             let start = u64::try_from(page.offset).ok()?;

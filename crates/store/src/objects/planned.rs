@@ -298,7 +298,8 @@ mod tests {
     #[test]
     fn of_pages_no_more_than_the_gaps_between_them_are_read_along() {
         let mib: u64 = 1 << 20;
-        let (first, second) = (vec![0..100_000, 200_000..mib, 8 * mib..9 * mib], vec![20 * mib..21 * mib]);
+        let (first, second) =
+            (vec![0..100_000, 200_000..mib, 8 * mib..9 * mib], std::iter::once(20 * mib..21 * mib).collect());
         let streams = [first, second];
         let plan = RequestPlan::streams(&streams, ReadAhead::default());
         assert!(plan.whole);

@@ -148,7 +148,7 @@ mod tests {
         let mut text = vec![0; 3 * BLOCK + 17];
         for (at, byte) in text.iter_mut().enumerate() {
             // The second block does not compress.
-            *byte = if at / BLOCK == 1 { (at * 2_654_435_761 >> 13) as u8 } else { b'a' + (at % 7) as u8 };
+            *byte = if at / BLOCK == 1 { ((at * 2_654_435_761) >> 13) as u8 } else { b'a' + (at % 7) as u8 };
         }
         let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("spool"));
         let control = Control::new(&cancel, &phase);

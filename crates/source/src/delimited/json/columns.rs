@@ -192,7 +192,7 @@ impl<'t> Struct<'t> {
     /// Adds a member. Keys mostly come in the order of the columns.
     fn member(
         &mut self,
-        key: &Cow<'t, str>,
+        key: &str,
         value: &'t str,
         row: usize,
         next: &mut usize,
@@ -200,10 +200,10 @@ impl<'t> Struct<'t> {
     ) -> Result<(), Unread> {
         let misfit = |what| {
             let at = offset_in(reading.text, value);
-            Err(Unread::Misfit(Misfit { at, path: key.clone().into_owned(), what }))
+            Err(Unread::Misfit(Misfit { at, path: key.to_owned(), what }))
         };
-        let expected = self.names.get(*next).is_some_and(|name| name == key.as_ref());
-        let place = if expected { Some(*next) } else { self.places.get(key.as_ref()).copied() };
+        let expected = self.names.get(*next).is_some_and(|name| name == key);
+        let place = if expected { Some(*next) } else { self.places.get(key).copied() };
         let Some((place, column)) = place.and_then(|place| Some((place, self.columns.get_mut(place)?)))
         else {
             return misfit(Wrong::UnknownKey);
@@ -216,7 +216,7 @@ impl<'t> Struct<'t> {
             Unread::Misfit(misfit) => {
                 let path = match misfit.path.starts_with("[]") {
                     true => format!("{key}{}", misfit.path),
-                    false if misfit.path.is_empty() => key.clone().into_owned(),
+                    false if misfit.path.is_empty() => key.to_owned(),
                     false => joined(key, &misfit.path),
                 };
                 Unread::Misfit(Misfit { path, ..misfit })

@@ -39,7 +39,7 @@ pub(in crate::delimited) struct Shape {
     /// A string whose escapes have no meaning.
     is_broken: bool,
     /// Where the kinds were first found to differ, or the first value.
-    evidence: Option<(String, usize, u64)>,
+    evidence: Option<Deciding>,
 }
 
 /// Where a value of the sample is.
@@ -208,7 +208,7 @@ impl Shape {
 
     /// Returns, for each column with its path, the number of values that are not null, and the value that decided
     /// with its file and offset.
-    pub(in crate::delimited) fn evidence(&self, key: &str) -> Option<(u64, Option<(String, usize, u64)>)> {
+    pub(in crate::delimited) fn evidence(&self, key: &str) -> Option<(u64, Option<Deciding>)> {
         let (_, shape) = self.places.get(key).and_then(|place| self.keys.get(*place))?;
         let of_scalars = match shape.kinds() {
             1 if shape.strings > 0 => shape.texts.evidence.as_ref(),
@@ -223,6 +223,9 @@ impl Shape {
         self.is_map
     }
 }
+
+/// The value that decided the type of a column, the number of its file, and its offset there.
+type Deciding = (String, usize, u64);
 
 /// Looks at a piece of a file's lines.
 pub(in crate::delimited) fn sampled(file: &TextFile, piece: Piece, dialect: &Dialect) -> Result<Shape> {
