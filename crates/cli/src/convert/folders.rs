@@ -29,6 +29,8 @@ const GROUP_BYTES: usize = 32 << 20;
 
 /// The name of the file in each folder.
 const FILE: &str = "part-0.parquet";
+/// The name of the file of empty strings, in the folder of rows without a value.
+const FILE_OF_EMPTY: &str = "part-1.parquet";
 
 /// The value of folders for rows without one.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -134,12 +136,13 @@ impl Folders<'_> {
         let control = Control::new(self.cancel, self.phase);
         let control = control.with_stop(&shared.stop);
         let (column, value) = partition.folder(self.by, self.rows.schema());
-        // Hive reads an empty value as null, and so would other readers.
+        // Hive reads an empty value as null, and so would other readers: both have the same folder.
+        let name = if value.as_ref().is_some_and(String::is_empty) { FILE_OF_EMPTY } else { FILE };
         let value = value.filter(|value| !value.is_empty()).map_or(NULL.to_owned(), |value| escaped(&value));
         let folder = shared.staging.join(format!("{}={value}", escaped(&column)));
         let wrong = |error: io::Error| failed("writing", &self.args.out, &error);
-        std::fs::create_dir(&folder).map_err(wrong)?;
-        let file = File::create(folder.join(FILE)).map_err(wrong)?;
+        std::fs::create_dir_all(&folder).map_err(wrong)?;
+        let file = File::create(folder.join(name)).map_err(wrong)?;
         let out = Counted {
             file: BufWriter::with_capacity(1 << 18, file),
             bytes: &shared.bytes,

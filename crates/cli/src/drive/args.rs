@@ -46,7 +46,7 @@ pub(crate) struct DriveCommand {
     #[command(subcommand)]
     pub results: Option<OfResults>,
     #[command(flatten)]
-    pub args: Option<DriveArgs>,
+    pub args: DriveArgs,
 }
 
 /// What else to do with the results of load tests.
@@ -62,12 +62,12 @@ pub(crate) enum OfResults {
 pub(crate) struct DriveArgs {
     /// A plan (a TOML file), or gen:NAME: single prepared inserts of the rows of a built-in dataset or of a
     /// dataset spec.
-    #[arg(value_name = "PLAN")]
-    pub plan: String,
+    #[arg(value_name = "PLAN", required = true)]
+    plan: Option<String>,
     /// The server: postgres://... or crate://..., as for `load`; `local` starts a private PostgreSQL (with
     /// fsync), `null` is a target that does nothing.
-    #[arg(long, value_name = "URL")]
-    pub to: String,
+    #[arg(long, value_name = "URL", required = true)]
+    to: Option<String>,
     /// A setting of the private PostgreSQL: synchronous_commit=off.
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
@@ -137,4 +137,18 @@ pub(crate) struct DriveArgs {
     pub results: Option<PathBuf>,
     #[command(flatten)]
     pub watch: WatchArgs,
+}
+
+// Both are required, except by the sub-command that adds up results.
+#[cfg(feature = "drive")]
+impl DriveArgs {
+    /// The plan, or `gen:` and a dataset.
+    pub(super) fn plan(&self) -> &str {
+        self.plan.as_deref().unwrap_or_default()
+    }
+
+    /// The server.
+    pub(super) fn to(&self) -> &str {
+        self.to.as_deref().unwrap_or_default()
+    }
 }

@@ -28,7 +28,7 @@ fn dataset(name: &str) -> Result<Dataset, Error> {
 
 /// The plan, and what the arguments change in it.
 pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {
-    let mut plan = match args.plan.strip_prefix("gen:") {
+    let mut plan = match args.plan().strip_prefix("gen:") {
         Some(name) => {
             let mut plan = Plan::of_dataset(dataset(name)?);
             let Some(table) = plan.tables.first_mut() else { return Ok(plan) };
@@ -47,7 +47,7 @@ pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {
                     "write it in the plan",
                 ));
             }
-            Plan::from_file(Path::new(&args.plan))?
+            Plan::from_file(Path::new(args.plan()))?
         }
     };
     pace(&mut plan, args)?;
@@ -140,14 +140,14 @@ fn part(text: &str) -> Result<(u64, u64), Error> {
 
 /// Where operations go, and the server that was started for it.
 pub(super) fn address(args: &DriveArgs) -> Result<(Address, Option<LocalPg>), Error> {
-    if args.to != "local" && !args.set.is_empty() {
+    if args.to() != "local" && !args.set.is_empty() {
         return Err(Error::usage(
             "settings of a server that is not started here",
             "--set",
             "use it with --to local",
         ));
     }
-    match args.to.as_str() {
+    match args.to() {
         "null" | "null:" => Ok((Address::Null, None)),
         "local" => {
             let mut builder = LocalPg::builder().setting("fsync", "on").setting("max_connections", "1000");

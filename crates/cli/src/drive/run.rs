@@ -12,14 +12,9 @@ use crate::error::{Error, Exit};
 use crate::screen::console::Console;
 
 pub(crate) fn run(command: &DriveCommand, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
-    match (&command.results, &command.args) {
-        (Some(OfResults::Merge(args)), _) => merge::run(args, console),
-        (None, Some(args)) => drive_it(args, console, cancel),
-        (None, None) => Err(Error::usage(
-            "no plan",
-            "sawmill drive",
-            "give a plan and --to, for example gen:events --to local",
-        )),
+    match &command.results {
+        Some(OfResults::Merge(args)) => merge::run(args, console),
+        None => drive_it(&command.args, console, cancel),
     }
 }
 
@@ -66,7 +61,7 @@ fn drive_it(args: &DriveArgs, console: Console, cancel: &Arc<AtomicBool>) -> Res
 
 /// The name of the result in a report: that of its file, or of its plan.
 fn name_of(args: &DriveArgs) -> String {
-    let path = args.results.as_deref().unwrap_or(Path::new(&args.plan));
+    let path = args.results.as_deref().unwrap_or(Path::new(args.plan()));
     path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 

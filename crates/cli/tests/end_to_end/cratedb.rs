@@ -133,14 +133,17 @@ fn nested_contacts_arrive_over_both_transports_and_are_verified() {
 }
 
 #[test]
-fn a_load_without_a_key_asks_for_consent_before_it_starts() {
+fn an_append_without_a_key_asks_for_consent_before_it_starts() {
     let bench = Bench::any();
-    let file = bench.contacts("100");
-    let error = bench.load(&file, &[]).fails(2);
-    assert!(error.contains("at least once") && error.contains("--at-least-once"), "{error}");
-    assert_eq!(bench.rows(), None);
-    bench.load(&file, &["--at-least-once"]).ok();
+    // A new table needs neither key nor consent.
+    bench.load(&bench.contacts("100"), &[]).ok();
     assert_eq!(bench.rows(), Some(100));
+    let more = bench.contacts("200");
+    let error = bench.load(&more, &["--mode", "append"]).fails(2);
+    assert!(error.contains("at least once") && error.contains("--at-least-once"), "{error}");
+    assert_eq!(bench.rows(), Some(100));
+    bench.load(&more, &["--mode", "append", "--at-least-once"]).ok();
+    assert_eq!(bench.rows(), Some(300));
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn inputs_of_both_kinds_and_options_of_the_other_kind_are_refused() {
     let error = bench.load(&parquet, "c", &["--delimiter", ";"]).fails(2);
     assert!(error.contains("--delimiter is available for text only"), "{error}");
     let error = bench.load(&text, "c", &["--where", "a = 1"]).fails(2);
-    assert!(error.contains("a condition on delimited text"), "{error}");
+    assert!(error.contains("a condition on text"), "{error}");
     let error = bench.load(&text, "c", &["--quote", ","]).fails(2);
     assert!(error.contains("',' is both the delimiter and the quote"), "{error}");
     let url = bench.load(Path::new("https://localhost:1/a.csv"), "c", &[]).fails(1);

@@ -20,10 +20,10 @@ fn every_sub_command_has_help_with_examples() {
 }
 
 #[test]
-fn help_lists_the_options_of_delimited_text_apart_from_those_of_all_sources() {
+fn help_lists_the_options_of_text_apart_from_those_of_all_sources() {
     for sub in ["load", "verify", "convert"] {
         let help = sawmill([sub, "--help"]).ok().out;
-        let section: Vec<_> = help.lines().skip_while(|line| *line != "Delimited text:").skip(1).collect();
+        let section: Vec<_> = help.lines().skip_while(|line| *line != "Text:").skip(1).collect();
         // The next heading is the next line that is not indented.
         let section: Vec<_> =
             section.into_iter().take_while(|line| line.is_empty() || line.starts_with(' ')).collect();

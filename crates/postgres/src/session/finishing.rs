@@ -24,10 +24,12 @@ use crate::write::upsert;
 impl PostgresSession<'_> {
     /// Completes the load, in one transaction.
     pub(super) fn complete(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
-        let attaching = control.phase().phase("attach");
-        self.assemble(control)?;
-        self.index_partitions(control)?;
-        attaching.finish();
+        if self.parts.is_some() {
+            let attaching = control.phase().phase("attach");
+            self.assemble(control)?;
+            self.index_partitions(control)?;
+            attaching.finish();
+        }
         let checkpoints = &self.plan.checkpoints;
         let id = &self.plan.load_id;
         // If there are several tables, the rejected records are known when all tables are loaded.

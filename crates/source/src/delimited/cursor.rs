@@ -261,5 +261,5 @@ impl<'a> Cursor<'a> {
 pub(super) fn not_utf8(file: &TextFile, offset: u64) -> Error {
     Error::new(Kind::Source, "the text is not UTF-8")
         .at(file.place(offset))
-        .advise("name its encoding, for example --encoding windows-1252")
+        .advise("name its encoding, for example --text-encoding windows-1252")
 }

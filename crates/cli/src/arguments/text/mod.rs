@@ -99,7 +99,7 @@ pub(crate) struct TextArgs {
     /// How text is encoded if it is not UTF-8, such as windows-1252, iso-8859-15, shift_jis or utf-16le. Text
     /// with the byte order mark of UTF-16 needs no option.
     #[arg(long, value_name = "NAME", help_heading = HEADING)]
-    pub encoding: Option<String>,
+    pub text_encoding: Option<String>,
     /// What to do with records that have fewer or more fields than there are columns: fill makes missing
     /// fields NULL, fill-and-cut also leaves out the fields after those of the columns [default: error].
     #[arg(long, value_enum, hide_possible_values = true, value_name = "error|fill|fill-and-cut", help_heading = HEADING)]
@@ -169,13 +169,14 @@ impl TextArgs {
     /// An option that has a meaning for text alone; with JSON, one that has none for JSON.
     fn given(&self, for_json: bool) -> Option<&'static str> {
         let Self { format: _, delimiter, quote, escape, no_header, names, .. } = self;
-        let Self { null, null_quoted, comment, skip_lines, types, max_record, encoding, ragged, .. } = self;
+        let Self { null, null_quoted, comment, skip_lines, types, max_record, text_encoding, ragged, .. } =
+            self;
         let Self { decimal_comma, thousands, true_words, false_words, time_format, sample, .. } = self;
         let Self { rejected_lines, .. } = self;
         let of_all_text = [
             ("--skip-lines", skip_lines.is_some()),
             ("--types", !types.is_empty()),
-            ("--encoding", encoding.is_some()),
+            ("--text-encoding", text_encoding.is_some()),
             ("--true", !true_words.is_empty()),
             ("--false", !false_words.is_empty()),
             ("--time-format", !time_format.is_empty()),

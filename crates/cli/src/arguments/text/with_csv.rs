@@ -73,7 +73,7 @@ fn dialect(args: &TextArgs) -> Result<Dialect, Error> {
     }
     let tabs = (args.format == Some(InputFormat::Tsv)).then_some(b'\t');
     Ok(Dialect {
-        encoding: args.encoding.clone(),
+        encoding: args.text_encoding.clone(),
         ragged: match args.ragged {
             None | Some(RaggedArg::Error) => Ragged::Refused,
             Some(RaggedArg::Fill) => Ragged::Filled,

@@ -133,7 +133,7 @@ impl Coding {
         if let Some(malformed) = error.get_ref().and_then(|error| error.downcast_ref::<Malformed>()) {
             return Error::new(Kind::Source, malformed.to_string())
                 .at(name)
-                .advise("correct the bytes, or name the encoding of the file with --encoding");
+                .advise("correct the bytes, or name the encoding of the file with --text-encoding");
         }
         match self.compression {
             Compression::None => unreadable(&error).at(name),
