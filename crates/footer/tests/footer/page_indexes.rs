@@ -107,15 +107,19 @@ impl RangeReader for Witness<'_> {
 }
 
 #[test]
-fn only_the_bytes_of_wanted_indexes_are_read() {
+fn only_the_bytes_of_wanted_indexes_and_small_gaps_between_them_are_read() {
     let file = file(0);
     let footer = Footer::from_file_bytes(&file, &Options::new().columns([2, 8])).unwrap();
     let witness = Witness { bytes: &file, read: RefCell::new(0) };
     footer.read_page_indexes(&witness).unwrap();
+    let chunks = || footer.row_groups().flat_map(|group| group.columns());
+    let of_columns: Vec<_> = chunks().filter_map(|chunk| chunk.column_index_range().unwrap()).collect();
+    let of_offsets: Vec<_> = chunks().filter_map(|chunk| chunk.offset_index_range().unwrap()).collect();
     let mut expected = 0;
-    for chunk in footer.row_groups().flat_map(|group| group.columns()) {
-        let locations = chunk.locations().unwrap();
-        expected += locations.offset_index_length.unwrap() + locations.column_index_length.unwrap();
+    // The two kinds are apart from each other, each in the order of the chunks.
+    for wanted in [of_columns, of_offsets] {
+        let gaps = wanted.windows(2).map(|pair| pair[1].start - pair[0].end).filter(|gap| *gap <= 16 << 10);
+        expected += wanted.iter().map(|range| range.end - range.start).sum::<u64>() + gaps.sum::<u64>();
     }
     assert_eq!(witness.read.into_inner(), expected as usize);
 }
