@@ -19,7 +19,8 @@ const TRIALS: usize = 24;
 
 /// Searches the highest rate `repeats` times, from the plan's rate on: doubled until a limit does not hold, or
 /// halved until all do, then halving the distance. Each trial lasts as long as the plan says. The rate
-/// has to be achieved, too.
+/// has to be achieved, too. A trial that the driver itself spoilt ends the search like one that misses a limit,
+/// but the result is then invalid: the server may take more.
 ///
 /// # Errors
 /// No limits, a closed loop, a trace; as [`run`](crate::run).
@@ -51,8 +52,11 @@ pub fn find_max(
     let Driving { address, mut server, cancel, observer, command } = driving;
     let mut found = FindMax { limits: limits.iter().map(Limit::to_string).collect(), ..FindMax::default() };
     let mut last: Option<DriveResult> = None;
+    // Why the lowest rate that did not hold was the driver's fault, of the last search in which it was.
+    let mut spoilt: Option<String> = None;
     for _ in 0..repeats.max(1) {
         let (mut low, mut high, mut rate) = (0.0, f64::INFINITY, first);
+        let mut spoilt_here = None;
         for _ in 0..TRIALS {
             if let Pace::Open { shape, .. } = &mut plan.pace {
                 *shape = Shape::Constant(rate);
@@ -83,6 +87,7 @@ pub fn find_max(
                 (low, last) = (rate, Some(result));
             } else {
                 high = rate;
+                spoilt_here = result.invalid_because.first().cloned();
                 last.get_or_insert(result);
             }
             if high - low <= CLOSE * high || high < 0.01 {
@@ -91,6 +96,7 @@ pub fn find_max(
             rate = if high.is_infinite() { low * 2.0 } else { f64::midpoint(low, high) };
         }
         found.found.push(low);
+        spoilt = spoilt_here.or(spoilt);
     }
     let mut sorted = found.found.clone();
     sorted.sort_by(f64::total_cmp);
@@ -101,6 +107,10 @@ pub fn find_max(
         for table in tables.iter() {
             result.proof.push(target.prove(table, cancel)?);
         }
+    }
+    if let Some(reason) = spoilt {
+        result.valid = false;
+        result.invalid_because.push(format!("the search was ended by the driver, not by a limit: {reason}"));
     }
     result.limits = limits.iter().map(|limit| limit.judge(&result)).collect();
     result.find_max = Some(found);
