@@ -39,10 +39,10 @@ Examples:
 
 Any program may have loaded the table. The exit code is 4 if the two differ.")]
 pub(crate) struct VerifyArgs {
-    /// Parquet files or delimited text such as .csv (all of one kind), directories to search for them (except
-    /// names that start with _ or .), patterns, @LIST for a file with one path on each line (@- for standard
-    /// input), - for a file on standard input (text with --format csv), or gen:DATASET?rows=10M&seed=7 for
-    /// generated rows. Paths may be URLs: s3://, gs://, az://, abfss://, http(s)://.
+    /// Parquet files, or text such as .csv or .ndjson, compressed or not (all of one kind), directories to search
+    /// for them (except names that start with _ or .), patterns, @LIST for a file with one path on each line (@-
+    /// for standard input), - for a file on standard input (text with --format csv), or
+    /// gen:DATASET?rows=10M&seed=7 for generated rows. Paths may be URLs: s3://, gs://, az://, abfss://, http(s)://.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]

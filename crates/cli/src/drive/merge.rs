@@ -16,7 +16,7 @@ use crate::screen::flame;
 #[command(after_help = "\
 Examples:
   sawmill drive merge one.json two.json --out both.json
-  sawmill drive merge part-*.json --out all.json --html all.html
+  sawmill drive merge part-1.json part-2.json --out all.json --html all.html
   sawmill drive merge one.json two.json --json | jq .total.latency.p99_us
 
 The results have to be of one plan, and each of --part 1/n to n/n has to be there once. The percentiles of the whole

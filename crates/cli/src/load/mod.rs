@@ -31,7 +31,7 @@ use crate::screen::phases;
 use planned::PlannedLoad;
 use reading::Reading;
 
-/// Load Parquet or CSV files into a table of PostgreSQL or CrateDB, every row exactly once.
+/// Load Parquet, CSV or NDJSON files into a table of PostgreSQL or CrateDB, every row exactly once.
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -68,10 +68,10 @@ what is missing. In mode create, the table appears under its name once it is com
 pub(crate) struct LoadArgs {
     #[command(subcommand)]
     command: Option<LoadCommand>,
-    /// Parquet files or delimited text such as .csv (all of one kind), directories to search for them (except
-    /// names that start with _ or .), patterns, @LIST for a file with one path on each line (@- for standard
-    /// input), - for a file on standard input (text with --format csv), or gen:DATASET?rows=10M&seed=7 for
-    /// generated rows. Paths may be URLs: s3://, gs://, az://, abfss://, http(s)://.
+    /// Parquet files, or text such as .csv or .ndjson, compressed or not (all of one kind), directories to search
+    /// for them (except names that start with _ or .), patterns, @LIST for a file with one path on each line (@-
+    /// for standard input), - for a file on standard input (text with --format csv), or
+    /// gen:DATASET?rows=10M&seed=7 for generated rows. Paths may be URLs: s3://, gs://, az://, abfss://, http(s)://.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
