@@ -41,7 +41,7 @@ impl StagedDirectory {
             staged.lock = Some(lock);
             return Ok(staged);
         }
-        Err(Error::failure("there is no name for a temporary directory", out.display().to_string(), ""))
+        Err(Error::failure("every name for a temporary directory is taken", out.display().to_string(), ""))
     }
 
     /// Where to write until it is whole.

@@ -1,4 +1,4 @@
-//! A line of text each second, with -v where there is no terminal.
+//! Prints a line of progress each second with -v, where standard error is not a terminal.
 
 use sawmill_drive::{ChaosEvent, Observer, Snapshot};
 use sawmill_profile::format_count;

@@ -100,7 +100,7 @@ impl KeptIndex {
     }
 }
 
-/// Why there is no copy.
+/// The reason why an object has no copy.
 enum Refused {
     Store(sawmill_store::Error),
     Other(Error),

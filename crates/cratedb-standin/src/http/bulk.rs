@@ -37,7 +37,7 @@ pub(super) fn respond(
             let (statement, schema, rows) = (statement.to_owned(), request.schema.clone(), rows.to_vec());
             shared.later(move |shared| {
                 std::thread::sleep(time);
-                // Nobody reads the answer, which may be that the table is unknown by now.
+                // The client is gone. By now the answer may be that the table is unknown.
                 let _ = shared.engine.bulk(&statement, &schema, &rows, usize::MAX);
             });
             return Err(End);

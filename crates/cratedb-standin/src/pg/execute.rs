@@ -35,7 +35,7 @@ impl Connection<'_> {
             Some(Fault::Late(time)) => {
                 self.shared.later(move |shared| {
                     std::thread::sleep(time);
-                    // Nobody reads the answer, which may be that the table is unknown by now.
+                    // The client is gone. By now the answer may be that the table is unknown.
                     let _ = shared.engine.insert(&name, &columns, &rows, ignore, usize::MAX);
                 });
                 return Err(ended());

@@ -25,7 +25,7 @@ pub const MOST_SCALE: f64 = 100_000.0;
 
 /// A table of TPC-H.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // The names are those of TPC-H.
+#[allow(missing_docs, reason = "the names are those of TPC-H")]
 pub enum TpchTable {
     Region,
     Nation,
