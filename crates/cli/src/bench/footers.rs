@@ -1,6 +1,6 @@
 //! `sawmill bench footer`: opens files, reads and decodes their footers, one file after the other.
 
-use clap::Args;
+use clap::{Arg, Args};
 use sawmill_store::Location;
 
 use crate::arguments::paths::Located;
@@ -11,7 +11,9 @@ use crate::footer::FooterArgs;
 
 /// Measure opening files and decoding their footers.
 #[derive(Args, Debug)]
-#[command(after_help = "\
+#[command(
+    mut_args(without_views),
+    after_help = "\
 Examples:
   sawmill bench footer /data/trips
   sawmill bench footer wide.parquet --column 'a.*' --tail-hint 4096,65536,1048576
@@ -20,12 +22,20 @@ Examples:
 
 The footers are decoded one after the other and nothing is printed, so views are not available. Another
 program can report its work in the last line of its output, to be compared with ours:
-  {\"checksum\": \"2 files, 2000 rows, 2 row groups\"}")]
+  {\"checksum\": \"2 files, 2000 rows, 2 row groups\"}"
+)]
 pub(crate) struct FooterBench {
     #[command(flatten)]
     job: FooterArgs,
     #[command(flatten)]
     pub plan: PlanArgs,
+}
+
+/// Hides what a benchmark refuses: nothing is printed and no index is saved or read.
+fn without_views(arg: Arg) -> Arg {
+    let refused = arg.get_help_heading() == Some("Views")
+        || ["save_index", "by_index"].contains(&arg.get_id().as_str());
+    arg.hide(refused)
 }
 
 pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Result<Measured, Error> {
