@@ -97,6 +97,11 @@ fn agree(bytes: &FooterBytes, options: &Options) {
     let expected_conversions = conversions(&scalar, &file);
     if let Ok(footer) = &scalar {
         by_saved_index(footer, &of_scalar);
+        // However many chunks name the same bytes, memory is a multiple of the file's length.
+        if let Ok(together) = footer.read_page_indexes(&file) {
+            let chunks = footer.num_row_groups() * footer.num_columns();
+            assert!(together.heap_bytes() <= 48 * chunks + (40 << 20), "{} bytes", together.heap_bytes());
+        }
         // One malformed index is an error of all of them, read together.
         let one_by_one = page_indexes_one_by_one(footer, &file);
         let together = expected_indexes.as_deref();

@@ -89,7 +89,20 @@ impl Footer {
                 format!("expected the magic `PAR1` at the file's start, found `{}`", magic.escape_ascii());
             check.tell(what, String::new(), None);
         }
+        let len = reader.len().map_err(reading)?;
+        let mut claimed: u64 = 0;
         for chunk in self.row_groups().flat_map(|group| group.columns()) {
+            let ranges = [chunk.offset_index_range(), chunk.column_index_range()];
+            let lengths = ranges.iter().filter_map(|range| range.as_ref().ok()?.as_ref());
+            claimed = lengths.map(|range| range.end - range.start).fold(claimed, u64::saturating_add);
+            if claimed > len {
+                let what = format!(
+                    "expected page indexes within the file's {len} bytes, found {claimed} bytes of them up to \
+                     here: some overlap, the rest is not checked"
+                );
+                check.chunk(&chunk, what, "");
+                break;
+            }
             let offsets = chunk.read_offset_index(reader);
             let bounds = chunk.read_column_index(reader);
             for error in [offsets.as_ref().err(), bounds.as_ref().err()].into_iter().flatten() {

@@ -58,6 +58,7 @@ pub struct Footer {
     name: Option<Arc<String>>,
     file_len: Option<u64>,
     method: Method,
+    max_page_indexes: u64,
     page_indexes: Option<Arc<PageIndexes>>,
 }
 
@@ -120,9 +121,15 @@ impl Footer {
         carried: &mut Carried,
     ) -> Result<Self, Error> {
         let footer = match file_metadata::file_meta_data(bytes.as_slice(), options, carried) {
-            Ok(decoded) => {
-                Self { decoded, name, file_len, method: options.method, page_indexes: None, bytes }
-            }
+            Ok(decoded) => Self {
+                decoded,
+                name,
+                file_len,
+                method: options.method,
+                max_page_indexes: options.max_page_indexes,
+                page_indexes: None,
+                bytes,
+            },
             Err(error) => {
                 let error = error.in_footer_at(footer_start(file_len, bytes.len()));
                 return Err(match name {
@@ -266,6 +273,11 @@ impl Footer {
 
     pub(crate) fn method(&self) -> Method {
         self.method
+    }
+
+    /// See [`Options::max_page_indexes`].
+    pub(crate) fn max_page_indexes(&self) -> u64 {
+        self.max_page_indexes
     }
 
     /// The page indexes read together with the footer; `None` unless [`Options::page_indexes`] asked for

@@ -177,7 +177,9 @@ pub use open::asynchronous::AsyncRangeReader;
 pub use open::buffer::FooterBytes;
 pub use open::request::{FetchedRanges, FooterRequest, NextStep};
 pub use open::source::RangeReader;
-pub use options::{DEFAULT_MAX_FOOTER, Options, PageIndexPolicy, StatisticsPolicy, Verify};
+pub use options::{
+    DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE_INDEXES, Options, PageIndexPolicy, StatisticsPolicy, Verify,
+};
 pub use page_index::indexes::{ColumnIndex, OffsetIndex, PageIndexes, PageLocation};
 pub use saved_index::index::FooterIndex;
 pub use saved_index::indexed_chunk::IndexedChunk;

@@ -18,6 +18,10 @@ pub(crate) const DEFAULT_TAIL_HINT: usize = 64 * 1024;
 /// groups.
 pub const DEFAULT_MAX_FOOTER: u64 = 1 << 30;
 
+/// The default for the most bytes of page indexes to read at once: 1 GiB. Several times as many as those of
+/// 100,000 columns in 20 row groups.
+pub const DEFAULT_MAX_PAGE_INDEXES: u64 = 1 << 30;
+
 /// What [`Footer`](crate::Footer) decodes: everything by default.
 ///
 /// Setters cost nothing but what they keep. What an option saves or costs when a footer is decoded stands
@@ -37,6 +41,7 @@ pub struct Options {
     pub(crate) schema: Option<Arc<Schema>>,
     pub(crate) tail_hint: usize,
     pub(crate) max_footer: u64,
+    pub(crate) max_page_indexes: u64,
     pub(crate) method: Method,
     pub(crate) threads: usize,
 }
@@ -97,6 +102,7 @@ impl Default for Options {
             schema: None,
             tail_hint: DEFAULT_TAIL_HINT,
             max_footer: DEFAULT_MAX_FOOTER,
+            max_page_indexes: DEFAULT_MAX_PAGE_INDEXES,
             method: Method::Fastest,
             threads: 1,
         }
@@ -198,6 +204,17 @@ impl Options {
     /// to 4 GiB. The default is [`DEFAULT_MAX_FOOTER`].
     pub fn max_footer(mut self, bytes: u64) -> Self {
         self.max_footer = bytes;
+        self
+    }
+
+    /// Rejects page indexes that are longer than this together, before reading them: a footer may claim any
+    /// number of any length. Decoded, they take up to some twenty times as much memory, usually twice as much.
+    /// The default is [`DEFAULT_MAX_PAGE_INDEXES`].
+    ///
+    /// Whatever the limit, indexes that together are longer than their file are an error: some of them
+    /// overlap.
+    pub fn max_page_indexes(mut self, bytes: u64) -> Self {
+        self.max_page_indexes = bytes;
         self
     }
 

@@ -12,6 +12,10 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::schema::arena::Schema;
 
+/// A message of up to this many bytes keeps those of the fields that are left out, which is quicker than to write
+/// it anew. Readers pay for the text of a longer one.
+const SHORT: usize = 8 << 10;
+
 /// The encoded Arrow schema, reduced to the fields that contain the wanted leaves; `None` if it does not fit
 /// the file's schema. `pruned` is the file's schema with these leaves.
 ///
@@ -31,7 +35,8 @@ pub(crate) fn pruned(
     if fields.len() != schema.root().children().count() {
         return None;
     }
-    let mut kept: Vec<Option<Field>> = Vec::new();
+    // The fields to keep, and whether with all of their leaves.
+    let mut kept: Vec<(usize, bool)> = Vec::new();
     for (index, top) in schema.root().children().enumerate() {
         let columns = top.columns();
         let start = leaves.partition_point(|&leaf| leaf < columns.start);
@@ -40,15 +45,22 @@ pub(crate) fn pruned(
             continue;
         }
         let field = fields.get(index);
-        if field.name() != Some(top.name()) {
+        if field.name() != Some(top.name()) || !is_well_formed(field) {
             return None;
         }
-        if !is_well_formed(field) {
-            return None;
-        }
-        kept.push((end - start == columns.len()).then(|| Field::from(field)));
+        kept.push((index, end - start == columns.len()));
     }
-    if kept.iter().any(Option::is_none) {
+    let whole = kept.iter().all(|(_, whole)| *whole);
+    if whole && bytes.len() <= SHORT {
+        // The elements of the list are part of the bytes.
+        let list = (fields.bytes().as_ptr() as usize).checked_sub(bytes.as_ptr() as usize)?;
+        let mut bytes = bytes;
+        keep_fields(&mut bytes, list, &kept)?;
+        return Some(BASE64_STANDARD.encode(bytes));
+    }
+    let mut kept: Vec<Option<Field>> =
+        kept.into_iter().map(|(index, whole)| whole.then(|| Field::from(fields.get(index)))).collect();
+    if !whole {
         let derived = parquet_to_arrow_schema(pruned, None).ok()?;
         for (field, derived) in kept.iter_mut().zip(derived.fields()) {
             field.get_or_insert_with(|| derived.as_ref().clone());
@@ -62,6 +74,26 @@ pub(crate) fn pruned(
     }
     let fields: Vec<Field> = kept.into_iter().flatten().collect();
     Some(encode_arrow_schema(&ArrowSchema::new_with_metadata(fields, metadata)))
+}
+
+/// Shortens a message's list of fields, whose elements start at `list`, to those that are kept: in place, so that
+/// the bytes of others stay, unused.
+fn keep_fields(message: &mut [u8], list: usize, kept: &[(usize, bool)]) -> Option<()> {
+    let mut set = |at: usize, value: &dyn Fn(&[u8]) -> Option<usize>| -> Option<()> {
+        let value = u32::try_from(value(message)?).ok()?;
+        *message.get_mut(at..)?.first_chunk_mut()? = value.to_le_bytes();
+        Some(())
+    };
+    set(list.checked_sub(4)?, &|_| Some(kept.len()))?;
+    for (place, (index, _)) in kept.iter().enumerate() {
+        // An element is the distance from itself to its field, which stands after the list.
+        let (from, to) = (list + 4 * index, list + 4 * place);
+        set(to, &|message| {
+            let distance = u32::from_le_bytes(*message.get(from..)?.first_chunk()?);
+            (distance as usize).checked_add(from - to)
+        })?;
+    }
+    Some(())
 }
 
 /// Whether `Field::from` knows the field's type and its parameters: it panics on others.

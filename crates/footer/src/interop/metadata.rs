@@ -3,7 +3,7 @@
 //!
 //! In that metadata a row group must have every column of its schema, so both the schema
 //! (`schema.rs`) and the Arrow schema beside it (`arrow.rs`) are pruned to the
-//! wanted columns. That also saves the readers their cost for every other column. The crate's own decoder
+//! wanted columns (`projection.rs`). That also saves the readers their cost for every other column. The crate's own decoder
 //! makes the column chunks, of the structs of the wanted ones alone (`row_groups.rs`).
 
 use std::borrow::Cow;
@@ -14,9 +14,10 @@ use super::parquet::file::metadata::{
     FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataOptions,
     ParquetMetaDataReader, ParquetMetaDataWriter,
 };
-use super::parquet::schema::types::{ColumnDescPtr, SchemaDescPtr, SchemaDescriptor};
+use super::parquet::schema::types::ColumnDescPtr;
 
-use super::{arrow, row_groups, schema};
+use super::projection::Projection;
+use super::{row_groups, schema};
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::options::Options;
@@ -46,72 +47,104 @@ pub(super) fn from_parquet(metadata: &ParquetMetaData, options: &Options) -> Res
 
 impl Conversion<'_> {
     fn run(&self, leaves: Option<&[usize]>) -> Result<ParquetMetaData, Error> {
-        let leaves = self.wanted_leaves(leaves)?;
-        let whole = leaves.len() == self.footer.schema().num_leaves();
-        let root =
-            schema::pruned(self.footer.schema(), &leaves).map_err(|error| self.footer.name_error(error))?;
-        let schema = Arc::new(SchemaDescriptor::new(root));
-        if whole && let Some(metadata) = self.decoded_by_the_crate(&schema) {
+        let footer = self.footer;
+        let readable = self.are_all_readable();
+        let chosen = leaves.is_some();
+        let leaves = self.wanted_leaves(leaves, readable)?;
+        let whole = leaves.len() == footer.schema().num_leaves();
+        if whole
+            && readable
+            && let Some(metadata) = self.decoded_by_the_crate(&leaves)
+        {
             return Ok(metadata);
         }
-        let mut pairs: Vec<KeyValue> = Vec::new();
-        for (key, value) in self.footer.key_value_metadata() {
+        let projection = match Projection::of(footer.schema(), leaves) {
+            // Columns that the crate has no types for are left out unless they were named.
+            Err(_) if !chosen && readable => Projection::of(footer.schema(), self.readable_leaves()),
+            made => made,
+        };
+        let projection = projection.map_err(|error| footer.name_error(error))?;
+        let groups = row_groups::convert(footer, &projection.leaves, &projection.descriptor, readable)?;
+        Ok(ParquetMetaDataBuilder::new(self.file(&projection)).set_row_groups(groups).build())
+    }
+
+    /// What is not in the row groups.
+    fn file(&self, projection: &Projection) -> FileMetaData {
+        let (footer, leaves) = (self.footer, &projection.leaves);
+        let whole = leaves.len() == footer.schema().num_leaves();
+        let pairs = footer.key_value_metadata().filter_map(|(key, value)| {
+            let is_arrow = key == super::parquet::arrow::ARROW_SCHEMA_META_KEY;
             let value = match value {
-                Some(value) if !whole && key == super::parquet::arrow::ARROW_SCHEMA_META_KEY => {
-                    match arrow::pruned(&value, self.footer.schema(), &leaves, &schema) {
-                        Some(pruned) => Some(pruned),
-                        // A hint that does not fit the schema is useless; without it, readers derive Arrow's
-                        // types from the schema.
-                        None => continue,
-                    }
-                }
+                // A hint that does not fit the schema is useless; without it, readers derive Arrow's types
+                // from the schema.
+                Some(value) if !whole && is_arrow => Some(projection.arrow(&value, footer.schema())?),
                 value => value.map(Cow::into_owned),
             };
-            pairs.push(KeyValue { key: key.into_owned(), value });
-        }
-        let pairs = self.footer.has_key_value_metadata().then_some(pairs);
-        let orders =
-            self.footer.column_orders().filter(|orders| orders.len() == self.footer.schema().num_leaves());
+            Some(KeyValue { key: key.into_owned(), value })
+        });
+        let pairs = footer.has_key_value_metadata().then(|| pairs.collect());
+        let orders = footer.column_orders().filter(|orders| orders.len() == footer.schema().num_leaves());
         let orders = orders.map(|orders| {
             let order = |(&leaf, column): (&usize, &ColumnDescPtr)| super::column_order(orders[leaf], column);
-            leaves.iter().zip(schema.columns()).map(order).collect()
+            leaves.iter().zip(projection.descriptor.columns()).map(order).collect()
         });
-        let all_groups = self.footer.num_row_groups() == self.footer.num_row_groups_in_file();
+        let all_groups = footer.num_row_groups() == footer.num_row_groups_in_file();
         let num_rows = match all_groups {
-            true => self.footer.num_rows(),
-            false => self.footer.row_groups().map(|group| group.num_rows()).fold(0, i64::saturating_add),
+            true => footer.num_rows(),
+            false => footer.row_groups().map(|group| group.num_rows()).fold(0, i64::saturating_add),
         };
-        let created_by = self.footer.created_by().map(Cow::into_owned);
-        let file = FileMetaData::new(
-            self.footer.version(),
-            num_rows,
-            created_by,
-            pairs,
-            Arc::clone(&schema),
-            orders,
-        );
-        let groups = row_groups::convert(self.footer, &leaves, &schema)?;
-        Ok(ParquetMetaDataBuilder::new(file).set_row_groups(groups).build())
+        let created_by = footer.created_by().map(Cow::into_owned);
+        let descriptor = Arc::clone(&projection.descriptor);
+        FileMetaData::new(footer.version(), num_rows, created_by, pairs, descriptor, orders)
     }
 
     /// What the crate's own decoder makes of the footer's bytes as they are; `None` if that has less than what
     /// was decoded, or more.
-    fn decoded_by_the_crate(&self, schema: &SchemaDescPtr) -> Option<ParquetMetaData> {
-        let all = self.footer.num_row_groups() == self.footer.num_row_groups_in_file()
-            && self.footer.decoded.with_statistics.is_none()
-            && self.footer.trailing_bytes().is_empty()
-            && self.readable_leaves().len() == self.footer.schema().num_leaves();
-        let options =
-            ParquetMetaDataOptions::new().with_schema(Arc::clone(schema)).with_encoding_stats_as_mask(false);
+    fn decoded_by_the_crate(&self, leaves: &[usize]) -> Option<ParquetMetaData> {
+        let footer = self.footer;
+        let all = footer.num_row_groups() == footer.num_row_groups_in_file()
+            && footer.decoded.with_statistics.is_none()
+            && footer.trailing_bytes().is_empty();
+        if !all {
+            return None;
+        }
+        let mut options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
+        let kept = Projection::kept(footer.schema(), leaves);
+        match &kept {
+            Some(kept) => options.set_schema(Arc::clone(&kept.descriptor)),
+            None if schema::is_plain(footer.schema()) => {}
+            None => return None,
+        }
         // If the crate rejects the footer, the conversion of its parts finds where.
-        all.then(|| {
-            ParquetMetaDataReader::decode_metadata_with_options(self.footer.bytes(), Some(&options)).ok()
-        })?
+        let decoded =
+            ParquetMetaDataReader::decode_metadata_with_options(footer.bytes(), Some(&options)).ok()?;
+        if kept.is_none() {
+            let descriptor = decoded.file_metadata().schema_descr_ptr();
+            if descriptor.num_columns() != leaves.len() {
+                return None;
+            }
+            Projection::keep(footer.schema(), leaves.to_vec(), descriptor);
+        }
+        Some(decoded)
     }
 
-    fn wanted_leaves(&self, leaves: Option<&[usize]>) -> Result<Vec<usize>, Error> {
+    /// Whether all decoded chunks can be read, as far as their own metadata tells.
+    fn are_all_readable(&self) -> bool {
+        let footer = self.footer;
+        let leaf = |position: usize| footer.schema().leaf(footer.leaf_of(position)?)?.physical_type();
+        let types = (0..footer.num_columns()).map(|position| leaf(position).map_or(-1, |of| of.number()));
+        footer.decoded.rows.are_readable(&types.collect::<Vec<i32>>())
+    }
+
+    /// The decoded columns, by their leaves.
+    fn decoded_leaves(&self) -> Vec<usize> {
+        (0..self.footer.num_columns()).filter_map(|position| self.footer.leaf_of(position)).collect()
+    }
+
+    fn wanted_leaves(&self, leaves: Option<&[usize]>, readable: bool) -> Result<Vec<usize>, Error> {
         let mut leaves = match leaves {
             Some(leaves) => leaves.to_vec(),
+            None if readable => return Ok(self.decoded_leaves()),
             None => return Ok(self.readable_leaves()),
         };
         leaves.sort_unstable();
@@ -127,8 +160,7 @@ impl Conversion<'_> {
 
     /// The decoded columns whose every chunk the crate can read, without parts of maps.
     fn readable_leaves(&self) -> Vec<usize> {
-        let decoded: Vec<usize> =
-            (0..self.footer.num_columns()).filter_map(|position| self.footer.leaf_of(position)).collect();
+        let decoded = self.decoded_leaves();
         let is_readable = |leaf: usize| {
             let mut groups = self.footer.row_groups();
             self.footer.schema().leaf(leaf).is_some_and(schema::is_known)

@@ -1,6 +1,7 @@
 //! Conversion to and from the `parquet` crate's metadata: the same source for each version of the crate
 //! (features `parquet-59` and `parquet-60`).
 
+pub(crate) mod kept;
 #[cfg(feature = "parquet-59")]
 mod version_59;
 #[cfg(feature = "parquet-60")]

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::footer::Footer;
 use crate::memory::allocate;
 use crate::open::source::RangeReader;
+use crate::page_index::runs::total;
 
 /// Bytes after the indexes: the crate expects a file to be longer than they are.
 const PADDING: usize = 16;
@@ -47,8 +48,8 @@ pub(super) fn read<R: RangeReader + ?Sized>(
     metadata: ParquetMetaData,
     reader: &R,
 ) -> Result<ParquetMetaData, Error> {
-    let (parts, places) = parts(&metadata);
-    let bytes = bytes_of(&parts, reader).map_err(|error| footer.name_error(error))?;
+    let (parts, places, claimed) = parts(&metadata);
+    let bytes = bytes_of(footer, &parts, claimed, reader)?;
     let theirs = |error: ParquetError| {
         let what = format!("the parquet crate rejects the page indexes: {error}");
         footer.name_error(Error::new(what).with_advice("convert the footer without them"))
@@ -83,10 +84,11 @@ fn ranges(chunk: &ColumnChunkMetaData) -> [Option<Range<u64>>; 2] {
     ]
 }
 
-/// What to read: each byte once, neighbours in one range.
-fn parts(metadata: &ParquetMetaData) -> (Vec<Part>, Places) {
+/// What to read: each byte once, neighbours in one range; and how long all indexes are together.
+fn parts(metadata: &ParquetMetaData) -> (Vec<Part>, Places, u64) {
     let chunks = metadata.row_groups().iter().flat_map(|group| group.columns());
     let mut wanted: Vec<Range<u64>> = chunks.flat_map(ranges).flatten().collect();
+    let claimed = total(&wanted);
     wanted.sort_unstable_by_key(|range| range.start);
     wanted.dedup_by(|next, range| {
         let adjoins = next.start <= range.end;
@@ -95,8 +97,7 @@ fn parts(metadata: &ParquetMetaData) -> (Vec<Part>, Places) {
     });
     let start = wanted.first().map_or(0, |range| range.start);
     let end = wanted.last().map_or(0, |range| range.end);
-    let bytes: u64 = wanted.iter().map(|range| range.end - range.start).sum();
-    let places = if bytes >= (end - start) / 2 { Places::AsInFile } else { Places::Packed };
+    let places = if total(&wanted) >= (end - start) / 2 { Places::AsInFile } else { Places::Packed };
     let mut packed = 0;
     let part = |range: Range<u64>| {
         let place = if places == Places::Packed { packed } else { range.start - start };
@@ -104,7 +105,7 @@ fn parts(metadata: &ParquetMetaData) -> (Vec<Part>, Places) {
         // Ranges that do not fit are rejected by the length of the file before they are read.
         Part { place: usize::try_from(place).unwrap_or(usize::MAX), range }
     };
-    (wanted.into_iter().map(part).collect(), places)
+    (wanted.into_iter().map(part).collect(), places, claimed)
 }
 
 /// Where the bytes of the last part end among those that are read.
@@ -112,19 +113,29 @@ fn bytes_end(parts: &[Part]) -> usize {
     parts.last().map_or(0, |part| part.place.saturating_add((part.range.end - part.range.start) as usize))
 }
 
-fn bytes_of<R: RangeReader + ?Sized>(parts: &[Part], reader: &R) -> Result<Vec<u8>, Error> {
-    let reading = |error| Error::io("reading the page indexes", &error);
+/// The bytes of the parts, which are those of indexes of `claimed` bytes together.
+fn bytes_of<R: RangeReader + ?Sized>(
+    footer: &Footer,
+    parts: &[Part],
+    claimed: u64,
+    reader: &R,
+) -> Result<Vec<u8>, Error> {
+    let reading = |error| footer.name_error(Error::io("reading the page indexes", &error));
     let file_len = reader.len().map_err(reading)?;
     let end = parts.last().map_or(0, |part| part.range.end);
     if end > file_len {
-        return Err(Error::new(format!(
+        return Err(footer.name_error(Error::new(format!(
             "expected page indexes within the file's {file_len} bytes, found some up to {end}"
-        )));
+        ))));
     }
+    // The crate decodes the index of each chunk, even if several chunks name the same bytes.
+    footer.may_read(claimed, file_len)?;
     // At most twice what is read, and no byte is read twice: the file is at least half as long.
     let len = bytes_end(parts);
     let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len + PADDING).map_err(|_| allocate::too_little("page indexes", len))?;
+    bytes
+        .try_reserve_exact(len + PADDING)
+        .map_err(|_| footer.name_error(allocate::too_little("page indexes", len)))?;
     bytes.resize(len + PADDING, 0);
     for part in parts {
         let len = (part.range.end - part.range.start) as usize;

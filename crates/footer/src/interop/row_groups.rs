@@ -36,9 +36,11 @@ struct RowGroups<'f> {
     leaves: &'f [usize],
     schema: &'f SchemaDescPtr,
     options: ParquetMetaDataOptions,
+    readable: bool,
 }
 
-/// The decoded row groups with the columns of `leaves`, which `schema` has.
+/// The decoded row groups with the columns of `leaves`, which `schema` has. `readable` says that all of them are
+/// known to be readable.
 ///
 /// # Errors
 ///
@@ -47,6 +49,7 @@ pub(super) fn convert(
     footer: &Footer,
     leaves: &[usize],
     schema: &SchemaDescPtr,
+    readable: bool,
 ) -> Result<Vec<RowGroupMetaData>, Error> {
     let mut options =
         ParquetMetaDataOptions::new().with_schema(Arc::clone(schema)).with_encoding_stats_as_mask(false);
@@ -58,7 +61,7 @@ pub(super) fn convert(
             false => ParquetStatisticsPolicy::skip_except(&kept),
         });
     }
-    let groups = RowGroups { footer, leaves, schema, options };
+    let groups = RowGroups { footer, leaves, schema, options, readable };
     let at_once = (CHUNKS / leaves.len().max(1)).clamp(1, ROW_GROUPS);
     let mut made = Vec::with_capacity(footer.num_row_groups());
     for start in (0..footer.num_row_groups()).step_by(at_once) {
@@ -71,7 +74,7 @@ pub(super) fn convert(
 impl RowGroups<'_> {
     fn some(&self, positions: Range<usize>) -> Result<Vec<RowGroupMetaData>, Error> {
         let groups: Vec<RowGroup<'_>> = positions.filter_map(|at| self.footer.row_group(at)).collect();
-        for group in &groups {
+        for group in groups.iter().filter(|_| !self.readable) {
             for &leaf in self.leaves {
                 group.column_of_leaf(leaf).map_or(Ok(()), |chunk| chunk.readable())?;
             }

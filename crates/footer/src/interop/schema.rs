@@ -10,7 +10,7 @@ use super::parquet::errors::ParquetError;
 use super::parquet::schema::types::{Type, TypePtr};
 
 use crate::error::Error;
-use crate::schema::arena::Schema;
+use crate::schema::arena::{CONVERTED_TYPE, ElementTraits, Schema};
 use crate::schema::element::Element;
 use crate::schema::enums::{ConvertedType, EdgeInterpolationAlgorithm, PhysicalType, Repetition};
 use crate::schema::logical::{LogicalType, TimeUnit};
@@ -37,6 +37,26 @@ pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error
         .build()
         .map(Arc::new)
         .map_err(|error| theirs(root, &error))
+}
+
+/// Whether the crate's own decoder may be given the schema as it is in the file: nothing is nested too deeply for
+/// it, and it knows all types and their parameters.
+pub(crate) fn is_plain(schema: &Schema) -> bool {
+    let shallow = schema.num_elements() <= DEPTH_LIMIT || !schema.elements().any(|of| is_too_deep(&of));
+    let converted = |traits: &ElementTraits| {
+        traits.present & CONVERTED_TYPE == 0 || ConvertedType::from_number(traits.converted_type).is_known()
+    };
+    let logical = |logical: &LogicalType| match logical {
+        LogicalType::Time { unit, .. } | LogicalType::Timestamp { unit, .. } => {
+            !matches!(unit, TimeUnit::Unknown(_))
+        }
+        LogicalType::Integer { bit_width, .. } => matches!(bit_width, 8 | 16 | 32 | 64),
+        LogicalType::Geography { algorithm, .. } => {
+            !matches!(algorithm, Some(EdgeInterpolationAlgorithm::Unknown(_)))
+        }
+        _ => true,
+    };
+    shallow && schema.traits.iter().all(converted) && schema.logical_types.iter().all(logical)
 }
 
 /// Whether the crate has a type for a column and for the groups that contain it.

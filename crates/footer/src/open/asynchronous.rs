@@ -10,7 +10,7 @@ use crate::footer::Footer;
 use crate::open::request::{FetchedRanges, FooterRequest, NextStep};
 use crate::options::{Options, PageIndexPolicy};
 use crate::page_index::indexes::PageIndexes;
-use crate::page_index::read::merge;
+use crate::page_index::runs::merge;
 
 /// Gaps up to this are read along: that is quicker than another request.
 const READ_ALONG: u64 = 256 << 10;
@@ -116,7 +116,7 @@ impl Footer {
             );
             return Err(self.name_error(Error::new(what)));
         }
-        merge(&mut ranges, READ_ALONG);
+        merge(&mut ranges, READ_ALONG, self.max_page_indexes());
         let starts: Vec<u64> = ranges.iter().map(|range| range.start).collect();
         let mut fetched = FetchedRanges::new(len);
         for (start, bytes) in starts.into_iter().zip(reader.read_ranges(ranges).await.map_err(reading)?) {

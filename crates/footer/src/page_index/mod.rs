@@ -4,5 +4,6 @@ pub(crate) mod entries;
 pub(crate) mod indexes;
 pub(crate) mod locations;
 pub(crate) mod read;
+pub(crate) mod runs;
 pub(crate) mod tables;
 pub(crate) mod usual;

@@ -7,6 +7,10 @@
 //! Page indexes precede the footer in the file, up to one of each kind per column chunk. Only those of the
 //! wanted chunks are read: neighbours in one read, with gaps of up to 16 KiB between them. Those of encrypted
 //! chunks are encrypted too and treated as absent.
+//!
+//! A footer may claim any number of indexes at the same bytes. All that are read at once are at most as long
+//! together as their file and as [`Options::max_page_indexes`](crate::Options::max_page_indexes), and bytes are
+//! kept without long gaps: memory is a multiple of that, not of the number of chunks.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,29 +25,10 @@ use crate::open::source::RangeReader;
 use crate::options::PageIndexPolicy;
 use crate::page_index::indexes::{ColumnIndex, OffsetIndex, PageIndexes, explain};
 use crate::page_index::locations::{self, Location};
+use crate::page_index::runs::{READ_ALONG, WantedIndex, first_run, merge, total};
 use crate::page_index::tables::Tables;
 use crate::schema::columns;
 use crate::thrift::format::{COLUMN_INDEX, OFFSET_INDEX, StructDef};
-
-/// Gaps up to this are read along: that is quicker than another read.
-const READ_ALONG: u64 = 16 << 10;
-
-/// The most bytes of neighbouring indexes to read at once.
-const READ_LEN: u64 = 8 << 20;
-
-/// An index to read: its offset, its length, and the row of its chunk.
-#[derive(Clone, Copy)]
-struct WantedIndex {
-    start: u64,
-    len: u32,
-    row: u32,
-}
-
-impl WantedIndex {
-    fn range(&self) -> Range<u64> {
-        self.start..self.start.saturating_add(self.len.into())
-    }
-}
 
 /// How many indexes to locate, read and decode at a time: few enough for their locations to stay in the
 /// processor's caches, enough for reads of a megabyte.
@@ -57,8 +42,10 @@ struct Decoding<'d, R: ?Sized> {
     tables: Tables,
     of_columns: Vec<WantedIndex>,
     of_offsets: Vec<WantedIndex>,
-    /// The bytes of offset indexes, which are not kept.
+    /// The bytes of offset indexes, which are not kept, and those of column indexes far apart.
     scratch: Vec<u8>,
+    /// The length of the indexes that were read.
+    read: u64,
 }
 
 impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
@@ -77,7 +64,7 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
             tables.reserve(count);
         }
         let (of_columns, of_offsets, scratch) = Default::default();
-        Ok(Self { footer, reader, found, tables, of_columns, of_offsets, scratch })
+        Ok(Self { footer, reader, found, tables, of_columns, of_offsets, scratch, read: 0 })
     }
 
     /// Adds the indexes of the chunk in a row.
@@ -93,39 +80,83 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
     /// Reads and decodes the indexes added so far.
     #[inline(never)]
     fn decode(&mut self) -> Result<(), Error> {
-        for list in [&mut self.of_columns, &mut self.of_offsets] {
+        if self.of_columns.is_empty() && self.of_offsets.is_empty() {
+            return Ok(());
+        }
+        let all = self.of_columns.iter().chain(&self.of_offsets);
+        self.read = all.map(|wanted| u64::from(wanted.len)).fold(self.read, u64::saturating_add);
+        let len = self.footer.len_of(self.reader)?;
+        let mut all = self.of_columns.iter().chain(&self.of_offsets);
+        self.footer.may_read(self.read, len).map_err(|error| {
+            let past_the_end = all.find(|wanted| wanted.range().end > len);
+            past_the_end.map_or(error, |wanted| self.footer.past_the_end(*wanted, len))
+        })?;
+        let (mut of_columns, mut of_offsets) =
+            (std::mem::take(&mut self.of_columns), std::mem::take(&mut self.of_offsets));
+        for list in [&mut of_columns, &mut of_offsets] {
             // Writers usually store them in chunk order.
             if !list.is_sorted_by_key(|wanted| wanted.start) {
                 list.sort_unstable_by_key(|wanted| wanted.start);
             }
         }
-        let mut rest = self.of_columns.as_slice();
+        let mut rest = of_columns.as_slice();
         while let Some(run) = first_run(rest) {
-            let mut bytes = Vec::new();
-            self.footer.read_run(self.reader, run, &mut bytes)?;
-            for wanted in run {
-                let (own, at) = part_of(&bytes, run, wanted);
-                let entry = self.tables.column_index(own, at);
-                let entry = entry.map_err(|fault| self.fault(own, at, &COLUMN_INDEX, fault, *wanted))?;
-                self.found.column[wanted.row as usize] = entry.pack();
-            }
-            self.tables.keep(bytes.into());
+            self.column_indexes(run, len)?;
             rest = &rest[run.len()..];
         }
-        let mut rest = self.of_offsets.as_slice();
+        let mut rest = of_offsets.as_slice();
         while let Some(run) = first_run(rest) {
+            self.offset_indexes(run, len)?;
+            rest = &rest[run.len()..];
+        }
+        of_columns.clear();
+        of_offsets.clear();
+        (self.of_columns, self.of_offsets) = (of_columns, of_offsets);
+        Ok(())
+    }
+
+    /// Reads and decodes neighbouring column indexes of a file of this length, and keeps their bytes.
+    fn column_indexes(&mut self, run: &[WantedIndex], file_len: u64) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        let len: usize = run.iter().map(|wanted| wanted.len as usize).sum();
+        let start = run[0].start;
+        let mostly_gaps = len < (run[run.len() - 1].range().end - start) as usize / 2;
+        if mostly_gaps {
             self.scratch.clear();
-            self.footer.read_run(self.reader, run, &mut self.scratch)?;
+            self.footer.read_run(self.reader, file_len, run, &mut self.scratch)?;
+            bytes.try_reserve_exact(len).map_err(|_| allocate::too_little("page indexes", len))?;
             for wanted in run {
-                let (own, at) = part_of(&self.scratch, run, wanted);
-                let entry = self.tables.offset_index(own, at);
-                let entry = entry.map_err(|fault| self.fault(own, at, &OFFSET_INDEX, fault, *wanted))?;
-                self.found.offset[wanted.row as usize] = entry.pack();
+                let at = (wanted.start - start) as usize;
+                // The run that was read reaches from the start of its first index to the end of its last.
+                bytes.extend_from_slice(&self.scratch[at..at + wanted.len as usize]);
             }
-            rest = &rest[run.len()..];
+        } else {
+            self.footer.read_run(self.reader, file_len, run, &mut bytes)?;
         }
-        self.of_columns.clear();
-        self.of_offsets.clear();
+        let mut packed = 0;
+        for wanted in run {
+            let at = if mostly_gaps { packed } else { (wanted.start - start) as usize };
+            packed += wanted.len as usize;
+            let own = bytes.get(..at + wanted.len as usize).unwrap_or_default();
+            let entry = self.tables.column_index(own, at);
+            let entry = entry.map_err(|fault| self.fault(own, at, &COLUMN_INDEX, fault, *wanted))?;
+            self.found.column[wanted.row as usize] = entry.pack();
+        }
+        self.tables.keep(bytes.into());
+        Ok(())
+    }
+
+    /// Reads and decodes neighbouring offset indexes of a file of this length.
+    fn offset_indexes(&mut self, run: &[WantedIndex], file_len: u64) -> Result<(), Error> {
+        self.scratch.clear();
+        self.footer.read_run(self.reader, file_len, run, &mut self.scratch)?;
+        for wanted in run {
+            let at = (wanted.start - run[0].start) as usize;
+            let own = self.scratch.get(..at + wanted.len as usize).unwrap_or_default();
+            let entry = self.tables.offset_index(own, at);
+            let entry = entry.map_err(|fault| self.fault(own, at, &OFFSET_INDEX, fault, *wanted))?;
+            self.found.offset[wanted.row as usize] = entry.pack();
+        }
         Ok(())
     }
 
@@ -143,12 +174,6 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
     }
 }
 
-/// The bytes of a run up to the end of one of its indexes, and where that index starts.
-fn part_of<'b>(bytes: &'b [u8], run: &[WantedIndex], wanted: &WantedIndex) -> (&'b [u8], usize) {
-    let at = (wanted.start - run[0].start) as usize;
-    (bytes.get(..at + wanted.len as usize).unwrap_or_default(), at)
-}
-
 impl Footer {
     /// Reads the page indexes of all decoded column chunks from the file, except those of encrypted chunks.
     ///
@@ -157,7 +182,8 @@ impl Footer {
     ///
     /// # Errors
     ///
-    /// Bytes cannot be read, or an index is malformed; the error names the column chunk.
+    /// Bytes cannot be read, or an index is malformed; the error names the column chunk. Or the indexes are
+    /// longer together than their file or than [`Options::max_page_indexes`](crate::Options::max_page_indexes).
     pub fn read_page_indexes<R: RangeReader + ?Sized>(&self, reader: &R) -> Result<PageIndexes, Error> {
         self.read_wanted(reader, true, |_, _| true)
     }
@@ -189,7 +215,8 @@ impl Footer {
     ///
     /// # Errors
     ///
-    /// A location is malformed; or the policy names a column that the schema does not have.
+    /// A location is malformed; or the policy names a column that the schema does not have; or the indexes are
+    /// longer together than [`Options::max_page_indexes`](crate::Options::max_page_indexes).
     pub fn page_index_ranges(&self, policy: &PageIndexPolicy) -> Result<Vec<Range<u64>>, Error> {
         let (positions, row_groups) = self.selected(policy)?;
         let wanted = |position: usize, column: usize| {
@@ -206,9 +233,33 @@ impl Footer {
             }
             Ok(())
         })?;
+        self.may_read(total(&ranges), self.file_len().unwrap_or(u64::MAX))?;
         ranges.sort_unstable_by_key(|range| range.start);
-        merge(&mut ranges, READ_ALONG);
+        merge(&mut ranges, READ_ALONG, self.max_page_indexes());
         Ok(ranges)
+    }
+
+    /// Whether indexes of this length together may be read from a file of this length.
+    pub(crate) fn may_read(&self, bytes: u64, file_len: u64) -> Result<(), Error> {
+        let allowed = self.max_page_indexes();
+        if bytes > file_len {
+            let what = format!(
+                "expected page indexes within the file's {file_len} bytes, found {bytes} bytes of them: some \
+                 overlap"
+            );
+            let advice = "the footer is damaged: read the file without page indexes, or write it again";
+            return Err(self.name_error(Error::new(what).with_advice(advice)));
+        }
+        if bytes > allowed {
+            let what = format!("expected at most {allowed} bytes of page indexes, found {bytes}");
+            let advice = "read those of fewer columns, or allow more with Options::max_page_indexes";
+            return Err(self.name_error(Error::new(what).with_advice(advice)));
+        }
+        Ok(())
+    }
+
+    fn len_of<R: RangeReader + ?Sized>(&self, reader: &R) -> Result<u64, Error> {
+        reader.len().map_err(|error| self.name_error(Error::io("reading the page indexes", &error)))
     }
 
     /// The decoded columns, by their positions, and the row groups that a policy selects.
@@ -251,21 +302,19 @@ impl Footer {
         Ok(found)
     }
 
-    /// Reads a run of indexes into `bytes`, which is empty.
+    /// Reads a run of indexes from a file of this length into `bytes`, which is empty.
     fn read_run<R: RangeReader + ?Sized>(
         &self,
         reader: &R,
+        file_len: u64,
         run: &[WantedIndex],
         bytes: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let (first, last) = (run[0], run[run.len() - 1]);
         let (start, end) = (first.start, last.range().end);
         // The file's length bounds the allocation.
-        let len =
-            reader.len().map_err(|error| self.name_error(Error::io("reading the page indexes", &error)))?;
-        if end > len {
-            let what = format!("expected page indexes within the file's {len} bytes, found some up to {end}");
-            return Err(self.in_chunk(Error::new(what), last));
+        if end > file_len {
+            return Err(self.past_the_end(last, file_len));
         }
         let len = (end - start) as usize;
         let room = bytes.try_reserve_exact(len);
@@ -274,6 +323,25 @@ impl Footer {
         reader
             .read_exact_at(start, bytes)
             .map_err(|error| self.in_chunk(Error::io("reading a page index", &error), first))
+    }
+
+    fn one_index<R: RangeReader + ?Sized>(&self, reader: &R, wanted: WantedIndex) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        let file_len = self.len_of(reader)?;
+        // An index past the file's end is that, rather than too long.
+        if wanted.range().end <= file_len {
+            self.may_read(wanted.len.into(), file_len).map_err(|error| self.in_chunk(error, wanted))?;
+        }
+        self.read_run(reader, file_len, &[wanted], &mut bytes)?;
+        Ok(bytes)
+    }
+
+    #[cold]
+    fn past_the_end(&self, wanted: WantedIndex, file_len: u64) -> Error {
+        let end = wanted.range().end;
+        let what =
+            format!("expected page indexes within the file's {file_len} bytes, found some up to {end}");
+        self.in_chunk(Error::new(what), wanted)
     }
 
     fn in_chunk(&self, error: Error, wanted: WantedIndex) -> Error {
@@ -287,29 +355,6 @@ impl Footer {
         let path = if inner.is_empty() { place } else { format!("{place}, {inner}") };
         self.name_error(error.at_path(path))
     }
-}
-
-/// Joins ranges, in the order of their starts, that overlap or have a gap of at most this many bytes.
-pub(crate) fn merge(ranges: &mut Vec<Range<u64>>, gap: u64) {
-    ranges.dedup_by(|next, range| {
-        let joins = next.start <= range.end.saturating_add(gap);
-        range.end = if joins { range.end.max(next.end) } else { range.end };
-        joins
-    });
-}
-
-/// The leading indexes with small gaps between them, up to [`READ_LEN`] bytes.
-fn first_run(wanted: &[WantedIndex]) -> Option<&[WantedIndex]> {
-    let start = wanted.first()?.start;
-    let mut count = 1;
-    while let Some(next) = wanted.get(count) {
-        let gap = next.start.checked_sub(wanted[count - 1].range().end);
-        if gap.is_none_or(|gap| gap > READ_ALONG) || next.range().end - start > READ_LEN {
-            break;
-        }
-        count += 1;
-    }
-    Some(&wanted[..count])
 }
 
 impl ColumnChunk<'_> {
@@ -326,8 +371,7 @@ impl ColumnChunk<'_> {
     ) -> Result<Option<OffsetIndex>, Error> {
         let Some(wanted) = self.wanted(self.offset_index_range()?) else { return Ok(None) };
         let footer = self.group.footer;
-        let mut bytes = Vec::new();
-        footer.read_run(reader, &[wanted], &mut bytes)?;
+        let bytes = footer.one_index(reader, wanted)?;
         OffsetIndex::decode(bytes.as_slice()).map(Some).map_err(|error| footer.in_chunk(error, wanted))
     }
 
@@ -344,8 +388,7 @@ impl ColumnChunk<'_> {
     ) -> Result<Option<ColumnIndex>, Error> {
         let Some(wanted) = self.wanted(self.column_index_range()?) else { return Ok(None) };
         let footer = self.group.footer;
-        let mut bytes = Vec::new();
-        footer.read_run(reader, &[wanted], &mut bytes)?;
+        let bytes = footer.one_index(reader, wanted)?;
         ColumnIndex::decode(bytes).map(Some).map_err(|error| footer.in_chunk(error, wanted))
     }
 

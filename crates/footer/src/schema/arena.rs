@@ -27,6 +27,8 @@ pub struct Schema {
     pub(crate) logical_types: Vec<LogicalType>,
     /// The element of every leaf, in column order.
     pub(crate) leaves: Vec<u32>,
+    #[cfg(any(feature = "parquet-59", feature = "parquet-60"))]
+    pub(crate) kept: crate::interop::kept::Kept,
 }
 
 /// The part of an element that is not shared with others. Wide schemas need newly touched memory: with all of
@@ -145,6 +147,8 @@ impl Schema {
             names: String::new(),
             logical_types: Vec::new(),
             leaves: Vec::new(),
+            #[cfg(any(feature = "parquet-59", feature = "parquet-60"))]
+            kept: Default::default(),
         };
         schema.leaves = allocate::with_room_at(start, schema.nodes.capacity())?;
         pages::advise(schema.nodes.spare_capacity_mut());
@@ -272,7 +276,7 @@ impl Schema {
         self.leaves.iter().map(|&index| Element { schema: self, index: index as usize })
     }
 
-    /// Heap memory in bytes.
+    /// Heap memory in bytes, without what a conversion to another crate's metadata keeps.
     pub fn heap_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>()
             + self.traits.capacity() * size_of::<ElementTraits>()
