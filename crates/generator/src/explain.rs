@@ -10,13 +10,13 @@ use serde::Serialize;
 use crate::draw::distribution::Curve;
 use crate::draw::nulls::Nulls;
 use crate::draw::text::person_name;
-use crate::draw::text::words;
+use crate::draw::text::words::Words;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::encode::levels::bit_width;
 use crate::layout::rows::ROW_GROUP_ROWS;
 use crate::random::rng::Stream;
 use crate::shred::block::{BLOCK_ROWS, Shredder};
-use crate::shred::operands::number;
+use crate::shred::operands::numbers;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
 use crate::types::civil::date_text;
 use crate::types::logical_type::{LogicalType, Physical, type_text};
@@ -109,8 +109,8 @@ impl Dataset {
                 continue;
             }
             let values = &shredded.leaves[leaf.index].values;
-            let numbers: Vec<f64> =
-                (0..values.len()).filter_map(|i| number(leaf, values, i)).map(Number::real).collect();
+            let numbers = numbers(leaf, values, 0..values.len());
+            let numbers: Vec<f64> = (0..).map_while(|i| numbers.get(i)).map(Number::real).collect();
             if !numbers.is_empty() {
                 let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
                 columns[leaf.index].expected = format!("{} in a sample", leaf.shown(mean));
@@ -292,7 +292,7 @@ impl Leaf {
             ValueSpec::Computed { mean_bytes } => *mean_bytes,
             ValueSpec::Words { least, most } => {
                 let words = (f64::from(*least) + f64::from(*most)) / 2.0;
-                words * words::mean_word() + (words - 1.0).max(0.0)
+                words * Words::get().mean() + (words - 1.0).max(0.0)
             }
             _ => self.sample().iter().map(|s| s.len() as f64).sum::<f64>() / SAMPLE as f64,
         }

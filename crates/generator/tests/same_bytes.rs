@@ -19,9 +19,10 @@ const GOLDEN: &[(&str, &str, &str, u64)] = &[
     ("exponential", "double", "{ exponential = { mean = 0.75 } }", 0xA803_53A4_BE8A_BBE5),
     ("poisson", "int32", "{ poisson = { mean = 200 } }", 0x726F_63D7_4E7C_CE9A),
     ("geometric", "int32", "{ geometric = { p = 0.013 } }", 0xE177_D361_1BBF_9248),
-    ("zipf_table", "int64", "{ zipf = { n = 100_000, s = 1.13 } }", 0x6030_82CF_40F2_8D21),
-    ("zipf_rejection", "int64", "{ zipf = { n = 1_000_000_000, s = 0.87 } }", 0x60FC_422A_695A_80CC),
-    ("zipf_harmonic", "int64", "{ zipf = { n = 1_000_000_000, s = 1.0 } }", 0x046D_4E8B_7FD6_E512),
+    ("zipf_table", "int64", "{ zipf = { n = 50_000, s = 1.13 } }", 0x322E_61D3_88D4_91B3),
+    ("zipf_buckets", "int64", "{ zipf = { n = 1_000_000_000, s = 0.87 } }", 0x2D52_D70B_0434_3ABC),
+    ("zipf_harmonic", "int64", "{ zipf = { n = 1_000_000_000, s = 1.0 } }", 0xDA83_82CC_E24E_EA24),
+    ("zipf_steep", "int64", "{ zipf = { n = 100_000, s = 1.13 } }", 0xD63D_9B78_D1E2_DF19),
     (
         "choice",
         "int64",

@@ -10,7 +10,9 @@
 //! is rounded. Draws by quantiles have names, too. A value is null if a field that it uses is null. Nothing
 //! saturates: a value that is too large or undefined is a [`Misfit`].
 
+mod columns;
 mod evaluate;
+mod numbers;
 mod reach;
 
 use crate::draw::distribution::duration_ticks;
@@ -20,6 +22,8 @@ use crate::error::Complaint;
 use crate::random::rng::Sequence;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, scaled};
+pub(crate) use columns::Column;
+pub(crate) use numbers::Numbers;
 pub(crate) use reach::Reach;
 
 /// The most bytes of an expression.
@@ -78,6 +82,11 @@ const FUNCTIONS: &[(&str, usize, Function)] = &[
 impl Function {
     fn name(self) -> &'static str {
         FUNCTIONS.iter().find(|(.., function)| *function == self).map_or("", |(name, ..)| name)
+    }
+
+    /// Whether its value is drawn.
+    fn draws(self) -> bool {
+        matches!(self, Function::Uniform | Function::Normal | Function::LogNormal | Function::Exponential)
     }
 }
 
@@ -147,6 +156,26 @@ impl Expression {
     /// Its value for these operands. Random functions draw from `random`.
     pub(crate) fn value(&self, fields: &[Number], random: &mut Sequence) -> Result<Number, Misfit> {
         evaluate::evaluate(&self.node, fields, random)
+    }
+
+    /// Whether its values are drawn, at least in part.
+    pub(crate) fn draws(&self) -> bool {
+        fn any(node: &Term) -> bool {
+            match node {
+                Term::Drawn(_) => true,
+                Term::Number(_) | Term::Field(_) => false,
+                Term::Negated(of) => any(of),
+                Term::Binary(_, left, right) => any(left) || any(right),
+                Term::Call(function, arguments) => function.draws() || arguments.iter().any(any),
+            }
+        }
+        any(&self.node)
+    }
+
+    /// Its values for a block, as [`value`](Self::value) computes them one by one; `None` if that must be done.
+    /// `random` has the generator of each value, if there are draws.
+    pub(crate) fn column<'a>(&self, fields: &'a [Numbers], random: &mut [Sequence]) -> Option<Column<'a>> {
+        columns::column(&self.node, fields, random)
     }
 
     /// The range of its values; `None` if it always divides by zero.

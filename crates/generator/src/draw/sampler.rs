@@ -24,7 +24,7 @@ pub struct ZipfSampler {
 }
 
 impl ZipfSampler {
-    /// Up to 2^22 ranks it uses a table of 8 bytes a rank, beyond that rejection.
+    /// Up to 2^16 ranks it uses a table of 8 bytes a rank, beyond that buckets of ranks.
     ///
     /// # Errors
     ///

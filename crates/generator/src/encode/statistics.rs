@@ -30,6 +30,36 @@ fn extremes<T: Copy + Ord>(values: &[T]) -> Option<(T, T)> {
     Some(rest.iter().fold((*first, *first), |(low, high), v| (low.min(*v), high.max(*v))))
 }
 
+/// The sign bit of the first eight bytes of a decimal.
+const SIGN: u64 = 1 << 63;
+
+/// The minimum and maximum of byte strings whose first eight bytes are compared after `flipped` bits were
+/// flipped. Nearly all strings are decided by a comparison of these bytes as a number.
+fn byte_extremes<'a>(
+    mut values: impl Iterator<Item = &'a [u8]>,
+    flipped: u64,
+) -> Option<(&'a [u8], &'a [u8])> {
+    // Missing bytes count as zeros: an equal start needs a whole comparison, a smaller one does not.
+    let start = |bytes: &[u8]| {
+        let whole = bytes.first_chunk().map(|start| u64::from_be_bytes(*start));
+        let bits =
+            whole.unwrap_or_else(|| bytes.iter().rev().fold(0, |n, byte| n >> 8 | u64::from(*byte) << 56));
+        bits ^ flipped
+    };
+    let first = values.next()?;
+    let (mut low, mut low_start, mut high, mut high_start) = (first, start(first), first, start(first));
+    for value in values {
+        let start = start(value);
+        if start <= low_start && (start < low_start || value < low) {
+            (low, low_start) = (value, start);
+        }
+        if start >= high_start && (start > high_start || value > high) {
+            (high, high_start) = (value, start);
+        }
+    }
+    Some((low, high))
+}
+
 fn reals(values: impl Iterator<Item = f64>) -> Option<Bounds> {
     let fold = |bounds: Option<(f64, f64)>, v: f64| match bounds {
         _ if v.is_nan() => bounds,
@@ -83,20 +113,12 @@ impl Bounds {
                 reals(data.chunks_exact(2).map(half))
             }
             ValueBuffer::Fixed { width, data } => {
-                let turned = |bytes: &[u8]| turned(leaf, bytes.to_vec());
-                if is_decimal(leaf) {
-                    let key = |bytes: &&[u8]| (bytes[0] ^ 0x80, bytes[1..].to_vec());
-                    let values = || data.chunks_exact(*width);
-                    return Some(Bounds::Bytes(
-                        turned(values().min_by_key(key)?),
-                        turned(values().max_by_key(key)?),
-                    ));
-                }
-                let values = || data.chunks_exact(*width);
-                Some(Bounds::Bytes(values().min()?.to_vec(), values().max()?.to_vec()))
+                let sign = if is_decimal(leaf) { SIGN } else { 0 };
+                let (low, high) = byte_extremes(data.chunks_exact(*width), sign)?;
+                Some(Bounds::Bytes(turned(leaf, low.to_vec()), turned(leaf, high.to_vec())))
             }
             ValueBuffer::Bytes(strings) => {
-                let (low, high) = (strings.iter().min()?, strings.iter().max()?);
+                let (low, high) = byte_extremes(strings.iter(), 0)?;
                 Some(Bounds::Bytes(short_low(leaf, low), short_high(leaf, high)))
             }
         }
@@ -198,7 +220,30 @@ fn turned(leaf: &Leaf, mut bytes: Vec<u8>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn extremes_of_byte_strings_are_those_of_their_order(
+            strings in proptest::collection::vec(proptest::collection::vec(0u8..3, 0..12), 1..30),
+        ) {
+            let found = byte_extremes(strings.iter().map(Vec::as_slice), 0).unwrap();
+            prop_assert_eq!(found.0, strings.iter().min().unwrap().as_slice());
+            prop_assert_eq!(found.1, strings.iter().max().unwrap().as_slice());
+        }
+
+        #[test]
+        fn extremes_of_decimals_are_those_of_their_numbers(
+            numbers in proptest::collection::vec(prop_oneof![-3i128..3, any::<i128>()], 1..30),
+        ) {
+            let bytes: Vec<[u8; 16]> = numbers.iter().map(|n| n.to_be_bytes()).collect();
+            let found = byte_extremes(bytes.iter().map(|n| n.as_slice()), SIGN).unwrap();
+            prop_assert_eq!(found.0, numbers.iter().min().unwrap().to_be_bytes());
+            prop_assert_eq!(found.1, numbers.iter().max().unwrap().to_be_bytes());
+        }
+    }
 
     #[test]
     fn a_zero_minimum_is_negative_a_zero_maximum_positive_and_nan_is_ignored() {

@@ -65,8 +65,7 @@ fn fill32(stream: Stream, out: &mut [u32]) {
 }
 }
 
-/// A generator for one value that needs any number of bits, seeded by the value's draw. Distributions and
-/// patterns (`rand_regex`) draw from it.
+/// A generator for one value that needs any number of bits, seeded by the value's draw.
 #[derive(Clone, Debug)]
 pub(crate) struct Sequence(u64);
 
@@ -125,6 +124,16 @@ pub(crate) fn scale64(draw: u64, n: u64) -> u64 {
     ((u128::from(draw) * u128::from(n)) >> 64) as u64
 }
 
+/// Scales 128 uniform bits to `0..n`: the upper half of their product.
+#[inline(always)]
+pub(crate) fn scale128(draw: u128, n: u128) -> u128 {
+    let (high, low) = (draw >> 64, draw & u128::from(u64::MAX));
+    let (n_high, n_low) = (n >> 64, n & u128::from(u64::MAX));
+    let (a, b) = (low * n_high, high * n_low);
+    let carried = ((low * n_low) >> 64) + (a & u128::from(u64::MAX)) + (b & u128::from(u64::MAX));
+    high * n_high + (a >> 64) + (b >> 64) + (carried >> 64)
+}
+
 /// 64 uniform bits as a double in `[0, 1)` with 53 random bits.
 #[inline(always)]
 pub(crate) fn unit_interval(draw: u64) -> f64 {
@@ -149,6 +158,20 @@ mod tests {
             Stream::new(7, purpose("a.b", "value"), 4),
         ] {
             assert_ne!(other.draw(0), stream.draw(0));
+        }
+    }
+
+    #[test]
+    fn a_wide_draw_is_scaled_by_its_whole_product() {
+        for (draw, n, scaled) in [
+            (0, 7, 0),
+            (u128::MAX, 7, 6),
+            (u128::MAX, u128::MAX, u128::MAX - 1),
+            (1 << 127, 10u128.pow(38), 10u128.pow(38) / 2),
+            (u128::MAX / 3, 3 << 100, (1 << 100) - 1),
+            (u128::MAX / 3 + 1, 3 << 100, 1 << 100),
+        ] {
+            assert_eq!(scale128(draw, n), scaled, "{draw} {n}");
         }
     }
 

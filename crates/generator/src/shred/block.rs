@@ -12,6 +12,7 @@
 
 use std::ops::Range;
 
+use crate::draw::expression::Numbers;
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
@@ -24,7 +25,6 @@ use crate::shred::operands::{OperandValues, distinguish, operands};
 use crate::shred::row_maker::RowCursor;
 use crate::shred::value_buffer::{MOST_STRING_BYTES, ValueBuffer};
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, Present};
-use crate::types::number::Number;
 
 /// The rows of a block. Small enough to keep the levels of a block in the first-level cache, large enough to
 /// make the time per field negligible (1,024 rows of `contacts` take about 15 µs).
@@ -87,7 +87,7 @@ struct Scratch {
     repetition: Vec<u8>,
     masks: Vec<u32>,
     numbers: Vec<u64>,
-    operands: Vec<Number>,
+    operands: Vec<Numbers>,
 }
 
 /// The entries to fill a field for.
@@ -408,7 +408,7 @@ impl Filler<'_> {
         scratch.operands.clear();
         let own = &mut definition[at..];
         if let ValueSpec::Expression(expression) = &leaf.values {
-            let scope = (entries.repetition, field.levels.definition);
+            let scope = (entries.repetition, field.levels.definition, entries.list_level);
             there = operands(expression, self.operand_values, scope, own, &mut scratch.operands);
         }
         self.number(field, leaf, entries, own, there, &mut scratch.numbers);
@@ -446,8 +446,7 @@ impl Filler<'_> {
         }
         if leaf.is_operand {
             let level = field.levels.definition;
-            let n = entries.definition.len();
-            self.operand_values[leaf.index].fill(leaf, &buffer.values, first, own, level, n);
+            self.operand_values[leaf.index].fill(leaf, &buffer.values, first, own, level);
         }
         buffer.definition = definition;
     }

@@ -1,15 +1,18 @@
 //! Draws the values of a leaf into its buffer, from its distribution and a random stream.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::draw::distribution::Curve;
-use crate::draw::expression::Expression;
+use crate::draw::expression::{Column, Expression, Numbers};
 use crate::draw::misfit::{Misfit, nearest_whole};
 use crate::draw::monotone::Monotone;
-use crate::draw::text::person_name;
-use crate::draw::text::words;
+use crate::draw::text::person_name::{self, Addresses};
+use crate::draw::text::words::Words;
+use crate::draw::text::{PADDING, email, uuid};
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
-use crate::random::rng::{Sequence, Stream, scale64, unit_interval};
+use crate::random::instruction_sets::widest;
+use crate::random::rng::{Sequence, Stream, scale64, scale128, unit_interval};
 use crate::random::weights::Weights;
 use crate::shred::first_misfit::FirstMisfit;
 use crate::shred::value_buffer::ValueBuffer;
@@ -27,8 +30,8 @@ pub(crate) struct Draws<'a> {
     pub first_id: u64,
     /// For sequences and monotone values: the number of each value's row, or of its position in its list.
     pub numbers: &'a [u64],
-    /// For expressions: the operands of each value.
-    pub operands: &'a [Number],
+    /// For expressions: the values of each operand.
+    pub operands: &'a [Numbers],
     /// The requested values; a block is drawn as a whole.
     pub wanted: Range<usize>,
 }
@@ -90,15 +93,33 @@ fn counts(out: &mut ValueBuffer, draws: &Draws<'_>, kind: &LogicalType, value: i
     }
 }
 
-/// Appends strings; `render` writes each one from its draw.
-fn strings(out: &mut ValueBuffer, draws: &Draws<'_>, mut render: impl FnMut(u64, &mut Vec<u8>)) {
-    if let ValueBuffer::Bytes(out) = out {
-        for i in 0..draws.n {
-            render(draws.stream.draw(i as u64), &mut out.data);
-            out.push_end();
+/// Appends strings. `write` writes each one from its draw into a slice of `longest` bytes and the padding, and
+/// returns its length.
+#[inline(always)]
+fn strings(
+    out: &mut ValueBuffer,
+    draws: &Draws<'_>,
+    longest: usize,
+    mut write: impl FnMut(u64, &mut [u8]) -> usize,
+) {
+    let ValueBuffer::Bytes(out) = out else { return };
+    let room = longest + PADDING;
+    let mut at = out.data.len();
+    out.ends.reserve(draws.n);
+    for i in 0..draws.n {
+        if out.data.len() - at < room {
+            // Room for several values, so that the vector grows once for all of them.
+            let values = (draws.n - i).min((ROOM / room).max(1));
+            out.data.resize(at + values * room, 0);
         }
+        at += write(draws.stream.draw(i as u64), &mut out.data[at..at + room]);
+        out.ends.push(at as u32);
     }
+    out.data.truncate(at);
 }
+
+/// How many bytes of strings to make room for at once.
+const ROOM: usize = 1 << 16;
 
 /// An unscaled number as the whole number that `kind` stores.
 #[inline(always)]
@@ -174,19 +195,29 @@ impl Leaf {
                 }
             }
             (ValueSpec::Words { least, most }, out) => {
-                strings(out, draws, |draw, out| words::words(draw, *least, *most, out));
+                let words = Words::get();
+                let longest = words.longest(*most) as usize;
+                strings(out, draws, longest, |draw, out| words.some(draw, (*least, *most), out));
             }
-            (ValueSpec::Email, out) => strings(out, draws, words::email),
+            (ValueSpec::Email, out) => {
+                let names = Addresses::get();
+                strings(out, draws, email::LONGEST, |draw, out| email::email(names, draw, out));
+            }
             (ValueSpec::Uuid, ValueBuffer::Fixed { data, .. }) => {
                 for i in 0..draws.n {
-                    data.extend_from_slice(&words::uuid(draws.stream.draw(i as u64)));
+                    data.extend_from_slice(&uuid::uuid(draws.stream.draw(i as u64)));
                 }
             }
-            (ValueSpec::Uuid, out) => strings(out, draws, |draw, out| {
-                words::uuid_text(words::uuid(draw), out);
-            }),
-            (ValueSpec::Pattern(pattern), out) => strings(out, draws, |draw, out| pattern.render(draw, out)),
-            (ValueSpec::Text(text), out) => strings(out, draws, |draw, out| text.render(draw, out)),
+            (ValueSpec::Uuid, out) => {
+                strings(out, draws, uuid::TEXT, |draw, out| uuid::uuid_text(uuid::uuid(draw), out));
+            }
+            (ValueSpec::Pattern(pattern), out) => {
+                strings(out, draws, pattern.longest() as usize, |draw, out| pattern.write(draw, out));
+            }
+            (ValueSpec::Text(text), out) => {
+                let words = Words::get();
+                strings(out, draws, text.longest() as usize, |draw, out| text.write(words, draw, out));
+            }
             (ValueSpec::Bytes { least, most }, out) => random_bytes(*least, *most, draws, out),
             // `ValueBuffer::new` makes the right buffer for each kind of values.
             (values, out) => debug_assert!(false, "{values:?} drawn into {out:?}"),
@@ -207,8 +238,7 @@ fn wide(min: i128, span: u128, draws: &Draws<'_>, out: &mut ValueBuffer) {
     wholes(out, draws, |_, draw| {
         let mut random = Sequence::new(draw);
         let bits = u128::from(random.next()) << 64 | u128::from(random.next());
-        // The bias of the remainder is below 2^-40 for spans of up to 88 bits.
-        let offset = if span == 0 { bits } else { bits % span };
+        let offset = if span == 0 { bits } else { scale128(bits, span) };
         min.wrapping_add(offset as i128)
     });
 }
@@ -291,10 +321,20 @@ fn formula(
     out: &mut ValueBuffer,
     misfits: &mut FirstMisfit,
 ) {
-    let width = expression.operands.len();
-    let value = |i: usize, draw| {
-        let operands = &draws.operands[i * width..(i + 1) * width];
-        expression.value(operands, &mut Sequence::new(draw))
+    let generator = |i| Sequence::new(draws.stream.draw(i as u64));
+    let mut random: Vec<Sequence> =
+        if expression.draws() { (0..draws.n).map(generator).collect() } else { Vec::new() };
+    if let Some(column) = expression.column(draws.operands, &mut random)
+        && column.len().is_none_or(|n| n == draws.n)
+        && append(&column, kind, draws.n, out).is_some()
+    {
+        return;
+    }
+    let mut operands = Vec::with_capacity(draws.operands.len());
+    let mut value = |i: usize, draw| {
+        operands.clear();
+        operands.extend(draws.operands.iter().filter_map(|numbers| numbers.get(i)));
+        expression.value(&operands, &mut Sequence::new(draw))
     };
     if kind.is_real() {
         let most = kind.most_real();
@@ -311,23 +351,101 @@ fn formula(
     });
 }
 
-/// Appends values of `least` to `most` random bytes.
-fn random_bytes(least: u32, most: u32, draws: &Draws<'_>, out: &mut ValueBuffer) {
-    let fill = |draw, out: &mut Vec<u8>| {
-        let mut random = Sequence::new(draw);
-        let length = least + scale64(random.next(), u64::from(most - least) + 1) as u32;
-        let at = out.len();
-        out.resize(at + length as usize, 0);
-        for piece in out[at..].chunks_mut(8) {
-            piece.copy_from_slice(&random.next().to_le_bytes()[..piece.len()]);
+/// Appends the `n` values of a column, unless one does not fit its type or 64 bits; then it appends nothing and
+/// returns `None`.
+fn append(column: &Column<'_>, kind: &LogicalType, n: usize, out: &mut ValueBuffer) -> Option<()> {
+    if kind.is_real() {
+        let most = kind.most_real();
+        let values: Cow<'_, [f64]> = match column {
+            Column::One(number) => vec![number.real(); n].into(),
+            Column::Whole(values) => values.iter().map(|n| *n as f64).collect(),
+            Column::Real(values) => Cow::Borrowed(values),
+        };
+        // Only non-finite operands have a non-finite result.
+        if values.iter().any(|v| v.abs() > most && v.is_finite()) {
+            return None;
         }
-    };
+        match out {
+            ValueBuffer::Float(out) => out.extend(values.iter().map(|v| *v as f32)),
+            ValueBuffer::Double(out) => out.extend_from_slice(&values),
+            ValueBuffer::Fixed { data, .. } => {
+                data.extend(values.iter().flat_map(|v| half::f16::from_f64(*v).to_le_bytes()));
+            }
+            _ => return None,
+        }
+        return Some(());
+    }
+    let (one, range) = (kind.one(), kind.range());
+    let in_64 = |n: i128| n.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+    let (least, most) = (in_64(range.0), in_64(range.1));
+    let mut values = vec![0i64; n];
+    match column {
+        Column::One(number) => values.fill(i64::try_from(whole_in(kind, one, range, *number).ok()?).ok()?),
+        Column::Whole(given) => times_one(given, i64::try_from(one).ok()?, &mut values).then_some(())?,
+        Column::Real(given) => rounded(given, one as f64, &mut values).then_some(())?,
+    }
+    if values.iter().any(|n| *n < least || *n > most) {
+        return None;
+    }
     match out {
-        ValueBuffer::Fixed { data, .. } => {
-            for i in 0..draws.n {
-                fill(draws.stream.draw(i as u64), data);
+        ValueBuffer::Int32(out) => out.extend(values.iter().map(|n| *n as i32)),
+        ValueBuffer::Int64(out) => out.extend_from_slice(&values),
+        ValueBuffer::Fixed { width, data } => {
+            let at = data.len();
+            data.resize(at + n * *width, 0);
+            for (value, out) in values.into_iter().zip(data[at..].chunks_exact_mut(*width)) {
+                big_endian(value.into(), out);
             }
         }
-        out => strings(out, draws, fill),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Multiplies whole numbers by `one`. Returns whether all results have 64 bits.
+fn times_one(values: &[i64], one: i64, out: &mut [i64]) -> bool {
+    let mut fits = true;
+    for (out, n) in out.iter_mut().zip(values) {
+        let (product, overflows) = n.overflowing_mul(one);
+        fits &= !overflows;
+        *out = product;
+    }
+    fits
+}
+
+widest! {
+/// Rounds real numbers times `one` to whole numbers. Returns whether all results have 63 bits.
+fn rounded(values: &[f64], one: f64, out: &mut [i64]) -> bool {
+    const MOST: f64 = (1u64 << 62) as f64;
+    let mut fits = true;
+    for (out, v) in out.iter_mut().zip(values) {
+        let whole = (v * one).round();
+        fits &= whole.abs() < MOST;
+        *out = whole as i64;
+    }
+    fits
+}
+}
+
+/// Appends values of `least` to `most` random bytes.
+fn random_bytes(least: u32, most: u32, draws: &Draws<'_>, out: &mut ValueBuffer) {
+    let write = |draw, out: &mut [u8]| {
+        let mut random = Sequence::new(draw);
+        let length = least + scale64(random.next(), u64::from(most - least) + 1) as u32;
+        // Whole draws; the next value overwrites what is too much.
+        for piece in out[..(length as usize).next_multiple_of(8)].chunks_exact_mut(8) {
+            piece.copy_from_slice(&random.next().to_le_bytes());
+        }
+        length as usize
+    };
+    match out {
+        ValueBuffer::Fixed { width, data } => {
+            let mut value = vec![0; most as usize + PADDING];
+            for i in 0..draws.n {
+                write(draws.stream.draw(i as u64), &mut value);
+                data.extend_from_slice(&value[..*width]);
+            }
+        }
+        out => strings(out, draws, most as usize, write),
     }
 }

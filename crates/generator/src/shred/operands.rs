@@ -1,22 +1,29 @@
 //! Values that are read again within their block: operands of expressions, keys of a map.
 
-use crate::draw::expression::Expression;
+use std::ops::Range;
+
+use crate::draw::expression::{Expression, Numbers};
 use crate::draw::value_spec::ValueSpec;
 use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::Leaf;
 use crate::types::literal::big_endian;
 use crate::types::logical_type::LogicalType;
-use crate::types::number::{Number, scaled, stored_number};
+use crate::types::number::{Number, stored_number};
 
-/// The values of one leaf in one block, entry by entry.
+/// The values of one leaf in one block.
 #[derive(Debug, Default)]
 pub(crate) struct OperandValues {
-    values: Vec<Option<Number>>,
+    numbers: Numbers,
+    /// For each entry, the position of its number, or [`NULL`]. Empty if all entries have one.
+    places: Vec<u32>,
 }
+
+/// The place of an entry without a value.
+const NULL: u32 = u32::MAX;
 
 impl OperandValues {
     /// Copies the values from `first` up of a leaf. Its entries have the levels `definition`; an entry is a
-    /// value if its level is `level`. If the leaf has no levels, all `entries` are values.
+    /// value if its level is `level`. If the leaf has no levels, all entries are values.
     pub(crate) fn fill(
         &mut self,
         leaf: &Leaf,
@@ -24,82 +31,116 @@ impl OperandValues {
         first: usize,
         definition: &[u8],
         level: u8,
-        entries: usize,
     ) {
-        self.values.clear();
-        let mut next = first;
-        let mut value = || {
-            next += 1;
-            number(leaf, buffer, next - 1)
-        };
-        if definition.is_empty() {
-            self.values.extend(std::iter::repeat_with(&mut value).take(entries));
-        } else {
-            self.values.extend(definition.iter().map(|d| if *d == level { value() } else { None }));
+        self.numbers = numbers(leaf, buffer, first..buffer.len());
+        self.places.clear();
+        if definition.iter().any(|d| *d != level) {
+            let mut next = 0;
+            self.places.extend(definition.iter().map(|d| {
+                let is_value = *d == level;
+                next += u32::from(is_value);
+                if is_value { next - 1 } else { NULL }
+            }));
+        }
+    }
+
+    /// The position of the number of `entry`.
+    fn place(&self, entry: u32) -> u32 {
+        match self.places.as_slice() {
+            [] => entry,
+            places => places.get(entry as usize).copied().unwrap_or(NULL),
         }
     }
 }
 
-/// Value `i` of a buffer as a number, with decimals scaled.
-pub(crate) fn number(leaf: &Leaf, buffer: &ValueBuffer, i: usize) -> Option<Number> {
-    let unsigned = matches!(leaf.kind, LogicalType::Integer { signed: false, .. });
-    let whole = match buffer {
-        ValueBuffer::Int32(v) if unsigned => i128::from(v[i] as u32),
-        ValueBuffer::Int64(v) if unsigned => i128::from(v[i] as u64),
-        ValueBuffer::Int32(v) => v[i].into(),
-        ValueBuffer::Int64(v) => v[i].into(),
-        ValueBuffer::Float(v) => return Some(Number::Real(v[i].into())),
-        ValueBuffer::Double(v) => return Some(Number::Real(v[i])),
-        ValueBuffer::Fixed { width, data } => {
-            return stored_number(&leaf.kind, &data[i * width..(i + 1) * width]);
+/// The values `wanted` of a buffer as numbers, with decimals scaled.
+pub(crate) fn numbers(leaf: &Leaf, buffer: &ValueBuffer, wanted: Range<usize>) -> Numbers {
+    let kind = &leaf.kind;
+    let unsigned = matches!(kind, LogicalType::Integer { signed: false, .. });
+    let is_scaled = matches!(kind, LogicalType::Decimal { scale, .. } if *scale != 0);
+    match buffer {
+        ValueBuffer::Int32(v) if is_scaled => Numbers::Real(divided(&v[wanted], kind.one())),
+        ValueBuffer::Int64(v) if is_scaled => Numbers::Real(divided(&v[wanted], kind.one())),
+        ValueBuffer::Int32(v) if unsigned => {
+            Numbers::Whole(v[wanted].iter().map(|n| i64::from(*n as u32)).collect())
         }
-        ValueBuffer::Indices(v) => return stored_number(&leaf.kind, leaf.dictionary().get(v[i] as usize)?),
-        _ => return None,
-    };
-    Some(scaled(&leaf.kind, whole))
+        ValueBuffer::Int64(v) if unsigned => Numbers::wholes(v[wanted].iter().map(|n| i128::from(*n as u64))),
+        ValueBuffer::Int32(v) => Numbers::Whole(v[wanted].iter().map(|n| i64::from(*n)).collect()),
+        ValueBuffer::Int64(v) => Numbers::Whole(v[wanted].to_vec()),
+        ValueBuffer::Float(v) => Numbers::Real(v[wanted].iter().map(|v| f64::from(*v)).collect()),
+        ValueBuffer::Double(v) => Numbers::Real(v[wanted].to_vec()),
+        ValueBuffer::Fixed { width, data } => {
+            Numbers::Any(wanted.map(|i| number(kind, &data[i * width..(i + 1) * width])).collect())
+        }
+        ValueBuffer::Indices(v) => {
+            let dictionary = leaf.dictionary();
+            Numbers::Any(
+                v[wanted]
+                    .iter()
+                    .map(|i| number(kind, dictionary.get(*i as usize).map_or(&[], Vec::as_slice)))
+                    .collect(),
+            )
+        }
+        _ => Numbers::default(),
+    }
+    .narrowed()
 }
 
-/// Appends the operands of an expression for each present entry, and returns the number of these entries. An
-/// entry with a null operand becomes null. `scope` has the repetition levels of the entries and the
-/// definition level of present ones.
+/// A stored value as a number. Other types are no operands.
+fn number(kind: &LogicalType, bytes: &[u8]) -> Number {
+    stored_number(kind, bytes).unwrap_or(Number::Whole(0))
+}
+
+/// Decimals with their scale applied.
+fn divided<T: Copy + Into<i64>>(values: &[T], one: i128) -> Vec<f64> {
+    let one = one as f64;
+    values.iter().map(|n| (*n).into() as f64 / one).collect()
+}
+
+/// Computes the operands of an expression for each present entry, and returns the number of these entries. An
+/// entry with a null operand becomes null. `scope` has the repetition levels of the entries, the definition
+/// level of present ones, and the repetition level of their list.
 pub(crate) fn operands(
     expression: &Expression,
     operand_values: &[OperandValues],
-    scope: (&[u8], u8),
+    (repetition, level, list_level): (&[u8], u8, u8),
     definition: &mut [u8],
-    out: &mut Vec<Number>,
+    out: &mut Vec<Numbers>,
 ) -> usize {
-    let (repetition, level) = scope;
+    let values: Vec<&OperandValues> = expression.operands.iter().map(|o| &operand_values[o.leaf]).collect();
+    let same_entries = expression.operands.iter().all(|operand| operand.repetition >= list_level);
+    let without_nulls = values.iter().all(|values| values.places.is_empty());
+    if same_entries && without_nulls && definition.iter().all(|d| *d == level) {
+        out.extend(values.iter().map(|values| values.numbers.clone()));
+        return repetition.len();
+    }
     // For each operand, its entry that belongs to the current entry.
-    let mut at: Vec<usize> = vec![0; expression.operands.len()];
+    let mut at: Vec<u32> = vec![0; values.len()];
+    let mut places: Vec<Vec<u32>> = vec![Vec::new(); values.len()];
     let mut there = 0;
     for (i, level_here) in repetition.iter().enumerate() {
         if i > 0 {
             for (at, operand) in at.iter_mut().zip(&expression.operands) {
                 // A new entry of the operand begins unless a list deeper than its own repeats.
-                *at += usize::from(*level_here <= operand.repetition);
+                *at += u32::from(*level_here <= operand.repetition);
             }
         }
-        let is_there = definition.get(i).is_none_or(|d| *d == level);
-        if !is_there {
+        if definition.get(i).is_some_and(|d| *d != level) {
             continue;
         }
-        let before = out.len();
-        for (at, operand) in at.iter().zip(&expression.operands) {
-            if let Some(Some(number)) = operand_values[operand.leaf].values.get(*at) {
-                out.push(*number);
-            }
-        }
-        if out.len() - before < expression.operands.len() {
-            out.truncate(before);
+        if at.iter().zip(&values).any(|(at, values)| values.place(*at) == NULL) {
             // Only optional fields can have null operands, so there is a level to lower.
             if let Some(definition) = definition.get_mut(i) {
                 *definition = definition.saturating_sub(1);
             }
-        } else {
-            there += 1;
+            continue;
+        }
+        there += 1;
+        for ((places, at), values) in places.iter_mut().zip(&at).zip(&values) {
+            places.push(values.place(*at));
         }
     }
+    out.extend(values.iter().zip(&places).map(|(values, places)| values.numbers.at(places)));
     there
 }
 

@@ -1,6 +1,6 @@
 //! The maximum length of the values of a leaf.
 
-use crate::draw::text::words;
+use crate::draw::text::words::Words;
 use crate::draw::value_spec::ValueSpec;
 use crate::spec::dataset::{Dataset, Leaf};
 
@@ -12,8 +12,9 @@ pub(crate) const MOST_RECORD_BYTES: u64 = 1 << 30;
 pub(crate) fn longest(values: &ValueSpec) -> Option<u64> {
     match values {
         ValueSpec::Bytes { most, .. } => Some((*most).into()),
-        ValueSpec::Words { most, .. } => Some(u64::from(*most) * (words::longest_word() + 1)),
+        ValueSpec::Words { most, .. } => Some(Words::get().longest(*most)),
         ValueSpec::Text(text) => Some(text.longest()),
+        ValueSpec::Pattern(pattern) => Some(pattern.longest()),
         ValueSpec::Choice { dictionary, .. } => {
             dictionary.entries.iter().map(|entry| entry.len() as u64).max()
         }

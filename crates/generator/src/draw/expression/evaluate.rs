@@ -10,7 +10,7 @@ use crate::types::number::Number;
 use Number::{Real, Whole};
 
 /// Larger whole numbers, such as times, keep all their digits when a real number is added.
-const LARGE: u128 = 1 << 40;
+pub(super) const LARGE: u128 = 1 << 40;
 
 /// The value of `node` for the operands `fields`.
 pub(super) fn evaluate(node: &Term, fields: &[Number], random: &mut Sequence) -> Result<Number, Misfit> {
@@ -36,7 +36,7 @@ pub(super) fn evaluate(node: &Term, fields: &[Number], random: &mut Sequence) ->
     }
 }
 
-fn binary(operator: u8, left: Number, right: Number) -> Result<Number, Misfit> {
+pub(super) fn binary(operator: u8, left: Number, right: Number) -> Result<Number, Misfit> {
     let is_large = |n: i128| n.unsigned_abs() > LARGE;
     let whole = |n: Option<i128>| n.map(Whole).ok_or(Misfit::TooLarge);
     let (a, b) = (left.real(), right.real());
@@ -65,7 +65,11 @@ fn binary(operator: u8, left: Number, right: Number) -> Result<Number, Misfit> {
     }
 }
 
-fn call(function: Function, [first, second]: [Number; 2], random: &mut Sequence) -> Result<Number, Misfit> {
+pub(super) fn call(
+    function: Function,
+    [first, second]: [Number; 2],
+    random: &mut Sequence,
+) -> Result<Number, Misfit> {
     let (a, b) = (first.real(), second.real());
     let value = match function {
         Function::Uniform => a + (b - a) * unit_interval(random.next()),

@@ -130,6 +130,41 @@ pub(crate) fn render(code: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&last.bytes[..last.len.into()]);
 }
 
+/// The names as they begin an e-mail address: `first.last`, in small letters.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    first: Vec<Word>,
+    last: Vec<Word>,
+}
+
+static ADDRESSES: LazyLock<Addresses> = LazyLock::new(|| {
+    let small = |words: &[Word]| {
+        let byte = |byte: u8| if byte == b' ' { b'.' } else { byte.to_ascii_lowercase() };
+        words.iter().map(|word| Word { bytes: word.bytes.map(byte), len: word.len }).collect()
+    };
+    Addresses { first: small(&LISTS.first), last: small(&LISTS.last) }
+});
+
+impl Addresses {
+    /// The most bytes of a name with its padding.
+    pub(crate) const LONGEST: usize = 2 * WORD;
+
+    /// The names: look them up once, not for each value.
+    pub(crate) fn get() -> &'static Self {
+        &ADDRESSES
+    }
+
+    /// Writes the name of `code` and returns its length. `out` has room for [`LONGEST`](Self::LONGEST).
+    #[inline(always)]
+    pub(crate) fn write(&self, code: u32, out: &mut [u8]) -> usize {
+        let (first, last) = (&self.first[(code >> 16) as usize], &self.last[(code & 0xFFFF) as usize]);
+        let (first_len, last_len) = (usize::from(first.len), usize::from(last.len));
+        out[..WORD].copy_from_slice(&first.bytes);
+        out[first_len..first_len + WORD].copy_from_slice(&last.bytes);
+        first_len + last_len
+    }
+}
+
 /// Appends the names of `codes` PLAIN-encoded, each after its length. Returns the total length of the names.
 pub(crate) fn render_plain(codes: &[u32], out: &mut Vec<u8>) -> usize {
     let lists = &*LISTS;

@@ -2,7 +2,7 @@
 
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
-use crate::draw::text::words;
+use crate::draw::text::words::Words;
 use crate::error::Error;
 use crate::random::rng::{Sequence, scale64};
 use crate::spec_file::toml_reader::SpecNode;
@@ -17,8 +17,16 @@ const LONGEST: u32 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct RandomText {
     lengths: Lengths,
-    /// The alphabet; words if it is empty.
-    letters: Vec<char>,
+    alphabet: Alphabet,
+}
+
+/// What texts are made of.
+#[derive(Debug)]
+enum Alphabet {
+    Words,
+    /// ASCII letters.
+    Bytes(Vec<u8>),
+    Letters(Vec<char>),
 }
 
 impl RandomText {
@@ -27,35 +35,46 @@ impl RandomText {
         let table = node.table(path, "text", &["length", "letters"])?;
         let length = table.need("length", path, "text")?;
         let lengths = Lengths::read_up_to(LONGEST, length, None, Nulls::Never, path)?;
-        let letters = match table.get("letters") {
-            None => Vec::new(),
-            Some(node) => node.string().and_then(alphabet).ok_or_else(|| {
+        let alphabet = match table.get("letters") {
+            None => Alphabet::Words,
+            Some(node) => node.string().and_then(letters).map(Alphabet::of).ok_or_else(|| {
                 let what = format!("`letters = {}`", node.described());
                 node.error(path, what, "write characters and ranges, like \"A-Za-z0-9 \"; - comes last")
             })?,
         };
-        Ok(RandomText { lengths, letters })
+        Ok(RandomText { lengths, alphabet })
     }
 
-    /// Appends the text of `draw`.
-    pub(crate) fn render(&self, draw: u64, out: &mut Vec<u8>) {
+    /// Writes the text of `draw` and returns its length in bytes. `out` has room for
+    /// [`longest`](Self::longest) and the padding.
+    #[inline(always)]
+    pub(crate) fn write(&self, words: &Words, draw: u64, out: &mut [u8]) -> usize {
         let mut random = Sequence::new(draw);
         let length = self.lengths.lengths[self.lengths.table.pick_fine(random.next()) as usize];
         let length = length.unwrap_or(0) as usize;
-        if self.letters.is_empty() {
-            words::of_length(&mut random, length, out);
-            return;
-        }
-        let mut utf8 = [0; 4];
-        for _ in 0..length {
-            let letter = self.letters[scale64(random.next(), self.letters.len() as u64) as usize];
-            out.extend_from_slice(letter.encode_utf8(&mut utf8).as_bytes());
+        match &self.alphabet {
+            Alphabet::Words => words.of_length(&mut random, length, out),
+            Alphabet::Bytes(letters) => {
+                spell(letters, &mut random, &mut out[..length]);
+                length
+            }
+            Alphabet::Letters(letters) => {
+                let mut at = 0;
+                for _ in 0..length {
+                    let letter = letters[scale64(random.next(), letters.len() as u64) as usize];
+                    at += letter.encode_utf8(&mut out[at..]).len();
+                }
+                at
+            }
         }
     }
 
     /// The most bytes of a text.
     pub(crate) fn longest(&self) -> u64 {
-        let widest = self.letters.iter().map(|letter| letter.len_utf8()).max().unwrap_or(1);
+        let widest = match &self.alphabet {
+            Alphabet::Words | Alphabet::Bytes(_) => 1,
+            Alphabet::Letters(letters) => letters.iter().map(|letter| letter.len_utf8()).max().unwrap_or(1),
+        };
         u64::from(self.lengths.longest) * widest as u64
     }
 
@@ -65,8 +84,34 @@ impl RandomText {
     }
 }
 
+impl Alphabet {
+    fn of(letters: Vec<char>) -> Self {
+        match letters.iter().all(char::is_ascii) {
+            true => Alphabet::Bytes(letters.into_iter().map(|letter| letter as u8).collect()),
+            false => Alphabet::Letters(letters),
+        }
+    }
+}
+
+/// Fills `out` with letters of equal probability, [`LETTERS`] from each draw. A draw is a fraction; times the
+/// number of letters, its whole part is a letter and the rest the next fraction. The last letter of a draw still
+/// has 15 bits more than it needs.
+#[inline(always)]
+pub(crate) fn spell(letters: &[u8], random: &mut Sequence, out: &mut [u8]) {
+    const LETTERS: usize = 7;
+    let n = letters.len() as u64;
+    for piece in out.chunks_mut(LETTERS) {
+        let mut fraction = random.next();
+        for out in piece {
+            let product = u128::from(fraction) * u128::from(n);
+            *out = letters[(product >> 64) as usize];
+            fraction = product as u64;
+        }
+    }
+}
+
 /// The characters of `"A-Za-z_"`; `None` without any, for a range that falls and for too many.
-fn alphabet(text: &str) -> Option<Vec<char>> {
+fn letters(text: &str) -> Option<Vec<char>> {
     let given: Vec<char> = text.chars().collect();
     let mut letters = Vec::new();
     let mut at = 0;
@@ -97,21 +142,29 @@ mod tests {
 
     #[test]
     fn an_alphabet_has_characters_and_ranges() {
-        assert_eq!(alphabet("a-cX"), Some(vec!['X', 'a', 'b', 'c']));
-        assert_eq!(alphabet(" _-"), Some(vec![' ', '-', '_']));
-        assert_eq!(alphabet("é"), Some(vec!['é']));
+        assert_eq!(letters("a-cX"), Some(vec!['X', 'a', 'b', 'c']));
+        assert_eq!(letters(" _-"), Some(vec![' ', '-', '_']));
+        assert_eq!(letters("é"), Some(vec!['é']));
         for bad in ["", "z-a", "\u{20}-\u{10FFFF}"] {
-            assert_eq!(alphabet(bad), None, "{bad}");
+            assert_eq!(letters(bad), None, "{bad}");
         }
     }
 
     #[test]
-    fn words_fill_the_length_exactly() {
-        for length in 0..100 {
-            let mut out = Vec::new();
-            words::of_length(&mut Sequence::new(length), length as usize, &mut out);
-            assert_eq!(out.len(), length as usize);
-            assert!(!out.starts_with(b" ") && !out.ends_with(b" "), "{:?}", String::from_utf8_lossy(&out));
+    fn letters_have_equal_probability_at_each_place() {
+        let mut counts = [[0u32; 26]; 7];
+        for draw in 0..200_000 {
+            let mut out = [0; 7];
+            spell(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", &mut Sequence::new(draw), &mut out);
+            for (counts, letter) in counts.iter_mut().zip(out) {
+                counts[usize::from(letter - b'A')] += 1;
+            }
+        }
+        let expected = 200_000.0 / 26.0;
+        for counts in counts {
+            let chi_square: f64 = counts.iter().map(|n| (f64::from(*n) - expected).powi(2) / expected).sum();
+            // 25 degrees of freedom: one of ten thousand fair samples exceeds this.
+            assert!(chi_square < 60.1, "{chi_square}");
         }
     }
 }

@@ -135,7 +135,7 @@ fn stamp(ids: &[u64], padded: &[u8; COPY], digits: usize, length: usize, out: &m
 }
 
 /// The numbers 0 to 9999 with four digits.
-static DIGITS: [[u8; 4]; 10_000] = {
+pub(crate) static DIGITS: [[u8; 4]; 10_000] = {
     let mut table = [[0; 4]; 10_000];
     let mut i = 0;
     while i < 10_000 {

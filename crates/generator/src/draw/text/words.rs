@@ -1,144 +1,135 @@
-//! Words and e-mail addresses.
+//! Words of a small dictionary, with realistic frequencies.
 
 use std::sync::LazyLock;
 
-use crate::draw::text::person_name;
-use crate::random::rng::{Sequence, Stream, scale64};
+use crate::draw::text::PADDING;
+use crate::random::rng::{Sequence, scale64};
 use crate::random::weights::Weights;
 
-/// The words, from the most to the least frequent.
-static WORDS: LazyLock<(Vec<&'static str>, Weights)> = LazyLock::new(|| {
-    let words: Vec<&str> = include_str!("../../../datasets/words.txt").lines().collect();
+/// The bytes that copying a word writes: the longest word.
+const WORD: usize = 8;
+
+/// A word, padded for copies of a fixed size.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    bytes: [u8; WORD],
+    length: u8,
+}
+
+/// The dictionary.
+#[derive(Debug)]
+pub(crate) struct Words {
+    /// From the most to the least frequent.
+    words: Vec<Word>,
+    table: Weights,
+}
+
+static WORDS: LazyLock<Words> = LazyLock::new(|| {
+    let words: Vec<Word> = (include_str!("../../../datasets/words.txt").lines())
+        .map(|line| {
+            let mut bytes = [0; WORD];
+            bytes[..line.len()].copy_from_slice(line.as_bytes());
+            Word { bytes, length: line.len() as u8 }
+        })
+        .collect();
     // Zipf's law of word frequencies, exponent 1.
     let weights: Vec<f64> = (1..=words.len()).map(|k| 1.0 / k as f64).collect();
     // Positive weights are always a valid distribution.
     let table = Weights::new(&weights).unwrap_or_else(|_| unreachable!("the word list is not empty"));
-    (words, table)
+    Words { words, table }
 });
 
-/// The domains of e-mail addresses, all reserved for examples.
-const DOMAINS: [&str; 8] = [
-    "example.com",
-    "example.org",
-    "example.net",
-    "mail.example.com",
-    "post.example.org",
-    "inbox.example.net",
-    "corp.example.com",
-    "uni.example.org",
-];
-
-/// Appends from `least` to `most` words.
-pub(crate) fn words(draw: u64, least: u32, most: u32, out: &mut Vec<u8>) {
-    let (words, table) = &*WORDS;
-    let mut random = Sequence::new(draw);
-    let n = u64::from(least) + scale64(random.next(), u64::from(most - least) + 1);
-    for i in 0..n {
-        if i > 0 {
-            out.push(b' ');
-        }
-        out.extend_from_slice(words[table.pick(random.next() as u32) as usize].as_bytes());
+impl Words {
+    /// The dictionary: look it up once, not for each value.
+    pub(crate) fn get() -> &'static Self {
+        &WORDS
     }
-}
 
-/// Appends words of `length` characters in total; the last one is cut.
-pub(crate) fn of_length(random: &mut Sequence, length: usize, out: &mut Vec<u8>) {
-    let (words, table) = &*WORDS;
-    let end = out.len() + length;
-    while out.len() < end {
-        let word = words[table.pick(random.next() as u32) as usize].as_bytes();
-        let left = end - out.len();
-        out.extend_from_slice(&word[..word.len().min(left)]);
+    #[inline(always)]
+    fn draw(&self, random: &mut Sequence) -> Word {
+        self.words[self.table.pick(random.next() as u32) as usize]
+    }
+
+    /// Writes from `least` to `most` words and returns their length. `out` has room for
+    /// [`longest`](Self::longest) and the padding.
+    #[inline(always)]
+    pub(crate) fn some(&self, draw: u64, (least, most): (u32, u32), out: &mut [u8]) -> usize {
+        let mut random = Sequence::new(draw);
+        let n = u64::from(least) + scale64(random.next(), u64::from(most - least) + 1);
+        let mut at = 0;
+        for _ in 0..n {
+            at += self.write(&mut random, &mut out[at..]);
+        }
+        // Without the space after the last word.
+        at.saturating_sub(1)
+    }
+
+    /// Writes words of `length` characters in total; the last one is cut. `out` has room for `length` and the
+    /// padding.
+    #[inline(always)]
+    pub(crate) fn of_length(&self, random: &mut Sequence, length: usize, out: &mut [u8]) -> usize {
+        let mut at = 0;
+        while at < length {
+            at += self.write(random, &mut out[at..]);
+        }
         // A space cannot be the last character.
-        match end - out.len() {
-            0 => {}
-            1 => out.push(b'.'),
-            _ => out.push(b' '),
+        if at == length && length > 0 {
+            out[length - 1] = b'.';
         }
+        length
+    }
+
+    /// Writes a word and the space after it, and returns the length of both.
+    #[inline(always)]
+    fn write(&self, random: &mut Sequence, out: &mut [u8]) -> usize {
+        let word = self.draw(random);
+        out[..WORD].copy_from_slice(&word.bytes);
+        out[usize::from(word.length)] = b' ';
+        usize::from(word.length) + 1
+    }
+
+    /// The average length in bytes of a word drawn by [`some`](Self::some).
+    pub(crate) fn mean(&self) -> f64 {
+        self.words.iter().zip(self.table.probabilities()).map(|(word, p)| f64::from(word.length) * p).sum()
+    }
+
+    /// The most bytes of `most` words and the spaces between and after them.
+    pub(crate) fn longest(&self, most: u32) -> u64 {
+        let word = self.words.iter().map(|word| word.length).max().unwrap_or(0);
+        u64::from(most) * (u64::from(word) + 1)
     }
 }
 
-/// The average length in bytes of a word drawn by [`words`].
-pub(crate) fn mean_word() -> f64 {
-    let (words, table) = &*WORDS;
-    words.iter().zip(table.probabilities()).map(|(w, p)| w.len() as f64 * p).sum()
-}
-
-/// The length in bytes of the longest word.
-pub(crate) fn longest_word() -> u64 {
-    WORDS.0.iter().map(|word| word.len() as u64).max().unwrap_or(0)
-}
-
-/// Appends an address: a name, a number below 10,000 and a domain.
-pub(crate) fn email(draw: u64, out: &mut Vec<u8>) {
-    let mut random = Sequence::new(draw);
-    let mut code = [0];
-    person_name::draw(Stream::of(random.next()), &mut code);
-    let start = out.len();
-    person_name::render(code[0], out);
-    for byte in &mut out[start..] {
-        *byte = if *byte == b' ' { b'.' } else { byte.to_ascii_lowercase() };
-    }
-    let rest = random.next();
-    out.extend_from_slice((rest % 10_000).to_string().as_bytes());
-    out.push(b'@');
-    out.extend_from_slice(DOMAINS[(rest >> 61) as usize].as_bytes());
-}
-
-/// A UUID of version 4 (RFC 9562, 5.4).
-pub(crate) fn uuid(draw: u64) -> [u8; 16] {
-    let mut random = Sequence::new(draw);
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&random.next().to_le_bytes());
-    bytes[8..].copy_from_slice(&random.next().to_le_bytes());
-    bytes[6] = bytes[6] & 0x0F | 0x40;
-    bytes[8] = bytes[8] & 0x3F | 0x80;
-    bytes
-}
-
-/// Appends a UUID as text.
-pub(crate) fn uuid_text(uuid: [u8; 16], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (i, byte) in uuid.into_iter().enumerate() {
-        if matches!(i, 4 | 6 | 8 | 10) {
-            out.push(b'-');
-        }
-        out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-    }
-}
+// A word may be followed by its space.
+const _: () = assert!(PADDING > WORD);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(make: impl FnOnce(&mut Vec<u8>)) -> String {
-        let mut out = Vec::new();
-        make(&mut out);
-        String::from_utf8(out).unwrap()
+    fn text(room: usize, make: impl FnOnce(&mut [u8]) -> usize) -> String {
+        let mut out = vec![0; room + PADDING];
+        let length = make(&mut out);
+        String::from_utf8(out[..length].to_vec()).unwrap()
     }
 
     #[test]
     fn the_number_of_words_is_within_the_bounds() {
+        let words = Words::get();
         for draw in 0..200 {
-            let n = text(|out| words(draw, 2, 5, out)).split(' ').count();
+            let n = text(words.longest(5) as usize, |out| words.some(draw, (2, 5), out)).split(' ').count();
             assert!((2..=5).contains(&n));
         }
-        assert_eq!(text(|out| words(1, 0, 0, out)), "");
+        assert_eq!(text(0, |out| words.some(1, (0, 0), out)), "");
     }
 
     #[test]
-    fn an_address_has_a_name_and_a_reserved_domain() {
-        let address = text(|out| email(7, out));
-        let (name, domain) = address.split_once('@').unwrap();
-        assert!(name.contains('.') && name.is_ascii(), "{address}");
-        assert!(domain.contains("example."), "{address}");
-    }
-
-    #[test]
-    fn a_uuid_contains_its_version_and_variant() {
-        let text = text(|out| uuid_text(uuid(3), out));
-        assert_eq!(text.len(), 36);
-        assert_eq!(&text[14..15], "4");
-        assert!("89ab".contains(&text[19..20]));
+    fn words_fill_the_length_exactly() {
+        for length in 0..100 {
+            let random = &mut Sequence::new(length as u64);
+            let text = text(length, |out| Words::get().of_length(random, length, out));
+            assert_eq!(text.len(), length);
+            assert!(!text.starts_with(' ') && !text.ends_with(' '), "{text:?}");
+        }
     }
 }

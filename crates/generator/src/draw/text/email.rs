@@ -1,0 +1,72 @@
+//! E-mail addresses: a name, a number below 10,000 and a domain.
+
+use crate::draw::text::person_name::{self, Addresses};
+use crate::draw::text::template::DIGITS;
+use crate::random::rng::{Sequence, Stream};
+
+/// The domains, all reserved for examples, padded for copies of a fixed size.
+const DOMAINS: [([u8; DOMAIN], usize); 8] = [
+    padded("@example.com"),
+    padded("@example.org"),
+    padded("@example.net"),
+    padded("@mail.example.com"),
+    padded("@post.example.org"),
+    padded("@inbox.example.net"),
+    padded("@corp.example.com"),
+    padded("@uni.example.org"),
+];
+
+/// The bytes that copying a domain writes.
+const DOMAIN: usize = 24;
+
+/// The most bytes of an address with its padding.
+pub(crate) const LONGEST: usize = Addresses::LONGEST + 4 + DOMAIN;
+
+const fn padded(domain: &str) -> ([u8; DOMAIN], usize) {
+    let mut bytes = [0; DOMAIN];
+    let mut i = 0;
+    while i < domain.len() {
+        bytes[i] = domain.as_bytes()[i];
+        i += 1;
+    }
+    (bytes, domain.len())
+}
+
+/// Writes an address and returns its length. `out` has room for [`LONGEST`].
+#[inline(always)]
+pub(crate) fn email(names: &Addresses, draw: u64, out: &mut [u8]) -> usize {
+    let mut random = Sequence::new(draw);
+    let mut code = [0];
+    person_name::draw(Stream::of(random.next()), &mut code);
+    let mut at = names.write(code[0], out);
+    let rest = random.next();
+    let number = (rest % 10_000) as usize;
+    // Without leading zeros.
+    let digits = 1 + usize::from(number > 9) + usize::from(number > 99) + usize::from(number > 999);
+    let number = u32::from_be_bytes(DIGITS[number]) << (8 * (4 - digits));
+    out[at..at + 4].copy_from_slice(&number.to_be_bytes());
+    at += digits;
+    let (domain, length) = &DOMAINS[(rest >> 61) as usize];
+    out[at..at + DOMAIN].copy_from_slice(domain);
+    at + length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_a_name_a_number_and_a_reserved_domain() {
+        for draw in 0..20_000 {
+            let mut out = [0; LONGEST];
+            let length = email(Addresses::get(), draw, &mut out);
+            let address = std::str::from_utf8(&out[..length]).unwrap();
+            let (name, domain) = address.split_once('@').unwrap();
+            assert!(name.contains('.') && name.is_ascii(), "{address}");
+            assert_eq!(name, name.to_lowercase());
+            let number = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+            assert_eq!(number.parse::<u32>().unwrap().to_string(), number);
+            assert!(domain.contains("example."), "{address}");
+        }
+    }
+}
