@@ -48,6 +48,7 @@ pub use merge::merge;
 pub use mix::pick::Pick;
 pub use observer::{IntervalHistograms, Observer, Snapshot};
 pub use plan::limit::Limit;
+pub use plan::pooling::{Pooling, Reconnect};
 pub use plan::reader::MOST_CONNECTIONS;
 pub use plan::types::{Chaos, ChaosAction, Operation, Pace, Parameter, Plan, PlanTable, Work};
 pub use report::{NamedResult, html_report};

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use sawmill_profile::Error;
 
+use crate::plan::limit::Limit;
 use crate::report::NamedResult;
 use crate::result::file::{DriveResult, DriverReport, LimitResult, OperationResult, RunDescription};
 use crate::result::histogram::Durations;
@@ -40,14 +41,7 @@ pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
         };
         parts.iter().flat_map(of).collect()
     };
-    let limits = parts.iter().flat_map(|part| {
-        let name = &part.name;
-        part.result
-            .limits
-            .iter()
-            .map(move |limit| LimitResult { limit: format!("{name}: {}", limit.limit), ..limit.clone() })
-    });
-    Ok(DriveResult {
+    let mut merged = DriveResult {
         started: results.iter().map(|result| result.started.clone()).min().unwrap_or_default(),
         command: results.iter().map(|result| result.command.as_str()).collect::<Vec<_>>().join("; "),
         versions: results.iter().flat_map(|result| result.versions.clone()).collect(),
@@ -59,12 +53,29 @@ pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
         operations,
         seconds: seconds(&results),
         chaos: chaos(&results),
-        limits: limits.collect(),
+        limits: Vec::new(),
         proof: proof(&results),
         driver: driver(&results),
         find_max: None,
         ..first.result.clone()
-    })
+    };
+    merged.limits = limits(parts, &merged)?;
+    Ok(merged)
+}
+
+/// The limits of the parts, judged by the figures of all of them together.
+fn limits(parts: &[NamedResult], merged: &DriveResult) -> Result<Vec<LimitResult>, Error> {
+    let mut limits: Vec<LimitResult> = Vec::new();
+    for part in parts {
+        for LimitResult { limit, .. } in &part.result.limits {
+            if limits.iter().any(|known| known.limit == *limit) {
+                continue;
+            }
+            let unknown = |what: String| Error::new(what, &part.name, "merge with the sawmill that drove");
+            limits.push(limit.parse::<Limit>().map_err(unknown)?.judge(merged));
+        }
+    }
+    Ok(limits)
 }
 
 fn same_plan(first: &NamedResult, other: &NamedResult) -> Result<(), Error> {
@@ -375,6 +386,24 @@ mod tests {
         );
         let (exact, coarse) = (all.quantile(0.99) as f64, second.latency.p99_us as f64);
         assert!(coarse >= exact * 0.999 && coarse <= exact * 1.2, "{coarse} of {exact}");
+    }
+
+    #[test]
+    fn limits_are_judged_by_all_parts_together() {
+        let limit = |text: &str, held| LimitResult { limit: text.into(), measured: "x".into(), held };
+        let (mut a, mut b) =
+            (part(Some("1/2"), &[(100, 990)]), part(Some("2/2"), &[(90_000, 10), (50, 9_000)]));
+        a.result.limits = vec![limit("rate > 150", false), limit("insert.p99 < 1 ms", true)];
+        b.result.limits = vec![limit("rate > 150", false), limit("p99.99 < 1 ms", true)];
+        for one in [&mut a, &mut b] {
+            one.result.total.intended = one.result.total.ok;
+            one.result.operations[0].intended = one.result.total.ok;
+        }
+        let merged = merge(&[a, b]).unwrap();
+        let judged: Vec<(&str, bool)> =
+            merged.limits.iter().map(|limit| (limit.limit.as_str(), limit.held)).collect();
+        // Each part had half of the rate, and one of them all of the slow operations.
+        assert_eq!(judged, [("rate > 150", true), ("insert.p99 < 1 ms", true), ("p99.99 < 1 ms", false)]);
     }
 
     #[test]

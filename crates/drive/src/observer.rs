@@ -41,6 +41,20 @@ pub struct IntervalHistograms {
     pub service: Durations,
 }
 
+impl IntervalHistograms {
+    /// Adds the counts of others.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.latency.add(&other.latency);
+        self.service.add(&other.service);
+    }
+
+    /// Forgets all values, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.latency.clear();
+        self.service.clear();
+    }
+}
+
 impl Observer for () {
     fn second(&mut self, _: &Snapshot<'_>) {}
 }

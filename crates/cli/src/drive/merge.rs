@@ -20,7 +20,7 @@ Examples:
   sawmill drive merge one.json two.json --json | jq .total.latency.p99_us
 
 The results have to be of one plan, and each of --part 1/n to n/n has to be there once. The percentiles of the whole
-run are exact. Those of a single second are taken from coarse buckets and are up to a fifth too high.
+run are exact, and limits are judged by them. Those of a single second are taken from coarse buckets and are up to a fifth too high.
 
 Exit codes: 1 a result is invalid, 3 a limit was missed.")]
 pub(crate) struct MergeArgs {
@@ -61,8 +61,8 @@ pub(super) fn run(args: &MergeArgs, console: Console) -> Result<(), Error> {
     }
     let [NamedResult { result, .. }] = &merged;
     console.result(result, || results::table(&merged))?;
-    let missed: Vec<&str> =
-        result.limits.iter().filter(|limit| !limit.held).map(|limit| limit.limit.as_str()).collect();
+    let missed = result.limits.iter().filter(|limit| !limit.held);
+    let missed: Vec<String> = missed.map(|limit| format!("{} ({})", limit.limit, limit.measured)).collect();
     if !result.valid {
         return Err(Error::failure("the result is invalid", result.invalid_because.join("; "), ""));
     }

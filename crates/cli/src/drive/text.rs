@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use sawmill_drive::{DriveResult, OperationResult, Proof};
-use sawmill_profile::{Align, Table, format_grouped};
+use sawmill_profile::{Align, Table, format_count, format_grouped};
 
 /// What a person reads after a run.
 pub(super) fn text(result: &DriveResult) -> String {
@@ -22,10 +22,14 @@ pub(super) fn text(result: &DriveResult) -> String {
         "closed" => format!("closed loop of {} clients: latency does not count waiting", run.connections),
         _ => format!("open loop, {} {}, {} connections", run.arrivals, run.shape, run.connections),
     };
+    let capacity = driver.capacity.map(|rate| {
+        format!(", at most {} operations a second without a server", format_count(rate.round() as u64))
+    });
     let _ = writeln!(
         out,
-        "\n{loop_kind}; driver: {:.1} µs of CPU an operation, {} late starts by the driver, {} by busy connections",
+        "\n{loop_kind}\ndriver: {:.1} µs of CPU an operation{}; {} late starts by the driver, {} by busy connections",
         driver.cpu_us_per_operation,
+        capacity.unwrap_or_default(),
         format_grouped(driver.late_by_driver),
         format_grouped(driver.late_by_server)
     );

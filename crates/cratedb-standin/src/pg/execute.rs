@@ -6,10 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::connection::{Connection, Portal};
 use super::message::ended;
 use crate::fault::Fault;
-use crate::json::Json;
-use crate::sql::{Cast, Statement, parse};
+use crate::sql::{Statement, parse};
+use crate::store::unnest::unnested;
 use crate::store::{Error, RowResult};
-use crate::types::Type;
 
 impl Connection<'_> {
     pub(super) fn execute(&mut self) -> io::Result<()> {
@@ -76,26 +75,6 @@ impl Connection<'_> {
     }
 }
 
-/// The rows of `UNNEST`: shorter columns are filled up with NULL.
-fn unnested(arguments: &[Vec<Json>], sources: &[(usize, Cast)]) -> Result<Vec<Vec<Json>>, String> {
-    let mut columns: Vec<Vec<Json>> = Vec::new();
-    for (number, cast) in sources {
-        let column = arguments.get(*number).cloned().unwrap_or_default();
-        if *cast == Cast::Scalar {
-            columns.push(column);
-            continue;
-        }
-        columns.push(column.into_iter().map(|json| cast_text(json, cast)).collect::<Result<_, _>>()?);
-    }
-    let arrays = sources.iter().zip(&columns).filter(|((_, cast), _)| *cast != Cast::Scalar);
-    let count = arrays.map(|(_, column)| column.len()).max().unwrap_or(0);
-    let value = |(column, (_, cast)): (&Vec<Json>, &(usize, Cast)), row: usize| {
-        column.get(if *cast == Cast::Scalar { 0 } else { row }).cloned().unwrap_or(Json::Null)
-    };
-    let row = |i: usize| columns.iter().zip(sources).map(|pair| value(pair, i)).collect();
-    Ok((0..count).map(row).collect())
-}
-
 /// The number of rows inserted. A rejected row either ends the statement, keeping the rows before it, or
 /// disappears.
 fn outcome(results: Result<Vec<RowResult>, Error>, fail_fast: bool) -> Result<i64, String> {
@@ -108,16 +87,4 @@ fn outcome(results: Result<Vec<RowResult>, Error>, fail_fast: bool) -> Result<i6
         }
     }
     Ok(inserted)
-}
-
-/// Converts text that the statement casts to an object or an array.
-fn cast_text(json: Json, cast: &Cast) -> Result<Json, String> {
-    match (json, cast) {
-        (
-            Json::Text(text),
-            Cast::Direct(Type::Object(..) | Type::Array(_))
-            | Cast::OfField(Type::Object(..) | Type::Array(_)),
-        ) => Json::parse(&text).map_err(|_| format!("Cannot cast value `{text}`")),
-        (json, _) => Ok(json),
-    }
 }

@@ -10,6 +10,7 @@ pub(crate) mod jobs;
 mod run;
 mod select;
 mod table;
+pub(crate) mod unnest;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,7 @@
 //! One statement with its arguments.
 
 use super::condition::argument;
+use super::unnest::unnested;
 use super::{Answer, Engine, Error, RowResult, VERSION, error, parsed};
 use crate::json::{Json, quoted};
 use crate::sql::{Condition, Expression, Name, Select, Statement};
@@ -47,8 +48,16 @@ impl Engine {
                     }
                 }
             }
-            Statement::Unnest { .. } => {
-                Err(error(400, 4000, "unnest is taken over the PostgreSQL wire only"))
+            Statement::Unnest { name, columns, sources, ignore } => {
+                let arrays = arguments.iter().map(|argument| match argument {
+                    Json::Array(array) => array.clone(),
+                    other => vec![other.clone()],
+                });
+                let rows = unnested(&arrays.collect::<Vec<_>>(), &sources);
+                let rows = rows.map_err(|what| error(400, 4000, what))?;
+                // Rows that are refused vanish: the answer counts the others.
+                let results = self.insert(&name, &columns, &rows, ignore, usize::MAX)?;
+                Answer::done(results.iter().filter(|result| **result == RowResult::Count(1)).count() as i64)
             }
             Statement::Select(select) => match (select.name.0.as_str(), select.name.1.as_str()) {
                 ("information_schema", _) => self.catalogue(&select, arguments),

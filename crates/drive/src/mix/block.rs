@@ -100,6 +100,11 @@ impl Block {
         }
     }
 
+    /// The memory that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
+    }
+
     /// The numbers of its rows.
     pub(crate) fn numbers(&self) -> Range<u64> {
         self.first..self.first + self.ends.len() as u64

@@ -2,4 +2,5 @@
 
 pub(crate) mod block;
 pub(crate) mod pick;
+pub(crate) mod supply;
 pub(crate) mod weights;

@@ -3,5 +3,6 @@
 pub(crate) mod limit;
 pub(crate) mod node;
 pub(crate) mod operation;
+pub(crate) mod pooling;
 pub(crate) mod reader;
 pub(crate) mod types;

@@ -8,8 +8,10 @@ use crate::plan::node::{Item, Node};
 use crate::plan::types::{Operation, Parameter, PlanTable, Work};
 
 /// What an operation does, by the key that says so.
-const KINDS: [&str; 9] =
-    ["insert", "upsert", "copy", "bulk", "update", "delete", "select", "sql", "transaction"];
+const KINDS: [&str; 10] =
+    ["insert", "upsert", "copy", "bulk", "unnest", "update", "delete", "select", "sql", "transaction"];
+/// Those that may be steps of a transaction: all others.
+const STEPS: &[&str] = KINDS.split_at(KINDS.len() - 1).0;
 /// Rows of one statement.
 const ROWS: std::ops::RangeInclusive<u64> = 1..=100_000;
 
@@ -47,14 +49,12 @@ pub(crate) fn operation(node: Node<'_>, tables: &[PlanTable], number: usize) -> 
 }
 
 fn work(node: Node<'_>, tables: &[PlanTable], outer: bool) -> Result<Work> {
-    let kinds = node.which(&KINDS[..8]);
+    let kinds = node.which(STEPS);
     let [kind] = kinds.as_slice() else {
-        return Err(
-            node.error("a statement needs one kind", format!("give one of {}", KINDS[..8].join(", ")))
-        );
+        return Err(node.error("a statement needs one kind", format!("give one of {}", STEPS.join(", "))));
     };
     let own: &[&str] = match *kind {
-        "insert" | "upsert" => &["rows", "prepared"],
+        "insert" | "upsert" | "unnest" => &["rows", "prepared"],
         "copy" | "bulk" => &["rows"],
         "sql" => &["table", "parameters", "pick", "skew", "expect", "prepared"],
         _ => &["pick", "skew", "prepared"],
@@ -74,6 +74,7 @@ fn work(node: Node<'_>, tables: &[PlanTable], outer: bool) -> Result<Work> {
         "upsert" => Work::Insert { table: table("upsert")?, rows: rows(1)?, prepared, upsert: true },
         "copy" => Work::Copy { table: table("copy")?, rows: rows(1000)? },
         "bulk" => Work::Bulk { table: table("bulk")?, rows: rows(1000)? },
+        "unnest" => Work::Unnest { table: table("unnest")?, rows: rows(1000)?, prepared },
         "update" => Work::Update { table: table("update")?, pick, prepared },
         "delete" => Work::Delete { table: table("delete")?, pick, prepared },
         "select" => Work::Select { table: table("select")?, pick, prepared },

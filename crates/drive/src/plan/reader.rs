@@ -14,10 +14,11 @@ use crate::arrivals::shape::Shape;
 use crate::plan::limit::Limit;
 use crate::plan::node::{self, Item, Node};
 use crate::plan::operation::operation;
+use crate::plan::pooling::{Pooling, Reconnect};
 use crate::plan::types::{Chaos, Operation, Pace, Plan, PlanTable, Work};
 
 /// The keys of a plan.
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "name",
     "rate",
     "arrivals",
@@ -30,6 +31,7 @@ const KEYS: [&str; 20] = [
     "isolation",
     "timeout",
     "retries",
+    "pooling",
     "reconnect",
     "limits",
     "chaos",
@@ -66,7 +68,8 @@ impl Plan {
             isolation: None,
             timeout: Duration::from_secs(30),
             retries: 3,
-            reconnect: Duration::from_secs(30),
+            pooling: Pooling::Kept,
+            reconnect: Reconnect::default(),
             limits: Vec::new(),
             part: (1, 1),
             start_at: None,
@@ -142,7 +145,12 @@ impl Plan {
             .transpose()?;
         self.warm_up = time("warm-up", self.warm_up)?;
         self.timeout = time("timeout", self.timeout)?;
-        self.reconnect = time("reconnect", self.reconnect)?;
+        if let Some(item) = root.get("pooling") {
+            self.pooling = item.parsed(str::parse::<Pooling>, "write \"kept\", or how long it is kept")?;
+        }
+        if let Some(item) = root.get("reconnect") {
+            self.reconnect = item.parsed(str::parse::<Reconnect>, "write a time, or \"never\"")?;
+        }
         if let Some(item) = root.get("connections") {
             if matches!(self.pace, Pace::Closed { .. }) {
                 return Err(

@@ -8,7 +8,9 @@ use sawmill_generator::Dataset;
 use crate::arrivals::process::Arrivals;
 use crate::arrivals::shape::Shape;
 use crate::mix::pick::Pick;
+use crate::mix::weights::Weights;
 use crate::plan::limit::Limit;
+use crate::plan::pooling::{Pooling, Reconnect};
 
 /// Everything that a run does.
 #[derive(Debug)]
@@ -35,8 +37,10 @@ pub struct Plan {
     pub timeout: Duration,
     /// How often an operation is tried again after a serialization failure or a deadlock.
     pub retries: u32,
-    /// How long an operation waits for a lost connection to come back.
-    pub reconnect: Duration,
+    /// How long connections are kept.
+    pub pooling: Pooling,
+    /// How an operation waits for a lost connection to come back.
+    pub reconnect: Reconnect,
     /// What the result has to keep to.
     pub limits: Vec<Limit>,
     /// Which of how many driving processes this is.
@@ -126,6 +130,15 @@ pub enum Work {
         /// Rows of one request.
         rows: u64,
     },
+    /// `INSERT ... SELECT FROM UNNEST` of an array for each column.
+    Unnest {
+        /// Which table.
+        table: usize,
+        /// Rows of one statement.
+        rows: u64,
+        /// The statement is prepared once for each connection.
+        prepared: bool,
+    },
     /// `UPDATE` of an earlier row to other values that its number decides.
     Update {
         /// Which table.
@@ -168,6 +181,37 @@ pub enum Work {
         /// The statement is prepared once for each connection.
         prepared: bool,
     },
+}
+
+impl Work {
+    /// The table that gets new rows.
+    pub(crate) fn writes_new_rows_to(&self) -> Option<usize> {
+        match self {
+            Self::Insert { table, .. }
+            | Self::Copy { table, .. }
+            | Self::Bulk { table, .. }
+            | Self::Unnest { table, .. } => Some(*table),
+            Self::Sql { table, parameters, .. } => {
+                parameters.iter().any(|parameter| !parameter.old).then_some(*table)
+            }
+            Self::Update { .. } | Self::Delete { .. } | Self::Select { .. } => None,
+        }
+    }
+}
+
+impl Plan {
+    /// How often each operation is chosen.
+    pub(crate) fn weights(&self) -> Weights {
+        Weights::new(&self.operations.iter().map(|operation| operation.weight).collect::<Vec<_>>())
+    }
+
+    /// How many operations may be under way at once: connections, or clients of a closed loop.
+    pub fn parallel(&self) -> usize {
+        match self.pace {
+            Pace::Open { .. } => self.connections,
+            Pace::Closed { clients, .. } => clients,
+        }
+    }
 }
 
 /// A parameter of a statement: a column of a new row, or of an earlier one.

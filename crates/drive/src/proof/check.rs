@@ -31,28 +31,38 @@ impl<'a> Check<'a> {
     pub(crate) fn row(&mut self, row: &[u8]) -> Result<()> {
         let number = fields(row).next().flatten().and_then(|field| field.try_into().ok());
         let number = number.map(i64::from_be_bytes).and_then(|number| u64::try_from(number).ok());
-        let Some(number) = number else {
-            self.proof.foreign += 1;
+        match number {
+            Some(number) => self.found(number, |expected| expected == row),
+            None => Ok(self.foreign()),
+        }
+    }
+
+    /// A row with a number that no run writes.
+    pub(crate) fn foreign(&mut self) {
+        self.proof.foreign += 1;
+        self.proof.read_back += 1;
+    }
+
+    /// The next row in the order of numbers; `is` compares what was read back with an encoded row.
+    pub(crate) fn found(&mut self, number: u64, is: impl Fn(&[u8]) -> bool) -> Result<()> {
+        if !self.table.is_ours(number) {
             return Ok(());
-        };
+        }
         let state = self.table.states.get(number);
-        let version = |this: &mut Self, version| {
-            this.blocks.row(&this.table.maker, number, version).map(|expected| expected == row)
-        };
+        let mut version =
+            |version| self.blocks.row(&self.table.maker, number, version).map(|expected| is(expected));
         let equal = match state {
-            RowState::Updated => version(self, 1)?,
-            RowState::MaybeUpdated | RowState::MaybeDeletedUpdated => version(self, 0)? || version(self, 1)?,
-            _ => version(self, 0)?,
+            RowState::Untouched | RowState::Outside => true,
+            RowState::Updated => version(1)?,
+            RowState::MaybeUpdated | RowState::MaybeDeletedUpdated => version(0)? || version(1)?,
+            _ => version(0)?,
         };
-        self.found(number, state, equal);
+        self.note(number, state, equal);
         Ok(())
     }
 
-    /// The next row in the order of numbers, and whether it has one of the values that it may have.
-    pub(crate) fn found(&mut self, number: u64, state: RowState, equal: bool) {
-        if !self.table.is_ours(number) {
-            return;
-        }
+    /// Counts a row that is there, and whether it has one of the values that it may have.
+    fn note(&mut self, number: u64, state: RowState, equal: bool) {
         self.proof.read_back += 1;
         if number < self.next {
             self.proof.doubled += 1;

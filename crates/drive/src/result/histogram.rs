@@ -39,13 +39,18 @@ impl Durations {
 
     /// Adds the counts of another histogram: exact.
     pub fn add(&mut self, other: &Self) {
+        if other.0.is_empty() {
+            return;
+        }
         // Both have the same bounds, so that this cannot fail.
         let _ = self.0.add(&other.0);
     }
 
     /// Forgets all values, and keeps the memory.
     pub fn clear(&mut self) {
-        self.0.reset();
+        if !self.0.is_empty() {
+            self.0.reset();
+        }
     }
 
     /// The number of values.

@@ -5,10 +5,12 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use sawmill_source::{Error, Kind, LOOK, Result};
+use sawmill_source::{Kind, LOOK, Result};
 
 use crate::arrivals::process::Draws;
 use crate::arrivals::schedule::{Arrival, Schedule};
+use crate::mix::weights::Weights;
+use crate::plan::pooling::Pooling;
 use crate::plan::types::{Pace, Plan};
 use crate::run::recorder::{Sample, Samples};
 use crate::work::outcome::{Failure, Outcome};
@@ -16,13 +18,20 @@ use crate::work::target::Session;
 
 /// A wait that is shorter than this is spent looking at the clock: a system call takes as long.
 const SPIN: Duration = Duration::from_micros(4);
-/// How long to wait between two attempts to connect.
-const AGAIN: Duration = Duration::from_millis(50);
+/// Where intended starts of one connection are closer than this, it sleeps at least as long, and then starts those
+/// that have become due one after the other: waking up for each would cost more than carrying it out.
+const DENSE: Duration = Duration::from_micros(30);
+
+/// Keeps the draws of clients apart.
+const STREAMS: u64 = 0xA24B_AED4_963E_E407;
 
 /// What all connections of a run share.
 pub(crate) struct Shared<'a> {
     pub plan: &'a Plan,
+    /// That of the plan, or a closed loop where the driver itself is measured.
+    pub pace: Pace,
     pub schedule: Mutex<Schedule>,
+    pub weights: Weights,
     pub began: Instant,
     /// Nanoseconds from the start: then a closed loop ends.
     pub end: u64,
@@ -46,17 +55,19 @@ impl Shared<'_> {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner).next()
     }
 
-    /// Waits until then; whether the run goes on.
-    fn wait_until(&self, at: u64) -> bool {
+    /// Waits until then; the time at which the wait was over, or `None` if the run has ended before. A sleep is
+    /// at least `least` long.
+    fn wait_until(&self, at: u64, least: Duration) -> Option<u64> {
         loop {
-            let left = Duration::from_nanos(at.saturating_sub(self.now()));
+            let now = self.now();
+            let left = Duration::from_nanos(at.saturating_sub(now));
             if left.is_zero() {
-                return true;
+                return Some(now);
             }
             if self.is_over() {
-                return false;
+                return None;
             }
-            if left > SPIN { std::thread::sleep(left.min(LOOK)) } else { std::hint::spin_loop() }
+            if left > SPIN { std::thread::sleep(left.clamp(least, LOOK)) } else { std::hint::spin_loop() }
         }
     }
 }
@@ -70,79 +81,166 @@ pub(crate) fn wake_on_time() {
     }
 }
 
+/// Lets a thread run where no other one wants to: rows that are made ahead delay no operation.
+pub(crate) fn stand_back() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: setpriority(2) takes numbers; for 0 Linux changes this thread alone.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, 10);
+    }
+}
+
+/// When a connection became free, and why that may have been late.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    /// When the last operation ended, and how long it took.
+    ended: u64,
+    service: u64,
+    by_driver: bool,
+    /// When the last operation was to begin.
+    due: u64,
+}
+
 /// Carries out operations until there are no more.
-pub(crate) fn drive(session: &mut dyn Session, shared: &Shared<'_>, samples: &Samples) -> Result<()> {
+pub(crate) fn drive(
+    session: &mut dyn Session,
+    shared: &Shared<'_>,
+    samples: &Samples,
+    stream: u64,
+) -> Result<()> {
     wake_on_time();
-    // When the last operation ended, and how long it took.
-    let (mut free_since, mut last_service, mut last_by_driver) = (0, 0, false);
+    // The clients of a closed loop do not wait for each other.
+    let mut own = matches!(shared.pace, Pace::Closed { .. }).then(|| {
+        Schedule::closed(shared.weights.clone(), shared.plan.seed ^ (stream + 1).wrapping_mul(STREAMS))
+    });
+    let mut before = Before::default();
+    let mut age = Age::default();
     while !shared.is_over() {
-        if let Pace::Closed { think, .. } = &shared.plan.pace
+        if let Pace::Closed { think, .. } = &shared.pace
             && (shared.now() >= shared.end
-                || !think.is_zero() && !shared.wait_until(shared.now() + think.as_nanos() as u64))
+                || !think.is_zero()
+                    && shared.wait_until(shared.now() + think.as_nanos() as u64, Duration::ZERO).is_none())
         {
             break;
         }
-        let Some(arrival) = shared.next()? else { break };
+        let arrival = match &mut own {
+            Some(own) => own.next(),
+            None => shared.next(),
+        };
+        let Some(arrival) = arrival? else { break };
         let claimed = shared.now();
-        let due = arrival.at.unwrap_or(claimed);
         if claimed > shared.deadline {
-            let message = "the run ended before a connection was free";
-            let outcome = Outcome::Failed(Failure::new("unstarted", message, true));
-            let (operation, started, by_driver) = (arrival.operation, claimed, last_by_driver);
-            let sample = Sample {
-                operation,
-                intended: due,
-                started,
-                ended: claimed,
-                attempts: 1,
-                outcome,
-                was_free: false,
-                by_driver,
-            };
-            samples.push(sample);
+            samples.push(unstarted(arrival, claimed, before.by_driver));
             continue;
         }
-        let not_made = session.prepare(arrival.operation, arrival.draw)?;
-        let was_free = claimed <= due;
-        if !shared.wait_until(due) {
-            session.settle(&Outcome::Failed(Failure::new("unstarted", "", true)));
-            break;
-        }
-        samples.in_flight.store(1, Relaxed);
-        let started = shared.now();
-        // In a closed loop what the driver itself needs before is no latency.
-        let intended = arrival.at.unwrap_or(started);
-        let (outcome, attempts) = match not_made {
-            Some(outcome) => (outcome, 1),
-            None => carry_out(session, shared, arrival.draw),
-        };
-        let ended = shared.now();
-        session.settle(&outcome);
-        samples.in_flight.store(0, Relaxed);
-        // A late start is the driver's if the connection was free, or if the driver itself took longer between
-        // two operations than the server for the one before.
-        let own = started.saturating_sub(free_since);
-        let by_driver = was_free || own > last_service;
-        (free_since, last_service, last_by_driver) = (ended, ended - started, by_driver);
-        let operation = arrival.operation;
-        samples.push(Sample { operation, intended, started, ended, attempts, outcome, was_free, by_driver });
+        let Some(sample) = operation(session, shared, samples, arrival, claimed, &mut before)? else { break };
+        samples.push(sample);
+        age.renew(session, shared.plan.pooling);
     }
     Ok(())
 }
 
+/// An operation for which no connection was free until the end.
+fn unstarted(arrival: Arrival, now: u64, by_driver: bool) -> Sample {
+    let failure = Failure::new("unstarted", "the run ended before a connection was free", true);
+    Sample {
+        operation: arrival.operation,
+        intended: arrival.at.unwrap_or(now),
+        started: now,
+        ended: now,
+        attempts: 1,
+        outcome: Outcome::Failed(failure),
+        was_free: false,
+        by_driver,
+    }
+}
+
+/// Makes an operation, waits for its intended start and carries it out. `None` if the run ended before.
+fn operation(
+    session: &mut dyn Session,
+    shared: &Shared<'_>,
+    samples: &Samples,
+    arrival: Arrival,
+    claimed: u64,
+    before: &mut Before,
+) -> Result<Option<Sample>> {
+    let due = arrival.at.unwrap_or(claimed);
+    let not_made = session.prepare(arrival.operation, arrival.draw)?;
+    let was_free = claimed <= due;
+    let dense = due.saturating_sub(std::mem::replace(&mut before.due, due)) < DENSE.as_nanos() as u64;
+    let least = if dense { DENSE } else { Duration::ZERO };
+    let Some(started) = shared.wait_until(due, least) else {
+        session.settle(&Outcome::Failed(Failure::new("unstarted", "", true)));
+        return Ok(None);
+    };
+    samples.in_flight.store(1, Relaxed);
+    // In a closed loop what the driver itself needs before is no latency.
+    let intended = arrival.at.unwrap_or(started);
+    let (outcome, attempts) = match not_made {
+        Some(outcome) => (outcome, 1),
+        None => carry_out(session, shared, arrival.draw),
+    };
+    let ended = shared.now();
+    session.settle(&outcome);
+    samples.in_flight.store(0, Relaxed);
+    // A late start is the driver's if the connection was free, or if the driver itself took longer between
+    // two operations than the server for the one before.
+    let by_driver = was_free || started.saturating_sub(before.ended) > before.service;
+    *before = Before { ended, service: ended - started, by_driver, due };
+    let operation = arrival.operation;
+    Ok(Some(Sample { operation, intended, started, ended, attempts, outcome, was_free, by_driver }))
+}
+
+/// How long a connection has been open.
+struct Age {
+    since: Instant,
+    operations: u64,
+}
+
+impl Default for Age {
+    fn default() -> Self {
+        Self { since: Instant::now(), operations: 0 }
+    }
+}
+
+impl Age {
+    /// Closes the connection after an operation, if the plan says so, and opens another one.
+    fn renew(&mut self, session: &mut dyn Session, pooling: Pooling) {
+        self.operations += 1;
+        let old = match pooling {
+            Pooling::Kept => false,
+            Pooling::None => true,
+            Pooling::Operations(most) => self.operations >= most,
+            Pooling::For(time) => self.since.elapsed() >= time,
+        };
+        if !old {
+            return;
+        }
+        session.close();
+        if pooling != Pooling::None {
+            // If that fails, the next operation tries again, and reports it.
+            let _ = session.open();
+            *self = Self::default();
+        }
+    }
+}
+
 /// Tries as often as the plan allows.
 fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outcome, u32) {
-    let (began, mut attempts) = (Instant::now(), 1);
+    let mut attempts = 1;
     let mut draws = Draws::new(draw);
+    let mut away = Away::default();
     loop {
-        if let Err(failure) = reconnected(session, shared) {
-            return (Outcome::Failed(failure), attempts);
+        if let Err(error) = session.open() {
+            if error.kind() == Kind::Connection && away.wait(shared) {
+                continue;
+            }
+            return (Outcome::Failed(Failure::new("connect", error.to_string(), true)), attempts);
         }
         let outcome = session.execute();
         // It was not sent: the server may come back in time.
-        let away = matches!(&outcome, Outcome::Failed(failure) if failure.kind == "connect");
-        if away && began.elapsed() < shared.plan.reconnect && !shared.is_over() {
-            std::thread::sleep(AGAIN);
+        let not_sent = matches!(&outcome, Outcome::Failed(failure) if failure.kind == "connect");
+        if not_sent && away.wait(shared) {
             continue;
         }
         let again = matches!(&outcome, Outcome::Failed(failure)
@@ -156,17 +254,30 @@ fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outc
     }
 }
 
-/// Opens the connection, waiting for a server that is away as long as the plan says.
-fn reconnected(session: &mut dyn Session, shared: &Shared<'_>) -> std::result::Result<(), Failure> {
-    let end = Instant::now() + shared.plan.reconnect;
-    loop {
-        let error: Error = match session.open() {
-            Ok(()) => return Ok(()),
-            Err(error) => error,
-        };
-        if error.kind() != Kind::Connection || Instant::now() >= end || shared.is_over() {
-            return Err(Failure::new("connect", error.to_string(), true));
+/// Waiting for a server that is away.
+#[derive(Default)]
+struct Away {
+    since: Option<Instant>,
+    last: Duration,
+}
+
+impl Away {
+    /// Waits until the next attempt; `false` if the plan allows none, or the run is over.
+    fn wait(&mut self, shared: &Shared<'_>) -> bool {
+        let policy = &shared.plan.reconnect;
+        let left = policy.within.saturating_sub(self.since.get_or_insert_with(Instant::now).elapsed());
+        if left.is_zero() {
+            return false;
         }
-        std::thread::sleep(AGAIN);
+        self.last = policy.after(self.last);
+        let end = Instant::now() + self.last.min(left);
+        while !shared.is_over() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
+        false
     }
 }

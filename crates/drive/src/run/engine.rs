@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use sawmill_localpg::LocalPg;
-use sawmill_profile::{Machine, Sampler, SamplerOptions, Timeline, cpu_time};
+use sawmill_profile::{Machine, Sampler, SamplerOptions, Timeline};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::arrivals::process::Arrivals;
@@ -15,26 +14,26 @@ use crate::arrivals::schedule::Schedule;
 use crate::arrivals::shape::{RateClock, Stretch};
 use crate::arrivals::trace::Trace;
 use crate::mix::block::RowMaker;
-use crate::mix::weights::Weights;
-use crate::observer::{Observer, Snapshot};
+use crate::observer::Observer;
+use crate::plan::pooling::Pooling;
 use crate::plan::types::{ChaosAction, Pace, Plan};
 use crate::result::file::{DriveResult, DriverReport, FORMAT, RunDescription, VERSION};
-use crate::result::second::{ChaosEvent, Second, ServerSample};
-use crate::run::connection::{Shared, drive};
-use crate::run::recorder::{Recorder, Sample, Samples, under_way};
-use crate::run::{chaos, verdict};
+use crate::result::second::{Second, ServerSample};
+use crate::run::capacity::capacity;
+use crate::run::connection::Shared;
+use crate::run::course::{Course, Happened};
+use crate::run::recorder::{Recorder, Samples};
+use crate::run::verdict;
+use crate::run::watching::Watching;
 use crate::work::rows::{Rows, SharedTable};
-use crate::work::target::{Address, Target};
+use crate::work::target::{Address, Session, Target};
 
-/// How often samples are collected.
-const TICK: Duration = Duration::from_millis(50);
+/// How often to look whether the time has come to start.
+const LOOK_AT_CLOCK: Duration = Duration::from_millis(50);
+/// Until threads have started and the first rows are made.
+const START: Duration = Duration::from_millis(20);
 /// How long after its end a run goes on with operations that were due before.
 const GRACE: Duration = Duration::from_secs(10);
-/// A thread of a connection needs little.
-const STACK: usize = 512 * 1024;
-/// The tick before which no second is too short to be one.
-const SECOND: Duration = Duration::from_secs(1);
-
 /// What a run needs besides its plan.
 pub struct Driving<'a> {
     /// Where operations go.
@@ -67,8 +66,9 @@ pub fn run(plan: &Plan, driving: Driving<'_>) -> Result<DriveResult> {
         .at("--chaos")
         .advise("give --to local, or a command of your own: --chaos 'docker restart db every 1m'"));
     }
+    let capacity = capacity(plan, driving.cancel)?;
     target.set_up(plan, &tables, driving.cancel)?;
-    run_on(plan, target.as_ref(), &tables, driving)
+    run_on(plan, target.as_ref(), &tables, capacity, driving)
 }
 
 pub(crate) fn tables_of(plan: &Plan) -> Result<Arc<Vec<Arc<SharedTable>>>> {
@@ -81,7 +81,7 @@ pub(crate) fn tables_of(plan: &Plan) -> Result<Arc<Vec<Arc<SharedTable>>>> {
 
 /// The schedule, how long the counted part of it is, and the rate over time.
 fn schedule(plan: &Plan) -> Result<(Schedule, Duration, Option<RateClock>)> {
-    let weights = Weights::new(&plan.operations.iter().map(|operation| operation.weight).collect::<Vec<_>>());
+    let weights = plan.weights();
     let length = plan.counted_length();
     match &plan.pace {
         Pace::Closed { .. } => Ok((Schedule::closed(weights, plan.seed), length, None)),
@@ -111,22 +111,14 @@ pub(crate) fn run_on(
     plan: &Plan,
     target: &dyn Target,
     tables: &Arc<Vec<Arc<SharedTable>>>,
+    capacity: f64,
     driving: Driving<'_>,
 ) -> Result<DriveResult> {
     let Driving { server, cancel, observer, command, .. } = driving;
     let (schedule, length, clock) = schedule(plan)?;
-    let connections = match plan.pace {
-        Pace::Open { .. } => plan.connections,
-        Pace::Closed { clients, .. } => clients,
-    };
+    let connections = plan.parallel();
     let description = describe(plan, target, connections, length);
-    // Opened before the start: connecting is not what is measured.
-    let mut sessions = Vec::new();
-    for stream in 0..connections {
-        let mut session = target.session(plan, Rows::new(tables, plan.seed, stream as u64), cancel)?;
-        session.open()?;
-        sessions.push(session);
-    }
+    let sessions = open_sessions(plan, target, tables, cancel)?;
     let samples: Vec<Samples> = (0..connections).map(|_| Samples::default()).collect();
     if let Some(at) = plan.start_at {
         wait_for(at, cancel)?;
@@ -136,144 +128,48 @@ pub(crate) fn run_on(
     let whole = plan.warm_up + length;
     let shared = Shared {
         plan,
+        pace: plan.pace.clone(),
         schedule: Mutex::new(schedule),
-        began: Instant::now() + Duration::from_millis(20),
+        weights: plan.weights(),
+        began: Instant::now() + START,
         end: whole.as_nanos() as u64,
         deadline: (whole + GRACE.min(length)).as_nanos() as u64,
         cancel,
         stop: AtomicBool::new(false),
     };
     let mut recorder = Recorder::new(&description.operations, plan.warm_up);
-    let sampler = SamplerOptions::new().interval(Duration::from_millis(500)).started(shared.began);
+    let sampler = SamplerOptions::new().interval(Duration::from_secs(1)).started(shared.began);
     let sampler =
         target.listener().and_then(|listener| Sampler::start(sampler.watch("server", &listener)).ok());
-    let over = AtomicBool::new(false);
-    let (report, events) = mpsc::channel();
-    let latest: Mutex<Option<ServerSample>> = Mutex::default();
-    let (mut seconds, mut wreaked, mut cpu) = (Vec::new(), Vec::new(), Duration::ZERO);
-    let is_over = || over.load(Relaxed) || shared.is_over();
-    let failed = std::thread::scope(|scope| {
-        let mut workers = Vec::new();
-        for (mut session, samples) in sessions.into_iter().zip(&samples) {
-            let shared = &shared;
-            let worker = std::thread::Builder::new().stack_size(STACK).name("connection".to_owned());
-            let spawned = worker.spawn_scoped(scope, move || {
-                let done = drive(session.as_mut(), shared, samples);
-                if done.is_err() {
-                    shared.stop.store(true, Relaxed);
-                }
-                done
-            });
-            match spawned {
-                Ok(worker) => workers.push(worker),
-                Err(error) => {
-                    shared.stop.store(true, Relaxed);
-                    return Some(
-                        Error::new(
-                            Kind::Config,
-                            format!("cannot start a thread for each connection: {error}"),
-                        )
-                        .at(format!("{connections} connections"))
-                        .advise("give fewer"),
-                    );
-                }
-            }
-        }
-        if let Some(chaos) = &plan.chaos {
-            let (is_over, began) = (&is_over, shared.began);
-            scope.spawn(move || chaos::wreak(chaos, server, began, &report, is_over));
-        }
-        if let Some(mut ask) = target.watch(plan) {
-            let (latest, is_over) = (&latest, &is_over);
-            scope.spawn(move || {
-                while !is_over() {
-                    let began = Instant::now();
-                    let sample = ask();
-                    if let Ok(mut latest) = latest.lock() {
-                        *latest = sample;
-                    }
-                    while began.elapsed() < SECOND && !is_over() {
-                        std::thread::sleep(TICK);
-                    }
-                }
-            });
-        }
-        let mut watch = Watching {
-            description: &description,
-            recorder: &mut recorder,
-            clock: clock.as_ref(),
-            observer,
-            seconds: &mut seconds,
-            room: Vec::new(),
-            reached: 0.0,
-        };
-        let (mut warm, mut cool) = (None, None);
-        loop {
-            let ended = workers.iter().all(std::thread::ScopedJoinHandle::is_finished);
-            let now = Instant::now().saturating_duration_since(shared.began);
-            if warm.is_none() && now >= plan.warm_up {
-                warm = Some(cpu_time());
-            }
-            if cool.is_none() && (now >= whole || ended) {
-                cool = Some(cpu_time());
-            }
-            while let Ok(event) = events.try_recv() {
-                let event: ChaosEvent = event;
-                watch.observer.chaos(&event);
-                wreaked.push(event);
-            }
-            watch.tick(now, &samples, &latest, ended);
-            if ended {
-                break;
-            }
-            std::thread::sleep(TICK);
-        }
-        over.store(true, Relaxed);
-        cpu = cool.unwrap_or_default().saturating_sub(warm.unwrap_or_default());
-        workers.into_iter().find_map(|worker| match worker.join() {
-            Ok(done) => done.err(),
-            Err(_) => Some(
-                Error::new(Kind::Source, "a connection's thread panicked")
-                    .advise("report this with the plan"),
-            ),
-        })
-    });
-    wreaked.extend(events.try_iter());
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    if let Some(sampler) = sampler {
-        add_processes(&mut seconds, &sampler.stop());
-    }
-    let (total, operations) = recorder.results(counted(&seconds, plan.warm_up, length, cancel.load(Relaxed)));
-    let mut result = DriveResult {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        started,
-        command,
-        machine: Machine::this(),
-        versions: versions(target),
-        run: description,
-        valid: true,
-        interrupted: cancel.load(Relaxed),
-        driver: DriverReport {
-            cpu: cpu.as_secs_f64(),
-            cpu_us_per_operation: cpu.as_secs_f64() * 1e6 / (total.intended as f64).max(1.0),
-            lateness: recorder.lateness.clone().into(),
-            late_by_server: recorder.late_by_server,
-            late_by_driver: recorder.late_by_driver,
-            capacity: None,
-        },
-        total,
-        operations,
-        seconds,
-        chaos: wreaked,
-        ..DriveResult::default()
+    let course = Course {
+        plan,
+        target,
+        tables,
+        shared: &shared,
+        samples: &samples,
+        warm_up: plan.warm_up,
+        chaos: plan.chaos.as_ref(),
     };
+    let watching = Watching {
+        description: &description,
+        recorder: &mut recorder,
+        clock: clock.as_ref(),
+        observer: &mut *observer,
+        seconds: Vec::new(),
+        room: Vec::new(),
+        reached: 0.0,
+    };
+    let mut happened = course.run(sessions, server, watching)?;
+    if let Some(sampler) = sampler {
+        add_processes(&mut happened.seconds, &sampler.stop());
+    }
+    let mut result = result_of(plan, &recorder, happened, description, cancel.load(Relaxed));
+    (result.started, result.command, result.versions) = (started, command, versions(target));
+    result.driver.capacity = Some(capacity);
     result.invalid_because = verdict::objections(&result);
     result.valid = result.invalid_because.is_empty();
     result.limits = plan.limits.iter().map(|limit| limit.judge(&result)).collect();
-    if plan.proof && target.keeps_rows() && !cancel.load(Relaxed) {
+    if plan.proof && target.keeps_rows() && !result.interrupted {
         for table in tables.iter() {
             result.proof.push(target.prove(table, cancel)?);
         }
@@ -285,6 +181,57 @@ pub(crate) fn run_on(
     Ok(result)
 }
 
+/// The figures of a run; nothing is judged yet.
+fn result_of(
+    plan: &Plan,
+    recorder: &Recorder,
+    happened: Happened,
+    run: RunDescription,
+    interrupted: bool,
+) -> DriveResult {
+    let length = Duration::from_secs_f64(run.duration);
+    let (total, operations) = recorder.results(counted(&happened.seconds, plan.warm_up, length, interrupted));
+    let cpu = happened.cpu.as_secs_f64();
+    DriveResult {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        machine: Machine::this(),
+        run,
+        interrupted,
+        driver: DriverReport {
+            cpu,
+            cpu_us_per_operation: cpu * 1e6 / (total.intended as f64).max(1.0),
+            lateness: recorder.lateness.clone().into(),
+            late_by_server: recorder.late_by_server,
+            late_by_driver: recorder.late_by_driver,
+            capacity: None,
+        },
+        total,
+        operations,
+        seconds: happened.seconds,
+        chaos: happened.chaos,
+        ..DriveResult::default()
+    }
+}
+
+/// Opens all connections before the start: connecting is not what is measured.
+fn open_sessions<'a>(
+    plan: &'a Plan,
+    target: &'a dyn Target,
+    tables: &Arc<Vec<Arc<SharedTable>>>,
+    cancel: &'a AtomicBool,
+) -> Result<Vec<Box<dyn Session + 'a>>> {
+    let open = |stream| {
+        let mut session = target.session(plan, Rows::new(tables, plan.seed, stream), cancel)?;
+        // Without a pool each operation opens its own.
+        if plan.pooling != Pooling::None {
+            session.open()?;
+        }
+        Ok(session)
+    };
+    (0..plan.parallel() as u64).map(open).collect()
+}
+
 fn wait_for(at: SystemTime, cancel: &AtomicBool) -> Result<()> {
     loop {
         let left = at.duration_since(SystemTime::now()).unwrap_or_default();
@@ -294,7 +241,7 @@ fn wait_for(at: SystemTime, cancel: &AtomicBool) -> Result<()> {
         if cancel.load(Relaxed) {
             return Err(Error::cancelled());
         }
-        std::thread::sleep(left.min(TICK));
+        std::thread::sleep(left.min(LOOK_AT_CLOCK));
     }
 }
 
@@ -329,54 +276,6 @@ fn versions(target: &dyn Target) -> BTreeMap<String, String> {
 fn counted(seconds: &[Second], warm_up: Duration, length: Duration, interrupted: bool) -> f64 {
     let whole = seconds.last().map_or(0.0, |second| second.at - warm_up.as_secs_f64()).max(0.0);
     if interrupted { whole } else { whole.max(length.as_secs_f64()) }
-}
-
-/// Collects samples and ends seconds.
-struct Watching<'a> {
-    description: &'a RunDescription,
-    recorder: &'a mut Recorder,
-    clock: Option<&'a RateClock>,
-    observer: &'a mut dyn Observer,
-    seconds: &'a mut Vec<Second>,
-    room: Vec<Sample>,
-    /// The end of the last second.
-    reached: f64,
-}
-
-impl Watching<'_> {
-    fn tick(
-        &mut self,
-        now: Duration,
-        samples: &[Samples],
-        latest: &Mutex<Option<ServerSample>>,
-        ended: bool,
-    ) {
-        for source in samples {
-            self.room.clear();
-            source.take(&mut self.room);
-            self.room.iter().for_each(|sample| self.recorder.count(sample));
-        }
-        let at = now.as_secs_f64();
-        let length = at - self.reached;
-        if length < 1.0 - TICK.as_secs_f64() / 2.0 && !(ended && length > 0.0) {
-            return;
-        }
-        let intended = self.clock.map(|clock| clock.between(self.reached, at) / length);
-        let mut second = self.recorder.end_second(at, length, 0.0, under_way(samples));
-        second.intended = intended.unwrap_or(second.achieved);
-        second.server = latest.lock().ok().and_then(|mut latest| latest.take());
-        self.reached = at;
-        let snapshot = Snapshot {
-            run: self.description,
-            second: &second,
-            intervals: &self.recorder.intervals,
-            operations: &self.recorder.operations,
-            totals: &self.recorder.totals,
-        };
-        self.observer.second(&snapshot);
-        self.recorder.begin_second();
-        self.seconds.push(second);
-    }
 }
 
 /// Adds what the server's processes used, second by second.

@@ -1,8 +1,11 @@
 //! A run: connections that take operations from one schedule, and what is recorded of them.
 
+pub(crate) mod capacity;
 pub(crate) mod chaos;
 pub(crate) mod connection;
+pub(crate) mod course;
 pub(crate) mod engine;
 pub(crate) mod find_max;
 pub(crate) mod recorder;
 pub(crate) mod verdict;
+pub(crate) mod watching;

@@ -61,8 +61,13 @@ pub(crate) struct Recorder {
     pub lateness: Durations,
     pub late_by_server: u64,
     pub late_by_driver: u64,
+    /// Those of the second that is under way.
     pub intervals: Vec<IntervalHistograms>,
+    /// Of these, what belongs to the warm-up.
+    warming: Vec<IntervalHistograms>,
     second: Second,
+    /// The second's operations, in the order of the plan.
+    operations_here: Vec<OperationSecond>,
 }
 
 impl Recorder {
@@ -77,7 +82,9 @@ impl Recorder {
             late_by_server: 0,
             late_by_driver: 0,
             intervals: vec![IntervalHistograms::default(); names.len()],
+            warming: vec![IntervalHistograms::default(); names.len()],
             second: Second::default(),
+            operations_here: vec![OperationSecond::default(); names.len()],
         }
     }
 
@@ -89,9 +96,9 @@ impl Recorder {
         let late_by = sample.started.saturating_sub(sample.intended);
         let late = late_by > LATE;
         let counts = sample.intended >= self.warm_up;
-        let name = &self.names[sample.operation];
-        let here = self.second.operations.entry(name.clone()).or_default();
-        let interval = &mut self.intervals[sample.operation];
+        let here = &mut self.operations_here[sample.operation];
+        let histograms = if counts { &mut self.intervals } else { &mut self.warming };
+        let interval = &mut histograms[sample.operation];
         interval.latency.record(latency);
         interval.service.record(service);
         here.retries += u64::from(sample.attempts - 1);
@@ -107,9 +114,6 @@ impl Recorder {
         if !counts {
             return;
         }
-        let total = &mut self.totals[sample.operation];
-        total.latency.record(latency);
-        total.service.record(service);
         if sample.was_free {
             self.lateness.record(Duration::from_nanos(late_by));
         }
@@ -138,7 +142,19 @@ impl Recorder {
     /// Ends a second: what happened in it. Its exact histograms are in `intervals` until the next call of
     /// [`begin_second`](Self::begin_second).
     pub(crate) fn end_second(&mut self, at: f64, length: f64, intended: f64, in_flight: u64) -> Second {
+        for ((total, interval), warming) in
+            self.totals.iter_mut().zip(&mut self.intervals).zip(&mut self.warming)
+        {
+            total.add(interval);
+            interval.add(warming);
+            warming.clear();
+        }
         let mut second = std::mem::take(&mut self.second);
+        let here =
+            std::mem::replace(&mut self.operations_here, vec![OperationSecond::default(); self.names.len()]);
+        let happened = self.names.iter().cloned().zip(here).zip(&self.intervals);
+        let happened = happened.filter(|(_, interval)| interval.latency.count() > 0);
+        second.operations = happened.map(|(operation, _)| operation).collect();
         let done: u64 = second.operations.values().map(|operation| operation.ok).sum();
         (second.at, second.length, second.in_flight) = (at, length, in_flight);
         second.warm_up = at <= self.warm_up as f64 / 1e9 + 1e-3;
@@ -156,13 +172,10 @@ impl Recorder {
     }
 
     pub(crate) fn begin_second(&mut self) {
-        for interval in &mut self.intervals {
-            interval.latency.clear();
-            interval.service.clear();
-        }
+        self.intervals.iter_mut().for_each(IntervalHistograms::clear);
     }
 
-    /// The results of all operations, with their histograms, over this many seconds.
+    /// The results of all operations until the end of the last second, with their histograms, over this many seconds.
     pub(crate) fn results(&self, seconds: f64) -> (OperationResult, Vec<OperationResult>) {
         let mut all = OperationResult { name: "all".to_owned(), ..OperationResult::default() };
         let (mut latency, mut service) = (Durations::default(), Durations::default());

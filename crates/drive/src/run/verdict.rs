@@ -20,8 +20,9 @@ pub(crate) fn objections(result: &DriveResult) -> Vec<String> {
     if busy as f64 / (result.total.intended as f64).max(1.0) > LATE_SHARE {
         objections.push(format!(
             "the driver did not keep its schedule: {:.1} % of the operations started more than 1 ms late because it was \
-             busy itself; lower the rate, or drive from several processes (--part)",
-            share * 100.0
+             busy itself{}; lower the rate, or drive from several processes (--part)",
+            share * 100.0,
+            able(result.driver.capacity),
         ));
     }
     if late > UNIMPORTANT && late * 10 > latency {
@@ -33,4 +34,10 @@ pub(crate) fn objections(result: &DriveResult) -> Vec<String> {
         ));
     }
     objections
+}
+
+/// What the driver can do, in parentheses.
+fn able(capacity: Option<f64>) -> String {
+    let operations = |rate| sawmill_profile::format_rate(rate, "ops");
+    capacity.map(|rate| format!(" (it makes {} without a server)", operations(rate))).unwrap_or_default()
 }

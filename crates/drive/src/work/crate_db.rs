@@ -1,5 +1,6 @@
 //! CrateDB as a target, over HTTP.
 
+mod arguments;
 mod json;
 mod session;
 
@@ -12,7 +13,7 @@ use sawmill_cratedb::{CrateReply, CrateServer, CrateStatements};
 use sawmill_source::{Error, Kind, Result};
 use serde_json::Value;
 
-use crate::mix::block::{BLOCK_ROWS, Blocks};
+use crate::mix::block::BLOCK_ROWS;
 use crate::plan::types::{Plan, PlanTable, Work};
 use crate::proof::check::Check;
 use crate::proof::states::RowState;
@@ -93,8 +94,9 @@ impl CrateTarget {
         let mut left = rows;
         while left > 0 {
             let block = table.fill_block()?;
+            let now = left.min(BLOCK_ROWS);
             let mut body = format!("{{\"stmt\":{},\"bulk_args\":[", Value::from(sql.as_str()));
-            for number in block.numbers().take(left.min(BLOCK_ROWS) as usize) {
+            for number in block.numbers().take(now as usize) {
                 if !body.ends_with('[') {
                     body.push(',');
                 }
@@ -102,14 +104,13 @@ impl CrateTarget {
                 table.states.set(number, RowState::Acknowledged);
             }
             body.push_str("]}");
-            left -= left.min(BLOCK_ROWS);
+            left -= now;
             match statements.send(body.as_bytes(), cancel) {
-                CrateReply::Done(body) if json::bulk_failure(&body).is_none() => {}
                 CrateReply::Done(body) => {
-                    let what = json::bulk_failure(&body).unwrap_or_default();
-                    return Err(
-                        Error::new(Kind::Server, format!("the server says: {what}")).at(table.name.clone())
-                    );
+                    if let Some(what) = json::bulk_failure(&body, now) {
+                        let what = format!("the server says: {what}");
+                        return Err(Error::new(Kind::Server, what).at(table.name.clone()));
+                    }
                 }
                 CrateReply::Refused(code, message) => {
                     let what = format!("the server says: {message} [{code}]");
@@ -163,8 +164,7 @@ impl Target for CrateTarget {
         let key = statements::quoted(crate::mix::block::NUMBER);
         let types: Vec<_> = table.maker.column_types().map(|(_, pg_type)| pg_type).collect();
         let mut check = Check::new(table);
-        let mut blocks = Blocks::new(4);
-        let mut after = -1_i64;
+        let mut after = i64::MIN;
         loop {
             if cancel.load(Relaxed) {
                 return Err(Error::cancelled());
@@ -172,19 +172,11 @@ impl Target for CrateTarget {
             let sql = format!("SELECT {columns} FROM {name} WHERE {key} > ? ORDER BY {key} LIMIT {PAGE}");
             let rows = self.ask(&sql, &[after.into()], cancel)?;
             for row in &rows {
-                let number = row.first().and_then(Value::as_u64).unwrap_or(u64::MAX);
-                let state = table.states.get(number);
-                let mut equal = |version| {
-                    let expected = blocks.row(&table.maker, number, version)?;
-                    Ok::<bool, Error>(json::is_equal(expected, &types, row))
-                };
-                let equal = match state {
-                    RowState::Updated => equal(1)?,
-                    RowState::MaybeUpdated | RowState::MaybeDeletedUpdated => equal(0)? || equal(1)?,
-                    _ => equal(0)?,
-                };
-                check.found(number, state, equal);
-                after = number as i64;
+                after = row.first().and_then(Value::as_i64).unwrap_or(i64::MAX);
+                match u64::try_from(after) {
+                    Ok(number) => check.found(number, |expected| json::is_equal(expected, &types, row))?,
+                    Err(_) => check.foreign(),
+                }
             }
             if rows.len() < PAGE {
                 return check.end();

@@ -6,4 +6,5 @@ pub(crate) mod outcome;
 pub(crate) mod postgres;
 pub(crate) mod rows;
 pub(crate) mod statements;
+pub(crate) mod step;
 pub(crate) mod target;

@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 
 use sawmill_source::Result;
 
-use crate::mix::pick::Pick;
-use crate::plan::types::{Plan, Work};
+use crate::plan::types::Plan;
 use crate::result::proof::Proof;
 use crate::result::second::ServerSample;
-use crate::work::outcome::{Change, Outcome};
+use crate::work::outcome::Outcome;
 use crate::work::rows::{Rows, SharedTable};
+use crate::work::step::{Arguments, Expect, arguments};
 use crate::work::target::{Session, Target};
 
 pub(crate) struct NullTarget;
@@ -22,7 +22,7 @@ impl Target for NullTarget {
     }
 
     fn session<'a>(&'a self, plan: &'a Plan, rows: Rows, _: &'a AtomicBool) -> Result<Box<dyn Session + 'a>> {
-        Ok(Box::new(NullSession { plan, rows, made: Vec::new(), count: 0 }))
+        Ok(Box::new(NullSession { plan, rows, made: Made::default(), count: 0 }))
     }
 
     fn watch<'a>(&'a self, _: &'a Plan) -> Option<Box<dyn FnMut() -> Option<ServerSample> + Send + 'a>> {
@@ -57,8 +57,26 @@ impl Target for NullTarget {
 struct NullSession<'a> {
     plan: &'a Plan,
     rows: Rows,
-    made: Vec<u8>,
+    made: Made,
     count: u64,
+}
+
+/// The arguments of an operation, as bytes that are sent nowhere.
+#[derive(Default)]
+struct Made(Vec<u8>);
+
+impl Arguments for Made {
+    fn row(&mut self, row: &[u8]) {
+        self.0.extend_from_slice(row);
+    }
+
+    fn key(&mut self, number: u64) {
+        self.0.extend_from_slice(&number.to_be_bytes());
+    }
+
+    fn field(&mut self, _: usize, field: Option<&[u8]>) {
+        self.0.extend_from_slice(field.unwrap_or_default());
+    }
 }
 
 impl Session for NullSession<'_> {
@@ -66,43 +84,27 @@ impl Session for NullSession<'_> {
         Ok(())
     }
 
+    fn close(&mut self) {}
+
     fn prepare(&mut self, operation: usize, draw: u64) -> Result<Option<Outcome>> {
-        (self.count, _) = (0, self.made.clear());
+        self.made.0.clear();
+        self.count = 0;
         for step in &self.plan.operations[operation].steps {
-            match step {
-                Work::Insert { table, rows, .. }
-                | Work::Copy { table, rows }
-                | Work::Bulk { table, rows } => {
-                    for _ in 0..*rows {
-                        let made = &mut self.made;
-                        self.rows.fresh(*table, Change::Insert, |_, row| made.extend_from_slice(row))?;
-                    }
-                    self.count += rows;
-                }
-                Work::Update { table, pick, .. }
-                | Work::Delete { table, pick, .. }
-                | Work::Select { table, pick, .. } => {
-                    self.choose(*table, *pick, draw);
-                }
-                Work::Sql { .. } => self.count += 1,
+            match arguments(&mut self.rows, step, draw, &mut self.made)? {
+                None => return Ok(Some(Outcome::no_row())),
+                Some(Expect::Rows(count)) => self.count += count,
+                Some(Expect::Row { .. } | Expect::Anything) => self.count += 1,
             }
         }
         Ok(None)
     }
 
     fn execute(&mut self) -> Outcome {
-        std::hint::black_box(&self.made);
+        std::hint::black_box(&self.made.0);
         Outcome::Ok(self.count)
     }
 
     fn settle(&mut self, outcome: &Outcome) {
         self.rows.settle(outcome);
-    }
-}
-
-impl NullSession<'_> {
-    fn choose(&mut self, table: usize, pick: Pick, draw: u64) {
-        std::hint::black_box(self.rows.pick(table, pick, draw));
-        self.count += 1;
     }
 }

@@ -26,6 +26,20 @@ impl Failure {
     }
 }
 
+impl Outcome {
+    /// An operation that found no earlier row to work on.
+    pub(crate) fn no_row() -> Self {
+        let message = "no earlier row could be chosen: give the table `rows`, or operations that insert";
+        Self::Failed(Failure::new("no-row", message, true))
+    }
+}
+
+impl From<Result<u64, Failure>> for Outcome {
+    fn from(done: Result<u64, Failure>) -> Self {
+        done.map_or_else(Self::Failed, Self::Ok)
+    }
+}
+
 /// A change of a row, to be settled when its outcome is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {

@@ -1,5 +1,7 @@
 //! PostgreSQL as a target.
 
+mod arguments;
+mod messages;
 mod proof;
 mod session;
 mod watch;
@@ -144,7 +146,7 @@ fn fill(
         Error::new(Kind::Server, format!("the server says: {} [{}]", report.message, report.code))
             .at(place.clone())
     };
-    session::begin_copy(connection, &sql).map_err(lost)?.map_err(refused)?;
+    messages::begin_copy(connection, &sql).map_err(lost)?.map_err(refused)?;
     let mut left = rows;
     let mut header = HEADER.to_vec();
     while left > 0 {
@@ -158,12 +160,13 @@ fn fill(
             table.states.set(number, RowState::Acknowledged);
         }
         left -= left.min(BLOCK_ROWS);
-        session::push(&mut connection.out, b'd', |out| out.extend_from_slice(&data));
+        messages::push(&mut connection.out, b'd', |out| out.extend_from_slice(&data));
         connection.send().map_err(lost)?;
     }
-    session::push(&mut connection.out, b'd', |out| out.extend_from_slice(&TRAILER));
-    session::push(&mut connection.out, b'c', |_| {});
+    messages::push(&mut connection.out, b'd', |out| out.extend_from_slice(&TRAILER));
+    messages::push(&mut connection.out, b'c', |_| {});
     connection.send().map_err(lost)?;
-    let answered = session::answer(connection, &mut |_, _| {}, &mut || cancel.load(Relaxed)).map_err(lost)?;
+    let answered =
+        messages::answer(connection, &mut |_, _| {}, &mut || cancel.load(Relaxed)).map_err(lost)?;
     answered.map(drop).map_err(refused)
 }

@@ -5,13 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use sawmill_source::Result;
 
-use crate::mix::block::{BLOCK_ROWS, Block, Blocks, RowMaker};
+use crate::mix::block::{BLOCK_ROWS, Block, RowMaker};
 use crate::mix::pick::{Pick, Picker};
+use crate::mix::supply::{KeptBlocks, Slice, Supply};
 use crate::proof::states::{RowState, RowStates};
 use crate::work::outcome::{Change, Outcome};
-
-/// Blocks of earlier rows that a connection keeps for each table.
-const KEPT_BLOCKS: usize = 8;
 
 /// A table while a run lasts, shared by all connections.
 #[derive(Debug)]
@@ -19,6 +17,10 @@ pub(crate) struct SharedTable {
     pub name: String,
     pub maker: RowMaker,
     pub states: RowStates,
+    /// New rows that were made ahead.
+    supply: Supply,
+    /// Earlier rows.
+    kept: KeptBlocks,
     /// Blocks that were given out.
     next: AtomicU64,
     /// Which of how many processes this is: block `b` belongs to process `b % n`.
@@ -27,13 +29,54 @@ pub(crate) struct SharedTable {
 
 impl SharedTable {
     pub(crate) fn new(name: String, maker: RowMaker, part: (u64, u64)) -> Arc<Self> {
-        Arc::new(Self { name, maker, states: RowStates::default(), next: AtomicU64::new(0), part })
+        Arc::new(Self {
+            name,
+            maker,
+            states: RowStates::default(),
+            supply: Supply::default(),
+            kept: KeptBlocks::default(),
+            next: AtomicU64::new(0),
+            part,
+        })
     }
 
     /// A block that no one else has.
     pub(crate) fn fill_block(&self) -> Result<Block> {
         let number = self.next.fetch_add(1, Relaxed) * self.part.1 + self.part.0 - 1;
         self.maker.block(number, 0)
+    }
+
+    /// Makes new rows ahead of their use until `is_over`; [`end_supply`](Self::end_supply) has to be called then.
+    pub(crate) fn supply(&self, is_over: &dyn Fn() -> bool) {
+        while !is_over() {
+            // Who finds no rows makes them, and reports why that fails.
+            let Ok(block) = self.fill_block() else { return };
+            self.supply.add(block);
+        }
+    }
+
+    /// Ends the waiting of the thread that makes rows ahead.
+    pub(crate) fn end_supply(&self) {
+        self.supply.drain();
+    }
+
+    /// New rows that no one else has.
+    fn take(&self) -> Result<Slice> {
+        match self.supply.take() {
+            Some(slice) => Ok(slice),
+            None => self.fill_block().map(Slice::whole),
+        }
+    }
+
+    /// The block with a row.
+    fn block_of(&self, number: u64, version: u64) -> Result<Arc<Block>> {
+        let key = (number / BLOCK_ROWS, version);
+        if let Some(block) = self.kept.get(key) {
+            return Ok(block);
+        }
+        let block = Arc::new(self.maker.block(key.0, version)?);
+        self.kept.keep(key, &block);
+        Ok(block)
     }
 
     /// Whether this process writes the row.
@@ -54,8 +97,9 @@ struct Touched {
 /// The rows of one connection.
 pub(crate) struct Rows {
     pub tables: Arc<Vec<Arc<SharedTable>>>,
-    fresh: Vec<Option<(Block, u64)>>,
-    old: Vec<Blocks>,
+    fresh: Vec<Option<Slice>>,
+    /// The block of the earlier row that was used last, for each table.
+    old: Vec<Option<Arc<Block>>>,
     pickers: Vec<(Pick, usize, Picker)>,
     touched: Vec<Touched>,
     seed: u64,
@@ -66,7 +110,7 @@ impl Rows {
     pub(crate) fn new(tables: &Arc<Vec<Arc<SharedTable>>>, seed: u64, stream: u64) -> Self {
         Self {
             fresh: tables.iter().map(|_| None).collect(),
-            old: tables.iter().map(|_| Blocks::new(KEPT_BLOCKS)).collect(),
+            old: tables.iter().map(|_| None).collect(),
             tables: Arc::clone(tables),
             pickers: Vec::new(),
             touched: Vec::new(),
@@ -83,16 +127,13 @@ impl Rows {
         take: impl FnOnce(u64, &[u8]) -> T,
     ) -> Result<T> {
         let slot = &mut self.fresh[table];
-        if slot.as_ref().is_none_or(|(block, next)| *next >= block.numbers().end) {
-            let block = self.tables[table].fill_block()?;
-            let first = block.first;
-            *slot = Some((block, first));
+        let mut next = slot.as_mut().and_then(Slice::next);
+        if next.is_none() {
+            next = slot.insert(self.tables[table].take()?).next();
         }
-        let Some((block, next)) = slot else { unreachable!("a block was just put there") };
-        let number = *next;
-        *next += 1;
+        let Some((number, row)) = next else { unreachable!("what is taken has rows") };
         self.touched.push(Touched { table, number, change, was: RowState::Untouched });
-        Ok(take(number, block.row(number)))
+        Ok(take(number, row))
     }
 
     /// Chooses an earlier row: number, and what is known of it.
@@ -119,7 +160,8 @@ impl Rows {
 
     /// The bytes of an earlier row.
     pub(crate) fn old(&mut self, table: usize, number: u64, version: u64) -> Result<&[u8]> {
-        self.old[table].row(&self.tables[table].maker, number, version)
+        let block = self.old[table].insert(self.tables[table].block_of(number, version)?);
+        Ok(block.row(number))
     }
 
     /// Notes what the outcome says of the rows that were touched.

@@ -43,7 +43,29 @@ pub(crate) fn create(
     format!("CREATE TABLE {unless}{} ({}){with}", quoted(&table.name), columns.join(", "))
 }
 
-/// The statement of a step, with `$1`, `$2`, ...
+/// `INSERT ... SELECT FROM UNNEST` with an array of each column. `array` is what stands behind a parameter,
+/// `cast` what stands behind a column: a cast, or nothing.
+pub(crate) fn unnest(
+    table: &SharedTable,
+    array: &dyn Fn(PgType) -> String,
+    cast: &dyn Fn(PgType) -> String,
+) -> String {
+    let types: Vec<PgType> = table.maker.column_types().map(|(_, pg_type)| pg_type).collect();
+    let listed = |text: &dyn Fn(usize, PgType) -> String| {
+        let texts = types.iter().enumerate().map(|(i, pg_type)| text(i + 1, *pg_type));
+        texts.collect::<Vec<String>>().join(", ")
+    };
+    format!(
+        "INSERT INTO {} ({}) (SELECT {} FROM UNNEST({}) AS u ({}))",
+        quoted(&table.name),
+        columns(table),
+        listed(&|i, pg_type| format!("c{i}{}", cast(pg_type))),
+        listed(&|i, pg_type| format!("${i}{}", array(pg_type))),
+        listed(&|i, _| format!("c{i}")),
+    )
+}
+
+/// The statement of a step, with `$1`, `$2`, ... UNNEST is PostgreSQL's.
 pub(crate) fn of(plan: &Plan, work: &Work, tables: &[std::sync::Arc<SharedTable>]) -> Result<String> {
     let named = |table: usize| -> Result<&SharedTable> {
         let found = tables.get(table).map(AsRef::as_ref);
@@ -51,45 +73,13 @@ pub(crate) fn of(plan: &Plan, work: &Work, tables: &[std::sync::Arc<SharedTable>
     };
     let key = column(NUMBER);
     Ok(match work {
-        Work::Insert { table, rows, upsert, .. } => {
-            let table = named(*table)?;
-            let count = table.maker.columns.len() as u64;
-            if count * rows > PARAMETERS {
-                let most = PARAMETERS / count;
-                return Err(Error::new(
-                    Kind::Config,
-                    format!("{rows} rows of {count} columns in one INSERT"),
-                )
-                .at(table.name.clone())
-                .advise(format!("give {most} rows or fewer, or copy them")));
-            }
-            let row = |row: u64| {
-                let places: Vec<String> = (1..=count).map(|i| format!("${}", row * count + i)).collect();
-                format!("({})", places.join(", "))
-            };
-            let values: Vec<String> = (0..*rows).map(row).collect();
-            let update = match upsert {
-                false => String::new(),
-                true => {
-                    let set: Vec<String> = table
-                        .maker
-                        .column_types()
-                        .skip(1)
-                        .map(|(name, _)| format!("{0} = EXCLUDED.{0}", column(name)))
-                        .collect();
-                    format!(" ON CONFLICT ({key}) DO UPDATE SET {}", set.join(", "))
-                }
-            };
-            format!(
-                "INSERT INTO {} ({}) VALUES {}{update}",
-                quoted(&table.name),
-                columns(table),
-                values.join(", ")
-            )
-        }
+        Work::Insert { table, rows, upsert, .. } => insert(named(*table)?, *rows, *upsert)?,
         Work::Copy { table, .. } => {
             let table = named(*table)?;
             format!("COPY {} ({}) FROM STDIN (FORMAT binary)", quoted(&table.name), columns(table))
+        }
+        Work::Unnest { table, .. } => {
+            unnest(named(*table)?, &|pg_type| format!("::{pg_type}[]"), &|_| String::new())
         }
         Work::Bulk { table, .. } => {
             let table = named(*table)?;
@@ -112,6 +102,29 @@ pub(crate) fn of(plan: &Plan, work: &Work, tables: &[std::sync::Arc<SharedTable>
         }
         Work::Sql { sql, .. } => sql.clone(),
     })
+}
+
+/// An INSERT of several rows.
+fn insert(table: &SharedTable, rows: u64, upsert: bool) -> Result<String> {
+    let count = table.maker.columns.len() as u64;
+    if count * rows > PARAMETERS {
+        let what = format!("{rows} rows of {count} columns in one INSERT");
+        let advice = format!("give {} rows or fewer, or copy them", PARAMETERS / count);
+        return Err(Error::new(Kind::Config, what).at(table.name.clone()).advise(advice));
+    }
+    let row = |row: u64| {
+        let places: Vec<String> = (1..=count).map(|i| format!("${}", row * count + i)).collect();
+        format!("({})", places.join(", "))
+    };
+    let values: Vec<String> = (0..rows).map(row).collect();
+    let mut sql =
+        format!("INSERT INTO {} ({}) VALUES {}", quoted(&table.name), columns(table), values.join(", "));
+    if upsert {
+        let names = table.maker.column_types().skip(1);
+        let set: Vec<String> = names.map(|(name, _)| format!("{0} = EXCLUDED.{0}", column(name))).collect();
+        sql.push_str(&format!(" ON CONFLICT ({}) DO UPDATE SET {}", column(NUMBER), set.join(", ")));
+    }
+    Ok(sql)
 }
 
 /// The object identifier of a type, for parameters of the user's own statements.

@@ -61,6 +61,8 @@ pub(crate) trait Target: Sync {
 pub(crate) trait Session: Send {
     /// Opens the connection, if it is not open.
     fn open(&mut self) -> Result<()>;
+    /// Closes it.
+    fn close(&mut self);
     /// Makes everything that the operation needs, before its intended start. An outcome is that of an
     /// operation that cannot be made.
     fn prepare(&mut self, operation: usize, draw: u64) -> Result<Option<Outcome>>;

@@ -30,6 +30,10 @@ name = "batch"
 bulk = "drive_orders"
 rows = 50
 [[operations]]
+name = "columns"
+unnest = "drive_orders"
+rows = 40
+[[operations]]
 name = "update"
 update = "drive_orders"
 [[operations]]
@@ -56,6 +60,16 @@ fn operations_end_well_and_every_row_is_found() {
     }
     assert!(result.proof[0].holds() && result.proof[0].unknown == 0, "{:?}", result.proof);
     assert!(result.proof[0].acknowledged > 1500);
+}
+
+#[test]
+fn connections_that_are_opened_anew_carry_out_the_same() {
+    let server = StandIn::start(1);
+    for pooling in ["none", "5 operations"] {
+        let result = driven(&plan(&format!("pooling = \"{pooling}\"\n{MIX}")), &address(&server), None);
+        assert_eq!(result.total.failed(), 0, "{pooling}: {:?}", result.total.messages);
+        assert!(result.proof[0].holds(), "{pooling}: {:?}", result.proof);
+    }
 }
 
 /// A plan of batches alone, into a table that is kept: durable on every request, or not.

@@ -42,6 +42,19 @@ copy = "events"
 rows = 500
 
 [[operations]]
+name = "columns"
+weight = 5
+unnest = "events"
+rows = 100
+
+[[operations]]
+name = "columns once"
+weight = 5
+unnest = "orders"
+rows = 7
+prepared = false
+
+[[operations]]
 name = "upsert"
 weight = 10
 upsert = "orders"
@@ -212,6 +225,64 @@ insert = "orders"
     assert!(service.histogram.above(200_000) <= 8, "{:?}", service.percentiles);
     assert!(result.total.errors.is_empty() && result.proof[0].holds());
     assert_eq!(result.total.intended, 2000);
+}
+
+/// The numbers of the server's processes that carried out operations.
+fn processes(pooling: &str) -> (i64, u64) {
+    let server = LocalPg::start().unwrap();
+    let text = format!(
+        "rate = 100\nfor = \"2s\"\nconnections = 2\npooling = \"{pooling}\"\n[tables.orders]\n[[operations]]\n\
+         insert = \"orders\"\nweight = 4\n[[operations]]\nsql = \"INSERT INTO pids VALUES (pg_backend_pid())\"\n"
+    );
+    let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
+    client.batch_execute("CREATE TABLE pids (pid integer)").unwrap();
+    let result = driven(&plan(&text), &address(&server), None);
+    assert_eq!(result.total.failed(), 0, "{:?}", result.total.messages);
+    assert!(result.proof[0].holds() && result.proof[0].unknown == 0, "{:?}", result.proof);
+    let asked = result.operations[1].ok;
+    (client.query_one("SELECT count(DISTINCT pid) FROM pids", &[]).unwrap().get(0), asked)
+}
+
+#[test]
+fn connections_are_kept_or_opened_anew_as_the_plan_says() {
+    let (kept, asked) = processes("kept");
+    assert!(kept <= 2 && asked > 10, "{kept} processes for {asked} operations");
+    let (none, asked) = processes("none");
+    assert_eq!(none as u64, asked, "each operation has a connection of its own");
+    let (renewed, _) = processes("20 operations");
+    assert!((4..=16).contains(&renewed), "{renewed} processes for about 200 operations");
+    let (timed, _) = processes("300ms");
+    assert!((4..=20).contains(&timed), "{timed} processes in two seconds");
+}
+
+#[test]
+fn a_plan_that_does_not_wait_for_lost_connections_fails_their_operations() {
+    let failed = |reconnect: &str| {
+        let mut server = LocalPg::start().unwrap();
+        let text = format!(
+            "rate = 200\nfor = \"4s\"\nconnections = 2\nreconnect = \"{reconnect}\"\n\
+             chaos = \"kill server every 1500ms\"\n[tables.events]\n[[operations]]\ninsert = \"events\"\n"
+        );
+        let address = address(&server);
+        let result = driven(&plan(&text), &address, Some(&mut server));
+        assert!(result.proof[0].unknown_found <= result.proof[0].unknown, "{:?}", result.proof);
+        result.total.errors.get("connect").copied().unwrap_or(0)
+    };
+    assert!(failed("never") > 5, "operations of the time in which the server is away");
+    assert_eq!(failed("20s every 10ms up to 200ms"), 0, "all wait until it is there again");
+}
+
+#[test]
+fn the_driver_measures_what_it_can_do_itself() {
+    let server = LocalPg::start().unwrap();
+    let text = "rate = 50\nfor = \"1s\"\n[tables.orders]\nrows = 500\n[[operations]]\ninsert = \"orders\"\n\
+                [[operations]]\nselect = \"orders\"\n";
+    let result = driven(&plan(text), &address(&server), None);
+    let capacity = result.driver.capacity.unwrap();
+    assert!(capacity > 1_000.0, "{capacity}");
+    // What was measured left no traces.
+    assert_eq!(result.proof[0].acknowledged, 500 + result.operations[0].ok);
+    assert_eq!(result.proof[0].read_back, result.proof[0].found);
 }
 
 #[test]

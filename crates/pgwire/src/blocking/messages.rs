@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 
 use sawmill_source::{Error, Kind, LOOK, Result};
 
-use crate::address::server::Server;
+use crate::address::server::{Endpoint, Server};
+use crate::address::session_kind::SessionKind;
 use crate::blocking::login;
 use crate::blocking::stream::Stream;
+use crate::server_error::unreachable;
 
 /// Bytes that are read at once.
 const PIECE: usize = 16 * 1024;
@@ -47,38 +49,67 @@ pub struct ServerReport {
 }
 
 impl BlockingConnection {
-    /// Connects to the first endpoint that answers, and logs in.
+    /// Connects to the first endpoint that answers and is what is looked for, and logs in.
     ///
     /// # Errors
-    /// No endpoint answers, or the server refuses the session.
+    /// No endpoint answers or suits, or a server refuses the session.
     pub fn open(server: &Server) -> Result<Self> {
         let mut last = Error::new(Kind::Config, "the address names no host").at(server.place());
-        for endpoint in &server.endpoints {
-            let place = match server.config.get_dbname() {
-                Some(database) => format!("{endpoint}, database {database:?}"),
-                None => endpoint.to_string(),
-            };
-            let mode = server.config.get_ssl_mode();
-            match Stream::connect(endpoint, server.tls.as_ref(), mode, server.timeout, LOOK) {
-                Ok(stream) => {
-                    let (input, out) = (vec![0; PIECE], Vec::new());
-                    let mut connection =
-                        Self { stream, input, at: 0, filled: 0, out, parameters: Vec::new(), place };
-                    login::log_in(&mut connection, &server.config_for(endpoint), server.timeout)?;
-                    for (name, value) in &server.settings {
-                        let literal = value.replace('\'', "''");
-                        connection.simple(&format!("SET {name} = '{literal}'"), server.timeout)?;
-                    }
-                    return Ok(connection);
-                }
-                Err(error) => {
-                    last = Error::new(Kind::Connection, format!("cannot connect: {error}"))
-                        .at(place)
-                        .advise("check the address, and whether the server is running");
+        for wanted in server.session.rounds() {
+            for endpoint in &server.endpoints {
+                match Self::to(endpoint, server) {
+                    Ok(mut connection) => match connection.objection(server, *wanted)? {
+                        None => {
+                            connection.apply(server)?;
+                            return Ok(connection);
+                        }
+                        Some(objection) => last = unreachable(objection, connection.place),
+                    },
+                    // A server that refuses the user ends the search, as in libpq.
+                    Err(error) if error.kind() == Kind::Connection => last = error,
+                    Err(error) => return Err(error),
                 }
             }
         }
         Err(last)
+    }
+
+    fn to(endpoint: &Endpoint, server: &Server) -> Result<Self> {
+        let place = match server.config.get_dbname() {
+            Some(database) => format!("{endpoint}, database {database:?}"),
+            None => endpoint.to_string(),
+        };
+        let mode = server.config.get_ssl_mode();
+        let stream = Stream::connect(endpoint, server.tls.as_ref(), mode, server.timeout, LOOK);
+        let stream = stream.map_err(|error| unreachable(error, place.clone()))?;
+        let (input, out) = (vec![0; PIECE], Vec::new());
+        let mut connection = Self { stream, input, at: 0, filled: 0, out, parameters: Vec::new(), place };
+        login::log_in(&mut connection, &server.config_for(endpoint), server.timeout)?;
+        Ok(connection)
+    }
+
+    /// Why this server does not suit, where not any will do. Another product than the expected one is an error.
+    fn objection(&mut self, server: &Server, wanted: SessionKind) -> Result<Option<&'static str>> {
+        let crate_version = self.parameters.iter().find(|(name, _)| name == "crate_version");
+        if let Some(error) = server.product.objection(crate_version.map(|(_, version)| version.as_str())) {
+            return Err(error.at(self.place.clone()));
+        }
+        if wanted == SessionKind::Any {
+            return Ok(None);
+        }
+        let sql = "SELECT pg_catalog.pg_is_in_recovery(), \
+                   pg_catalog.current_setting('transaction_read_only') = 'on'";
+        let rows = self.simple(sql, server.timeout)?;
+        let flag = |column: usize| rows.first().and_then(|row| row.get(column)?.as_deref()) == Some("t");
+        Ok(wanted.objection(flag(0), flag(1)))
+    }
+
+    fn apply(&mut self, server: &Server) -> Result<()> {
+        for (name, value) in &server.settings {
+            let literal = value.replace('\'', "''");
+            self.simple(&format!("SET {name} = '{literal}'"), server.timeout)?;
+        }
+        Ok(())
     }
 
     /// Host, port and database, for errors.

@@ -3,17 +3,21 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use postgres::{Client, NoTls};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use sawmill_loader::LoadOptions;
 use sawmill_localpg::LocalPg;
+use sawmill_pgwire::{BlockingConnection, Server};
 use sawmill_postgres::Postgres;
 use sawmill_source::ParquetFiles;
 
 use crate::database::run;
 use crate::fixture::people;
 
+/// How long a statement may take.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Rows of the file that is loaded.
 const ROWS: u64 = 500;
 
@@ -86,7 +90,7 @@ impl Encrypted {
             client.query_one("SELECT current_setting('ssl')::bool", &[]).unwrap().get(0)
         };
         while !on() {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
         Some(Self { server, files })
     }
@@ -150,6 +154,60 @@ fn a_client_authenticates_with_its_certificate() {
     let shown = |name: &str| encrypted.file(name).display().to_string();
     let identity = format!("sslmode=require&sslcert={}&sslkey={}", shown("client.crt"), shown("client.key"));
     assert_eq!(load(&encrypted.url("127.0.0.1", &identity), "a", &source), Ok(ROWS));
+}
+
+/// What the server says of a connection that blocks its thread: whether it is encrypted, and the certificate's name.
+fn blocking(url: &str) -> Result<(String, String), String> {
+    let server: Server = url.parse().map_err(|error: sawmill_source::Error| error.to_string())?;
+    let mut connection = BlockingConnection::open(&server).map_err(|error| error.to_string())?;
+    let asked = "SELECT ssl, coalesce(client_dn, '') FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    let rows = connection.simple(asked, PATIENCE).map_err(|error| error.to_string())?;
+    let mut fields = rows.into_iter().next().unwrap().into_iter().map(Option::unwrap);
+    Ok((fields.next().unwrap(), fields.next().unwrap()))
+}
+
+#[test]
+fn a_blocking_connection_is_encrypted_and_proves_its_password_by_scram() {
+    let Some(encrypted) = Encrypted::start("localhost", ENCRYPTED_ONLY) else { return };
+    for parameters in ["sslmode=prefer", "sslmode=allow", "sslmode=require", ""] {
+        let (ssl, _) = blocking(&encrypted.url("127.0.0.1", parameters)).unwrap();
+        assert_eq!(ssl, "t", "{parameters}");
+    }
+    let error = blocking(&encrypted.url("127.0.0.1", "sslmode=disable")).unwrap_err();
+    assert!(error.contains("pg_hba.conf") && error.contains("no encryption"), "{error}");
+    let error = blocking(&encrypted.url("127.0.0.1", "password=wrong")).unwrap_err();
+    assert!(error.contains("28P01") && !error.contains("wrong"), "{error}");
+    let ca = format!("sslrootcert={}", encrypted.file("ca.crt").display());
+    assert!(blocking(&encrypted.url("localhost", &format!("sslmode=verify-full&{ca}"))).is_ok());
+    assert!(blocking(&encrypted.url("127.0.0.1", &format!("sslmode=verify-ca&{ca}"))).is_ok());
+    let error = blocking(&encrypted.url("127.0.0.1", &format!("sslmode=verify-full&{ca}"))).unwrap_err();
+    assert!(error.contains("not valid for name \"127.0.0.1\""), "{error}");
+    // Messages that are longer than a record of TLS, and a wait that is longer than a look at it.
+    let server: Server = encrypted.url("127.0.0.1", "sslmode=require").parse().unwrap();
+    let mut connection = BlockingConnection::open(&server).unwrap();
+    let long = format!("SELECT pg_sleep(0.3), length('{}'), repeat('y', 3000000)", "x".repeat(2_000_000));
+    let rows = connection.simple(&long, PATIENCE).unwrap();
+    assert_eq!(rows[0][1].as_deref(), Some("2000000"));
+    assert_eq!(rows[0][2].as_ref().unwrap().len(), 3_000_000);
+}
+
+#[test]
+fn a_blocking_connection_authenticates_with_a_certificate() {
+    let Some(encrypted) = Encrypted::start("localhost", "hostssl all all 127.0.0.1/32 cert") else { return };
+    blocking(&encrypted.url("127.0.0.1", "sslmode=require")).unwrap_err();
+    let shown = |name: &str| encrypted.file(name).display().to_string();
+    let identity = format!("sslmode=require&sslcert={}&sslkey={}", shown("client.crt"), shown("client.key"));
+    let (ssl, name) = blocking(&encrypted.url("127.0.0.1", &identity)).unwrap();
+    assert!(ssl == "t" && name.contains("sawmill"), "{name}");
+}
+
+#[test]
+fn a_blocking_connection_does_without_encryption_where_the_server_has_none() {
+    let server = LocalPg::start().unwrap();
+    assert_eq!(blocking(&server.url()).unwrap().0, "f");
+    assert_eq!(blocking(&server.socket_url()).unwrap().0, "f");
+    let error = blocking(&format!("{}?sslmode=require", server.url())).unwrap_err();
+    assert!(error.contains("does not support TLS"), "{error}");
 }
 
 #[test]

@@ -13,6 +13,15 @@ const EPOCH: i64 = 946_684_800_000;
 /// The type of a column. Times of the day, decimals, bytes and nested values are text.
 pub(super) fn type_of(pg_type: PgType) -> String {
     match pg_type {
+        // Longer than an indexed text may be.
+        PgType::Json | PgType::Jsonb => "TEXT INDEX OFF STORAGE WITH (columnstore = false)".to_owned(),
+        _ => scalar(pg_type).to_owned(),
+    }
+}
+
+/// The type of a column's values.
+pub(super) fn scalar(pg_type: PgType) -> &'static str {
+    match pg_type {
         PgType::Bool => "BOOLEAN",
         PgType::Int2 => "SMALLINT",
         PgType::Int4 => "INTEGER",
@@ -20,10 +29,8 @@ pub(super) fn type_of(pg_type: PgType) -> String {
         PgType::Float4 => "REAL",
         PgType::Float8 => "DOUBLE PRECISION",
         PgType::Date | PgType::Timestamp | PgType::TimestampTz => "TIMESTAMP WITH TIME ZONE",
-        PgType::Json | PgType::Jsonb => "TEXT INDEX OFF STORAGE WITH (columnstore = false)",
         _ => "TEXT",
     }
-    .to_owned()
 }
 
 /// A field as CrateDB takes it.
@@ -101,10 +108,13 @@ pub(super) fn count(body: &[u8]) -> Option<u64> {
     answer.get("rowcount")?.as_u64()
 }
 
-/// Why rows of a batch were refused, if any were.
-pub(super) fn bulk_failure(body: &[u8]) -> Option<String> {
-    let answer: Value = serde_json::from_slice(body).ok()?;
-    let results = answer.get("results")?.as_array()?;
+/// Why rows of a batch were not all inserted, if that is so.
+pub(super) fn bulk_failure(body: &[u8], rows: u64) -> Option<String> {
+    let answer: Option<Value> = serde_json::from_slice(body).ok();
+    let results = answer.as_ref().and_then(|answer| answer.get("results")?.as_array());
+    let Some(results) = results.filter(|results| results.len() as u64 == rows) else {
+        return Some(format!("the answer has no result for each of the {rows} rows"));
+    };
     let failed: Vec<&Value> = results.iter().filter(|result| result["rowcount"] != 1).collect();
     let first = failed.first()?;
     let message = first.get("error_message").or_else(|| first.pointer("/error/message"));

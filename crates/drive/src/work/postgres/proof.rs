@@ -8,7 +8,7 @@ use sawmill_source::{Error, Kind, Result};
 
 use crate::proof::check::Check;
 use crate::result::proof::Proof;
-use crate::work::postgres::session::query;
+use crate::work::postgres::messages::query;
 use crate::work::rows::SharedTable;
 use crate::work::statements;
 

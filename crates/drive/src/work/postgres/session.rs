@@ -2,50 +2,46 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use sawmill_pgcopy::{HEADER, TRAILER};
+use sawmill_pgcopy::{HEADER, PgType, TRAILER};
 use sawmill_pgwire::{BlockingConnection, Server, ServerReport};
 use sawmill_source::Result;
 
-use crate::mix::block::fields;
 use crate::plan::types::{Plan, Work};
-use crate::proof::states::RowState;
-use crate::work::outcome::{Change, Failure, Outcome};
+use crate::work::outcome::{Failure, Outcome};
+use crate::work::postgres::arguments::{ArrayColumns, CopyRows, Parameters};
+use crate::work::postgres::messages::{answer, begin_copy, bind, parse, push, query};
 use crate::work::rows::Rows;
 use crate::work::statements;
+use crate::work::step::{Expect, arguments};
 use crate::work::target::Session;
+
+/// How much longer than the plan's timeout to wait for the server's answer that it was exceeded.
+const BEYOND_TIMEOUT: Duration = Duration::from_secs(5);
+/// A prepared statement that the server does not know: a pooler has passed the connection to another one.
+const UNKNOWN_STATEMENT: &str = "26000";
 
 /// A statement of the plan.
 struct Statement {
     sql: String,
+    /// Empty if it is not prepared.
+    name: String,
+    /// How many parameters.
+    count: u16,
+    /// Their types, if they are not the server's choice.
     oids: Vec<u32>,
-    prepared: bool,
     /// On the present connection.
     known: bool,
 }
 
 /// A statement that is ready to be sent.
 struct Ready {
-    /// Which statement; messages of a prepared one need it to be known.
+    /// Operation and step.
     statement: (usize, usize),
     messages: Vec<u8>,
     copies: bool,
     expect: Expect,
-}
-
-/// What a statement has to return.
-enum Expect {
-    Anything,
-    /// As many rows.
-    Rows(u64),
-    /// This row, unless what is known of it has changed meanwhile.
-    Row {
-        table: usize,
-        number: u64,
-        state: RowState,
-        row: Vec<u8>,
-    },
 }
 
 pub(super) struct PgSession<'a> {
@@ -54,8 +50,13 @@ pub(super) struct PgSession<'a> {
     rows: Rows,
     cancel: &'a AtomicBool,
     statements: Vec<Vec<Statement>>,
+    /// The types of each table's columns.
+    types: Vec<Vec<PgType>>,
     connection: Option<BlockingConnection>,
+    /// The steps of the operation; what is behind `steps` keeps its memory for later ones.
     ready: Vec<Ready>,
+    steps: usize,
+    columns: ArrayColumns,
     transaction: bool,
 }
 
@@ -66,219 +67,114 @@ impl<'a> PgSession<'a> {
         rows: Rows,
         cancel: &'a AtomicBool,
     ) -> Result<Self> {
-        let statement = |work: &Work| {
-            let sql = statements::of(plan, work, &rows.tables)?;
-            let (oids, prepared) = match work {
-                Work::Sql { table, parameters, prepared, .. } => {
-                    let types: Vec<_> = match rows.tables.get(*table) {
-                        Some(table) => table.maker.column_types().map(|(_, pg_type)| pg_type).collect(),
-                        None => Vec::new(),
-                    };
-                    let oid =
-                        |column: usize| types.get(column).map_or(0, |pg_type| statements::oid(*pg_type));
-                    (parameters.iter().map(|parameter| oid(parameter.column)).collect(), *prepared)
-                }
-                Work::Insert { prepared, .. }
-                | Work::Update { prepared, .. }
-                | Work::Delete { prepared, .. }
-                | Work::Select { prepared, .. } => (Vec::new(), *prepared),
-                Work::Copy { .. } | Work::Bulk { .. } => (Vec::new(), false),
-            };
-            Ok(Statement { sql, oids, prepared, known: false })
-        };
-        let all = plan.operations.iter().map(|operation| operation.steps.iter().map(statement).collect());
-        let statements = all.collect::<Result<Vec<Vec<_>>>>()?;
+        let types: Vec<Vec<PgType>> = rows
+            .tables
+            .iter()
+            .map(|table| table.maker.column_types().map(|(_, pg_type)| pg_type).collect())
+            .collect();
+        let mut all = Vec::new();
+        for (i, operation) in plan.operations.iter().enumerate() {
+            let steps = operation.steps.iter().enumerate();
+            let statement = |(j, work)| Statement::new(plan, work, &rows, &types, (i, j));
+            all.push(steps.map(statement).collect::<Result<Vec<Statement>>>()?);
+        }
         Ok(Self {
             server,
             plan,
             rows,
             cancel,
-            statements,
+            statements: all,
+            types,
             connection: None,
             ready: Vec::new(),
+            steps: 0,
+            columns: ArrayColumns::default(),
             transaction: false,
         })
     }
 
     /// Makes the messages of one step; an outcome if there is no row for it.
     fn make(&mut self, operation: usize, step: usize, draw: u64) -> Result<Option<Outcome>> {
-        let work = &self.plan.operations[operation].steps[step];
-        let statement = &self.statements[operation][step];
-        let mut messages = Vec::new();
-        let (mut copies, mut expect) = (false, Expect::Anything);
-        match work {
-            Work::Insert { table, rows, upsert, .. } => {
-                let count = self.rows.tables[*table].maker.columns.len() as u64;
-                let mut values = Vec::new();
-                for i in 0..*rows {
-                    let draw = draw.wrapping_add(i);
-                    let old = match *upsert && draw % 2 == 1 {
-                        true => {
-                            self.rows.claim(*table, crate::mix::pick::Pick::Uniform, draw, Change::Update)
-                        }
-                        false => None,
-                    };
-                    match old {
-                        Some(number) => {
-                            let row = self.rows.old(*table, number, 1)?;
-                            values.extend_from_slice(row.get(2..).unwrap_or_default());
-                        }
-                        None => self.rows.fresh(*table, Change::Insert, |_, row| {
-                            values.extend_from_slice(row.get(2..).unwrap_or_default());
-                        })?,
-                    }
-                }
-                bind(&mut messages, statement, operation, step, (count * rows) as u16, &values);
-                expect = Expect::Rows(*rows);
-            }
-            Work::Copy { table, rows } => {
-                copies = true;
-                let mut data = HEADER.to_vec();
-                for _ in 0..*rows {
-                    self.rows.fresh(*table, Change::Insert, |_, row| data.extend_from_slice(row))?;
-                }
-                data.extend_from_slice(&TRAILER);
-                push(&mut messages, b'd', |out| out.extend_from_slice(&data));
-                push(&mut messages, b'c', |_| {});
-                expect = Expect::Rows(*rows);
-            }
-            Work::Update { table, pick, .. } => {
-                let Some(number) = self.rows.claim(*table, *pick, draw, Change::Update) else {
-                    return Ok(no_row());
-                };
-                let count = self.rows.tables[*table].maker.columns.len() as u16;
-                let row = self.rows.old(*table, number, 1)?.get(2..).unwrap_or_default();
-                bind(&mut messages, statement, operation, step, count, row);
-                expect = Expect::Rows(1);
-            }
-            Work::Delete { table, pick, .. } => {
-                let Some(number) = self.rows.claim(*table, *pick, draw, Change::Delete) else {
-                    return Ok(no_row());
-                };
-                bind(&mut messages, statement, operation, step, 1, &key(number));
-                expect = Expect::Rows(1);
-            }
-            Work::Select { table, pick, .. } => {
-                let Some((number, state)) = self.rows.pick(*table, *pick, draw) else { return Ok(no_row()) };
-                bind(&mut messages, statement, operation, step, 1, &key(number));
-                let row = self.rows.old(*table, number, u64::from(state == RowState::Updated))?.to_vec();
-                expect = Expect::Row { table: *table, number, state, row };
-            }
-            Work::Sql { table, parameters, pick, expect: rows, .. } => {
-                let mut values = Vec::new();
-                let mut new = Vec::new();
-                if parameters.iter().any(|parameter| !parameter.old) {
-                    new = self.rows.fresh(*table, Change::Outside, |_, row| row.to_vec())?;
-                }
-                let mut old = Vec::new();
-                if parameters.iter().any(|parameter| parameter.old) {
-                    let Some((number, state)) = self.rows.pick(*table, *pick, draw) else {
-                        return Ok(no_row());
-                    };
-                    old = self.rows.old(*table, number, u64::from(state == RowState::Updated))?.to_vec();
-                }
-                for parameter in parameters {
-                    let row = if parameter.old { &old } else { &new };
-                    match fields(row).nth(parameter.column).flatten() {
-                        Some(field) => {
-                            values.extend_from_slice(&(field.len() as u32).to_be_bytes());
-                            values.extend_from_slice(field);
-                        }
-                        None => values.extend_from_slice(&(-1_i32).to_be_bytes()),
-                    }
-                }
-                bind(&mut messages, statement, operation, step, parameters.len() as u16, &values);
-                if let Some(rows) = rows {
-                    expect = Expect::Rows(*rows);
-                }
-            }
-            Work::Bulk { .. } => {}
+        let Self { plan, rows, ready, steps, columns, types, .. } = self;
+        let work = &plan.operations[operation].steps[step];
+        let Statement { name, count, .. } = &self.statements[operation][step];
+        if ready.len() == *steps {
+            let (messages, expect) = (Vec::new(), Expect::Anything);
+            ready.push(Ready { statement: (0, 0), messages, copies: false, expect });
         }
-        self.ready.push(Ready { statement: (operation, step), messages, copies, expect });
+        let ready = &mut ready[*steps];
+        let out = &mut ready.messages;
+        out.clear();
+        let expect = match work {
+            Work::Copy { .. } => {
+                let expect = push(out, b'd', |out| {
+                    out.extend_from_slice(HEADER);
+                    let expect = arguments(rows, work, draw, &mut CopyRows(out));
+                    out.extend_from_slice(&TRAILER);
+                    expect
+                });
+                push(out, b'c', |_| {});
+                expect
+            }
+            Work::Unnest { table, .. } => {
+                let expect = arguments(rows, work, draw, columns);
+                bind(out, name, *count, |out| columns.append_to(out, &types[*table]));
+                expect
+            }
+            _ => bind(out, name, *count, |out| arguments(rows, work, draw, &mut Parameters(out))),
+        };
+        let Some(expect) = expect? else { return Ok(Some(Outcome::no_row())) };
+        (ready.statement, ready.copies, ready.expect) =
+            ((operation, step), matches!(work, Work::Copy { .. }), expect);
+        *steps += 1;
         Ok(None)
     }
 
     /// Sends a statement and reads its answer.
     fn run(&mut self, at: usize) -> io::Result<std::result::Result<u64, Failure>> {
-        let end = Instant::now() + self.plan.timeout + std::time::Duration::from_secs(5);
-        let cancel = self.cancel;
-        let mut given_up = || cancel.load(Relaxed) || Instant::now() >= end;
+        let mut given_up = patience(self.plan.timeout, self.cancel);
         let (Some(connection), Some(ready)) = (&mut self.connection, self.ready.get(at)) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
         let statement = &mut self.statements[ready.statement.0][ready.statement.1];
         if ready.copies {
-            match begin_copy(connection, &statement.sql)? {
-                Ok(()) => {}
-                Err(report) => return Ok(Err(refused(&report))),
+            if let Err(report) = begin_copy(connection, &statement.sql)? {
+                return Ok(Err(refused(&report)));
             }
         } else if !statement.known {
-            let name = statement_name(statement, ready.statement.0, ready.statement.1);
-            push(&mut connection.out, b'P', |out| {
-                out.extend_from_slice(name.as_bytes());
-                out.push(0);
-                out.extend_from_slice(statement.sql.as_bytes());
-                out.push(0);
-                out.extend_from_slice(&(statement.oids.len() as u16).to_be_bytes());
-                statement.oids.iter().for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
-            });
+            parse(&mut connection.out, &statement.name, &statement.sql, &statement.oids);
         }
         connection.out.extend_from_slice(&ready.messages);
         connection.send()?;
-        let mut wrong_row = None;
-        let (mut rows, mut parsed) = (0, false);
+        let (mut rows, mut parsed, mut equal) = (0, false, true);
         let answered = answer(
             connection,
-            &mut |tag, row| {
-                if tag == b'1' {
-                    parsed = true;
-                    return;
-                }
-                rows += 1;
-                if let Expect::Row { row: expected, .. } = &ready.expect
-                    && expected != row
-                {
-                    wrong_row = Some("the row has other values than were written");
+            &mut |tag, row| match tag {
+                b'1' => parsed = true,
+                _ => {
+                    rows += 1;
+                    equal &= !matches!(&ready.expect, Expect::Row { row: expected, .. } if expected != row);
                 }
             },
             &mut given_up,
         )?;
         // Known from the moment it was parsed, even if carrying it out failed.
-        statement.known |= parsed && statement.prepared;
-        let tag = match answered {
-            Ok(tag) => tag,
-            Err(report) => return Ok(Err(refused(&report))),
-        };
-        let count = tag.unwrap_or(rows);
-        Ok(match &ready.expect {
-            Expect::Anything => Ok(count),
-            Expect::Rows(expected) if *expected == count => Ok(count),
-            Expect::Rows(expected) => {
-                Err(Failure::new("check", format!("{count} rows where {expected} are expected"), count == 0))
+        statement.known |= parsed && !statement.name.is_empty();
+        match answered {
+            Ok(tag) => Ok(ready.expect.judge(&self.rows, tag.unwrap_or(rows), equal)),
+            Err(report) => {
+                statement.known &= report.code != UNKNOWN_STATEMENT;
+                Ok(Err(refused(&report)))
             }
-            Expect::Row { table, number, state, .. } => {
-                // If another operation has changed the row meanwhile, either answer is right.
-                if self.rows.tables[*table].states.get(*number) != *state
-                    || (count == 1 && wrong_row.is_none())
-                {
-                    Ok(count)
-                } else {
-                    let name = &self.rows.tables[*table].name;
-                    let what = wrong_row.unwrap_or("an acknowledged row is not there");
-                    Err(Failure::new("check", format!("table {name}, row {number}: {what}"), true))
-                }
-            }
-        })
+        }
     }
 
     fn simple(&mut self, sql: &str) -> io::Result<std::result::Result<(), ServerReport>> {
-        let end = Instant::now() + self.plan.timeout + std::time::Duration::from_secs(5);
-        let cancel = self.cancel;
+        let mut given_up = patience(self.plan.timeout, self.cancel);
         let Some(connection) = &mut self.connection else { return Err(io::ErrorKind::NotConnected.into()) };
         query(&mut connection.out, sql);
         connection.send()?;
-        let done = answer(connection, &mut |_, _| {}, &mut || cancel.load(Relaxed) || Instant::now() >= end)?;
-        Ok(done.map(drop))
+        Ok(answer(connection, &mut |_, _| {}, &mut given_up)?.map(drop))
     }
 
     fn transaction(&mut self) -> Outcome {
@@ -292,7 +188,7 @@ impl<'a> PgSession<'a> {
             Err(error) => return lost(self, &error, true),
         }
         let mut rows = 0;
-        for at in 0..self.ready.len() {
+        for at in 0..self.steps {
             match self.run(at) {
                 Ok(Ok(count)) => rows += count,
                 Ok(Err(failure)) => {
@@ -330,8 +226,17 @@ impl Session for PgSession<'_> {
         Ok(())
     }
 
+    fn close(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            push(&mut connection.out, b'X', |_| {});
+            // A server that is gone needs no farewell.
+            let _ = connection.send();
+        }
+        self.connection = None;
+    }
+
     fn prepare(&mut self, operation: usize, draw: u64) -> Result<Option<Outcome>> {
-        self.ready.clear();
+        self.steps = 0;
         self.transaction = self.plan.operations[operation].transaction;
         for step in 0..self.plan.operations[operation].steps.len() {
             if let Some(outcome) = self.make(operation, step, draw.wrapping_add(step as u64 * 1_000_003))? {
@@ -360,9 +265,40 @@ impl Session for PgSession<'_> {
     }
 }
 
-fn no_row() -> Option<Outcome> {
-    let message = "no earlier row could be chosen: give the table `rows`, or operations that insert";
-    Some(Outcome::Failed(Failure::new("no-row", message, true)))
+impl Statement {
+    fn new(plan: &Plan, work: &Work, rows: &Rows, types: &[Vec<PgType>], at: (usize, usize)) -> Result<Self> {
+        let columns = |table: &usize| types.get(*table).map_or(0, Vec::len);
+        let (count, prepared) = match work {
+            Work::Insert { table, rows, prepared, .. } => (columns(table) * *rows as usize, *prepared),
+            Work::Unnest { table, prepared, .. } | Work::Update { table, prepared, .. } => {
+                (columns(table), *prepared)
+            }
+            Work::Delete { prepared, .. } | Work::Select { prepared, .. } => (1, *prepared),
+            Work::Sql { parameters, prepared, .. } => (parameters.len(), *prepared),
+            Work::Copy { .. } | Work::Bulk { .. } => (0, false),
+        };
+        let mut oids = Vec::new();
+        if let Work::Sql { table, parameters, .. } = work {
+            let of = |column| types.get(*table).and_then(|types| types.get(column));
+            oids = parameters
+                .iter()
+                .map(|parameter| of(parameter.column).map_or(0, |pg_type| statements::oid(*pg_type)))
+                .collect();
+        }
+        let sql = statements::of(plan, work, &rows.tables)?;
+        let name = if prepared { format!("s{}_{}", at.0, at.1) } else { String::new() };
+        Ok(Self { sql, name, count: count as u16, oids, known: false })
+    }
+}
+
+/// Whether to give up waiting for an answer. It is asked when the first one has not come at once: an operation that
+/// ends sooner needs no look at the clock.
+fn patience(timeout: Duration, cancel: &AtomicBool) -> impl FnMut() -> bool {
+    let mut end = None;
+    move || {
+        let end = *end.get_or_insert_with(|| Instant::now() + timeout + BEYOND_TIMEOUT);
+        cancel.load(Relaxed) || Instant::now() >= end
+    }
 }
 
 fn refused(report: &ServerReport) -> Failure {
@@ -375,108 +311,5 @@ fn lost(error: &io::Error, without_effect: bool) -> Failure {
     match error.kind() {
         io::ErrorKind::TimedOut => Failure::new("timeout", "no answer in time", without_effect),
         _ => Failure::new("lost", format!("the connection was lost: {error}"), without_effect),
-    }
-}
-
-fn statement_name(statement: &Statement, operation: usize, step: usize) -> String {
-    if statement.prepared { format!("s{operation}_{step}") } else { String::new() }
-}
-
-/// The field of a key.
-fn key(number: u64) -> [u8; 12] {
-    let mut field = [0; 12];
-    field[3] = 8;
-    field[4..].copy_from_slice(&(number as i64).to_be_bytes());
-    field
-}
-
-/// Bind, Execute and Sync: all parameters and results in binary.
-fn bind(out: &mut Vec<u8>, statement: &Statement, operation: usize, step: usize, count: u16, values: &[u8]) {
-    let name = statement_name(statement, operation, step);
-    push(out, b'B', |out| {
-        out.push(0);
-        out.extend_from_slice(name.as_bytes());
-        out.extend_from_slice(&[0, 0, 1, 0, 1]);
-        out.extend_from_slice(&count.to_be_bytes());
-        out.extend_from_slice(values);
-        out.extend_from_slice(&[0, 1, 0, 1]);
-    });
-    push(out, b'E', |out| out.extend_from_slice(&[0; 5]));
-    push(out, b'S', |_| {});
-}
-
-pub(super) fn query(out: &mut Vec<u8>, sql: &str) {
-    push(out, b'Q', |out| {
-        out.extend_from_slice(sql.as_bytes());
-        out.push(0);
-    });
-}
-
-/// Appends a message.
-pub(super) fn push(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
-    out.push(tag);
-    let at = out.len();
-    out.extend_from_slice(&[0; 4]);
-    body(out);
-    let length = ((out.len() - at) as u32).to_be_bytes();
-    out[at..at + 4].copy_from_slice(&length);
-}
-
-/// Sends a COPY and waits until the server takes rows.
-pub(super) fn begin_copy(
-    connection: &mut BlockingConnection,
-    sql: &str,
-) -> io::Result<std::result::Result<(), ServerReport>> {
-    query(&mut connection.out, sql);
-    connection.send()?;
-    let end = Instant::now() + std::time::Duration::from_secs(60);
-    let mut report = None;
-    loop {
-        let message = connection.message(&mut || Instant::now() >= end)?;
-        match message.tag {
-            b'G' => return Ok(Ok(())),
-            b'E' => {
-                let refused = ServerReport::of(message.body);
-                if refused.fatal {
-                    return Ok(Err(refused));
-                }
-                report = Some(refused);
-            }
-            b'Z' => match report {
-                Some(report) => return Ok(Err(report)),
-                None => return Err(io::ErrorKind::InvalidData.into()),
-            },
-            _ => {}
-        }
-    }
-}
-
-/// Reads until the server is ready: the number of rows of the last command, if it names one, or its error.
-/// Each row that it returns, and that a statement was parsed, is passed to `row` by the message's type.
-pub(super) fn answer(
-    connection: &mut BlockingConnection,
-    row: &mut dyn FnMut(u8, &[u8]),
-    given_up: &mut dyn FnMut() -> bool,
-) -> io::Result<std::result::Result<Option<u64>, ServerReport>> {
-    let (mut count, mut report) = (None, None);
-    loop {
-        let message = connection.message(given_up)?;
-        match message.tag {
-            b'D' | b'1' => row(message.tag, message.body),
-            b'C' => {
-                let text = message.body.strip_suffix(&[0]).unwrap_or(message.body);
-                let last = text.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-                count = std::str::from_utf8(last).ok().and_then(|last| last.parse().ok());
-            }
-            b'E' => {
-                let refused = ServerReport::of(message.body);
-                if refused.fatal {
-                    return Ok(Err(refused));
-                }
-                report.get_or_insert(refused);
-            }
-            b'Z' => return Ok(report.map_or(Ok(count), Err)),
-            _ => {}
-        }
     }
 }

@@ -1,0 +1,214 @@
+//! The threads of a run: connections, what is done to the server, what it reports, rows that are made ahead, and
+//! the one that counts.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use sawmill_localpg::LocalPg;
+use sawmill_profile::cpu_time;
+use sawmill_source::{Error, Kind, Result};
+
+use crate::plan::types::{Chaos, Plan};
+use crate::result::second::{ChaosEvent, Second, ServerSample};
+use crate::run::chaos;
+use crate::run::connection::{Shared, drive, stand_back};
+use crate::run::recorder::Samples;
+use crate::run::watching::Watching;
+use crate::work::rows::SharedTable;
+use crate::work::target::{Session, Target};
+
+/// How often samples are collected.
+const TICK: Duration = Duration::from_millis(50);
+/// How often after a tick with more samples than [`MANY`]: few at a time, so that counting them delays no connection
+/// that shares a core.
+const SHORT_TICK: Duration = Duration::from_millis(10);
+const MANY: usize = 100;
+/// How often the server is asked for its own figures.
+const SECOND: Duration = Duration::from_secs(1);
+/// A thread of a connection needs little.
+const STACK: usize = 512 * 1024;
+
+/// What the threads of a run share.
+pub(crate) struct Course<'a> {
+    pub plan: &'a Plan,
+    pub target: &'a dyn Target,
+    pub tables: &'a [Arc<SharedTable>],
+    pub shared: &'a Shared<'a>,
+    pub samples: &'a [Samples],
+    /// Until then nothing counts.
+    pub warm_up: Duration,
+    pub chaos: Option<&'a Chaos>,
+}
+
+/// What happened.
+#[derive(Default)]
+pub(crate) struct Happened {
+    pub seconds: Vec<Second>,
+    pub chaos: Vec<ChaosEvent>,
+    /// CPU time of this process while the counted part ran.
+    pub cpu: Duration,
+}
+
+type Worker<'scope> = ScopedJoinHandle<'scope, Result<()>>;
+type Sessions<'a> = Vec<Box<dyn Session + 'a>>;
+
+impl Course<'_> {
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// A thread cannot be started, or a connection failed in a way that ends the run.
+    pub(crate) fn run(
+        &self,
+        sessions: Sessions<'_>,
+        server: Option<&mut LocalPg>,
+        mut watching: Watching<'_>,
+    ) -> Result<Happened> {
+        let over = AtomicBool::new(false);
+        let is_over = || over.load(Relaxed) || self.shared.is_over();
+        let latest: Mutex<Option<ServerSample>> = Mutex::default();
+        let (report, events) = channel();
+        let mut happened = Happened::default();
+        std::thread::scope(|scope| {
+            let is_over = &is_over;
+            let _supplies = self.supply(scope, &over, is_over);
+            let workers = self.connect(scope, sessions)?;
+            if let Some(chaos) = self.chaos {
+                let began = self.shared.began;
+                scope.spawn(move || chaos::wreak(chaos, server, began, &report, is_over));
+            }
+            if let Some(ask) = self.target.watch(self.plan) {
+                let latest = &latest;
+                scope.spawn(move || ask_each_second(ask, latest, is_over));
+            }
+            self.count(&workers, &mut watching, &events, &latest, &mut happened);
+            over.store(true, Relaxed);
+            let failed = workers.into_iter().find_map(|worker| match worker.join() {
+                Ok(done) => done.err(),
+                Err(_) => Some(
+                    Error::new(Kind::Source, "a connection's thread panicked")
+                        .advise("report this with the plan"),
+                ),
+            });
+            failed.map_or(Ok(()), Err)
+        })?;
+        happened.chaos.extend(events.try_iter());
+        happened.seconds = watching.seconds;
+        Ok(happened)
+    }
+
+    /// Starts a thread for each table that gets new rows.
+    fn supply<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        over: &'env AtomicBool,
+        is_over: &'scope (dyn Fn() -> bool + Sync),
+    ) -> Supplies<'env> {
+        let works = || self.plan.operations.iter().flat_map(|operation| &operation.steps);
+        for (place, table) in self.tables.iter().enumerate() {
+            if works().any(|work| work.writes_new_rows_to() == Some(place)) {
+                let maker = Builder::new().name("rows".to_owned());
+                // Without it connections make rows themselves.
+                let _ = maker.spawn_scoped(scope, move || {
+                    stand_back();
+                    table.supply(is_over);
+                });
+            }
+        }
+        Supplies { tables: self.tables, over }
+    }
+
+    /// Starts a thread for each connection.
+    fn connect<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        sessions: Sessions<'env>,
+    ) -> Result<Vec<Worker<'scope>>> {
+        let count = sessions.len();
+        let mut workers = Vec::with_capacity(count);
+        for ((mut session, samples), stream) in sessions.into_iter().zip(self.samples).zip(0..) {
+            let shared = self.shared;
+            let worker = Builder::new().stack_size(STACK).name("connection".to_owned());
+            let spawned = worker.spawn_scoped(scope, move || {
+                let done = drive(session.as_mut(), shared, samples, stream);
+                if done.is_err() {
+                    shared.stop.store(true, Relaxed);
+                }
+                done
+            });
+            workers.push(spawned.map_err(|error| {
+                shared.stop.store(true, Relaxed);
+                Error::new(Kind::Config, format!("cannot start a thread for each connection: {error}"))
+                    .at(format!("{count} connections"))
+                    .advise("give fewer")
+            })?);
+        }
+        Ok(workers)
+    }
+
+    /// Counts what connections leave until all have ended.
+    fn count(
+        &self,
+        workers: &[Worker<'_>],
+        watching: &mut Watching<'_>,
+        events: &Receiver<ChaosEvent>,
+        latest: &Mutex<Option<ServerSample>>,
+        happened: &mut Happened,
+    ) {
+        let whole = Duration::from_nanos(self.shared.end);
+        let (mut warm, mut cool) = (None, None);
+        loop {
+            let ended = workers.iter().all(ScopedJoinHandle::is_finished);
+            let now = Instant::now().saturating_duration_since(self.shared.began);
+            if warm.is_none() && now >= self.warm_up {
+                warm = Some(cpu_time());
+            }
+            if cool.is_none() && (now >= whole || ended) {
+                cool = Some(cpu_time());
+            }
+            while let Ok(event) = events.try_recv() {
+                watching.observer.chaos(&event);
+                happened.chaos.push(event);
+            }
+            let counted = watching.tick(now, self.samples, latest, ended);
+            if ended {
+                break;
+            }
+            std::thread::sleep(if counted > MANY { SHORT_TICK } else { TICK });
+        }
+        happened.cpu = cool.unwrap_or_default().saturating_sub(warm.unwrap_or_default());
+    }
+}
+
+/// Ends the threads that make rows ahead when it goes out of scope.
+struct Supplies<'a> {
+    tables: &'a [Arc<SharedTable>],
+    over: &'a AtomicBool,
+}
+
+impl Drop for Supplies<'_> {
+    fn drop(&mut self) {
+        self.over.store(true, Relaxed);
+        self.tables.iter().for_each(|table| table.end_supply());
+    }
+}
+
+/// Keeps the server's latest report of itself.
+fn ask_each_second(
+    mut ask: Box<dyn FnMut() -> Option<ServerSample> + Send + '_>,
+    latest: &Mutex<Option<ServerSample>>,
+    is_over: &(dyn Fn() -> bool + Sync),
+) {
+    while !is_over() {
+        let began = Instant::now();
+        let sample = ask();
+        if let Ok(mut latest) = latest.lock() {
+            *latest = sample;
+        }
+        while began.elapsed() < SECOND && !is_over() {
+            std::thread::sleep(TICK);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Collects what connections leave, and ends seconds.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::arrivals::shape::RateClock;
+use crate::observer::{Observer, Snapshot};
+use crate::result::file::RunDescription;
+use crate::result::second::{Second, ServerSample};
+use crate::run::recorder::{Recorder, Sample, Samples, under_way};
+
+/// A second may be this much shorter.
+const TOLERANCE: f64 = 0.025;
+
+pub(crate) struct Watching<'a> {
+    pub description: &'a RunDescription,
+    pub recorder: &'a mut Recorder,
+    pub clock: Option<&'a RateClock>,
+    pub observer: &'a mut dyn Observer,
+    pub seconds: Vec<Second>,
+    /// Memory for samples, which connections get in exchange for theirs.
+    pub room: Vec<Sample>,
+    /// The end of the last second.
+    pub reached: f64,
+}
+
+impl Watching<'_> {
+    /// Counts what has come until `now`, and ends a second if it is time. Returns how many operations came.
+    pub(crate) fn tick(
+        &mut self,
+        now: Duration,
+        samples: &[Samples],
+        latest: &Mutex<Option<ServerSample>>,
+        ended: bool,
+    ) -> usize {
+        let mut counted = 0;
+        for source in samples {
+            self.room.clear();
+            source.take(&mut self.room);
+            counted += self.room.len();
+            self.room.iter().for_each(|sample| self.recorder.count(sample));
+        }
+        let at = now.as_secs_f64();
+        let length = at - self.reached;
+        if length < 1.0 - TOLERANCE && !(ended && length > 0.0) {
+            return counted;
+        }
+        let intended = self.clock.map(|clock| clock.between(self.reached, at) / length);
+        let mut second = self.recorder.end_second(at, length, 0.0, under_way(samples));
+        second.intended = intended.unwrap_or(second.achieved);
+        second.server = latest.lock().ok().and_then(|mut latest| latest.take());
+        self.reached = at;
+        let snapshot = Snapshot {
+            run: self.description,
+            second: &second,
+            intervals: &self.recorder.intervals,
+            operations: &self.recorder.operations,
+            totals: &self.recorder.totals,
+        };
+        self.observer.second(&snapshot);
+        self.recorder.begin_second();
+        self.seconds.push(second);
+        counted
+    }
+}

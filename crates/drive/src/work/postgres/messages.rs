@@ -1,0 +1,120 @@
+//! Messages of the protocol that operations send, and the answers that they read.
+
+use std::io;
+use std::time::Instant;
+
+use sawmill_pgwire::{BlockingConnection, ServerReport};
+
+/// How long a server may take to say whether it takes the rows of a COPY.
+const COPY_BEGINS: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Appends a message.
+pub(super) fn push<T>(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    out.push(tag);
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    let made = body(out);
+    let length = ((out.len() - at) as u32).to_be_bytes();
+    out[at..at + 4].copy_from_slice(&length);
+    made
+}
+
+/// A query of the simple protocol.
+pub(super) fn query(out: &mut Vec<u8>, sql: &str) {
+    push(out, b'Q', |out| {
+        out.extend_from_slice(sql.as_bytes());
+        out.push(0);
+    });
+}
+
+/// Parse: `name` is empty for a statement that is used once.
+pub(super) fn parse(out: &mut Vec<u8>, name: &str, sql: &str, oids: &[u32]) {
+    push(out, b'P', |out| {
+        for text in [name, sql] {
+            out.extend_from_slice(text.as_bytes());
+            out.push(0);
+        }
+        out.extend_from_slice(&(oids.len() as u16).to_be_bytes());
+        oids.iter().for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
+    });
+}
+
+/// Bind, Execute and Sync: `values` appends `count` parameters; they and all results are binary.
+pub(super) fn bind<T>(
+    out: &mut Vec<u8>,
+    name: &str,
+    count: u16,
+    values: impl FnOnce(&mut Vec<u8>) -> T,
+) -> T {
+    let made = push(out, b'B', |out| {
+        out.push(0);
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(&[0, 0, 1, 0, 1]);
+        out.extend_from_slice(&count.to_be_bytes());
+        let made = values(out);
+        out.extend_from_slice(&[0, 1, 0, 1]);
+        made
+    });
+    push(out, b'E', |out| out.extend_from_slice(&[0; 5]));
+    push(out, b'S', |_| {});
+    made
+}
+
+/// Sends a COPY and waits until the server takes rows.
+pub(super) fn begin_copy(
+    connection: &mut BlockingConnection,
+    sql: &str,
+) -> io::Result<Result<(), ServerReport>> {
+    query(&mut connection.out, sql);
+    connection.send()?;
+    let end = Instant::now() + COPY_BEGINS;
+    let mut report = None;
+    loop {
+        let message = connection.message(&mut || Instant::now() >= end)?;
+        match message.tag {
+            b'G' => return Ok(Ok(())),
+            b'E' => {
+                let refused = ServerReport::of(message.body);
+                if refused.fatal {
+                    return Ok(Err(refused));
+                }
+                report = Some(refused);
+            }
+            b'Z' => match report {
+                Some(report) => return Ok(Err(report)),
+                None => return Err(io::ErrorKind::InvalidData.into()),
+            },
+            _ => {}
+        }
+    }
+}
+
+/// Reads until the server is ready: the number of rows of the last command, if it names one, or its error.
+/// Each row that it returns, and that a statement was parsed, is passed to `row` by the message's type.
+pub(super) fn answer(
+    connection: &mut BlockingConnection,
+    row: &mut dyn FnMut(u8, &[u8]),
+    given_up: &mut dyn FnMut() -> bool,
+) -> io::Result<Result<Option<u64>, ServerReport>> {
+    let (mut count, mut report) = (None, None);
+    loop {
+        let message = connection.message(given_up)?;
+        match message.tag {
+            b'D' | b'1' => row(message.tag, message.body),
+            b'C' => {
+                let text = message.body.strip_suffix(&[0]).unwrap_or(message.body);
+                let last = text.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+                count = std::str::from_utf8(last).ok().and_then(|last| last.parse().ok());
+            }
+            b'E' => {
+                let refused = ServerReport::of(message.body);
+                if refused.fatal {
+                    return Ok(Err(refused));
+                }
+                report.get_or_insert(refused);
+            }
+            b'Z' => return Ok(report.map_or(Ok(count), Err)),
+            _ => {}
+        }
+    }
+}
