@@ -9,7 +9,9 @@ use sawmill_profile::Error;
 
 use crate::plan::limit::Limit;
 use crate::report::NamedResult;
-use crate::result::file::{DriveResult, DriverReport, LimitResult, OperationResult, RunDescription};
+use crate::result::file::{
+    DriveResult, DriverReport, LimitResult, OperationResult, RunDescription, add_counts,
+};
 use crate::result::histogram::Durations;
 use crate::result::latency::{Distribution, Percentiles};
 use crate::result::proof::Proof;
@@ -32,7 +34,7 @@ pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
     }
     let results: Vec<&DriveResult> = parts.iter().map(|part| &part.result).collect();
     let operations: Vec<OperationResult> = (0..first.result.operations.len())
-        .map(|place| together(results.iter().filter_map(|result| result.operations.get(place))))
+        .map(|place| OperationResult::sum(results.iter().filter_map(|result| result.operations.get(place))))
         .collect();
     let labelled = |texts: fn(&DriveResult) -> Vec<String>| -> Vec<String> {
         let of = |part: &NamedResult| {
@@ -49,7 +51,7 @@ pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
         valid: results.iter().all(|result| result.valid),
         invalid_because: labelled(|result| result.invalid_because.clone()),
         interrupted: results.iter().any(|result| result.interrupted),
-        total: together(results.iter().map(|result| &result.total)),
+        total: OperationResult::sum(results.iter().map(|result| &result.total)),
         operations,
         seconds: seconds(&results),
         chaos: chaos(&results),
@@ -151,34 +153,6 @@ fn run(results: &[&DriveResult]) -> RunDescription {
     }
 }
 
-fn together<'a>(all: impl Iterator<Item = &'a OperationResult>) -> OperationResult {
-    let mut sum = OperationResult::default();
-    let (mut latency, mut service) = (Durations::default(), Durations::default());
-    for one in all {
-        sum.name.clone_from(&one.name);
-        sum.intended += one.intended;
-        sum.ok += one.ok;
-        sum.rate += one.rate;
-        sum.rows += one.rows;
-        sum.retries += one.retries;
-        sum.retried += one.retried;
-        sum.late += one.late;
-        add(&mut sum.errors, &one.errors);
-        one.messages.iter().for_each(|(kind, message)| {
-            sum.messages.entry(kind.clone()).or_insert_with(|| message.clone());
-        });
-        latency.add(&one.latency.histogram);
-        service.add(&one.service.histogram);
-    }
-    OperationResult { latency: latency.into(), service: service.into(), ..sum }
-}
-
-fn add(sums: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
-    for (kind, count) in more {
-        *sums.entry(kind.clone()).or_default() += count;
-    }
-}
-
 /// The seconds by their number: the parts began together.
 fn seconds(results: &[&DriveResult]) -> Vec<Second> {
     let mut by_number: BTreeMap<u64, Vec<&Second>> = BTreeMap::new();
@@ -227,7 +201,7 @@ fn operation_second(all: &[&OperationSecond]) -> OperationSecond {
         sum.ok += one.ok;
         sum.rows += one.rows;
         sum.retries += one.retries;
-        add(&mut sum.errors, &one.errors);
+        add_counts(&mut sum.errors, &one.errors);
         for (value, count) in &one.heat {
             *heat.entry(*value).or_default() += count;
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sawmill_profile::Machine;
 use serde::{Deserialize, Serialize};
 
+use crate::result::histogram::Durations;
 use crate::result::latency::Distribution;
 use crate::result::proof::Proof;
 use crate::result::second::{ChaosEvent, Second};
@@ -117,9 +118,39 @@ pub struct OperationResult {
 }
 
 impl OperationResult {
+    /// The sum of several: histograms are added count by count. It has the name of the last.
+    pub(crate) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut sum = Self::default();
+        let (mut latency, mut service) = (Durations::default(), Durations::default());
+        for one in all {
+            sum.name.clone_from(&one.name);
+            sum.intended += one.intended;
+            sum.ok += one.ok;
+            sum.rate += one.rate;
+            sum.rows += one.rows;
+            sum.retries += one.retries;
+            sum.retried += one.retried;
+            sum.late += one.late;
+            add_counts(&mut sum.errors, &one.errors);
+            one.messages.iter().for_each(|(kind, message)| {
+                sum.messages.entry(kind.clone()).or_insert_with(|| message.clone());
+            });
+            latency.add(&one.latency.histogram);
+            service.add(&one.service.histogram);
+        }
+        Self { latency: latency.into(), service: service.into(), ..sum }
+    }
+
     /// How many failed.
     pub fn failed(&self) -> u64 {
         self.errors.values().sum()
+    }
+}
+
+/// Adds counts by kind.
+pub(crate) fn add_counts(sums: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
+    for (kind, count) in more {
+        *sums.entry(kind.clone()).or_default() += count;
     }
 }
 

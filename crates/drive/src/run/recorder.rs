@@ -1,6 +1,5 @@
 //! What is recorded: connections leave samples, and one thread counts them.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -177,37 +176,15 @@ impl Recorder {
 
     /// The results of all operations until the end of the last second, with their histograms, over this many seconds.
     pub(crate) fn results(&self, seconds: f64) -> (OperationResult, Vec<OperationResult>) {
-        let mut all = OperationResult { name: "all".to_owned(), ..OperationResult::default() };
-        let (mut latency, mut service) = (Durations::default(), Durations::default());
-        let mut each = Vec::new();
-        for (operation, total) in self.operations.iter().zip(&self.totals) {
-            let mut operation = operation.clone();
-            operation.rate = operation.ok as f64 / seconds.max(1e-9);
-            operation.latency = total.latency.clone().into();
-            operation.service = total.service.clone().into();
-            latency.add(&total.latency);
-            service.add(&total.service);
-            all.intended += operation.intended;
-            all.ok += operation.ok;
-            all.rate += operation.rate;
-            all.rows += operation.rows;
-            all.retries += operation.retries;
-            all.retried += operation.retried;
-            all.late += operation.late;
-            merge(&mut all.errors, &operation.errors);
-            for (kind, message) in &operation.messages {
-                all.messages.entry(kind.clone()).or_insert_with(|| message.clone());
-            }
-            each.push(operation);
-        }
-        (all.latency, all.service) = (latency.into(), service.into());
+        let result = |(operation, total): (&OperationResult, &IntervalHistograms)| OperationResult {
+            rate: operation.ok as f64 / seconds.max(1e-9),
+            latency: total.latency.clone().into(),
+            service: total.service.clone().into(),
+            ..operation.clone()
+        };
+        let each: Vec<OperationResult> = self.operations.iter().zip(&self.totals).map(result).collect();
+        let all = OperationResult { name: "all".to_owned(), ..OperationResult::sum(each.iter()) };
         (all, each)
-    }
-}
-
-fn merge(into: &mut BTreeMap<String, u64>, from: &BTreeMap<String, u64>) {
-    for (kind, count) in from {
-        *into.entry(kind.clone()).or_default() += count;
     }
 }
 
