@@ -62,5 +62,6 @@ pub use text::escape::escaped;
 pub use text::json::JsonSafe;
 pub use text::style::TextStyle;
 pub use views::check::CheckTotal;
+pub use views::dictionary::DictionaryValues;
 pub use views::dump::{dump_undecoded, dump_undecoded_of};
 pub use views::view::View;

@@ -9,18 +9,13 @@
 
 mod bench;
 mod bench_files;
-#[cfg(feature = "formats")]
-mod bloom;
-mod bloom_args;
 mod diff;
 mod document;
-#[cfg(feature = "formats")]
-mod head;
-mod head_args;
 mod kept_index;
 mod run;
 mod selection;
 mod standard_input;
+mod values;
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -43,6 +38,7 @@ use crate::footer::kept_index::KeptIndex;
 pub(crate) use crate::footer::run::Opening;
 use crate::footer::run::{OutputFormat, Run, unwritten};
 use crate::footer::standard_input::InputFiles;
+use crate::footer::values::{bloom_args, dictionary_args, head_args};
 use crate::screen::console::Console;
 use crate::screen::phases::{bytes, seconds, thousands};
 
@@ -71,6 +67,7 @@ enum Command {
     Head(head_args::FirstRowsArgs),
     Cat(head_args::AllRowsArgs),
     Bloom(bloom_args::BloomArgs),
+    Dictionary(dictionary_args::DictionaryArgs),
 }
 
 /// Files, and what to show of them.
@@ -92,6 +89,7 @@ Examples:
   sawmill footer diff old.parquet new.parquet      # schema, layout, statistics
   sawmill footer head data.parquet -n 3            # rows as JSON; `cat` prints all
   sawmill footer bloom data.parquet --column id --value 42   # row groups that may hold it
+  sawmill footer dictionary data.parquet --column city       # the values of dictionaries
   curl -s https://example.com/data.parquet | sawmill footer -
   sawmill footer wide.parquet --bench
   sawmill footer wide.parquet --save-index wide.index
@@ -324,6 +322,7 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<Atomic
         Some(Command::Head(args)) => return head_args::first(args, console, cancel),
         Some(Command::Cat(args)) => return head_args::all(args, console, cancel),
         Some(Command::Bloom(args)) => return bloom_args::look_up(args, console, cancel),
+        Some(Command::Dictionary(args)) => return dictionary_args::show(args, console, cancel),
         None => {}
     }
     if console.json && (args.ndjson || args.csv) {

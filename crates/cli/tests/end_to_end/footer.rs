@@ -2,6 +2,7 @@
 
 mod bloom;
 mod datasets;
+mod dictionaries;
 mod indexes;
 mod memory;
 mod odd;

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod columns;
+pub(crate) mod dictionary;
 pub(crate) mod dump;
 pub(crate) mod key_value;
 pub(crate) mod page_headers;

@@ -41,7 +41,7 @@ pub(crate) fn look_up(args: &BloomArgs, console: Console, cancel: &Arc<AtomicBoo
 }
 
 #[cfg(feature = "formats")]
-use crate::footer::bloom::run;
+use crate::footer::values::bloom::run;
 
 /// Without Arrow's crates that parse dates and decimals.
 #[cfg(not(feature = "formats"))]

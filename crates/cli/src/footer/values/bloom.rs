@@ -16,9 +16,10 @@ use serde::Serialize;
 use crate::arguments::paths::{Located, Wanted, located};
 use crate::arguments::stores::{Objects, PlaceBytes};
 use crate::error::Error;
-use crate::footer::bloom_args::BloomArgs;
 use crate::footer::run::{interrupted, unwritten};
 use crate::footer::standard_input::InputFiles;
+use crate::footer::values::bloom_args::BloomArgs;
+use crate::footer::values::chunk_alone::chunk_alone;
 use crate::footer::{escaped_path, escaped_place, selection};
 use crate::screen::console::Console;
 
@@ -90,13 +91,12 @@ fn look_up(
         no_filter: Vec::new(),
     };
     let mut lookups: Vec<Lookup> = args.value.iter().map(lookup).collect();
-    let metadata = footer.to_parquet_59(Some(&[leaf]))?;
-    for (group, chunks) in footer.row_groups().zip(metadata.row_groups()) {
+    for group in footer.row_groups() {
         if cancel.load(Relaxed) {
             return Err(interrupted());
         }
-        let filter = match chunks.columns().first() {
-            Some(chunk) => Sbbf::read_from_column_chunk(chunk, &opened.bytes)
+        let filter = match group.column(0) {
+            Some(chunk) => Sbbf::read_from_column_chunk(&chunk_alone(&chunk)?, &opened.bytes)
                 .map_err(|error| failed(error.to_string()))?,
             None => None,
         };

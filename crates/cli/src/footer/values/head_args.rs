@@ -70,7 +70,7 @@ pub(crate) fn all(args: &AllRowsArgs, console: Console, cancel: &Arc<AtomicBool>
 }
 
 #[cfg(feature = "formats")]
-use crate::footer::head::run;
+use crate::footer::values::head::run;
 
 /// Without Arrow's crates that write JSON.
 #[cfg(not(feature = "formats"))]

@@ -1,0 +1,67 @@
+//! A column chunk as the `parquet` crate reads its pages and its Bloom filter, without the rest of its row group:
+//! a chunk alone needs no other column of its map, as rows do.
+
+use std::sync::Arc;
+
+use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as Physical, ZstdLevel};
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type};
+use sawmill_footer::{Codec, ColumnChunk, PhysicalType};
+
+use crate::error::Error;
+
+/// The chunk's places, sizes and codec.
+///
+/// # Errors
+///
+/// It is encrypted, or of an unknown type or codec; or it says where it is in a form that cannot be decoded.
+pub(crate) fn chunk_alone(chunk: &ColumnChunk<'_>) -> Result<ColumnChunkMetaData, Error> {
+    chunk.readable()?;
+    let filter = chunk.locations()?;
+    let theirs = |error: parquet::errors::ParquetError| {
+        let what = format!("the column {} cannot be read: {error}", chunk.path());
+        Error::failure(what, "", "sawmill footer FILE --check looks for faults")
+    };
+    let length = chunk.element().type_length().unwrap_or(0);
+    let name = "column";
+    let leaf = Type::primitive_type_builder(name, physical(chunk.physical_type())).with_length(length);
+    let path = ColumnPath::new(vec![name.to_owned()]);
+    let column = ColumnDescriptor::new(Arc::new(leaf.build().map_err(theirs)?), 0, 0, path);
+    ColumnChunkMetaData::builder(Arc::new(column))
+        .set_compression(compression(chunk.codec()))
+        .set_num_values(chunk.num_values())
+        .set_total_compressed_size(chunk.compressed_size())
+        .set_total_uncompressed_size(chunk.uncompressed_size())
+        .set_data_page_offset(i64::try_from(chunk.byte_range().start).unwrap_or(i64::MAX))
+        .set_bloom_filter_offset(filter.bloom_filter_offset)
+        .set_bloom_filter_length(filter.bloom_filter_length)
+        .build()
+        .map_err(theirs)
+}
+
+/// A readable chunk has a type and a codec of the format.
+fn physical(of: PhysicalType) -> Physical {
+    match of {
+        PhysicalType::Boolean => Physical::BOOLEAN,
+        PhysicalType::Int32 => Physical::INT32,
+        PhysicalType::Int64 => Physical::INT64,
+        PhysicalType::Int96 => Physical::INT96,
+        PhysicalType::Float => Physical::FLOAT,
+        PhysicalType::Double => Physical::DOUBLE,
+        PhysicalType::FixedLenByteArray => Physical::FIXED_LEN_BYTE_ARRAY,
+        PhysicalType::ByteArray | PhysicalType::Unknown(_) => Physical::BYTE_ARRAY,
+    }
+}
+
+fn compression(of: Codec) -> Compression {
+    match of {
+        Codec::Snappy => Compression::SNAPPY,
+        Codec::Gzip => Compression::GZIP(GzipLevel::default()),
+        Codec::Lzo => Compression::LZO,
+        Codec::Brotli => Compression::BROTLI(BrotliLevel::default()),
+        Codec::Lz4 => Compression::LZ4,
+        Codec::Zstd => Compression::ZSTD(ZstdLevel::default()),
+        Codec::Lz4Raw => Compression::LZ4_RAW,
+        Codec::Uncompressed | Codec::Unknown(_) => Compression::UNCOMPRESSED,
+    }
+}

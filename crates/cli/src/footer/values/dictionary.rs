@@ -1,0 +1,180 @@
+//! `sawmill footer dictionary`: the values of dictionary pages.
+//!
+//! ```text
+//! chunk ─header of its first page─▶ is it a dictionary, and how long? ─the parquet crate decompresses it─▶ values
+//! ```
+//!
+//! One dictionary is in memory at a time.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use parquet::column::page::{Page, PageReader};
+use parquet::file::serialized_reader::SerializedPageReader;
+use sawmill_footer::{ChunkPages, ColumnChunk, Encoding, Footer, Options, PageType};
+use sawmill_inspect::{DictionaryValues, JsonSafe};
+use sawmill_store::Location;
+
+use crate::arguments::paths::{Located, Wanted, located};
+use crate::arguments::stores::PlaceBytes;
+use crate::error::Error;
+use crate::footer::run::{interrupted, unwritten};
+use crate::footer::standard_input::InputFiles;
+use crate::footer::values::chunk_alone::chunk_alone;
+use crate::footer::values::dictionary_args::DictionaryArgs;
+use crate::footer::{escaped_place, selection, style};
+use crate::screen::console::Console;
+
+/// The longest dictionary to decompress. Writers stop at some megabytes; a damaged header may claim 2 GiB.
+const LONGEST: u32 = 256 << 20;
+
+/// A dictionary page, decompressed.
+struct Dictionary {
+    page: Page,
+    compressed: u32,
+}
+
+/// Where dictionaries are written to, and what was written so far.
+struct Shown<'a, W> {
+    out: &'a mut W,
+    console: Console,
+    limit: u64,
+    count: u64,
+}
+
+pub(crate) fn run(args: &DictionaryArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+    let input = InputFiles::of(&args.files)?;
+    let Located { places, objects } = located(&input.paths, Wanted::Parquet, &args.stores, cancel)?;
+    let mut out = console.output(cancel);
+    let limit = args.values.unwrap_or(u64::MAX);
+    let mut shown = Shown { out: &mut out, console, limit, count: 0 };
+    for place in &places {
+        let opened = PlaceBytes::open(place, &objects)?;
+        let footer = opened.footer(&options(args))?;
+        let groups = footer.num_row_groups_in_file();
+        if let Some(what) = args.row_group.as_ref().and_then(|wanted| selection::none_of(wanted, groups)) {
+            return Err(Error::failure(what, escaped_place(place), "leave --row-group out for all"));
+        }
+        of_file((place, &opened), &footer, &mut shown, cancel)?;
+    }
+    shown.end().and_then(|()| out.flush()).map_err(|error| unwritten(&error, cancel))
+}
+
+/// What to decode of a footer.
+fn options(args: &DictionaryArgs) -> Options {
+    let options = match args.column.is_empty() {
+        true => Options::new(),
+        false => Options::new().select(args.column.iter().map(|column| selection::selector(column))),
+    };
+    match &args.row_group {
+        Some(range) => options.row_groups(range.clone()),
+        None => options,
+    }
+}
+
+fn of_file<W: Write>(
+    (place, opened): (&Location, &PlaceBytes),
+    footer: &Footer,
+    shown: &mut Shown<'_, W>,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    for chunk in footer.row_groups().flat_map(|group| group.columns()) {
+        if cancel.load(Relaxed) {
+            return Err(interrupted());
+        }
+        let failed = |what: String| {
+            let group = chunk.row_group().index();
+            let path = sawmill_inspect::escaped(&chunk.path()).into_owned();
+            let place = format!("{}, row group {group}, column {path}", escaped_place(place));
+            let advice = "sawmill footer FILE --check --pages looks for faults";
+            opened.because(Error::failure(format!("reading a dictionary failed: {what}"), place, advice))
+        };
+        let Some(dictionary) = read(opened, &chunk, &failed)? else { continue };
+        let (bytes, count) = (dictionary.page.buffer(), dictionary.page.num_values() as usize);
+        let values = DictionaryValues::new(chunk.element(), bytes, count).map_err(&failed)?;
+        shown.write(&place.to_string(), &chunk, &dictionary, &values).map_err(|e| unwritten(&e, cancel))?;
+    }
+    Ok(())
+}
+
+/// The chunk's dictionary, if it has one.
+fn read(
+    opened: &PlaceBytes,
+    chunk: &ColumnChunk<'_>,
+    failed: &impl Fn(String) -> Error,
+) -> Result<Option<Dictionary>, Error> {
+    let is_dictionary = |encoding| matches!(encoding, Encoding::PlainDictionary | Encoding::RleDictionary);
+    let some = chunk.encodings().iter().any(is_dictionary);
+    if !some && chunk.dictionary_page_offset().is_none() {
+        return Ok(None);
+    }
+    let alone = chunk_alone(chunk)?;
+    let first = ChunkPages::new(&opened.bytes, chunk.byte_range()).next_page(|_| {});
+    let first = first.map_err(|error| opened.because(error.into()))?;
+    let Some(first) = first.filter(|page| page.page_type == PageType::DictionaryPage) else {
+        return Ok(None);
+    };
+    if first.uncompressed_size > LONGEST {
+        let (most, found) = (LONGEST, first.uncompressed_size);
+        return Err(failed(format!("expected at most {most} bytes, found one that claims {found}")));
+    }
+    let pages = SerializedPageReader::new(Arc::new(opened.bytes.clone()), &alone, 0, None);
+    let page = pages.and_then(|mut pages| pages.get_next_page());
+    match page.map_err(|error| failed(error.to_string()))? {
+        Some(page @ Page::DictionaryPage { .. }) => {
+            Ok(Some(Dictionary { page, compressed: first.compressed_size }))
+        }
+        _ => Err(failed("expected the page that its header announces".to_owned())),
+    }
+}
+
+impl<W: Write> Shown<'_, W> {
+    fn write(
+        &mut self,
+        file: &str,
+        chunk: &ColumnChunk<'_>,
+        dictionary: &Dictionary,
+        values: &DictionaryValues<'_>,
+    ) -> io::Result<()> {
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let group = chunk.row_group().index();
+        self.count += 1;
+        if self.console.json {
+            let head = serde_json::json!({
+                "file": file,
+                "row_group": group,
+                "column": chunk.leaf(),
+                "path": chunk.path(),
+                "encoding": dictionary.page.encoding().to_string(),
+                "compressed_bytes": dictionary.compressed,
+                "uncompressed_bytes": dictionary.page.buffer().len(),
+                "num_values": dictionary.page.num_values(),
+            });
+            self.out.write_all(if self.count == 1 { b"[\n" } else { b",\n" })?;
+            return values.json(head, limit, &mut JsonSafe(&mut self.out));
+        }
+        if self.count > 1 {
+            writeln!(self.out)?;
+        }
+        let style = style(self.console);
+        let file = sawmill_inspect::escaped(file);
+        let path = chunk.path();
+        let path = sawmill_inspect::escaped(&path);
+        writeln!(
+            self.out,
+            "{file}, row group {group}, {path}: {}",
+            values.summary(dictionary.compressed, &style)
+        )?;
+        values.text(limit, &style, &mut self.out)
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        match (self.console.json, self.count) {
+            (true, 0) => writeln!(self.out, "[]"),
+            (true, _) => writeln!(self.out, "\n]"),
+            (false, 0) => writeln!(self.out, "no dictionaries"),
+            (false, _) => Ok(()),
+        }
+    }
+}
