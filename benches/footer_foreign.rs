@@ -12,102 +12,18 @@
 //! and the median of the ratios within a round, rows with the smallest lead first. "Again" is a `Decoder`
 //! that has decoded a footer of the same table before.
 
+mod thread_time;
 mod turns;
 
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parquet60::file::metadata::{
     PageIndexPolicy, ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy,
 };
 use sawmill_footer::{Decoder, Footer, FooterBytes, Method, Options};
+use thread_time::{Measured, Way, files, measure, print};
 use turns::chosen;
-
-/// How long to measure one table row, and the fewest and most rounds.
-const BUDGET: Duration = Duration::from_secs(3);
-const LEAST: usize = 9;
-const MOST: usize = 401;
-
-/// The CPU time of one turn to aim for, in seconds.
-const TURN: f64 = 200e-6;
-
-type Way<'w> = (&'static str, Box<dyn FnMut() + 'w>);
-
-/// The CPU time that the current thread has used.
-fn thread_seconds() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a timespec that the call fills.
-    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    assert_eq!(failed, 0, "the system has a clock for threads");
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
-
-fn turn(run: &mut dyn FnMut(), repeats: usize) -> f64 {
-    let before = thread_seconds();
-    (0..repeats).for_each(|_| run());
-    (thread_seconds() - before) / repeats as f64
-}
-
-fn quantile(mut values: Vec<f64>, at: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get((values.len() as f64 * at) as usize).copied().unwrap_or(f64::NAN)
-}
-
-/// One measured row: the lower quartile of each way in seconds, and how many times as fast as the last way
-/// each one is, as the median over the rounds.
-struct Measured {
-    title: String,
-    seconds: Vec<f64>,
-    times_as_fast: Vec<f64>,
-}
-
-/// Runs the ways in turns; the last one is the peer.
-fn measure(title: String, ways: &mut [Way<'_>]) -> Measured {
-    let testing = sawmill_benches::once();
-    let repeats: Vec<usize> = ways
-        .iter_mut()
-        .map(|(_, run)| {
-            turn(run, 1);
-            if testing { 1 } else { (TURN / turn(run, 1).max(1e-7)).ceil() as usize }
-        })
-        .collect();
-    let mut times = vec![Vec::new(); ways.len()];
-    let started = Instant::now();
-    for round in 0..if testing { 1 } else { MOST } {
-        if round >= LEAST && started.elapsed() > BUDGET {
-            break;
-        }
-        for step in 0..ways.len() {
-            // Another way first in each round, and every other round backwards.
-            let step = if round % 2 == 0 { step } else { ways.len() - 1 - step };
-            let way = (step + round / 2) % ways.len();
-            times[way].push(turn(&mut ways[way].1, repeats[way]));
-        }
-    }
-    let peer = times.last().cloned().unwrap_or_default();
-    let ratios = |own: &Vec<f64>| quantile(peer.iter().zip(own).map(|(peer, own)| peer / own).collect(), 0.5);
-    let times_as_fast = times.iter().map(ratios).collect();
-    Measured { title, seconds: times.into_iter().map(|times| quantile(times, 0.25)).collect(), times_as_fast }
-}
-
-fn print(heading: &str, ways: &[&str], mut rows: Vec<Measured>) {
-    rows.sort_by(|a, b| a.times_as_fast[0].total_cmp(&b.times_as_fast[0]));
-    println!("\n{heading}\n\n| file | {} |\n|---|{}", ways.join(" | "), "---|".repeat(ways.len()));
-    for row in rows {
-        let cell = |(seconds, ratio): (&f64, &f64)| {
-            let time = if *seconds < 1e-3 {
-                format!("{:.3} µs", seconds * 1e6)
-            } else {
-                format!("{:.3} ms", seconds * 1e3)
-            };
-            format!("{time} ({ratio:.2} x)")
-        };
-        let cells: Vec<String> = row.seconds.iter().zip(&row.times_as_fast).map(cell).collect();
-        println!("| {} | {} |", row.title, cells.join(" | "));
-    }
-}
 
 /// The peer's options that skip everything possible.
 fn skip_all() -> ParquetMetaDataOptions {
@@ -147,7 +63,7 @@ fn footers(title: &str, file: &[u8]) -> Measured {
 }
 
 /// Our decoder and the conversion of what it decoded, against the peer's own decoder: metadata of all columns,
-/// of the first half of them, of three.
+/// of the first half of them, of three. "Again" is a `Decoder` that has decoded a footer with the same schema.
 fn conversions(title: &str, file: &[u8]) -> Measured {
     let footer = Footer::from_file_bytes(file, &Options::new()).expect("a valid file");
     let (bytes, leaves) = (footer.bytes().to_vec(), footer.schema().num_leaves());
@@ -167,14 +83,20 @@ fn conversions(title: &str, file: &[u8]) -> Measured {
         let meta = ParquetMetaDataReader::decode_metadata_with_options(&bytes, Some(&exact));
         drop(black_box(meta.expect("a valid footer")));
     };
-    let mut ways: [Way<'_>; 5] = [
-        ("3 columns", Box::new(both(Options::new().column_roots(roots.iter().step_by(third).cloned())))),
+    let three = || Options::new().column_roots(roots.iter().step_by(third).cloned());
+    let again = |options: Options| {
+        let (mut decoder, shared) = (Decoder::new(options), shared.clone());
+        move || {
+            let footer = decoder.decode(shared.clone()).expect("a valid footer");
+            drop(black_box(footer.to_parquet_60(None).expect("metadata of the parquet crate")));
+        }
+    };
+    let mut ways: [Way<'_>; 6] = [
+        ("3 columns", Box::new(both(three()))),
+        ("3 columns, again", Box::new(again(three()))),
         ("half", Box::new(both(Options::new().column_roots(roots[..half].iter().cloned())))),
-        ("all, with our decoding", Box::new(both(Options::new()))),
-        (
-            "all, conversion alone",
-            Box::new(|| drop(black_box(footer.to_parquet_60(None).expect("metadata of the parquet crate")))),
-        ),
+        ("all", Box::new(both(Options::new()))),
+        ("all, again", Box::new(again(Options::new()))),
         ("parquet 60", Box::new(theirs)),
     ];
     measure(format!("{title} ({leaves} columns)"), &mut ways)
@@ -208,19 +130,9 @@ fn page_indexes(title: &str, file: &[u8]) -> Option<Measured> {
     Some(measure(title.to_owned(), &mut ways))
 }
 
-fn files(directory: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).expect("the directory of foreign files can be read");
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "parquet"));
-    files.sort();
-    files
-}
-
 fn main() {
-    let directory = std::env::var_os("SAWMILL_FOREIGN_FOOTERS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/foreign"), PathBuf::from);
     let (mut decoded, mut indexed, mut converted) = (Vec::new(), Vec::new(), Vec::new());
-    for path in files(&directory) {
+    for path in files() {
         let title = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if !chosen(&title) {
             continue;
@@ -232,6 +144,6 @@ fn main() {
     }
     print("Footers", &["sawmill", "sawmill, again", "sawmill, scalar", "parquet 60, skips"], decoded);
     print("Page indexes", &["sawmill", "sawmill, to parquet's metadata", "parquet 60"], indexed);
-    let ways = ["3 columns", "half of them", "all, with our decoding", "all, conversion alone", "parquet 60"];
+    let ways = ["3 columns", "3 columns, again", "half of them", "all", "all, again", "parquet 60"];
     print("To the metadata of parquet 60", &ways, converted);
 }

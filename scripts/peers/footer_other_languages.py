@@ -2,16 +2,20 @@
 """How long readers in other languages take to decode the footers of a directory's files, in memory.
 
     pip install pyarrow fastparquet; npm install hyparquet    (in the directory that NODE_MODULES names)
-    python scripts/peers/footer_other_languages.py /tmp/foreign [NODE_MODULES]
+    mvn dependency:copy -Dartifact=dev.hardwood:hardwood-core:1.0.0.Final -DoutputDirectory=DIRECTORY
+    python scripts/peers/footer_other_languages.py /tmp/foreign [DIRECTORY]    (of node_modules and the .jar)
 
 Prints microseconds of CPU time: the lower quartile of repeated decoding. For JavaScript it is that of the whole
-process, its compiler and collector included. Readers that are not installed are left out.
+process, its compiler and collector included; for Java, which needs a JDK of at least 21, that of the decoding
+thread once its code is compiled. Readers that are not installed are left out.
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 
 HYPARQUET = """
@@ -36,6 +40,40 @@ for (const path of process.argv.slice(1)) {
   times[path] = found[found.length >> 2]
 }
 console.log(JSON.stringify(times))
+"""
+
+HARDWOOD = """
+import dev.hardwood.internal.thrift.*;
+import java.lang.management.ManagementFactory;
+import java.nio.*;
+import java.nio.file.*;
+import java.util.*;
+class Footers {
+  static long kept;
+  static void decode(ByteBuffer footer) throws Exception {
+    kept += FileMetaDataReader.read(new ThriftCompactReader(footer)).numRows();
+  }
+  public static void main(String[] paths) throws Exception {
+    var threads = ManagementFactory.getThreadMXBean();
+    for (String path : paths) {
+      byte[] file = Files.readAllBytes(Path.of(path));
+      int len = ByteBuffer.wrap(file).order(ByteOrder.LITTLE_ENDIAN).getInt(file.length - 8);
+      ByteBuffer footer = ByteBuffer.wrap(Arrays.copyOfRange(file, file.length - 8 - len, file.length - 8));
+      long warm = System.nanoTime();
+      do decode(footer); while (System.nanoTime() - warm < 2_000_000_000L);
+      var found = new ArrayList<Double>();
+      long began = System.nanoTime();
+      for (int repeats = 1; found.size() < 5 || (System.nanoTime() - began < 1_500_000_000L && found.size() < 500); ) {
+        long before = threads.getCurrentThreadCpuTime();
+        for (int i = 0; i < repeats; i++) decode(footer);
+        long took = threads.getCurrentThreadCpuTime() - before;
+        if (took < 1_000_000) repeats *= 2; else found.add(took / 1e3 / repeats);
+      }
+      Collections.sort(found);
+      System.out.println(path + "\\t" + found.get(found.size() / 4));
+    }
+  }
+}
 """
 
 
@@ -79,10 +117,24 @@ def hyparquet(paths):
     return {pathlib.Path(path): found for path, found in json.loads(ran.stdout).items()}
 
 
+def hardwood(paths):
+    directory = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else ".")
+    jars = sorted(directory.glob("hardwood-core-*.jar"))
+    if not jars:
+        raise OSError(f"no hardwood-core-*.jar in {directory}")
+    java = os.path.join(os.environ["JAVA_HOME"], "bin/java") if "JAVA_HOME" in os.environ else "java"
+    with tempfile.TemporaryDirectory() as source:
+        program = pathlib.Path(source, "Footers.java")
+        program.write_text(HARDWOOD)
+        command = [java, "-cp", str(jars[-1]), str(program), *map(str, paths)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {pathlib.Path(path): float(time) for path, time in (line.split("\t") for line in ran.stdout.splitlines())}
+
+
 def main():
     paths = sorted(pathlib.Path(sys.argv[1]).resolve().glob("*.parquet"))
     columns = {}
-    for reader in [pyarrow, fastparquet, hyparquet]:
+    for reader in [pyarrow, fastparquet, hyparquet, hardwood]:
         try:
             columns[reader.__name__] = reader(paths)
         except (ImportError, OSError, subprocess.CalledProcessError) as error:

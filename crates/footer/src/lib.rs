@@ -87,6 +87,39 @@
 //! What one footer taught is used for the next, and on Linux the system reads the ends of 32 files at a time.
 //! A [`Decoder`] does the former for callers that open footers one by one.
 //!
+//! # Hand it to arrow-rs, 3 of 10,000 columns
+//!
+//! With the feature of the `parquet` release that you use: `parquet-59` or `parquet-60`.
+//!
+//! ```toml
+//! sawmill-footer = { version = "0.1", features = ["parquet-59"] }
+//! parquet = "59"
+//! ```
+//!
+//! ```
+//! # #[cfg(feature = "parquet-59")]
+//! # fn read(path: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+//! use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+//! use sawmill_footer::{Footer, Options};
+//!
+//! let footer = Footer::open_with(path, &Options::new().column_roots(["a", "b", "c"]))?;
+//! let metadata = ArrowReaderMetadata::try_new(footer.to_parquet_59(None)?.into(), Default::default())?;
+//! let file = std::fs::File::open(path)?;
+//! for batch in ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).build()? {
+//!     println!("{} rows", batch?.num_rows());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! For `parquet` 60 it is `to_parquet_60`, with the same arguments.
+//!
+//! # From an asynchronous client
+//!
+//! Implement `AsyncRangeReader` (feature `async`), which is a length and a read of a range, and call
+//! `Footer::read_async`; it needs no runtime. [`FooterRequest`] does the same without a trait: it says which bytes it
+//! needs next.
+//!
 //! # From `parquet` to this crate
 //!
 //! | `parquet` | here | costs |
@@ -114,6 +147,16 @@
 //!
 //! `examples/three_of_many_columns.rs` reads 3 of 10,000 columns with arrow-rs, `examples/datafusion` queries
 //! them with DataFusion, `examples/object_store.rs` opens footers and page indexes from an asynchronous client.
+//!
+//! # Features
+//!
+//! None is on by default; the decoder then needs only `std`.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `async` | `AsyncRangeReader`, `Footer::read_async`, `Footer::read_page_indexes_async` |
+//! | `parquet-59`, `parquet-60` | `Footer::to_parquet_59` and `to_parquet_60`, the same with page indexes, `from_parquet_59` and `from_parquet_60`; that release of `parquet` |
+//! | `page-checksums` | `page_checksums`: the CRC-32 of pages; `crc32fast` |
 //!
 //! # Rooms
 //!
