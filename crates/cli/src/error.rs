@@ -60,6 +60,7 @@ impl Error {
         test,
         not(all(
             feature = "csv",
+            feature = "delta",
             feature = "drive",
             feature = "flamegraph",
             feature = "formats",
@@ -152,6 +153,16 @@ impl From<sawmill_store::Error> for Error {
             _ => Exit::Failure,
         };
         Self::new(exit, error.what(), error.place(), error.advice())
+    }
+}
+
+#[cfg(feature = "delta")]
+impl From<sawmill_delta::Error> for Error {
+    fn from(error: sawmill_delta::Error) -> Self {
+        match error.of_store() {
+            Some(store) => store.clone().into(),
+            None => Self::failure(error.what(), error.place(), error.advice()),
+        }
     }
 }
 

@@ -42,7 +42,7 @@ mod remote;
 mod whole_file;
 
 pub use error::{Error, Kind};
-pub use location::{Location, ObjectUrl, Scheme};
+pub use location::{Location, ObjectUrl, Scheme, percent_decoded};
 pub use objects::{
     Access, Answer, Fault, Object, ObjectReader, Pending, PlannedReader, ReadAhead, RequestPlan, Traffic,
     Version,

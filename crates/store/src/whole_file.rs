@@ -114,6 +114,24 @@ impl WholeFile {
         Ok(identity)
     }
 
+    /// Puts the file and its name on disk, unless a file has the name. Returns whether it got it. Of several
+    /// files that are given a name at the same time, one gets it.
+    ///
+    /// # Errors
+    /// When the disk fails, or its file system has no links.
+    pub fn finish_if_new(mut self) -> io::Result<bool> {
+        self.open()?.sync_all()?;
+        let named = match self.partial.as_deref().map(|partial| fs::hard_link(partial, &self.path)) {
+            Some(Err(error)) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            linked => linked.transpose()?.is_some(),
+        };
+        let directory = directory_of(&self.path).to_owned();
+        // Removes the other name.
+        drop(self);
+        sync(&directory)?;
+        Ok(named)
+    }
+
     /// Puts the file and its name on disk.
     ///
     /// # Errors
@@ -187,6 +205,21 @@ mod tests {
         second.write_all(b" one").unwrap();
         second.finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"the second one");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_new_file_never_replaces_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let write = |text: &[u8]| {
+            let mut file = WholeFile::create(&path).unwrap();
+            file.write_all(text).unwrap();
+            file.finish_if_new().unwrap()
+        };
+        assert!(write(b"first"));
+        assert!(!write(b"second"));
+        assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 

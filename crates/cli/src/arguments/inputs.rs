@@ -17,6 +17,7 @@ use sawmill_store::{Location, ReadAhead};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
+use crate::arguments::delta::{self, DeltaTable, NamedTable};
 use crate::arguments::paths::{Located, Wanted, file_lists, located};
 use crate::arguments::size_arg;
 use crate::arguments::stores::place_bytes::TAIL;
@@ -184,7 +185,7 @@ impl Inputs {
 }
 
 /// Opens paths and URLs and selects the columns. `-` is a Parquet stream on standard input, `gen:...` the
-/// generator.
+/// generator, `delta:...` a version of a Delta table.
 pub(crate) fn open(
     paths: &[PathBuf],
     columns: &ColumnArgs,
@@ -207,7 +208,10 @@ pub(crate) fn open(
         let rows = generated(named)?.select(&columns.columns, &columns.rename)?;
         return Ok(Inputs::Generated(rows));
     }
-    open_files(paths, how, &objects.stores, cancel)
+    match delta::only(paths)? {
+        Some(table) => open_table(&table, how, &objects.stores, cancel),
+        None => open_files(paths, how, &objects.stores, cancel),
+    }
 }
 
 /// How to open files.
@@ -216,8 +220,35 @@ struct How<'a> {
     columns: &'a ColumnArgs,
     text: &'a TextArgs,
     read_ahead: ReadAhead,
-    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "only delimited text needs it"))]
     console: Console,
+}
+
+/// Opens a version of a Delta table.
+fn open_table(
+    named: &NamedTable,
+    how: How<'_>,
+    stores: &StoreArgs,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Inputs, Error> {
+    let How { columns, text, read_ahead, console } = how;
+    let place = || format!("delta:{}", named.root.display());
+    if columns.hive == HiveArg::No {
+        let advice =
+            "leave it out: the table's log has the values of its partitions; choose columns with --columns";
+        return Err(Error::usage("--hive no with a Delta table", place(), advice));
+    }
+    let table = delta::open(named, stores, cancel)?;
+    let places: Vec<Location> = table.files.iter().map(|file| file.place.clone()).collect();
+    if text.meant(&places)?.is_some() {
+        return Err(Error::usage("a text format for a Delta table", place(), "its files are Parquet"));
+    }
+    console.step(&format!("version {} of the Delta table: {} files", table.version, table.files.len()));
+    let DeltaTable { columns: schema, files, objects, .. } = table;
+    let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
+    let source = ParquetFiles::open_table(&schema, &files, &|url| objects.open(url, TAIL), max_footer)?;
+    let source = source.compare_page_checksums(!columns.no_page_checksums).read_ahead(read_ahead);
+    let source = Box::new(source.select(&columns.columns, &columns.rename)?);
+    Ok(Inputs::Files { source, _spooled: None, _objects: objects })
 }
 
 fn open_files(

@@ -1,6 +1,7 @@
 //! Arguments that several sub-commands share: sources, targets, tables, rows and values.
 
 pub(crate) mod crate_options;
+pub(crate) mod delta;
 pub(crate) mod inputs;
 pub(crate) mod nested_args;
 pub(crate) mod order_args;

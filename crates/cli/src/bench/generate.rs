@@ -43,6 +43,9 @@ pub(crate) fn measure(args: &GenBench, measurement: &Measurement<'_>) -> Result<
     if args.job.prints() {
         return Err(Error::usage("--print generates nothing to measure", "--print", "leave it out"));
     }
+    if args.job.makes_table() {
+        return Err(Error::usage("--table is not part of what is measured", "--table", "leave it out"));
+    }
     let (out, console, cancel) = (args.job.out(), measurement.console, measurement.cancel);
     let plan = args.job.plan(console, cancel)?;
     let asked = args.job.output_of_run(&name_of_run(), cancel)?;

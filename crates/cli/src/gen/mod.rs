@@ -14,6 +14,8 @@ mod infer;
 pub(crate) mod options;
 mod schema;
 mod spec;
+#[cfg_attr(not(feature = "delta"), path = "without_table.rs")]
+mod table;
 pub(crate) mod tpch;
 #[cfg(any(test, not(feature = "formats")))]
 mod without_formats;
@@ -62,6 +64,7 @@ Examples:
   sawmill gen orders --rows 1000 --format ndjson --out -   # one JSON object on each line
   sawmill gen contacts --rows 100M --files 8 --out s3://bucket/contacts   # objects, each whole or not there
   sawmill gen clean s3://bucket/contacts   # aborts the uploads that a killed run left
+  sawmill gen contacts --rows 1M --table delta --out s3://bucket/contacts   # a version of a Delta table
   sawmill gen tpch --scale 10 --out /tmp/tpch   # all tables of TPC-H, a folder each
   sawmill gen tpch/lineitem --scale 1 --files 4 --out /tmp/lineitem
   sawmill gen contacts --encoding name=delta-bytearray --bloom phones.number --out /tmp/odd
@@ -109,6 +112,11 @@ pub(crate) struct GenArgs {
     /// The format of the files. Options about how files are written apply to parquet only.
     #[arg(long, value_enum, default_value = "parquet")]
     format: Format,
+    /// Make the files a new version of a Delta table in the folder --out, which is created if missing. They go
+    /// to a folder of their own, so that earlier versions stay. The same command again changes nothing. With
+    /// --overwrite, the new version has only these files. Requires the feature `delta`.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    table: Option<TableFormat>,
     /// The text for null in CSV [default: empty]. A string that equals it is quoted, so that the two differ.
     #[arg(long, value_name = "TEXT", value_parser = csv_null)]
     csv_null: Option<String>,
@@ -124,6 +132,13 @@ pub(crate) struct GenArgs {
     files: FileArgs,
     #[command(flatten)]
     uploads: UploadArgs,
+}
+
+/// A format of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TableFormat {
+    /// Delta Lake.
+    Delta,
 }
 
 /// Parses a text that CSV can write for null.
@@ -157,7 +172,20 @@ struct GenResult {
     /// Over the rows.
     content_sum: Option<Checksum>,
     files: Vec<WrittenFile>,
+    /// The version of a table that has the files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<TableVersion>,
     phase: PhaseReport,
+}
+
+/// A version of a table.
+#[cfg_attr(not(feature = "delta"), allow(dead_code, reason = "builds with the feature make some"))]
+#[derive(Debug, Serialize)]
+struct TableVersion {
+    format: &'static str,
+    version: u64,
+    /// Whether an earlier run committed the files; then the version is the newest.
+    already_committed: bool,
 }
 
 /// What a run made, and how to say so.
@@ -178,13 +206,12 @@ impl Made {
     }
 }
 
+/// A dataset, its layout, and how to write its files.
+type Plan = (Dataset, Layout, FileOptions);
+
 impl GenArgs {
     /// The dataset, its layout, and how to write files.
-    pub(crate) fn plan(
-        &self,
-        console: Console,
-        cancel: &Arc<AtomicBool>,
-    ) -> Result<(Dataset, Layout, FileOptions), Error> {
+    pub(crate) fn plan(&self, console: Console, cancel: &Arc<AtomicBool>) -> Result<Plan, Error> {
         let dataset = self.dataset.dataset(console, &self.uploads.stores, cancel)?;
         if !dataset.has_seed() && self.seed != DEFAULT_SEED {
             let what = "--seed for a table of TPC-H, whose rows are the same for every seed";
@@ -205,17 +232,18 @@ impl GenArgs {
         destination::output_of_run(self, run, cancel)
     }
 
+    /// Whether the files become a version of a table.
+    pub(crate) fn makes_table(&self) -> bool {
+        self.table.is_some()
+    }
+
     /// Whether to print the spec only.
     pub(crate) fn prints(&self) -> bool {
         self.print
     }
 
     /// The job for what [`GenArgs::plan`] returned.
-    pub(crate) fn job<'a>(
-        &self,
-        (dataset, layout, options): &'a (Dataset, Layout, FileOptions),
-        output: &'a Output,
-    ) -> GenJob<'a> {
+    pub(crate) fn job<'a>(&self, (dataset, layout, options): &'a Plan, output: &'a Output) -> GenJob<'a> {
         GenJob {
             seed: self.seed,
             threads: self.threads,
@@ -257,6 +285,9 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> R
 
 /// Makes the files of one dataset.
 fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<Made, Error> {
+    if args.table.is_some() {
+        return table::make(args, console, cancel);
+    }
     let output = output(args, cancel)?;
     if output == Output::Stdout && args.format.is_binary() && std::io::stdout().is_terminal() {
         let what = format!("{} is binary, and standard output is a terminal", args.format.name());
@@ -296,6 +327,7 @@ fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<Ma
         file_checksum,
         content_sum,
         files,
+        table: None,
         phase,
     };
     Ok(Made { result, summary })

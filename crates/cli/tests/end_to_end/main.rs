@@ -11,6 +11,7 @@ mod convert;
 mod cratedb;
 mod cratedb_memory;
 mod csv;
+mod delta;
 mod demo;
 mod directories;
 mod drive_results;

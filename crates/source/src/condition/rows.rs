@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::ByteArrayType;
 use arrow_array::{Array, ArrayAccessor, GenericByteArray, RecordBatch};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, ScalarBuffer, i256};
-use arrow_schema::{DataType, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use half::f16;
 
 use crate::columns::known::known_columns;
@@ -100,8 +100,8 @@ fn find_columns(node: &Node, schema: &Schema, folders: &[Folder], places: &mut V
         _ => {}
     }
     let name = column_of(node).unwrap_or_default();
-    if folders.iter().any(|folder| folder.field.name() == name) {
-        return Ok(());
+    if let Some(folder) = folders.iter().find(|folder| folder.field.name() == name) {
+        return testable(&folder.field, node);
     }
     let Ok(place) = schema.index_of(name) else {
         let fields = schema.fields().iter().map(AsRef::as_ref);
@@ -111,12 +111,19 @@ fn find_columns(node: &Node, schema: &Schema, folders: &[Folder], places: &mut V
             .at(format!("the condition {node}"))
             .advise(known_columns(name, names)));
     };
-    let data_type = schema.field(place).data_type();
-    if *data_type == DataType::Null {
+    if *schema.field(place).data_type() == DataType::Null {
         // All of its values are null in this file; other files have some.
         return Ok(());
     }
-    let interval = is_interval(schema.field(place));
+    testable(schema.field(place), node)?;
+    places.push(place);
+    Ok(())
+}
+
+/// Checks that a condition can test the values of a column.
+fn testable(field: &Field, node: &Node) -> Result<()> {
+    let (name, data_type) = (field.name(), field.data_type());
+    let interval = is_interval(field);
     if domain(data_type).is_none() || interval {
         let shown = if interval { "INTERVAL".to_owned() } else { data_type.to_string() };
         let what = format!("values of column {name:?}, which is {shown}, cannot be in a condition");
@@ -124,7 +131,6 @@ fn find_columns(node: &Node, schema: &Schema, folders: &[Folder], places: &mut V
             "a condition can test numbers, dates, times, text, bytes and booleans that are not nested",
         ));
     }
-    places.push(place);
     Ok(())
 }
 

@@ -1,21 +1,24 @@
-//! The value in a folder's name: its type, inferred over all files, and the arrays of its rows.
+//! The value of a column in all rows of a file, from a folder's name or a table's log, and the arrays of its rows.
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Date32Array, Int64Array, StringViewArray, new_null_array};
+use arrow_array::{ArrayRef, Date32Array, Int64Array, StringViewArray, UInt64Array, new_null_array};
+use arrow_select::take::take;
 
 use super::FolderKind;
 use crate::condition::days_of;
 use crate::condition::pruning::{Bounds, Known, Nulls};
 
 /// The value of a folder's column in all rows of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FolderValue {
     Null(FolderKind),
     Integer(i64),
     /// Days since 1970-01-01.
     Date(i32),
     Text(String),
+    /// The only value of an array.
+    Given(ArrayRef),
 }
 
 /// Infers the type of these texts.
@@ -61,6 +64,10 @@ impl FolderValue {
             Self::Null(kind) => new_null_array(&kind.data_type(), rows),
             Self::Integer(value) => Arc::new(Int64Array::from_value(*value, rows)),
             Self::Date(days) => Arc::new(Date32Array::from_value(*days, rows)),
+            Self::Given(array) if array.is_null(0) => new_null_array(array.data_type(), rows),
+            // A batch of another length than asked for is an error where it is used.
+            Self::Given(array) => take(array, &UInt64Array::from_value(0, rows), None)
+                .unwrap_or_else(|_| new_null_array(array.data_type(), 0)),
             Self::Text(text) => {
                 let mut array = arrow_array::builder::StringViewBuilder::new().with_deduplicate_strings();
                 (0..rows).for_each(|_| array.append_value(text));
@@ -77,6 +84,10 @@ impl FolderValue {
             Self::Integer(value) => Some(Bounds::Whole((*value).into(), (*value).into())),
             Self::Date(days) => Some(Bounds::Whole((*days).into(), (*days).into())),
             Self::Text(text) => Some(Bounds::Bytes(text.clone().into(), text.clone().into())),
+            Self::Given(array) => {
+                let nulls = if array.is_null(0) { Nulls::All } else { Nulls::None };
+                return Known { bounds: None, nulls };
+            }
         };
         let nulls = if bounds.is_some() { Nulls::None } else { Nulls::All };
         Known { bounds, nulls }

@@ -64,7 +64,7 @@ impl FolderKind {
 }
 
 /// The value of a folder's column in the rows of one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Folder {
     pub field: Field,
     pub value: FolderValue,

@@ -96,7 +96,7 @@ impl ParquetFiles {
         hive: Hive,
         max_footer: u64,
     ) -> Result<Self> {
-        let each = |place: &Location| open(place, objects, hive, max_footer);
+        let each = |place: &Location| open(place, objects, hive, max_footer, None);
         let is_object = |place: &Location| matches!(place, Location::Object(_));
         let mut opened = map_where_they_are("opener", places, is_object, each)?;
         opened.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
@@ -149,18 +149,24 @@ impl ParquetFiles {
             files.push(source);
             files_opened.push(file.opened);
         }
-        let (schema, folders) = (Arc::new(Schema::new(fields)), folders.columns);
-        Ok(Self {
-            schema,
+        let opened = files.into_iter().zip(files_opened).collect();
+        Ok(Self { folders: folders.columns, ..Self::of(Schema::new(fields), opened, mapping) })
+    }
+
+    /// Files that were opened, whose columns are those of `schema`.
+    pub(super) fn of(schema: Schema, files: Vec<(SourceFile, OpenedFile)>, mapping: String) -> Self {
+        let (files, opened) = files.into_iter().unzip();
+        Self {
+            schema: Arc::new(schema),
             files,
-            opened: files_opened,
-            folders,
+            opened,
+            folders: Vec::new(),
             mapping,
             checksums: PageChecksums::default(),
             read_ahead: ReadAhead::default(),
             expected: Mutex::default(),
             shared: Mutex::default(),
-        })
+        }
     }
 
     /// Sets how objects are read.
@@ -320,17 +326,19 @@ pub(super) fn map_where_they_are<T: Sync, R: Send>(
     }
 }
 
-struct Opened {
-    opened: OpenedFile,
-    schema: Arc<Schema>,
+pub(super) struct Opened {
+    pub opened: OpenedFile,
+    pub schema: Arc<Schema>,
     folder_names: Vec<FolderName>,
 }
 
-fn open(
+/// Opens a file. Its INT96 timestamps are moments in time where `table` says so; they do not themselves.
+pub(super) fn open(
     place: &Location,
     objects: OpenObject<'_>,
     hive: Hive,
     max_footer: u64,
+    table: Option<&Schema>,
 ) -> Result<(Opened, SourceFile)> {
     let shown = place.to_string();
     let folder_names = match (hive, place) {
@@ -354,6 +362,10 @@ fn open(
     let read = read_schema(derived.schema(), descriptor, embedded).map_err(|what| {
         Error::new(Kind::Schema, what).at(&shown).advise("omit the column, or write it with another type")
     })?;
+    let read = match table {
+        Some(table) => read.with_zones_of(table, derived.schema()),
+        None => read,
+    };
     let options = ArrowReaderOptions::new().with_schema(read.hint);
     let reader = guarded(|| {
         as_bytes(derived.metadata(), &read.intervals)

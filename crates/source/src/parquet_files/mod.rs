@@ -10,3 +10,4 @@ pub(crate) mod page_checksums;
 pub(crate) mod reader;
 pub(crate) mod schema;
 pub(crate) mod stamp;
+pub(crate) mod table;

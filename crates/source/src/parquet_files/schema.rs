@@ -29,6 +29,30 @@ pub(crate) struct ReadSchema {
     pub intervals: Vec<usize>,
 }
 
+impl ReadSchema {
+    /// Reads INT96 timestamps as moments in time where a table's column of this name has these. `derived` is
+    /// the schema that the `parquet` crate derives, in which only INT96 has nanoseconds that are read as
+    /// microseconds.
+    pub(crate) fn with_zones_of(self, table: &Schema, derived: &Schema) -> Self {
+        use TimeUnit::{Microsecond, Nanosecond};
+        let zoned = |schema: &Schema| -> Arc<Schema> {
+            let fields = schema.fields().iter().zip(derived.fields()).map(|(read, derived)| {
+                let wanted = table.field_with_name(read.name()).map(Field::data_type);
+                match (read.data_type(), derived.data_type(), wanted) {
+                    (
+                        DataType::Timestamp(Microsecond, None),
+                        DataType::Timestamp(Nanosecond, None),
+                        Ok(zoned @ DataType::Timestamp(Microsecond, Some(_))),
+                    ) => Arc::new(read.as_ref().clone().with_data_type(zoned.clone())),
+                    _ => Arc::clone(read),
+                }
+            });
+            Arc::new(Schema::new_with_metadata(fields.collect::<Fields>(), schema.metadata().clone()))
+        };
+        Self { hint: zoned(&self.hint), schema: zoned(&self.schema), intervals: self.intervals }
+    }
+}
+
 /// Chooses the types to read. `arrow` is the schema that the `parquet` crate derives.
 ///
 /// - strings and bytes as views: their values stay in the decoded page and are not copied;
@@ -176,7 +200,7 @@ pub(crate) fn differences(first: &Schema, other: &Schema) -> Vec<String> {
 /// Whether two fields have the same values. Ignores nullability, the names of list items and map entries, and
 /// whether text is marked as JSON. A field without a type has only NULLs, which every type allows, and a
 /// dictionary equals its values.
-fn same(a: &Field, b: &Field) -> bool {
+pub(super) fn same(a: &Field, b: &Field) -> bool {
     use DataType::{FixedSizeList, LargeList, List, Map, Struct};
     let extension =
         |field: &Field| field.metadata().get(EXTENSION_NAME).filter(|name| *name != JSON_EXTENSION).cloned();

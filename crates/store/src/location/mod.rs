@@ -69,8 +69,8 @@ fn local(rest: &str) -> Result<PathBuf, Error> {
     }
 }
 
-/// The text with each `%41` replaced by its byte; `None` if that is not UTF-8.
-fn percent_decoded(text: &str) -> Option<String> {
+/// Returns the text with each `%41` replaced by its byte; `None` if that is not UTF-8.
+pub fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {

@@ -105,6 +105,11 @@ impl Client {
                 };
                 Ok((meta, bytes))
             }
+            // Some servers answer a request for a range of nothing with all of it.
+            Err(error) if lacks_ranges(&error) => match self.store.head(path).await {
+                Ok(meta) if meta.size == 0 => Ok((meta, Vec::new())),
+                _ => Err(fault(url, &error)),
+            },
             Err(error) => Err(fault(url, &error)),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use object_store::Error as StoreError;
 use object_store::path::Path;
 
 use crate::error::{Error, Kind};
@@ -10,6 +11,18 @@ use crate::location::ObjectUrl;
 use crate::objects::{Access, Object};
 use crate::remote::client::{Client, version_of};
 use crate::remote::faults::fault;
+
+/// The error of a listing. One name that is not valid makes it an error, and the client does not say which.
+fn not_listed(url: &ObjectUrl, error: &StoreError) -> Error {
+    match error {
+        StoreError::InvalidPath { .. } => {
+            Error::new(Kind::Usage, "an object below has a name with an empty part, . or ..")
+                .at(url.to_string())
+                .advise("name the objects or their folders themselves, or give a list of them: @LIST")
+        }
+        _ => fault(url, error),
+    }
+}
 
 /// The objects whose names start with the URL's key as a folder, in the order of their names.
 pub(super) fn list(client: &Client, url: &ObjectUrl) -> Result<Vec<Object>, Error> {
@@ -29,7 +42,7 @@ pub(super) fn list(client: &Client, url: &ObjectUrl) -> Result<Vec<Object>, Erro
         let mut objects = Vec::new();
         let mut stream = client.store.list(prefix.as_ref());
         while let Some(meta) = stream.next().await {
-            let meta = meta.map_err(|error| fault(&place, &error))?;
+            let meta = meta.map_err(|error| not_listed(&place, &error))?;
             let url = place.sibling(meta.location.as_ref());
             objects.push(Object::new(url, meta.size, version_of(&meta), Arc::clone(&access)));
         }

@@ -16,6 +16,7 @@ use std::sync::atomic::AtomicBool;
 
 use sawmill_store::{Location, ObjectUrl};
 
+use crate::arguments::delta::{self, DeltaTable};
 use crate::arguments::stores::{Objects, StoreArgs};
 use crate::error::Error;
 use walk::Found;
@@ -29,7 +30,7 @@ pub(crate) struct Located {
 
 /// The files and objects that `paths` name. A directory stands for the wanted files below it, a pattern for
 /// its matches, the start of the names of objects for those below it, each in the order of their names; a
-/// list stands for the files on its lines.
+/// list stands for the files on its lines, and a version of a Delta table for those that it lists.
 ///
 /// Directories and patterns skip names that start with `_` or `.`.
 pub(crate) fn located(
@@ -38,6 +39,10 @@ pub(crate) fn located(
     stores: &StoreArgs,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Located, Error> {
+    if let Some(table) = delta::only(paths)? {
+        let DeltaTable { files, objects, .. } = delta::open(&table, stores, cancel)?;
+        return Ok(Located { places: files.into_iter().map(|file| file.place).collect(), objects });
+    }
     let named = locations(paths)?;
     let objects = Objects::of(stores, named.iter().find_map(url), cancel)?;
     let mut places = Vec::with_capacity(named.len());
@@ -148,7 +153,13 @@ pub(crate) fn refuse_table(place: &str, is_delta: bool, is_iceberg: bool) -> Res
         _ => return Ok(()),
     };
     let what = format!("the folder is {kind}, whose metadata says which of the files belong to it");
-    let advice = "name these files, or give a pattern such as FOLDER/*.parquet to take all files";
+    let advice = match is_delta {
+        true => {
+            "write delta:FOLDER for the files of its newest version, or a pattern such as FOLDER/*.parquet \
+             for all files"
+        }
+        false => "name these files, or give a pattern such as FOLDER/*.parquet to take all files",
+    };
     Err(Error::failure(what, place, advice))
 }
 

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+#[cfg(feature = "delta")]
+use sawmill_store::UploadLimits;
 use sawmill_store::{Kind, ObjectReader, ObjectUrl, ObjectWriter, StoreOptions, Stores};
 
 use super::StoreArgs;
@@ -43,6 +45,10 @@ impl Objects {
         let prefix = if is_pattern { keys::literal_folder(key) } else { key };
         let listed = stores.list(&url.sibling(prefix))?;
         let all = listed.iter().map(|object| object.url().key());
+        // An object may have the name of a pattern.
+        if is_pattern && all.clone().any(|found| found == key) {
+            return Ok(vec![url.clone()]);
+        }
         if !is_pattern && wanted == Wanted::ParquetOrText {
             let folder = key.trim_end_matches('/');
             let below = |key: &str, name: &str| {
@@ -70,6 +76,21 @@ impl Objects {
             }
             (true, false) => Err(nothing_in(&url.to_string(), found.left_out)),
         }
+    }
+
+    /// The folder of a Delta table.
+    #[cfg(feature = "delta")]
+    pub(crate) fn table(
+        &self,
+        url: &ObjectUrl,
+    ) -> Result<Box<dyn sawmill_delta::TableFolder>, sawmill_store::Error> {
+        if url.scheme().is_web() {
+            return Err(sawmill_store::Error::new(Kind::Usage, "a web server does not list a table's log")
+                .at(url.to_string())
+                .advise("copy the table to a directory, or name files of it"));
+        }
+        let folder = self.stores()?.folder(url, UploadLimits::default(), false)?;
+        Ok(Box::new(sawmill_delta::StoreTable(folder)))
     }
 
     /// Opens an object and reads its last bytes.

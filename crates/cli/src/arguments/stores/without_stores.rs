@@ -29,6 +29,14 @@ impl Objects {
         Err(not_built(url))
     }
 
+    #[cfg(feature = "delta")]
+    pub(crate) fn table(
+        &self,
+        url: &ObjectUrl,
+    ) -> Result<Box<dyn sawmill_delta::TableFolder>, sawmill_store::Error> {
+        Err(without_stores(url))
+    }
+
     pub(crate) fn open(&self, url: &ObjectUrl, _: u64) -> Result<ObjectReader, sawmill_store::Error> {
         Err(without_stores(url))
     }

@@ -66,6 +66,7 @@ pub(super) fn run(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) ->
     let summary = summary(&files, (None, content_sum), &phase, &args.out);
     let rows = files.iter().map(|file| file.rows).sum();
     let result = GenResult {
+        table: None,
         dataset: dataset.name().to_owned(),
         rows,
         seed: args.seed,

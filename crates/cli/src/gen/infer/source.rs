@@ -21,6 +21,7 @@ use sawmill_inspect::in_order;
 use sawmill_store::Location;
 use tempfile::TempDir;
 
+use crate::arguments::delta;
 use crate::arguments::paths::{Located, Wanted, copies, located};
 use crate::arguments::stores::{Objects, PlaceBytes, StoreArgs};
 use crate::error::Error;
@@ -93,6 +94,11 @@ impl Source {
     }
 
     fn parquet(named: &Path, stores: &StoreArgs, cancel: &Arc<AtomicBool>) -> Result<Self, Error> {
+        if delta::named(named).is_some() {
+            let what = "a Delta table, whose log has some of its columns, cannot be imitated";
+            let advice = "convert it to Parquet first, or name a file of it";
+            return Err(Error::usage(what, named.display().to_string(), advice));
+        }
         let Located { places, objects } = located(&[named.to_owned()], Wanted::Parquet, stores, cancel)?;
         let mut files: Vec<(Location, ArrowReaderMetadata)> = Vec::new();
         let mut rows = 0;

@@ -115,6 +115,12 @@ impl LayoutArgs {
         self.overwrite
     }
 
+    /// Keeps the complete files of an earlier run.
+    #[cfg(feature = "delta")]
+    pub(crate) fn set_resume(&mut self) {
+        (self.resume, self.overwrite) = (true, false);
+    }
+
     pub(crate) fn existing(&self) -> Existing {
         match (self.resume, self.overwrite) {
             (true, _) => Existing::Resume,

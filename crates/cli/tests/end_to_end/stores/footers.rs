@@ -198,3 +198,33 @@ fn options_that_no_store_has_and_secrets_on_the_command_line_are_refused() {
     let error = sawmill(["footer", "ftp://me:SECRET@host/x.parquet"]).fails(2);
     assert!(error.contains("files cannot be read from ftp://") && !error.contains("SECRET"), "{error}");
 }
+
+#[test]
+fn objects_with_odd_names_are_found_by_name_and_by_folder_and_empty_ones_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("one.parquet");
+    sawmill(["gen", "contacts", "--rows", "100", "--out", out.to_str().unwrap()]).ok();
+    let Some(s3) = S3::empty("odd") else { return };
+    let bytes = std::fs::read(&out).unwrap();
+    let encoded = [
+        ("sp%20ace/a%20b.parquet", "sp ace/a b.parquet"),
+        ("pct/a%2520b%25.parquet", "pct/a%20b%.parquet"),
+        ("uni/%C3%BC.parquet", "uni/ü.parquet"),
+        ("br/a%5B1%5D.parquet", "br/a[1].parquet"),
+        ("plus/a%2Bb.parquet", "plus/a+b.parquet"),
+    ];
+    for (target, key) in encoded {
+        s3.put("odd", target, &bytes);
+        let (below, _) = key.split_once('/').unwrap();
+        for named in [format!("s3://odd/{key}"), format!("s3://odd/{below}")] {
+            let ran = s3.sawmill(&["footer", &named]).ok();
+            assert!(ran.out.contains(&format!("s3://odd/{key}")), "{named}: {}", ran.out);
+        }
+    }
+    s3.put("odd", "empty/e.parquet", b"");
+    let empty = s3.sawmill(&["footer", "s3://odd/empty"]);
+    assert!(empty.code == Some(1) && empty.err.contains("an empty one"), "{}", empty.err);
+    s3.put("odd", "double//x.parquet", &bytes);
+    let double = s3.sawmill(&["footer", "s3://odd/double"]);
+    assert!(double.code == Some(2) && double.err.contains("an empty part"), "{}", double.err);
+}

@@ -5,7 +5,7 @@ mod footers;
 mod generated;
 mod loads;
 mod proxy;
-mod s3;
+pub mod s3;
 mod verbs;
 mod web;
 

@@ -155,6 +155,17 @@ impl ObjectFolder {
         Ok(())
     }
 
+    /// Writes a small object with one request.
+    ///
+    /// # Errors
+    ///
+    /// There is one of its name ([`Kind::Exists`]); the store refuses or cannot be reached.
+    pub fn create_small(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let url = self.url(name);
+        let path = path_of(&url)?;
+        self.patiently(&url, put(&self.client, &url, &path, bytes.to_vec(), PutMode::Create)).map(drop)
+    }
+
     /// Reads an object from start to end, piece by piece, while it is the one that was found.
     ///
     /// # Errors

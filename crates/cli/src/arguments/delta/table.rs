@@ -1,0 +1,68 @@
+//! Opens Delta tables in directories and stores.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use arrow_schema::Schema;
+use sawmill_delta::{LocalTable, Snapshot, TableFolder};
+use sawmill_source::{GivenValue, TableFile};
+use sawmill_store::Location;
+
+use super::NamedTable;
+use crate::arguments::stores::{Objects, StoreArgs};
+use crate::error::Error;
+
+/// A version of a table.
+pub(crate) struct DeltaTable {
+    pub version: u64,
+    pub columns: Schema,
+    pub files: Vec<TableFile>,
+    pub objects: Objects,
+}
+
+/// Opens a version of a table.
+///
+/// # Errors
+///
+/// There is no table or no such version; the version cannot be read.
+pub(crate) fn open(
+    named: &NamedTable,
+    stores: &StoreArgs,
+    cancel: &Arc<AtomicBool>,
+) -> Result<DeltaTable, Error> {
+    let (table, objects) = folder(&named.root, stores, cancel)?;
+    let snapshot = Snapshot::open(table.as_ref(), named.version)?;
+    let snapshot = snapshot.ok_or_else(|| {
+        let place = table.location("").map_or_else(|_| String::new(), |place| place.to_string());
+        Error::failure(
+            "there is no Delta table: no commits in _delta_log",
+            place,
+            "check the name of the folder",
+        )
+    })?;
+    let given = |(column, value, text)| GivenValue { column, value, text };
+    let files = snapshot.files.into_iter().map(|file| TableFile {
+        place: file.place,
+        bytes: file.bytes,
+        given: file.partition_values.into_iter().map(given).collect(),
+    });
+    Ok(DeltaTable { version: snapshot.version, columns: snapshot.schema, files: files.collect(), objects })
+}
+
+/// The folder of a table, and the stores that its files need.
+pub(crate) fn folder(
+    root: &Path,
+    stores: &StoreArgs,
+    cancel: &Arc<AtomicBool>,
+) -> Result<(Box<dyn TableFolder>, Objects), Error> {
+    match Location::of(root)? {
+        // Of a table on this machine, all files are here.
+        Location::Path(path) => Ok((Box::new(LocalTable::new(path)), Objects::of(stores, None, cancel)?)),
+        Location::Object(url) => {
+            let objects = Objects::of(stores, Some(&url), cancel)?;
+            let folder = objects.table(&url)?;
+            Ok((folder, objects))
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Reads checkpoints: the entries of all commits up to a version, in Parquet or JSON.
+
+use arrow_json::LineDelimitedWriter;
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use crate::action::Action;
+use crate::error::{Error, Result};
+use crate::log_name::LOG;
+use crate::table_folder::TableFolder;
+
+/// The folder of the files that hold most entries of some checkpoints.
+const SIDECARS: &str = "_sidecars";
+
+/// The columns that are read; statistics of files are not among them.
+const COLUMNS: [&str; 5] = ["protocol", "metaData", "txn", "sidecar", "add"];
+const OF_ADD: [&str; 5] = ["path", "partitionValues", "size", "modificationTime", "deletionVector"];
+
+/// Returns the entries of a checkpoint in these files of the log's folder.
+pub(crate) fn read(table: &dyn TableFolder, names: &[String]) -> Result<Vec<Action>> {
+    let mut actions = Vec::new();
+    for name in names {
+        actions.extend(read_file(table, &format!("{LOG}/{name}"))?);
+    }
+    let sidecars: Vec<String> =
+        actions.iter().filter_map(|action| Some(action.sidecar.as_ref()?.path.clone())).collect();
+    for sidecar in sidecars {
+        let name = match sidecar.contains('/') {
+            true => {
+                return Err(Error::new("a sidecar outside of the log's folder").at(sidecar).advise(
+                    "write a checkpoint of the table without sidecars, or one that has them in its log",
+                ));
+            }
+            false => format!("{LOG}/{SIDECARS}/{sidecar}"),
+        };
+        actions.extend(read_file(table, &name)?);
+    }
+    Ok(actions)
+}
+
+fn read_file(table: &dyn TableFolder, name: &str) -> Result<Vec<Action>> {
+    let place = || table.location(name).map_or_else(|_| name.to_owned(), |place| place.to_string());
+    let damaged = |what: String| {
+        Error::new(format!("the checkpoint cannot be read: {what}"))
+            .at(place())
+            .advise("restore it, or remove it if the log has all commits before it")
+    };
+    let bytes = table.read(name)?.ok_or_else(|| damaged("there is no such file".to_owned()))?;
+    let lines = match name.ends_with(".json") {
+        true => bytes,
+        false => lines_of_parquet(bytes).map_err(damaged)?,
+    };
+    actions_of(&lines).map_err(damaged)
+}
+
+/// Returns the entries on the lines of a commit, or of a checkpoint in JSON.
+pub(crate) fn actions_of(lines: &[u8]) -> std::result::Result<Vec<Action>, String> {
+    let lines = lines.split(|byte| *byte == b'\n').enumerate();
+    let lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
+    lines
+        .map(|(at, line)| serde_json::from_slice(line).map_err(|error| format!("line {}: {error}", at + 1)))
+        .collect()
+}
+
+/// Returns the rows of a Parquet file as lines of JSON.
+fn lines_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).map_err(|e| e.to_string())?;
+    let schema = builder.parquet_schema();
+    let wanted = (0..schema.num_columns()).filter(|leaf| {
+        let column = schema.column(*leaf);
+        match column.path().parts() {
+            [root, field, ..] if root == "add" => OF_ADD.contains(&field.as_str()),
+            [root, ..] => COLUMNS.contains(&root.as_str()),
+            [] => false,
+        }
+    });
+    let mask = ProjectionMask::leaves(schema, wanted);
+    let reader = builder.with_projection(mask).with_batch_size(1024).build().map_err(|e| e.to_string())?;
+    let mut lines = LineDelimitedWriter::new(Vec::new());
+    for batch in reader {
+        let batch = batch.map_err(|e| e.to_string())?;
+        lines.write(&batch).map_err(|e| e.to_string())?;
+    }
+    lines.finish().map_err(|e| e.to_string())?;
+    Ok(lines.into_inner())
+}

@@ -1,0 +1,118 @@
+//! What a table demands of its readers and writers, and whether Sawmill has it.
+
+use crate::action::{Metadata, Protocol};
+use crate::error::{Error, Result};
+use crate::schema::{DeltaField, each_field};
+
+/// Features of readers that change nothing that Sawmill reads, or that are refused where they are used: deletion
+/// vectors file by file, column mapping, and types, which are also compared with those of the files.
+const READER: [&str; 9] = [
+    "columnMapping",
+    "deletionVectors",
+    "timestampNtz",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "typeWidening",
+    "typeWidening-preview",
+    "variantType",
+    "variantType-preview",
+];
+
+/// Features of writers that appends and whole-file removals respect, or that are refused where they are used.
+const WRITER: [&str; 15] = [
+    "appendOnly",
+    "invariants",
+    "checkConstraints",
+    "changeDataFeed",
+    "generatedColumns",
+    "columnMapping",
+    "deletionVectors",
+    "timestampNtz",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    "typeWidening",
+    "typeWidening-preview",
+    "variantType",
+    "variantType-preview",
+    "domainMetadata",
+];
+
+/// Checks that Sawmill can read the table.
+pub(crate) fn check_readable(protocol: &Protocol, metadata: &Metadata, place: &str) -> Result<()> {
+    let refused = |what: String| {
+        Err(Error::new(what).at(place).advise(
+            "read it with another program, or write a table without it: sawmill loads plain Parquet, too",
+        ))
+    };
+    match protocol.min_reader_version {
+        1 | 2 => {}
+        3 => {
+            let features = protocol.reader_features.iter().flatten();
+            if let Some(unknown) = features.clone().find(|name| !READER.contains(&name.as_str())) {
+                return refused(format!(
+                    "reading the table needs the feature {unknown}, which sawmill lacks"
+                ));
+            }
+        }
+        version => {
+            return refused(format!("the table needs readers of version {version}; sawmill has 1 to 3"));
+        }
+    }
+    if metadata.format.provider != "parquet" {
+        return refused(format!("the table's files are {}, not Parquet", metadata.format.provider));
+    }
+    if let Some(mode) = setting(metadata, "delta.columnMapping.mode").filter(|mode| *mode != "none") {
+        return refused(format!("the table maps its columns by {mode}, which sawmill lacks"));
+    }
+    Ok(())
+}
+
+/// Checks that Sawmill can add files to the table and, with `removes`, remove some.
+pub(crate) fn check_writable(
+    protocol: &Protocol,
+    metadata: &Metadata,
+    fields: &[DeltaField],
+    removes: bool,
+    place: &str,
+) -> Result<()> {
+    let refused = |what: String| {
+        Err(Error::new(what).at(place).advise("write to another folder, or with a program that has it"))
+    };
+    match protocol.min_writer_version {
+        1..=6 => {}
+        7 => {
+            let features = protocol.writer_features.iter().flatten();
+            if let Some(unknown) = features.clone().find(|name| !WRITER.contains(&name.as_str())) {
+                return refused(format!(
+                    "writing the table needs the feature {unknown}, which sawmill lacks"
+                ));
+            }
+        }
+        version => {
+            return refused(format!("the table needs writers of version {version}; sawmill has 1 to 7"));
+        }
+    }
+    if removes && setting(metadata, "delta.appendOnly") == Some("true") {
+        return refused("the table only takes appends (delta.appendOnly)".to_owned());
+    }
+    if let Some(name) = metadata.configuration.keys().find(|name| name.starts_with("delta.constraints.")) {
+        return refused(format!("the table has a constraint ({name}), which sawmill does not check"));
+    }
+    let mut computed = None;
+    each_field(fields, &mut |field| {
+        let key = |name: &&String| {
+            ["delta.invariants", "delta.generationExpression"].contains(&name.as_str())
+                || name.starts_with("delta.identity.")
+        };
+        computed =
+            computed.take().or_else(|| Some((field.name.clone(), field.metadata.keys().find(key)?.clone())));
+    });
+    match computed {
+        Some((column, key)) => refused(format!("column {column:?} has {key}, which sawmill lacks")),
+        None => Ok(()),
+    }
+}
+
+fn setting<'a>(metadata: &'a Metadata, name: &str) -> Option<&'a str> {
+    metadata.configuration.get(name)?.as_deref()
+}

@@ -1,0 +1,258 @@
+//! One version of a table: its files, its schema, and how far applications have come.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+
+use arrow_array::ArrayRef;
+use arrow_schema::Schema;
+use sawmill_store::Location;
+
+use crate::action::{Action, Add, Metadata, Protocol};
+use crate::checkpoint::{self, actions_of};
+use crate::error::{Error, Result};
+use crate::log_name::{LOG, LogNames, commit_name};
+use crate::partition;
+use crate::protocol::check_readable;
+use crate::schema::{DeltaField, fields_of, to_arrow};
+use crate::table_folder::TableFolder;
+
+/// How many commits are read at the same time.
+const READERS: usize = 16;
+
+/// One version of a table.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Its number.
+    pub version: u64,
+    /// Its columns, with the types that they are read as.
+    pub schema: Schema,
+    /// The columns whose values the log has.
+    pub partition_columns: Vec<String>,
+    /// Its files, in the order of their paths.
+    pub files: Vec<SnapshotFile>,
+    pub(crate) protocol: Protocol,
+    pub(crate) metadata: Metadata,
+    pub(crate) fields: Vec<DeltaField>,
+    pub(crate) adds: Vec<Add>,
+    pub(crate) applications: BTreeMap<String, i64>,
+}
+
+/// A file of a version.
+#[derive(Clone, Debug)]
+pub struct SnapshotFile {
+    /// Its path as the log has it, without percent-encoding.
+    pub path: String,
+    /// Where it is.
+    pub place: Location,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// For each partition column its position in the schema, its value, and the value's text.
+    pub partition_values: Vec<(usize, ArrayRef, Option<String>)>,
+}
+
+impl Snapshot {
+    /// Reads a version, the newest if none is given. `None` if the folder holds no table.
+    ///
+    /// # Errors
+    /// A version that does not exist or whose commits are gone; a table that demands what this crate lacks; a
+    /// log that cannot be read.
+    pub fn open(table: &dyn TableFolder, version: Option<u64>) -> Result<Option<Self>> {
+        let place = table.location("")?.to_string();
+        let names = table.names(LOG)?;
+        let names = LogNames::of(names.iter().map(String::as_str));
+        let Some(newest) = names.newest() else { return Ok(None) };
+        let version = version.unwrap_or(newest);
+        if version > newest {
+            return Err(Error::new(format!("the table has no version {version}"))
+                .at(place)
+                .advise(format!("its newest is {newest}")));
+        }
+        let replayed = Replayed::of(table, &names, version, &place)?;
+        replayed.snapshot(table, version, &place).map(Some)
+    }
+
+    /// Returns whether an application has committed a version.
+    pub fn has_committed(&self, application: &str) -> bool {
+        self.applications.contains_key(application)
+    }
+}
+
+/// What tells a file from others: a file with other deleted rows is another.
+type FileKey = (String, Option<(String, String, Option<i64>)>);
+
+/// What all entries up to a version leave.
+#[derive(Default)]
+struct Replayed {
+    protocol: Option<Protocol>,
+    metadata: Option<Metadata>,
+    adds: BTreeMap<FileKey, Add>,
+    applications: BTreeMap<String, i64>,
+}
+
+impl Replayed {
+    fn of(table: &dyn TableFolder, names: &LogNames, version: u64, place: &str) -> Result<Self> {
+        let mut replayed = Self::default();
+        let checkpoint = names.checkpoints.range(..=version).next_back();
+        let first = match checkpoint {
+            Some((at, files)) => {
+                replayed.apply(checkpoint::read(table, files)?)?;
+                at + 1
+            }
+            None => 0,
+        };
+        let commits: Vec<u64> = (first..=version).collect();
+        if let Some(missing) = commits.iter().find(|commit| names.commits.binary_search(commit).is_err()) {
+            let what =
+                format!("version {version} cannot be read any more: its log lacks the commit {missing}");
+            let oldest = names.checkpoints.keys().next().map_or_else(String::new, |oldest| {
+                format!("the oldest version with a checkpoint is {oldest}")
+            });
+            return Err(Error::new(what).at(place).advise(oldest));
+        }
+        for actions in read_commits(table, &commits)? {
+            replayed.apply(actions)?;
+        }
+        Ok(replayed)
+    }
+
+    /// Applies the entries of one commit or checkpoint.
+    fn apply(&mut self, actions: Vec<Action>) -> Result<()> {
+        let key = |path: &str, deleted: Option<&crate::action::DeletionVector>| -> Result<FileKey> {
+            Ok((decoded(path)?, deleted.map(crate::action::DeletionVector::id)))
+        };
+        for action in &actions {
+            if let Some(remove) = &action.remove {
+                self.adds.remove(&key(&remove.path, remove.deletion_vector.as_ref())?);
+            }
+        }
+        for action in actions {
+            if let Some(add) = action.add {
+                let key = key(&add.path, add.deletion_vector.as_ref())?;
+                match self.adds.entry(key) {
+                    Entry::Occupied(mut there) => drop(there.insert(add)),
+                    Entry::Vacant(free) => drop(free.insert(add)),
+                }
+            }
+            if let Some(transaction) = action.txn {
+                self.applications.insert(transaction.app_id, transaction.version);
+            }
+            self.protocol = action.protocol.or(self.protocol.take());
+            self.metadata = action.meta_data.or(self.metadata.take());
+        }
+        Ok(())
+    }
+
+    fn snapshot(self, table: &dyn TableFolder, version: u64, place: &str) -> Result<Snapshot> {
+        let lacks = |what: &str| {
+            Error::new(format!("the table's log has no {what}")).at(place).advise("restore the table's log")
+        };
+        let protocol = self.protocol.ok_or_else(|| lacks("protocol"))?;
+        let metadata = self.metadata.ok_or_else(|| lacks("schema"))?;
+        check_readable(&protocol, &metadata, place)?;
+        let unsupported = |what: String| {
+            Error::new(what).at(place).advise("read the table with another program, or rewrite its column")
+        };
+        let fields = fields_of(&metadata.schema_string).map_err(unsupported)?;
+        let schema = to_arrow(&fields).map_err(unsupported)?;
+        let partitions: Vec<usize> = metadata
+            .partition_columns
+            .iter()
+            .map(|name| schema.index_of(name).map_err(|_| lacks(&format!("partition column {name:?}"))))
+            .collect::<Result<_>>()?;
+        let mut files = Vec::with_capacity(self.adds.len());
+        for ((path, _), add) in &self.adds {
+            files.push(file_of(table, path, add, &schema, &partitions)?);
+        }
+        Ok(Snapshot {
+            version,
+            schema,
+            partition_columns: metadata.partition_columns.clone(),
+            files,
+            protocol,
+            metadata,
+            fields,
+            adds: self.adds.into_values().collect(),
+            applications: self.applications,
+        })
+    }
+}
+
+fn file_of(
+    table: &dyn TableFolder,
+    path: &str,
+    add: &Add,
+    schema: &Schema,
+    partitions: &[usize],
+) -> Result<SnapshotFile> {
+    if let Some(deleted) = &add.deletion_vector {
+        let rows = deleted.cardinality;
+        return Err(Error::new(format!("{rows} rows of the file are deleted by a deletion vector, which sawmill lacks"))
+            .at(path)
+            .advise("rewrite the files that have some (in Spark: REORG TABLE ... APPLY (PURGE)), then load the new version"));
+    }
+    let mut partition_values = Vec::with_capacity(partitions.len());
+    for column in partitions {
+        let field = schema.field(*column);
+        let text = add.partition_values.get(field.name()).cloned().flatten();
+        let value = partition::value(text.as_deref(), field.data_type()).map_err(|what| {
+            let what = format!("the partition value of column {:?}: {what}", field.name());
+            Error::new(what).at(path).advise("rewrite the partition, or read the table with another program")
+        })?;
+        partition_values.push((*column, value, text));
+    }
+    let place = match is_absolute(path) {
+        true => Location::of(Path::new(path))?,
+        false => table.location(path)?,
+    };
+    Ok(SnapshotFile { path: path.to_owned(), place, bytes: add.size, partition_values })
+}
+
+/// Whether a path is the URL of a file that may be outside of the table's folder.
+fn is_absolute(path: &str) -> bool {
+    path.starts_with('/') || path.split_once("://").is_some_and(|(scheme, _)| !scheme.contains('/'))
+}
+
+/// Reads commits, several at the same time, and returns their entries in the order of the versions.
+fn read_commits(table: &dyn TableFolder, versions: &[u64]) -> Result<Vec<Vec<Action>>> {
+    let next = AtomicUsize::new(0);
+    let found: Mutex<BTreeMap<usize, Result<Vec<Action>>>> = Mutex::default();
+    let work = || {
+        while let Some((at, version)) =
+            Some(next.fetch_add(1, Relaxed)).and_then(|at| Some((at, versions.get(at)?)))
+        {
+            let read = read_commit(table, *version);
+            // A panic cannot leave it half-changed.
+            found.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(at, read);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..READERS.min(versions.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_values().collect()
+}
+
+fn read_commit(table: &dyn TableFolder, version: u64) -> Result<Vec<Action>> {
+    let name = commit_name(version);
+    let damaged = |what: String| {
+        let place = table.location(&name).map_or_else(|_| name.clone(), |place| place.to_string());
+        Error::new(format!("the commit cannot be read: {what}")).at(place).advise("restore the table's log")
+    };
+    let bytes = table.read(&name)?.ok_or_else(|| damaged("there is no such file".to_owned()))?;
+    actions_of(&bytes).map_err(damaged)
+}
+
+/// Returns a path without percent-encoding.
+fn decoded(path: &str) -> Result<String> {
+    sawmill_store::percent_decoded(path).ok_or_else(|| {
+        Error::new("the path of a file is not percent-encoded UTF-8")
+            .at(path)
+            .advise("restore the table's log")
+    })
+}

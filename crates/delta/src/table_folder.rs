@@ -1,0 +1,153 @@
+//! The folder of a table: its log is listed, read, and written file by file, none of them twice.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use sawmill_store::{Location, WholeFile, directories};
+
+use crate::error::{Error, Result};
+
+/// The folder of a table. Names are relative to it, with slashes.
+pub trait TableFolder: Sync {
+    /// Returns the names of the files directly in a folder, without the folder; none if it does not exist.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    fn names(&self, below: &str) -> Result<Vec<String>>;
+
+    /// Reads a file; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>>;
+
+    /// Writes a file that appears whole, and only if there is none of its name. Returns whether it was written.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    fn create(&self, name: &str, bytes: &[u8]) -> Result<bool>;
+
+    /// Returns where a file of the table is; the folder itself for an empty name.
+    ///
+    /// # Errors
+    /// The name is not valid.
+    fn location(&self, name: &str) -> Result<Location>;
+}
+
+/// A table in a directory.
+#[derive(Clone, Debug)]
+pub struct LocalTable(PathBuf);
+
+impl LocalTable {
+    /// Returns the table in a directory.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self(directory.into())
+    }
+}
+
+impl TableFolder for LocalTable {
+    fn names(&self, below: &str) -> Result<Vec<String>> {
+        let directory = self.0.join(below);
+        let failed = |error: io::Error| failed("reading the directory", &directory, &error);
+        let entries = match fs::read_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+        names.collect::<io::Result<_>>().map_err(failed)
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let path = self.0.join(name);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed("reading", &path, &error)),
+        }
+    }
+
+    fn create(&self, name: &str, bytes: &[u8]) -> Result<bool> {
+        let path = self.0.join(name);
+        created(&path, bytes).map_err(|error| failed("writing", &path, &error))
+    }
+
+    fn location(&self, name: &str) -> Result<Location> {
+        Ok(Location::Path(if name.is_empty() { self.0.clone() } else { self.0.join(name) }))
+    }
+}
+
+/// Writes a file that appears whole, and only if there is none of its name.
+fn created(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    directories::make(directory)?;
+    WholeFile::remove_abandoned(path)?;
+    let mut file = WholeFile::create(path)?;
+    file.write_all(bytes)?;
+    file.finish_if_new()
+}
+
+fn failed(doing: &str, path: &Path, error: &io::Error) -> Error {
+    let advice = match error.kind() {
+        io::ErrorKind::PermissionDenied => "check the permissions",
+        io::ErrorKind::StorageFull => "free some space, then run the command again",
+        _ => "",
+    };
+    Error::new(format!("{doing} failed: {error}")).at(path.display().to_string()).advise(advice)
+}
+
+/// A table in a store.
+#[cfg(feature = "objects")]
+#[derive(Debug)]
+pub struct StoreTable(pub sawmill_store::ObjectFolder);
+
+#[cfg(feature = "objects")]
+impl TableFolder for StoreTable {
+    fn names(&self, below: &str) -> Result<Vec<String>> {
+        let (entries, _) = self.0.list(below)?;
+        let folder = format!("{below}/");
+        Ok(entries
+            .into_iter()
+            .map(|entry| entry.name.strip_prefix(&folder).map(str::to_owned).unwrap_or(entry.name))
+            .collect())
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self.0.read(name)?)
+    }
+
+    fn create(&self, name: &str, bytes: &[u8]) -> Result<bool> {
+        match self.0.create_small(name, bytes) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == sawmill_store::Kind::Exists => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn location(&self, name: &str) -> Result<Location> {
+        Ok(Location::Object(self.0.url(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_that_create_a_file_at_once_one_does_and_the_file_is_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let table = LocalTable::new(directory.path());
+        let texts: Vec<String> = (0..8).map(|of| format!("{of}").repeat(100_000)).collect();
+        let won: Vec<bool> = std::thread::scope(|scope| {
+            let threads: Vec<_> = texts
+                .iter()
+                .map(|text| scope.spawn(|| table.create("_delta_log/x.json", text.as_bytes()).unwrap()))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(won.iter().filter(|won| **won).count(), 1);
+        let winner = won.iter().position(|won| *won).unwrap();
+        assert_eq!(table.read("_delta_log/x.json").unwrap().unwrap(), texts[winner].as_bytes());
+        assert_eq!(table.names("_delta_log").unwrap(), ["x.json"]);
+    }
+}

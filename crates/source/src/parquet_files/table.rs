@@ -1,0 +1,169 @@
+//! The files of a table whose log names its columns: files may lack some of them, and the log has the values
+//! of others.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, new_null_array};
+use arrow_schema::{DataType, Field, Schema};
+use sawmill_store::Location;
+
+use crate::columns::common::common;
+use crate::error::{Error, Kind, Result};
+use crate::hive::{Folder, FolderValue, Hive};
+use crate::parquet_files::files::{Opened, ParquetFiles, map_where_they_are, open};
+use crate::parquet_files::opened_file::{ColumnPlace, OpenObject, OpenedFile};
+use crate::parquet_files::schema::same;
+use crate::units::SourceFile;
+
+/// A file of a table.
+#[derive(Clone, Debug)]
+pub struct TableFile {
+    /// Where it is.
+    pub place: Location,
+    /// Its length in bytes, as the log has it.
+    pub bytes: u64,
+    /// The values of columns that are the same in all of its rows.
+    pub given: Vec<GivenValue>,
+}
+
+/// The value of a column in all rows of a file.
+#[derive(Clone, Debug)]
+pub struct GivenValue {
+    /// The position of the column in the table's schema.
+    pub column: usize,
+    /// An array of this value alone.
+    pub value: ArrayRef,
+    /// The value as the log has it; a part of the file's identity. `None` for null.
+    pub text: Option<String>,
+}
+
+impl ParquetFiles {
+    /// Opens the files of a table. Their columns are those of `table`, in that order: a column that a file lacks
+    /// is null in its rows, and a value that the log gives replaces the file's. Columns that the table does
+    /// not have are not read.
+    ///
+    /// # Errors
+    /// Those of [`open_located`](Self::open_located); a file of another length than the log has; a column of
+    /// another type than the table's, or without values although the table has no nulls there.
+    pub fn open_table(
+        table: &Schema,
+        files: &[TableFile],
+        objects: OpenObject<'_>,
+        max_footer: u64,
+    ) -> Result<Self> {
+        let each = |file: &TableFile| {
+            let (opened, source) = open(&file.place, objects, Hive::Ignored, max_footer, Some(table))?;
+            match source.bytes == file.bytes {
+                true => Ok((opened, source, file.given.clone())),
+                false => {
+                    let what =
+                        format!("the file has {} bytes, {} in the table's log", source.bytes, file.bytes);
+                    Err(Error::new(Kind::Source, what)
+                        .at(&source.name)
+                        .advise("another program has replaced the file: restore it, or the table's version"))
+                }
+            }
+        };
+        let is_object = |file: &TableFile| matches!(file.place, Location::Object(_));
+        let mut opened = map_where_they_are("opener", files, is_object, each)?;
+        opened.sort_by(|(_, a, _), (_, b, _)| a.name.cmp(&b.name));
+        let fields = columns_of(table, &opened)?;
+        let own = Schema::new(fields.clone());
+        let mut files = Vec::with_capacity(opened.len());
+        for (mut file, mut source, given) in opened {
+            arrange(&mut file, &mut source, &given, &fields)?;
+            file.opened.unfold(&own)?;
+            files.push((source, file.opened));
+        }
+        let names: Vec<_> = table.fields().iter().map(|field| (field.name(), field.data_type())).collect();
+        Ok(Self::of(own, files, format!("table {names:?} ")))
+    }
+}
+
+type OpenedTableFile = (Opened, SourceFile, Vec<GivenValue>);
+
+/// Returns the columns of a table with the types that its files have them in.
+fn columns_of(table: &Schema, files: &[OpenedTableFile]) -> Result<Vec<Field>> {
+    let mut fields = Vec::with_capacity(table.fields().len());
+    for (column, wanted) in table.fields().iter().enumerate() {
+        let mut found: Option<Field> = None;
+        for (file, source, given) in files {
+            if given.iter().any(|given| given.column == column) {
+                continue;
+            }
+            let Ok(theirs) = file.schema.field_with_name(wanted.name()) else { continue };
+            if !same(&in_utc(wanted), &in_utc(theirs)) {
+                let what = format!(
+                    "column {:?} is {}, in the table's schema {}",
+                    wanted.name(),
+                    theirs.data_type(),
+                    wanted.data_type()
+                );
+                let advice = "rewrite the table, so that all of its files have its present types";
+                return Err(Error::new(Kind::Schema, what).at(&source.name).advise(advice));
+            }
+            found = Some(match found {
+                None => theirs.clone(),
+                Some(first) if !same(&first, theirs) => {
+                    let what =
+                        format!("column {:?} has another time zone than in other files", wanted.name());
+                    let advice = "rewrite the table, so that all of its files have the same types";
+                    return Err(Error::new(Kind::Schema, what).at(&source.name).advise(advice));
+                }
+                Some(first) => common(&first, theirs),
+            });
+        }
+        let found = found.filter(|found| *found.data_type() != DataType::Null);
+        let field = found.unwrap_or_else(|| wanted.as_ref().clone());
+        fields.push(field.with_nullable(wanted.is_nullable()));
+    }
+    Ok(fields)
+}
+
+/// Sets where a file's columns are: in the file, or given.
+fn arrange(
+    file: &mut Opened,
+    source: &mut SourceFile,
+    given: &[GivenValue],
+    columns: &[Field],
+) -> Result<()> {
+    let OpenedFile { columns: places, folders, .. } = &mut file.opened;
+    let mut found = Vec::with_capacity(columns.len());
+    for (column, field) in columns.iter().enumerate() {
+        let of_log = given.iter().find(|given| given.column == column);
+        let value = match (of_log, file.schema.index_of(field.name())) {
+            (Some(given), _) => {
+                source.fingerprint += &format!(" {:?}={:?}", field.name(), given.text);
+                Arc::clone(&given.value)
+            }
+            (None, Ok(at)) => {
+                found.push(ColumnPlace::Field(at));
+                continue;
+            }
+            (None, Err(_)) => new_null_array(field.data_type(), 1),
+        };
+        if value.is_null(0) && !field.is_nullable() {
+            let what = format!("column {:?} has no values, but is not nullable in the table", field.name());
+            return Err(Error::new(Kind::Schema, what)
+                .at(&source.name)
+                .advise("restore the file, or a version of the table before it"));
+        }
+        found.push(ColumnPlace::Folder(folders.len()));
+        folders.push(Folder { field: field.clone(), value: FolderValue::Given(value) });
+    }
+    *places = found.into();
+    Ok(())
+}
+
+/// Returns the field with UTC in place of all time zones: a zone does not change which moment a value is.
+fn in_utc(field: &Field) -> Field {
+    use DataType::{List, Map, Struct, Timestamp};
+    let data_type = match field.data_type() {
+        Timestamp(unit, Some(_)) => Timestamp(*unit, Some("UTC".into())),
+        List(item) => List(Arc::new(in_utc(item))),
+        Map(entries, sorted) => Map(Arc::new(in_utc(entries)), *sorted),
+        Struct(fields) => Struct(fields.iter().map(|field| Arc::new(in_utc(field))).collect()),
+        other => other.clone(),
+    };
+    field.clone().with_data_type(data_type)
+}
