@@ -96,6 +96,15 @@ impl Error {
         Error { what, place, advice, ..self }
     }
 
+    /// The same error with other advice if its own names one of these options.
+    #[cfg(feature = "delta")]
+    pub(crate) fn advise_instead_of(self, options: &[&str], advice: &str) -> Self {
+        match options.iter().any(|option| self.advice.contains(option)) {
+            true => Error { advice: advice.to_owned(), ..self },
+            false => self,
+        }
+    }
+
     /// Marks an error that happened after the table was complete.
     pub(crate) fn after_loading(self) -> Self {
         Error { made_table: Some(true), ..self }

@@ -47,7 +47,11 @@ pub(super) fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -
     of_run.table = None;
     of_run.out.push(&run);
     of_run.layout.set_resume();
-    let mut made = make_files(&of_run, console, cancel)?;
+    // The run's own folder is resumed always, and --overwrite would empty the table's next version.
+    let again = |error: Error| {
+        error.advise_instead_of(&["--resume", "--overwrite"], "run the same command again to go on")
+    };
+    let mut made = make_files(&of_run, console, cancel).map_err(again)?;
     let files = made.result.files.iter().map(|file| new_file(file, &run)).collect::<Result<_, _>>()?;
     let committed = commit.with_files(files).make(table.as_ref())?;
     made.summary = format!("{}\n{}", made.summary, said(table.as_ref(), committed));
