@@ -94,7 +94,9 @@ impl<'t, V: Iterator<Item = Option<Cow<'t, str>>>> Values<'_, V> {
                 text.parse().ok().filter(|value: &f32| value.is_finite() || !has_digit(text))
             })?),
             ColumnType::Float64 => Arc::new(self.numbers::<Float64Type>(|text| {
-                text.parse().ok().filter(|value: &f64| value.is_finite() || !has_digit(text))
+                short_float(text)
+                    .or_else(|| text.parse().ok())
+                    .filter(|value: &f64| value.is_finite() || !has_digit(text))
             })?),
             ColumnType::Decimal(precision, scale) => {
                 let array = self.numbers::<Decimal128Type>(|text| decimal(text, precision, scale))?;
@@ -210,8 +212,43 @@ fn epoch(text: &str, unit: TimeUnit) -> Option<i128> {
     decimal(text, 38, scale)
 }
 
+/// A number of at most 15 digits, with or without a point; `None` for all others. Its digits and the power of
+/// ten are floats without rounding, so that the quotient is rounded once, as it has to be.
+fn short_float(text: &str) -> Option<f64> {
+    const POWERS: [f64; 16] =
+        [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+    let (negative, digits) = match text.as_bytes() {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() || digits.len() > 16 {
+        return None;
+    }
+    let (mut whole, mut count, mut point) = (0_u64, 0, None);
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        match digit {
+            0..=9 => {
+                whole = whole * 10 + u64::from(digit);
+                count += 1;
+            }
+            _ if *byte == b'.' && point.is_none() => point = Some(count),
+            _ => return None,
+        }
+    }
+    if count == 0 || count > 15 {
+        return None;
+    }
+    let value = whole as f64 / POWERS[count - point.unwrap_or(count)];
+    Some(if negative { -value } else { value })
+}
+
 /// Nanoseconds in units of so many, if they are whole ones.
 fn units(nanoseconds: i128, unit: i128) -> Option<i64> {
+    // Divisions of 128 bits take ten times as long.
+    if let (Ok(nanoseconds), Ok(unit)) = (i64::try_from(nanoseconds), i64::try_from(unit)) {
+        return (nanoseconds.rem_euclid(unit) == 0).then(|| nanoseconds.div_euclid(unit));
+    }
     let is_whole = nanoseconds.rem_euclid(unit) == 0;
     i64::try_from(nanoseconds.div_euclid(unit)).ok().filter(|_| is_whole)
 }
@@ -297,6 +334,21 @@ mod tests {
         assert_eq!(decimal("99999999.99", 10, 2), Some(9_999_999_999));
         for wrong in ["", "-", ".", "1.234", "100000000", "1e3", "+1", "1,5", "--1"] {
             assert_eq!(decimal(wrong, 10, 2), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn short_floats_are_those_of_the_standard_library() {
+        let texts = ["0", "-0", "7.", ".5", "-12.50", "0.1", "123456789012345", "0.000000000000001", "99.99"];
+        for text in texts {
+            assert_eq!(short_float(text).map(f64::to_bits), text.parse().ok().map(f64::to_bits), "{text}");
+        }
+        for other in ["", ".", "-", "--1", "1e3", "1.2.3", "nan", "+1", "1234567890123456", " 1"] {
+            assert_eq!(short_float(other), None, "{other}");
+        }
+        for number in 0..100_000_u32 {
+            let text = format!("{}.{:03}", number / 7, number % 1000);
+            assert_eq!(short_float(&text), text.parse().ok());
         }
     }
 
