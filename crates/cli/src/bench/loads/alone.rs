@@ -33,6 +33,7 @@ fn into_crate_db(args: &LoadBench) -> bool {
 fn reject_other_options(args: &LoadBench) -> Result<(), Error> {
     let kind = ["logged", "unlogged"].contains(&args.table.as_str());
     let given = [
+        ("--sort-by", args.order.sort_by.is_some()),
         ("--against", !args.plan.against.is_empty()),
         ("--table logged or unlogged", kind),
         ("--pk", args.pk.is_some()),

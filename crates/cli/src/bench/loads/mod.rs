@@ -11,12 +11,13 @@ use sawmill_loader::{LoadOptions, Mode, TableName};
 use sawmill_localpg::LocalPg;
 use sawmill_postgres::{Nested, Postgres, Strategy, TableKind, verify};
 use sawmill_profile::{PhaseReport, Profile, Run, Target};
-use sawmill_source::{Control, Source};
+use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
 use sawmill_store::Location;
 
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::nested_args::NestedArgs;
+use crate::arguments::order_args::{OrderArgs, ordered};
 use crate::arguments::table_args::{StrategyArg, partitioned};
 use crate::arguments::target::{self, EffortArgs, ModeArg};
 use crate::arguments::text::TextArgs;
@@ -44,6 +45,7 @@ Examples:
   sawmill bench load trips.parquet --to crate://localhost:4200 --row-key --degree 1,2,4
   sawmill bench load contacts.parquet --nested tables
   sawmill bench load trips.parquet --strategy direct,staged --partition-by \"month(pickup)\"
+  sawmill bench load trips.csv --sort-by pickup --partition-by \"day(pickup)\"
   sawmill bench load trips.parquet --against 'sh -c \"my-loader trips.parquet $SAWMILL_BENCH_URL $SAWMILL_BENCH_TABLE\"'
 
 Each run creates a table, called NAME with numbers after it, and drops it. With --table logged or unlogged, or
@@ -98,6 +100,8 @@ pub(crate) struct LoadBench {
     verify: bool,
     #[command(flatten)]
     pub plan: PlanArgs,
+    #[command(flatten)]
+    order: OrderArgs,
 }
 
 /// The variables that name the server and the table of a run.
@@ -156,6 +160,12 @@ impl LoadBench {
             _ => Vec::new(),
         };
         Ok(Some(TableKind { unlogged: self.table == "unlogged", primary_key, ..TableKind::default() }))
+    }
+
+    /// The order of --sort-by, within the partitions of --partition-by if there are some.
+    fn order(&self) -> Result<Option<Order>, Error> {
+        let by = self.partition_by.as_ref().filter(|_| self.order.sort_by.is_some());
+        self.order.order(by.and_then(|by| by.parse().ok()))
     }
 
     fn options(&self) -> Result<LoadOptions, Error> {
@@ -219,9 +229,16 @@ pub(crate) fn measure(
         (None, None, None) => return Err(Error::usage("no server", "--to", "give its address")),
     };
     let layout = args.nested.layout()?;
+    let order = args.order()?;
+    if let Some(order) = &order {
+        OrderedRows::check(source, order)?;
+    }
+    let by_row = ByRow::new(source);
+    let addressed = inputs.addressed().unwrap_or(&by_row);
     let runs = Runs {
         args,
         source,
+        order: order.as_ref().map(|order| (order, addressed)),
         options: args.options()?,
         kind: args.kind(source)?,
         // Sums of composite values include the OIDs of their types, and each run's table has types of its
@@ -267,6 +284,8 @@ pub(crate) fn measure(
 struct Runs<'a> {
     args: &'a LoadBench,
     source: &'a dyn Source,
+    /// The order in which rows are read, through an index that each run builds.
+    order: Option<(&'a Order, &'a dyn Addressed)>,
     options: LoadOptions,
     /// The kind of the tables, if the arguments give one.
     kind: Option<TableKind>,
@@ -294,15 +313,24 @@ impl Runs<'_> {
 
     /// Does one run. Creates and removes the table unless it is given.
     fn load(&self, target: Postgres, given: bool, profile: &Profile) -> Result<Done, Error> {
-        let (target, survey) = self.prepared(target, given, profile)?;
-        match load_files(self.source, &target, &self.options, profile, self.quiet(), self.cancel) {
+        let indexed = match self.order {
+            None => None,
+            Some((order, addressed)) => {
+                let place = self.args.order.place(&std::env::temp_dir());
+                Some(ordered(addressed, order, &place, profile, self.quiet(), self.cancel)?)
+            }
+        };
+        let source = indexed.as_ref().map_or(self.source, |(rows, _)| rows);
+        let index = indexed.as_ref().map(|(_, report)| report);
+        let (target, survey) = self.prepared(target, source, given, profile)?;
+        match load_files(source, &target, &self.options, profile, self.quiet(), self.cancel) {
             Ok((report, mut phase)) => {
                 let mut stored = None;
                 if !given {
                     stored = quietly(|control| Ok(target.stored_bytes(control)?))?;
                     demo::remove(&target, true)?;
                 }
-                if let Some(survey) = &survey {
+                for survey in index.into_iter().chain(&survey) {
                     phase.wall += survey.wall;
                     phase.cpu += survey.cpu;
                     phase.system += survey.system;
@@ -333,6 +361,7 @@ impl Runs<'_> {
     fn prepared(
         &self,
         mut target: Postgres,
+        source: &dyn Source,
         given: bool,
         profile: &Profile,
     ) -> Result<(Postgres, Option<PhaseReport>), Error> {
@@ -341,7 +370,7 @@ impl Runs<'_> {
             target = target.kind(self.kind.clone().unwrap_or_default()).strategy(strategy);
             let Some(by) = &self.args.partition_by else { return Ok((target, None)) };
             let surveying = profile.phase("partitions");
-            target = partitioned(target, by, self.source, self.quiet(), self.cancel)?;
+            target = partitioned(target, by, source, self.quiet(), self.cancel)?;
             return Ok((target, Some(surveying.finish())));
         }
         if let Some(kind) = &self.kind {
