@@ -14,7 +14,7 @@ use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::row_args::RowArgs;
-use crate::arguments::target::{EffortArgs, TargetArgs};
+use crate::arguments::target::{Destination, EffortArgs, TargetArgs};
 use crate::arguments::text::TextArgs;
 use crate::arguments::value_args::ValueArgs;
 use crate::error::{Error, Exit};
@@ -58,7 +58,8 @@ pub(crate) struct VerifyArgs {
     /// If they differ, report which rows of which row groups are missing. PostgreSQL only.
     #[arg(long)]
     locate: bool,
-    /// The file of rejected rows that a load of these files wrote: leave these rows out. PostgreSQL only.
+    /// The file of rejected rows that a load of these files wrote: leave these rows out. PostgreSQL only, but
+    /// for lines of text that cannot be read (FILE.csv).
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
     #[command(flatten)]
@@ -74,9 +75,12 @@ pub(crate) struct VerifyArgs {
 pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let target = args.values.of(args.target.destination(&args.crate_options, &args.effort)?)?;
     target.reject_locate(args.locate)?;
-    let target = target.without_rejects(args.rejects.as_deref())?;
+    let json = matches!(target, Destination::Postgres(_));
+    let lines = args.rejects.as_deref().filter(|file| args.text.takes_rejects(&args.files, Some(file), json));
+    let text = args.text.with_rejects(lines, None)?;
+    let target = target.without_rejects(args.rejects.as_deref().filter(|_| lines.is_none()))?;
     let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };
-    let inputs = inputs::open(&args.files, &args.columns, &args.text, &args.objects, console, cancel)?;
+    let inputs = inputs::open(&args.files, &args.columns, &text, &args.objects, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let reading = Reading::of(&inputs, filtered.as_ref());
     if let Some(folders) = reading.folders() {

@@ -82,8 +82,8 @@ pub use hive::{FolderColumn, FolderKind, Hive};
 pub use limited::Limited;
 pub use object_bytes::ObjectBytes;
 pub use ordered::{
-    Addressed, ByRow, Fetcher, INDEX_BYTES_PER_ROW, IndexPlace, Order, OrderedRows, Partition, PartitionedBy,
-    Period, RowAddress, Slot,
+    Addressed, ByRow, Fetcher, IndexPlace, Keeps, Order, OrderedRows, Partition, PartitionedBy, Period,
+    RowAddress, Scanned, Scattered, Slot, Wanted, index_disk_bytes,
 };
 pub use parquet_files::files::ParquetFiles;
 pub use parquet_files::filtered::{Filtered, Pruned};

@@ -9,7 +9,8 @@ use arrow_array::types::TimestampMicrosecondType;
 use proptest::prelude::*;
 use sawmill_profile::Profile;
 use sawmill_source::{
-    Addressed, ByRow, Control, DelimitedFiles, DelimitedOptions, IndexPlace, Order, OrderedRows, Slot, Source,
+    Addressed, ByRow, Control, DelimitedFiles, DelimitedOptions, IndexPlace, Keeps, Order, OrderedRows, Slot,
+    Source,
 };
 
 /// A row of a test: when it is, and what it says.
@@ -107,6 +108,7 @@ proptest! {
         (windows, last_newline, sorted, by_day) in any::<(bool, bool, bool, bool)>(),
         (chunk, unit_rows, batch_rows) in (40..400_u64, 1..50_u64, 1..40_usize),
         few in any::<bool>(),
+        keeps in prop_oneof![Just(Keeps::Either), Just(Keeps::Places), Just(Keeps::Copies)],
     ) {
         prop_assume!(sorted || by_day);
         let directory = tempfile::tempdir().unwrap();
@@ -115,7 +117,7 @@ proptest! {
         let by_row = ByRow::new(&text);
         let order = order(sorted.then_some("at"), by_day.then_some("day(at)"));
         let memory = if few { 1 } else { IndexPlace::MEMORY };
-        let place = IndexPlace { directory: directory.path().join("index"), memory };
+        let place = IndexPlace { directory: directory.path().join("index"), memory, keeps };
         let wanted = expected(&files, sorted, by_day);
         for addressed in [&text as &dyn Addressed, &by_row] {
             let ordered = with_control(|control| OrderedRows::open(addressed, &order, &place, control)).unwrap();
@@ -142,7 +144,7 @@ fn many_runs_are_merged() {
     let files: Vec<Vec<Row>> = vec![(0..60_000).map(row).collect(), (60_000..100_000).map(row).collect()];
     let paths = write(directory.path(), &files, "\n", true);
     let text = open_text(&paths, 1 << 20);
-    let place = IndexPlace { directory: directory.path().join("index"), memory: 1 };
+    let place = IndexPlace { directory: directory.path().join("index"), memory: 1, keeps: Keeps::Either };
     for by_day in [false, true] {
         let order = order(Some("at"), by_day.then_some("day(at)"));
         let ordered = with_control(|control| OrderedRows::open(&text, &order, &place, control)).unwrap();
@@ -173,11 +175,67 @@ fn a_time_that_does_not_parse_is_named_with_its_place() {
     let path = directory.path().join("a.csv");
     std::fs::write(&path, "note,at\nx,2024-01-01\ny,soon\n").unwrap();
     let text = open_text(&[path], 1 << 20);
-    let place = IndexPlace { directory: directory.path().join("index"), memory: IndexPlace::MEMORY };
+    let place = IndexPlace {
+        directory: directory.path().join("index"),
+        memory: IndexPlace::MEMORY,
+        keeps: Keeps::Either,
+    };
     let order = order(Some("at"), None);
     let error = with_control(|control| OrderedRows::open(&text, &order, &place, control).err()).unwrap();
     for part in ["\"soon\" is not of type timestamp", "a.csv, line 3, byte offset 23", "column \"at\""] {
         assert!(error.to_string().contains(part), "{error}");
     }
     assert_eq!(std::fs::read_dir(&place.directory).unwrap().count(), 0, "the index is removed");
+}
+
+#[test]
+fn a_left_index_is_used_again_if_it_is_whole_and_its_copies_are_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let row = |n: i64| (Some(n * 7919 % 400_000), format!("row {n}"));
+    let files: Vec<Vec<Row>> = vec![(0..20_000).map(row).collect()];
+    let paths = write(directory.path(), &files, "\n", true);
+    let text = open_text(&paths, 1 << 20);
+    let order = order(Some("at"), Some("day(at)"));
+    for keeps in [Keeps::Places, Keeps::Copies] {
+        let place = IndexPlace { directory: directory.path().join("index"), memory: 100_000, keeps };
+        let open = || with_control(|control| OrderedRows::open(&text, &order, &place, control)).unwrap();
+        let wanted: Vec<Vec<Row>> = expected(&files, true, true).into_iter().map(|(_, rows)| rows).collect();
+        let check = |reused: bool| {
+            let ordered = open();
+            assert_eq!((ordered.is_reused(), ordered.has_copies()), (reused, keeps == Keeps::Copies));
+            let found: Vec<Vec<Row>> = read(&ordered, 7_000, 512).into_iter().map(|(_, rows)| rows).collect();
+            assert!(found == wanted);
+        };
+        // What a killed process leaves.
+        let kept = directory.path().join("kept");
+        let ordered = open();
+        let left = std::fs::read_dir(&place.directory).unwrap().next().unwrap().unwrap().path();
+        std::fs::create_dir(&kept).unwrap();
+        for file in std::fs::read_dir(&left).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), kept.join(file.file_name())).unwrap();
+        }
+        drop(ordered);
+        let leave = |damaged: Option<(&str, usize)>| {
+            std::fs::create_dir(&left).unwrap();
+            for file in std::fs::read_dir(&kept).unwrap() {
+                let file = file.unwrap();
+                std::fs::copy(file.path(), left.join(file.file_name())).unwrap();
+            }
+            if let Some((name, at)) = damaged {
+                let mut bytes = std::fs::read(left.join(name)).unwrap();
+                bytes[at] ^= 1;
+                std::fs::write(left.join(name), bytes).unwrap();
+            }
+        };
+        leave(None);
+        check(true);
+        let files =
+            if keeps == Keeps::Copies { &["entries", "copies", "records-0"][..] } else { &["entries"] };
+        for name in files.iter().chain(&["directory"]) {
+            leave(Some((name, 17)));
+            check(false);
+        }
+        std::fs::remove_dir_all(&kept).unwrap();
+    }
 }

@@ -1,6 +1,6 @@
 //! How to load values and rows that the database does not accept as they are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use sawmill_cratedb::Timestamps;
@@ -63,7 +63,9 @@ pub(crate) struct ValueArgs {
 #[command(next_help_heading = "Values")]
 pub(crate) struct RejectArgs {
     /// Write rows that cannot be loaded to this file, with their place and the reason, and load the others.
-    /// The file is Parquet with the columns of the source (.parquet); for CrateDB it is NDJSON (.ndjson).
+    /// The name says which: FILE.csv takes the raw lines of text that cannot be read (for PostgreSQL also
+    /// FILE.ndjson); FILE.parquet takes the rows that PostgreSQL refuses, with the columns of the source, and
+    /// FILE.ndjson those that CrateDB refuses. For both, add --rejected-lines for the lines.
     /// With --nested tables, a record is rejected as a whole if any of its rows cannot be loaded. With staged
     /// partitions, a primary key needs --key-after.
     #[arg(long, value_name = "FILE")]
@@ -125,6 +127,11 @@ impl ValueArgs {
 }
 
 impl RejectArgs {
+    /// The file, and the most rows that it takes.
+    pub(crate) fn file(&self) -> (Option<&Path>, Option<u64>) {
+        (self.rejects.as_deref(), self.max_rejects)
+    }
+
     /// The destination with a file for rejected rows.
     pub(crate) fn of(&self, destination: Destination) -> Result<Destination, Error> {
         let rejects = self.rejects.clone().map(|path| RejectOptions { path, most: self.max_rejects });

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::SortingColumn;
@@ -15,6 +16,7 @@ use sawmill_profile::{Phase, span};
 use sawmill_source::{Control, OrderedRows, Partition, PartitionedBy, Source, Unit, UnitKey};
 
 use super::ConvertArgs;
+use super::dictionaries::without_useless;
 use super::staging::{StagedDirectory, has_only_partitions};
 use super::writer::{cast, of_parquet, properties, with_types, without_views};
 use crate::error::Error;
@@ -61,7 +63,7 @@ struct Shared<'a> {
 impl Folders<'_> {
     /// Writes all partitions. Returns the number of written bytes.
     pub(super) fn write(&self) -> Result<u64, Error> {
-        let staged = StagedDirectory::create(&self.args.out)?;
+        let staged = StagedDirectory::create(self.args.out())?;
         let mut partitions: Vec<(usize, Partition)> =
             self.rows.partitions().into_iter().enumerate().collect();
         // The largest first, so that no thread begins one when the others are done.
@@ -140,7 +142,7 @@ impl Folders<'_> {
         let name = if value.as_ref().is_some_and(String::is_empty) { FILE_OF_EMPTY } else { FILE };
         let value = value.filter(|value| !value.is_empty()).map_or(NULL.to_owned(), |value| escaped(&value));
         let folder = shared.staging.join(format!("{}={value}", escaped(&column)));
-        let wrong = |error: io::Error| failed("writing", &self.args.out, &error);
+        let wrong = |error: io::Error| failed("writing", self.args.out(), &error);
         std::fs::create_dir_all(&folder).map_err(wrong)?;
         let file = File::create(folder.join(name)).map_err(wrong)?;
         let out = Counted {
@@ -149,26 +151,33 @@ impl Folders<'_> {
             phase: self.phase,
         };
         let refuse = |error| self.refused(of_parquet(error));
-        let mut writer = ArrowWriter::try_new(out, shared.schema.clone(), Some(shared.properties.clone()))
-            .map_err(refuse)?;
         let mut reader = self.rows.reader_of(&shared.columns, BATCH_ROWS);
         let row_group = u32::try_from(number).unwrap_or(u32::MAX);
         let key = UnitKey { file: 0, row_group, first_row: 0 };
         reader.start(&Unit { key, rows: partition.rows, bytes: partition.bytes })?;
-        loop {
+        let mut next = || -> Result<Option<RecordBatch>, Error> {
             control.check()?;
-            let batch = {
-                let _gathering = span("gather and parse");
-                reader.next_batch()?
-            };
-            let Some(batch) = batch else { break };
-            let _encoding = span("encode");
-            let batch = cast(&batch, without_views).map_err(|error| self.refused(error.into()))?;
-            writer.write(&batch).map_err(refuse)?;
+            let _gathering = span("gather and parse");
+            let Some(batch) = reader.next_batch()? else { return Ok(None) };
+            cast(&batch, without_views).map(Some).map_err(|error| self.refused(error.into()))
+        };
+        let mut batch = next()?;
+        let given: Vec<_> = self.args.parquet.encoding.iter().map(|(column, _)| column.as_deref()).collect();
+        let mut properties = shared.properties.clone();
+        if let Some(first) = &batch {
+            properties = without_useless(properties, first, &given);
+        }
+        let mut writer =
+            ArrowWriter::try_new(out, shared.schema.clone(), Some(properties)).map_err(refuse)?;
+        while let Some(rows) = batch {
+            let encoding = span("encode");
+            writer.write(&rows).map_err(refuse)?;
             if writer.in_progress_size() >= GROUP_BYTES {
                 writer.flush().map_err(refuse)?;
             }
-            self.phase.add_rows(batch.num_rows() as u64);
+            self.phase.add_rows(rows.num_rows() as u64);
+            drop(encoding);
+            batch = next()?;
         }
         let written = writer.into_inner().map_err(refuse)?;
         let file = written.file.into_inner().map_err(|error| wrong(error.into_error()))?;
@@ -182,7 +191,7 @@ impl Folders<'_> {
 
 /// Rejects an output that cannot become a directory of folders.
 pub(super) fn check_out(args: &ConvertArgs, by: &PartitionedBy, source: &dyn Source) -> Result<(), Error> {
-    let (out, shown) = (&args.out, args.out.display().to_string());
+    let (out, shown) = (args.out(), args.out().display().to_string());
     if let PartitionedBy::Period(period, _) = by
         && source.schema().field_with_name(period.name()).is_ok()
     {

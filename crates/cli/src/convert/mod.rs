@@ -1,9 +1,13 @@
 //! `sawmill convert`: the rows of files in another format.
 
 #[cfg(feature = "formats")]
+mod dictionaries;
+#[cfg(feature = "formats")]
 mod folders;
 #[cfg(feature = "formats")]
 mod out;
+#[cfg(feature = "formats")]
+mod parse_only;
 #[cfg(feature = "formats")]
 mod run;
 #[cfg(feature = "formats")]
@@ -17,7 +21,7 @@ mod writer;
 pub(crate) use run::run;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use sawmill_generator::{BloomColumn, Compression, Encoding};
@@ -38,9 +42,10 @@ Examples:
   sawmill convert trips.csv --out trips.parquet --compression zstd
   sawmill convert 'logs/*.tsv' --no-header --names at,host,line --out logs.parquet --row-group-rows 1M
   sawmill convert trips.parquet --out trips.csv --columns id,fare --where 'fare > 10'
-  sawmill convert trips.csv.gz --out trips.parquet --bloom id --encoding at=delta --rejected-lines bad.csv
+  sawmill convert trips.csv.gz --out trips.parquet --bloom id --encoding at=delta --rejects bad.csv
   sawmill convert events.ndjson.zst --types 'payload=json' --out events.parquet
   sawmill convert trips.parquet --to ndjson --out - | head
+  sawmill convert trips.csv --parse-only --columns fare
   sawmill convert trips.csv --sort-by at --partition-by 'day(at)' --out trips
   sawmill convert trips.csv --sort-by at --partition-by 'month(at)' --out trips --index-dir /fast/tmp --explain
   sawmill convert 's3://bucket/raw/*.csv' --out s3://bucket/trips.parquet --compression zstd
@@ -55,8 +60,13 @@ pub(crate) struct ConvertArgs {
     files: Vec<PathBuf>,
     /// The file or the object to write: a path, or s3://, gs:// and az:// URLs. - is standard output, for CSV
     /// and NDJSON. With --partition-by, the directory.
-    #[arg(long, value_name = "FILE|DIR")]
-    out: PathBuf,
+    #[arg(long, value_name = "FILE|DIR", required_unless_present = "parse_only")]
+    out: Option<PathBuf>,
+    /// Read and parse all rows on all cores, write nothing, and print the number of rows, the time, and the sums
+    /// of the columns of numbers.
+    #[arg(long, conflicts_with_all = ["out", "partition_by", "sort_by", "to", "overwrite", "explain",
+        "row_group_rows", "csv_null"])]
+    parse_only: bool,
     /// Write Parquet files into folders such as day=2024-01-05: month(COLUMN), day(COLUMN), hour(COLUMN) or
     /// year(COLUMN) of a date or timestamp, or list(COLUMN) for a folder per value, which is then not in the
     /// files. Periods of timestamps with a zone are in UTC.
@@ -79,6 +89,13 @@ pub(crate) struct ConvertArgs {
     /// Most rows of a row group of Parquet, like 128k or 1M [default: 131072].
     #[arg(long, value_parser = phases::count)]
     row_group_rows: Option<u64>,
+    /// Leave out records of text that cannot be read, and write them to this file with their places and what is
+    /// wrong: CSV, or NDJSON if it is named so.
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+    /// Fail if there are more of them [default: 100000].
+    #[arg(long, value_name = "N", requires = "rejects", value_parser = phases::count)]
+    max_rejects: Option<u64>,
     #[command(flatten)]
     parquet: ParquetArgs,
     /// How CSV writes NULL [default: an empty field; the empty string is ""].
@@ -131,6 +148,13 @@ struct ParquetArgs {
     bloom: Vec<BloomColumn>,
 }
 
+impl ConvertArgs {
+    /// The output; the empty path if there is none, with --parse-only.
+    fn out(&self) -> &Path {
+        self.out.as_deref().unwrap_or(Path::new(""))
+    }
+}
+
 impl ParquetArgs {
     /// An option that was given.
     #[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "only conversions need it"))]
@@ -165,9 +189,9 @@ pub(crate) fn run(
     _: crate::screen::console::Console,
     _: &std::sync::Arc<std::sync::atomic::AtomicBool>,
 ) -> Result<(), crate::error::Error> {
-    let ConvertArgs { files: _, out, to: _, overwrite: _, compression: _, .. } = args;
+    let ConvertArgs { files: _, parse_only: _, to: _, overwrite: _, compression: _, .. } = args;
     let ConvertArgs { row_group_rows: _, csv_null: _, threads: _, columns: _, rows: _, text: _, .. } = args;
-    let ConvertArgs { partition_by: _, order, explain: _, .. } = args;
+    let ConvertArgs { partition_by: _, order, explain: _, rejects: _, max_rejects: _, .. } = args;
     let _ = (&args.objects, &args.parquet, order);
-    Err(crate::error::Error::not_built(format!("convert --out {}", out.display()), "formats"))
+    Err(crate::error::Error::not_built(format!("convert --out {}", args.out().display()), "formats"))
 }

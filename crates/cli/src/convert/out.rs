@@ -29,7 +29,7 @@ impl Out {
         source: &dyn Source,
         cancel: &Arc<AtomicBool>,
     ) -> Result<Self, Error> {
-        match Location::of(&args.out)? {
+        match Location::of(args.out())? {
             Location::Path(path) => Self::file(&path, args.overwrite, source).map(Self::File),
             Location::Object(url) => Self::object(&url, args, source, cancel),
         }
@@ -48,7 +48,7 @@ impl Out {
         if source.files().iter().any(|file| file.name == shown) {
             return Err(Error::usage("the output is one of the inputs", shown, "give another name"));
         }
-        let objects = stores_of([&args.out], &args.objects.stores, cancel)?;
+        let objects = stores_of(&args.out, &args.objects.stores, cancel)?;
         // Compressed text may have fewer bytes than the rows.
         let about = source.files().iter().map(|file| file.bytes).sum::<u64>().saturating_mul(4);
         let object = objects.create(url, args.overwrite, about)?;

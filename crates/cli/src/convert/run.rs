@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::folders::{self, Folders};
 use super::out::{self, Out};
+use super::parse_only;
 use super::units_in_order;
 use super::writer::{ParquetFile, cast, of_parquet, parquet_writer, plain_type, text_writer, without_views};
 use super::{ConvertArgs, OutputFormat};
@@ -56,12 +57,20 @@ struct Explained {
 }
 
 pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
-    let format = args.format()?;
-    let inputs = inputs::open(&args.files, &args.columns, &args.text, &args.objects, console, cancel)?;
+    let format = if args.parse_only { None } else { Some(args.format()?) };
+    let text = args.text.with_rejects(args.rejects.as_deref(), args.max_rejects)?;
+    let inputs = inputs::open(&args.files, &args.columns, &text, &args.objects, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
     let source = limited.as_ref().map_or(source, |limited| limited);
+    let profile = Profile::new();
+    let Some(format) = format else {
+        if let Some(option) = args.parquet.given() {
+            return Err(Error::usage("--parse-only writes nothing", option, "leave the option out"));
+        }
+        return parse_only::run(args, source, inputs.phases(), &profile, console, cancel);
+    };
     if format == OutputFormat::Csv {
         reject_nested(source)?;
     }
@@ -69,7 +78,6 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
         return Err(Error::usage("this option is available for Parquet only", option, "leave it out"));
     }
     let mut phases = inputs.phases();
-    let profile = Profile::new();
     let Some(order) = args.order.order(args.partition_by.clone())? else {
         if args.explain {
             return explain(&inputs, source, None, console);
@@ -81,15 +89,15 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
     if let Some(by) = &order.partition_by {
         folders::check_out(args, by, source)?;
     } else {
-        out::check_file(&args.out, args.overwrite, source)?;
+        out::check_file(args.out(), args.overwrite, source)?;
     }
-    let place = args.order.place(directory_of(&args.out));
-    if args.explain {
-        return explain(&inputs, source, Some(IndexPlan::of(source, &order, &place)), console);
-    }
+    let place = args.order.place(directory_of(args.out()));
     let by_row = ByRow::new(source);
     let whole = filtered.is_none() && limited.is_none();
     let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
+    if args.explain {
+        return explain(&inputs, source, Some(IndexPlan::of(addressed, &order, &place)), console);
+    }
     let (rows, indexed) = ordered(addressed, &order, &place, &profile, console, cancel)?;
     phases.push(indexed);
     convert(args, format, source, Some((&rows, &order)), phases, &profile, console, cancel)
@@ -138,7 +146,7 @@ fn convert(
     console: Console,
     cancel: &Arc<AtomicBool>,
 ) -> Result<(), Error> {
-    let is_stream = args.out == Path::new("-");
+    let is_stream = args.out() == Path::new("-");
     let files = source.files().len();
     let bytes_in = source.files().iter().map(|file| file.bytes).sum();
     let source = in_order.map_or(source, |(rows, _)| rows);
@@ -201,7 +209,7 @@ fn to_parquet(
     })?;
     let written = writer.into_inner().map_err(|error| refused(args, of_parquet(error), rows))?;
     source.check_unchanged()?;
-    written.file.finish().map_err(|error| failed("writing", &args.out, &error))?;
+    written.file.finish().map_err(|error| failed("writing", args.out(), &error))?;
     Ok(written.bytes)
 }
 
@@ -215,9 +223,9 @@ fn to_text(
 ) -> Result<u64, Error> {
     let wrong = |error: &io::Error| match error.kind() {
         io::ErrorKind::BrokenPipe => Error::output(error),
-        _ => failed("writing", &args.out, error),
+        _ => failed("writing", args.out(), error),
     };
-    let target = match args.out == Path::new("-") {
+    let target = match args.out() == Path::new("-") {
         true => OpenFile::Stream(Box::new(io::stdout().lock())),
         false => Out::begin(args, source, cancel)?.into(),
     };
@@ -262,7 +270,7 @@ pub(super) fn refused(args: &ConvertArgs, error: NoText, first: u64) -> Error {
         NoText::Arrow(ArrowError::IoError(_, error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             Error::output(&error)
         }
-        NoText::Arrow(ArrowError::IoError(_, error)) => failed("writing", &args.out, &error),
+        NoText::Arrow(ArrowError::IoError(_, error)) => failed("writing", args.out(), &error),
         NoText::Arrow(error) => Error::failure(format!("writing failed: {error}"), place, ""),
         NoText::Value { column, row, what } => {
             let place = format!("{place}, field {column}, row {}", first + row as u64);
@@ -289,7 +297,7 @@ impl ConvertArgs {
     }
 
     fn format(&self) -> Result<OutputFormat, Error> {
-        let named = match Location::of(&self.out)? {
+        let named = match Location::of(self.out())? {
             Location::Path(path) => path,
             Location::Object(url) => PathBuf::from(url.key()),
         };
@@ -303,7 +311,7 @@ impl ConvertArgs {
         let place = format!("--out {}", self.shown());
         if self.partition_by.is_some() {
             return match self.to {
-                _ if self.out == Path::new("-") => Err(Error::usage(
+                _ if self.out() == Path::new("-") => Err(Error::usage(
                     "folders are not written to standard output",
                     place,
                     "give the name of a directory",
@@ -322,7 +330,7 @@ impl ConvertArgs {
                 place,
                 "give --to parquet, csv or ndjson",
             )),
-            Some(OutputFormat::Parquet) if self.out == Path::new("-") => Err(Error::usage(
+            Some(OutputFormat::Parquet) if self.out() == Path::new("-") => Err(Error::usage(
                 "Parquet is not written to standard output",
                 place,
                 "give the name of a file",
@@ -333,7 +341,7 @@ impl ConvertArgs {
 
     /// Rejects a URL: rows are sorted through files beside the output.
     fn refuse_url(&self) -> Result<(), Error> {
-        match Location::of(&self.out)? {
+        match Location::of(self.out())? {
             Location::Path(_) => Ok(()),
             Location::Object(url) => {
                 let advice = "write to this machine, and copy the files from there";
@@ -344,6 +352,6 @@ impl ConvertArgs {
 
     /// The output as messages name it: the query of a URL may be a secret.
     fn shown(&self) -> String {
-        Location::of(&self.out).map_or_else(|_| "--out".to_owned(), |place| place.to_string())
+        Location::of(self.out()).map_or_else(|_| "--out".to_owned(), |place| place.to_string())
     }
 }

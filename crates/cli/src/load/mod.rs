@@ -6,6 +6,7 @@ mod records;
 mod report;
 pub(crate) mod tables;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -168,7 +169,8 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -
     }
     let target = args.destination()?;
     let options = args.options(&target)?;
-    let inputs = inputs::open(&args.files, &args.columns, &args.text, &args.objects, console, cancel)?;
+    let text = args.text_with_rejects(&target)?;
+    let inputs = inputs::open(&args.files, &args.columns, &text, &args.objects, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let mut reading = Reading::of(&inputs, filtered.as_ref());
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
@@ -183,12 +185,12 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -
         None => None,
         Some(order) => {
             OrderedRows::check(source, order)?;
+            let whole = filtered.is_none() && limited.is_none();
+            let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
             if args.ddl || args.explain || args.dry_run {
-                reading.index = Some(IndexPlan::of(source, order, &place));
+                reading.index = Some(IndexPlan::of(addressed, order, &place));
                 None
             } else {
-                let whole = filtered.is_none() && limited.is_none();
-                let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
                 Some(ordered(addressed, order, &place, &profile, console, cancel)?.0)
             }
         }
@@ -239,11 +241,24 @@ impl LoadArgs {
             let advice = "add --mode append, upsert, truncate or replace";
             return Err(Error::usage(what, "--again", advice));
         }
-        let target = self.rejects.of(self.values.of(target)?)?;
+        let target = self.values.of(target)?;
+        let target = if self.takes_lines(&target) { target } else { self.rejects.of(target)? };
         target.reject_locate(self.locate)?;
         target.check_new_names(&self.columns.rename)?;
         let target = target.by_position(self.map == MapArg::Position).key(&self.key);
         self.table.apply(self.nested.apply(target)?)
+    }
+
+    /// Whether --rejects names a file for lines of text that cannot be read.
+    fn takes_lines(&self, target: &Destination) -> bool {
+        // CrateDB's own rejected rows are NDJSON.
+        let json = matches!(target, Destination::Postgres(_));
+        self.text.takes_rejects(&self.files, self.rejects.file().0, json)
+    }
+
+    fn text_with_rejects(&self, target: &Destination) -> Result<Cow<'_, TextArgs>, Error> {
+        let (file, most) = self.rejects.file();
+        self.text.with_rejects(file.filter(|_| self.takes_lines(target)), most)
     }
 
     /// The order of the rows, if they need an index: to be sorted, or to read text partition by partition.

@@ -78,3 +78,46 @@ fn nothing_is_overwritten_or_left_half_written() {
     assert!(error.contains("wrong.csv, line 3"), "{error}");
     assert_eq!(names(dir.path()), ["a.csv", "there.parquet", "wrong.csv"]);
 }
+
+#[test]
+fn all_rows_are_parsed_without_writing_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let mut text = "id,fare,note\n".to_owned();
+    (0..200_000).for_each(|id| text += &format!("{id},{}.5,x\n", id % 7));
+    fs::write(at("a.csv"), &text).unwrap();
+    let parse =
+        |more: &[&str]| sawmill([&["convert", at("a.csv").to_str().unwrap(), "--parse-only"], more].concat());
+    let json = parse(&["--json"]).ok().json();
+    assert_eq!(json["rows"], 200_000);
+    let fares: f64 = (0..200_000).map(|id| f64::from(id % 7) + 0.5).sum();
+    let sums = json["sums"].as_array().unwrap();
+    assert_eq!((&sums[0]["column"], &sums[0]["sum"]), (&"id".into(), &19_999_900_000_u64.into()));
+    assert_eq!((&sums[1]["column"], sums[1]["sum"].as_f64()), (&"fare".into(), Some(fares)));
+    assert_eq!(sums.len(), 2);
+    assert!(
+        parse(&["--columns", "fare", "--threads", "1"]).ok().out.contains(&format!("sum of fare: {fares}"))
+    );
+    fs::write(at("a.csv"), text.replace("\n199999,2.5,", "\n199999,soon,")).unwrap();
+    assert!(parse(&["--types", "fare=float64"]).fails(1).contains("line 200001"));
+    assert!(parse(&["--out", "b.csv"]).fails(2).contains("--out"));
+    assert!(sawmill(["convert", at("a.csv").to_str().unwrap()]).fails(2).contains("--out"));
+    assert_eq!(names(dir.path()), ["a.csv"]);
+}
+
+#[test]
+fn lines_that_cannot_be_read_go_to_the_file_of_rejects() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("a.csv"), "id,fare\n1,2.5\n2,soon\n3\n4,1.5\n").unwrap();
+    let types = ["--types", "fare=float64", "--rejects"];
+    let bad = at("bad.csv").to_str().unwrap().to_owned();
+    convert(&at("a.csv"), &at("b.csv"), &[&types[..], &[&bad]].concat()).ok();
+    assert_eq!(fs::read_to_string(at("b.csv")).unwrap(), "id,fare\n1,2.5\n4,1.5\n");
+    let rejected = fs::read_to_string(at("bad.csv")).unwrap();
+    for part in ["a.csv\",3,", "2,soon", "a.csv\",4,"] {
+        assert!(rejected.contains(part), "{rejected}");
+    }
+    let few = [&types[..], &[&bad, "--max-rejects", "1", "--overwrite"]].concat();
+    convert(&at("a.csv"), &at("b.csv"), &few).fails(1);
+}

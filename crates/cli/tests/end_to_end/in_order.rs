@@ -110,6 +110,16 @@ fn text_out_of_order_becomes_a_folder_for_each_day_with_its_rows_in_order() {
         assert!(read("out") == read("again"), "{folder}");
     }
     assert!(names(&at("tmp")).is_empty());
+    // Read from the files or from copies in the index, the rows are the same.
+    for keeps in ["places", "copies"] {
+        let more = ["--index-keeps", keeps, "--overwrite", "--json"];
+        let json = convert(&at("a.csv"), &at("again"), &[&SORTED[..], &more].concat()).ok().json();
+        assert_eq!(json["index_has_copies"], keeps == "copies");
+        for folder in names(&at("out")) {
+            let read = |out: &str| fs::read(at(out).join(&folder).join("part-0.parquet")).unwrap();
+            assert!(read("out") == read("again"), "{folder}");
+        }
+    }
 }
 
 #[test]

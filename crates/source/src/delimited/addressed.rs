@@ -1,5 +1,7 @@
 //! Records found again by their place: offset and length in a file.
 
+use std::fs::File;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -11,9 +13,10 @@ use super::files::{DelimitedFiles, Place};
 use super::gather::Gatherer;
 use super::reader::Batch;
 use super::splitter::{Cell, Form, Step};
+use super::text_file::TextFile;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
-use crate::ordered::{Addressed, Fetcher, RowAddress};
+use crate::ordered::{Addressed, Fetcher, RowAddress, Scanned, Scattered, Wanted};
 use crate::units::{Source, Unit, UnitKey};
 
 /// Bytes of a part that one thread scans.
@@ -57,7 +60,7 @@ impl Addressed for DelimitedFiles {
         part: &Unit,
         columns: &[usize],
         control: &Control<'_>,
-        each: &mut dyn FnMut(&RecordBatch, &[RowAddress]) -> Result<()>,
+        each: &mut dyn FnMut(&Scanned<'_>) -> Result<()>,
     ) -> Result<()> {
         let file = self.file(part.key.file)?;
         let (places, schema) = self.columns_at(columns);
@@ -82,24 +85,41 @@ impl Addressed for DelimitedFiles {
             }
             let offset = |at: u64| base + at;
             let batch = Batch { source: self, file, cells: &mut cells, bytes, offset: &offset, rows };
-            each(&batch.build(&places, &schema)?, &addresses)?;
+            let batch = batch.build(&places, &schema)?;
+            each(&Scanned { batch: &batch, addresses: &addresses, bytes: Some((bytes, base)) })?;
         }
         Ok(())
     }
 
-    fn fetcher(&self, columns: &[usize], batch_rows: usize) -> Box<dyn Fetcher + '_> {
+    fn fetcher<'a>(
+        &'a self,
+        columns: &[usize],
+        batch_rows: usize,
+        copies: &'a [File],
+    ) -> Box<dyn Fetcher + 'a> {
         let (places, schema) = self.columns_at(columns);
         Box::new(RecordFetcher {
             source: self,
             places,
             schema,
             batch_rows: batch_rows.max(1),
-            gatherer: Gatherer::new(self),
+            gatherer: Gatherer::new(self, copies),
             addresses: Vec::new(),
             next: 0,
             cells: Vec::new(),
             lines: Lines::default(),
         })
+    }
+
+    fn scattered(&self) -> Scattered {
+        match self.opened().iter().any(TextFile::is_decoded) {
+            true => Scattered::Blocks,
+            false => Scattered::Reads,
+        }
+    }
+
+    fn record_bytes(&self) -> Option<u64> {
+        Some(self.opened().iter().map(|file| file.length.saturating_sub(file.start)).sum())
     }
 
     fn way(&self) -> String {
@@ -159,11 +179,11 @@ struct Lines {
 }
 
 impl Fetcher for RecordFetcher<'_> {
-    fn fetch(&mut self, addresses: &[RowAddress]) -> Result<()> {
+    fn fetch(&mut self, Wanted { addresses, copies }: Wanted<'_>) -> Result<()> {
         self.addresses.clear();
         self.addresses.extend_from_slice(addresses);
         self.next = 0;
-        self.gatherer.gather(addresses)
+        self.gatherer.gather(if copies.is_empty() { addresses } else { copies })
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
@@ -200,17 +220,23 @@ impl Fetcher for RecordFetcher<'_> {
 
 impl RecordFetcher<'_> {
     /// Parses those of these records that are in a file.
-    fn records_of(&mut self, file: u32, range: std::ops::Range<usize>) -> Result<RecordBatch> {
-        let Lines { bytes, starts } = &mut self.lines;
-        bytes.clear();
+    fn records_of(&mut self, file: u32, range: Range<usize>) -> Result<RecordBatch> {
+        let Lines { bytes: copied, starts } = &mut self.lines;
         starts.clear();
-        for row in range {
-            let Some(address) = self.addresses.get(row).filter(|address| address.file == file) else {
-                continue;
-            };
-            starts.push((bytes.len() as u64, address.at));
-            bytes.extend_from_slice(self.gatherer.line(row));
-        }
+        let rows = self.addresses.get(range.clone()).unwrap_or_default();
+        let bytes = if rows.iter().all(|row| row.file == file) {
+            // They follow one another already.
+            let mut at = 0;
+            starts.extend(rows.iter().map(|row| (next_start(&mut at, row.len), row.at)));
+            self.gatherer.lines(range)
+        } else {
+            copied.clear();
+            for (row, address) in range.zip(rows).filter(|(_, address)| address.file == file) {
+                starts.push((copied.len() as u64, address.at));
+                copied.extend_from_slice(self.gatherer.lines(row..row + 1));
+            }
+            copied.as_slice()
+        };
         let text = self.source.file(file)?;
         let (mut at, rows) = (0, starts.len());
         self.cells.clear();
@@ -238,4 +264,11 @@ impl RecordFetcher<'_> {
         let batch = Batch { source: self.source, file: text, cells, bytes, offset: &offset, rows };
         batch.build(&self.places, &self.schema)
     }
+}
+
+/// Returns where a gathered line starts, and moves behind it.
+fn next_start(at: &mut u64, len: u32) -> u64 {
+    let start = *at;
+    *at += u64::from(len) + NEWLINE.len() as u64;
+    start
 }

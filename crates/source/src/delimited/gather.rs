@@ -7,13 +7,17 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
+
+use sawmill_footer::RangeReader;
 
 use super::addressed::NEWLINE;
 use super::files::DelimitedFiles;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::ordered::RowAddress;
 use crate::parquet_files::reader::Readable;
 
@@ -30,6 +34,8 @@ pub(super) struct Ways {
     records: AtomicU64,
     reads: AtomicU64,
     nanoseconds: AtomicU64,
+    /// Whether they were sorted copies.
+    copies: AtomicBool,
 }
 
 impl Ways {
@@ -45,7 +51,8 @@ impl fmt::Display for Ways {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (records, reads) = (self.records.load(Relaxed), self.reads.load(Relaxed));
         let each = self.nanoseconds.load(Relaxed) / records.max(1);
-        write!(f, "{records} records in {reads} reads by pread ({each} ns each)")
+        let what = if self.copies.load(Relaxed) { "sorted copies" } else { "records" };
+        write!(f, "{records} {what} in {reads} reads by pread ({each} ns each)")
     }
 }
 
@@ -62,7 +69,7 @@ struct Group {
 /// Gathers records.
 pub(super) struct Gatherer<'a> {
     source: &'a DelimitedFiles,
-    files: HashMap<u32, Readable>,
+    files: Files<'a>,
     /// The records in the wanted order, each with the end of its line.
     bytes: Vec<u8>,
     /// Where each record ends in `bytes`.
@@ -74,10 +81,11 @@ pub(super) struct Gatherer<'a> {
 }
 
 impl<'a> Gatherer<'a> {
-    pub(super) fn new(source: &'a DelimitedFiles) -> Self {
+    /// One that reads from `copies`, unless that is empty.
+    pub(super) fn new(source: &'a DelimitedFiles, copies: &'a [File]) -> Self {
         Self {
             source,
-            files: HashMap::new(),
+            files: Files { opened: HashMap::new(), copies },
             bytes: Vec::new(),
             ends: Vec::new(),
             order: Vec::new(),
@@ -86,11 +94,11 @@ impl<'a> Gatherer<'a> {
         }
     }
 
-    /// The n-th gathered record, with the end of its line.
-    pub(super) fn line(&self, number: usize) -> &[u8] {
-        let start =
-            number.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or_default();
-        self.ends.get(number).and_then(|end| self.bytes.get(start..*end)).unwrap_or_default()
+    /// These of the gathered records, each with the end of its line.
+    pub(super) fn lines(&self, numbers: Range<usize>) -> &[u8] {
+        let end_of = |before: usize| before.checked_sub(1).and_then(|last| self.ends.get(last)).copied();
+        let (start, end) = (end_of(numbers.start), end_of(numbers.end));
+        self.bytes.get(start.unwrap_or_default()..end.unwrap_or_default()).unwrap_or_default()
     }
 
     /// Gathers these records.
@@ -98,16 +106,24 @@ impl<'a> Gatherer<'a> {
         self.lay_out(addresses);
         self.group();
         for group in &self.groups {
-            if !self.files.contains_key(&group.file) {
-                self.files.insert(group.file, self.source.file(group.file)?.reopen()?);
+            if self.files.copies.is_empty() && !self.files.opened.contains_key(&group.file) {
+                self.files.opened.insert(group.file, self.source.file(group.file)?.reopen()?);
             }
         }
+        self.source.ways.copies.store(!self.files.copies.is_empty(), Relaxed);
         let (records, reads) = (addresses.len() as u64, self.groups.len() as u64);
         let started = Instant::now();
         for group in &self.groups {
             let read = read_one(group, &self.files, &self.order, &mut self.bytes, &mut self.scratch);
             if let Err(error) = read {
-                return Err(self.source.file(group.file)?.failed_read(&error));
+                return Err(match self.files.copies.is_empty() {
+                    true => self.source.file(group.file)?.failed_read(&error),
+                    false => {
+                        Error::new(Kind::Changed, format!("the copies of the rows cannot be read: {error}"))
+                            .at("the directory of the index")
+                            .advise("run the same command again")
+                    }
+                });
             }
         }
         self.source.ways.add(records, reads, started);
@@ -130,7 +146,8 @@ impl<'a> Gatherer<'a> {
                 newline.copy_from_slice(NEWLINE);
             }
         }
-        self.order.sort_unstable();
+        let place = |record: &RowAddress| u128::from(record.file) << 64 | u128::from(record.at);
+        self.order.sort_unstable_by_key(|(record, _)| place(record));
     }
 
     /// Puts neighbours together.
@@ -153,15 +170,30 @@ impl<'a> Gatherer<'a> {
     }
 }
 
+/// The files to read: those of the source, or those of copies.
+struct Files<'a> {
+    opened: HashMap<u32, Readable>,
+    copies: &'a [File],
+}
+
+impl Files<'_> {
+    fn get(&self, number: u32) -> Option<&dyn RangeReader> {
+        match self.copies.is_empty() {
+            true => self.opened.get(&number).map(|file| &**file as &dyn RangeReader),
+            false => self.copies.get(number as usize).map(|file| file as &dyn RangeReader),
+        }
+    }
+}
+
 /// Reads a group by itself.
 fn read_one(
     group: &Group,
-    files: &HashMap<u32, Readable>,
+    files: &Files<'_>,
     order: &[(RowAddress, usize)],
     bytes: &mut [u8],
     scratch: &mut Vec<u8>,
 ) -> io::Result<()> {
-    let file = files.get(&group.file).ok_or(io::ErrorKind::NotFound)?;
+    let file = files.get(group.file).ok_or(io::ErrorKind::NotFound)?;
     if group.end - group.first == 1
         && let Some((record, place)) = order.get(group.first)
         && let Some(target) = bytes.get_mut(*place..*place + record.len as usize)

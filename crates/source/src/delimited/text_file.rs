@@ -159,6 +159,11 @@ impl TextFile {
         Ok(file)
     }
 
+    /// Whether its text is decoded, so that a scattered record takes the decoding of a block.
+    pub(super) fn is_decoded(&self) -> bool {
+        self.content.decoded_length().is_some()
+    }
+
     /// The number of fields of a record.
     pub(super) fn fields(&self) -> usize {
         self.columns.len().max(1)

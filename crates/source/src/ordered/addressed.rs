@@ -1,6 +1,7 @@
 //! Sources whose rows can be found again one by one, by an address that takes 16 bytes.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, UInt64Array};
@@ -22,6 +23,46 @@ pub struct RowAddress {
     pub len: u32,
 }
 
+/// Consecutive rows that a scan has read.
+pub struct Scanned<'a> {
+    /// The wanted columns.
+    pub batch: &'a RecordBatch,
+    /// Where each row is.
+    pub addresses: &'a [RowAddress],
+    /// Bytes of the file that contain the rows, and the place of the first of them; `None` where rows are not
+    /// ranges of bytes.
+    pub bytes: Option<(&'a [u8], u64)>,
+}
+
+impl<'a> Scanned<'a> {
+    /// The bytes of a row, if rows are ranges of bytes.
+    pub fn record(&self, row: usize) -> Option<&'a [u8]> {
+        let ((bytes, base), address) = (self.bytes?, self.addresses.get(row)?);
+        let start = usize::try_from(address.at.checked_sub(base)?).ok()?;
+        bytes.get(start..start.checked_add(address.len as usize)?)
+    }
+}
+
+/// What it takes to read rows from anywhere in a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scattered {
+    /// Row groups are decoded; rows are not ranges of bytes, which could be copied.
+    RowGroups,
+    /// One read for each row that has no neighbours.
+    Reads,
+    /// A block of compressed text is decoded for each of them.
+    Blocks,
+}
+
+/// Rows to fetch.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Where they are in the source.
+    pub addresses: &'a [RowAddress],
+    /// Where their copies are, as positions among the files of copies; empty without copies.
+    pub copies: &'a [RowAddress],
+}
+
 /// A source whose rows can be found again by their addresses.
 pub trait Addressed: Sync {
     /// The source itself.
@@ -31,7 +72,7 @@ pub trait Addressed: Sync {
     fn parts(&self) -> Vec<Unit>;
 
     /// Reads these columns of a part, given by their positions in the schema, and passes them to `each` with
-    /// the address of each row.
+    /// the address of each row. The part may be the beginning of one of [`parts`](Self::parts).
     ///
     /// # Errors
     /// Values that do not have the type of their column; files that cannot be read; what `each` returns.
@@ -40,12 +81,27 @@ pub trait Addressed: Sync {
         part: &Unit,
         columns: &[usize],
         control: &Control<'_>,
-        each: &mut dyn FnMut(&RecordBatch, &[RowAddress]) -> Result<()>,
+        each: &mut dyn FnMut(&Scanned<'_>) -> Result<()>,
     ) -> Result<()>;
 
-    /// Returns what reads rows by their addresses. Each thread uses its own. `columns` are positions in the
-    /// schema.
-    fn fetcher(&self, columns: &[usize], batch_rows: usize) -> Box<dyn Fetcher + '_>;
+    /// Returns what reads rows by their addresses, or from `copies` of their bytes unless that is empty. Each
+    /// thread uses its own. `columns` are positions in the schema.
+    fn fetcher<'a>(
+        &'a self,
+        columns: &[usize],
+        batch_rows: usize,
+        copies: &'a [File],
+    ) -> Box<dyn Fetcher + 'a>;
+
+    /// What it takes to read rows from anywhere.
+    fn scattered(&self) -> Scattered {
+        Scattered::RowGroups
+    }
+
+    /// The bytes of all rows, if rows are ranges of bytes.
+    fn record_bytes(&self) -> Option<u64> {
+        None
+    }
 
     /// Says how rows are fetched, once some were.
     fn way(&self) -> String {
@@ -59,7 +115,7 @@ pub trait Fetcher {
     ///
     /// # Errors
     /// Files that cannot be read, or that have changed.
-    fn fetch(&mut self, addresses: &[RowAddress]) -> Result<()>;
+    fn fetch(&mut self, wanted: Wanted<'_>) -> Result<()>;
 
     /// Returns the next batch of the fetched rows, in the order of their addresses; `None` at their end.
     ///
@@ -108,7 +164,7 @@ impl Addressed for ByRow<'_> {
         part: &Unit,
         columns: &[usize],
         control: &Control<'_>,
-        each: &mut dyn FnMut(&RecordBatch, &[RowAddress]) -> Result<()>,
+        each: &mut dyn FnMut(&Scanned<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut reader = self.source.reader_of(columns, 8192);
         reader.start(part)?;
@@ -124,12 +180,12 @@ impl Addressed for ByRow<'_> {
             addresses.clear();
             addresses.extend((at..at + rows).map(|at| RowAddress { file, at, len }));
             at += rows;
-            each(&batch, &addresses)?;
+            each(&Scanned { batch: &batch, addresses: &addresses, bytes: None })?;
         }
         Ok(())
     }
 
-    fn fetcher(&self, columns: &[usize], batch_rows: usize) -> Box<dyn Fetcher + '_> {
+    fn fetcher<'a>(&'a self, columns: &[usize], batch_rows: usize, _: &'a [File]) -> Box<dyn Fetcher + 'a> {
         let reader = self.source.reader_of(columns, 8192);
         Box::new(RowFetcher { reader, batch_rows: batch_rows.max(1), ready: VecDeque::new() })
     }
@@ -146,7 +202,7 @@ struct RowFetcher<'a> {
 const NEAR: u64 = 2048;
 
 impl Fetcher for RowFetcher<'_> {
-    fn fetch(&mut self, addresses: &[RowAddress]) -> Result<()> {
+    fn fetch(&mut self, Wanted { addresses, .. }: Wanted<'_>) -> Result<()> {
         let mut order: Vec<usize> = (0..addresses.len()).collect();
         order.sort_unstable_by_key(|place| addresses.get(*place).copied().unwrap_or_default());
         let sorted: Vec<RowAddress> = order.iter().filter_map(|at| addresses.get(*at).copied()).collect();

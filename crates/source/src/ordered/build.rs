@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::Order;
 use super::addressed::Addressed;
-use super::directory::{Part, encode};
-use super::entry::{ENTRY_BYTES, Entry, MOST_FILES};
-use super::index::{DIRECTORY, ENTRIES, Index};
+use super::choice::keeps_copies;
+use super::directory::{Listed, Part, encode};
+use super::entry::{COPY_BYTES, ENTRY_BYTES, Entry, MOST_FILES};
+use super::index::{COPIES, DIRECTORY, ENTRIES, Index};
 use super::keys::{Book, Keying};
-use super::merge::merge;
+use super::merge::{Target, merge};
 use super::runs::{Runs, Section, Spill};
 use super::workspace::{IndexPlace, Workspace};
 use crate::all_cores::on_all_cores;
@@ -33,18 +34,21 @@ impl Builder<'_> {
     pub(super) fn build(&self, control: &Control<'_>) -> Result<(Index, bool)> {
         let identity = self.identity();
         let workspace = Workspace::open(self.place, &identity)?;
-        if let Some(parts) = Index::left_by_earlier(&workspace, &identity, control)? {
-            return Ok((Index::open(workspace, parts)?, true));
+        if let Some(listed) = Index::left_by_earlier(&workspace, &identity, control)? {
+            return Ok((Index::open(workspace, listed)?, true));
         }
         workspace.clear()?;
-        let (runs, book) = self.scan(&workspace, control)?;
+        let keeps = self.place.keeps;
+        let copies = keeps_copies(self.addressed, self.keying, keeps, &workspace, control)?;
+        let (runs, book) = self.scan(&workspace, copies, control)?;
         let parts = self.merge(&workspace, &runs, &book, control)?;
         for path in &runs.files {
             fs::remove_file(path).map_err(|error| workspace.failed(&error))?;
         }
         let directory = workspace.file(DIRECTORY);
-        fs::write(&directory, encode(&identity, &parts)).map_err(|error| workspace.failed(&error))?;
-        Ok((Index::open(workspace, parts)?, false))
+        let listed = Listed { parts, copies: runs.copies };
+        fs::write(&directory, encode(&identity, &listed)).map_err(|error| workspace.failed(&error))?;
+        Ok((Index::open(workspace, listed)?, false))
     }
 
     /// Everything that decides what the index contains.
@@ -52,11 +56,12 @@ impl Builder<'_> {
         let source = self.addressed.source();
         let files = source.files().iter().map(|file| format!("{} {}", file.name, file.fingerprint));
         let files: Vec<String> = files.collect();
-        format!("{}\n{}\n{}", self.order.identity(), source.mapping(), files.join("\n"))
+        let (order, keeps, files) = (self.order.identity(), self.place.keeps, files.join("\n"));
+        format!("{order} keeps {keeps:?}\n{}\n{files}", source.mapping())
     }
 
-    /// Reads the columns that decide the order, and writes sorted runs.
-    fn scan(&self, workspace: &Workspace, control: &Control<'_>) -> Result<(Runs, Book)> {
+    /// Reads the columns that decide the order, and writes sorted runs, with copies of the rows or without.
+    fn scan(&self, workspace: &Workspace, copies: bool, control: &Control<'_>) -> Result<(Runs, Book)> {
         let source = self.addressed.source();
         if source.files().len() > MOST_FILES {
             return Err(Error::new(Kind::Config, "there are too many files").advise("sort fewer at a time"));
@@ -67,6 +72,8 @@ impl Builder<'_> {
         let memory = self.place.memory / threads as u64;
         let next = AtomicUsize::new(0);
         let workers: Vec<usize> = (0..threads).collect();
+        let row_bytes = self.addressed.record_bytes().filter(|_| copies);
+        let row_bytes = row_bytes.map(|bytes| bytes / source.rows().max(1));
         on_all_cores(
             "index",
             &workers,
@@ -74,25 +81,27 @@ impl Builder<'_> {
             || (),
             |(), number, control| {
                 let _attached = control.phase().attach(&format!("index {number}"));
-                let mut spill = Spill::new(workspace, &runs, memory);
+                let mut spill = Spill::new(workspace, &runs, memory, row_bytes);
                 let (mut pages, mut numbers) = (book.pages(), Vec::new());
                 while let Some(part) = parts.get(next.fetch_add(1, Relaxed)) {
-                    self.addressed.scan(part, &self.keying.columns, control, &mut |batch, addresses| {
+                    self.addressed.scan(part, &self.keying.columns, control, &mut |scanned| {
                         control.check()?;
-                        self.keying.partitions(batch, &mut pages, &mut numbers)?;
-                        let times = self.keying.times(batch);
+                        self.keying.partitions(scanned.batch, &mut pages, &mut numbers)?;
+                        let times = self.keying.times(scanned.batch);
+                        let addresses = scanned.addresses;
                         for (row, (address, partition)) in addresses.iter().zip(&numbers).enumerate() {
                             // Without a time the order is that of the input.
                             let time =
                                 times.as_ref().map_or(Some(0), |times| times.get(row).copied().flatten());
-                            spill.add(*partition, Entry::new(time, *address))?;
+                            let copied = if copies { scanned.record(row).unwrap_or_default() } else { &[] };
+                            spill.add(*partition, Entry::new(time, *address), copied)?;
                         }
                         control.phase().add_rows(addresses.len() as u64);
                         control.phase().add_bytes((addresses.len() * ENTRY_BYTES) as u64);
                         Ok(())
                     })?;
                 }
-                spill.write()
+                spill.finish()
             },
         )?;
         Ok((runs.into_inner().unwrap_or_else(PoisonError::into_inner), book))
@@ -124,9 +133,16 @@ impl Builder<'_> {
             sections.push(of_slot);
             first += rows;
         }
-        let path = workspace.file(ENTRIES);
-        let entries = File::create(&path).map_err(failed)?;
-        entries.set_len(first * ENTRY_BYTES as u64).map_err(failed)?;
+        let copies = !runs.copies.is_empty();
+        let create = |name: &str, bytes: usize| {
+            File::create(workspace.file(name))
+                .and_then(|file| file.set_len(first * bytes as u64))
+                .map_err(failed)
+        };
+        create(ENTRIES, ENTRY_BYTES)?;
+        if copies {
+            create(COPIES, COPY_BYTES)?;
+        }
         let files = runs.files.iter().map(File::open).collect::<io::Result<Vec<File>>>().map_err(failed)?;
         let memory = self.place.memory / threads() as u64;
         let numbers: Vec<usize> = (0..parts.len()).collect();
@@ -144,7 +160,8 @@ impl Builder<'_> {
                     true => Err(io::ErrorKind::Interrupted.into()),
                     false => Ok(()),
                 };
-                part.hash = merge(&files, sections, &path, part.first, memory, &check).map_err(failed)?;
+                let target = Target { directory: workspace.path(), first: part.first, copies };
+                part.hash = merge(&files, sections, &target, memory, &check).map_err(failed)?;
                 Ok(())
             },
         )?;

@@ -16,17 +16,37 @@ pub(super) struct Part {
     pub hash: u64,
 }
 
-const MAGIC: &[u8] = b"sawmill index 1\n";
+/// A file of copies, as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CopyFile {
+    pub bytes: u64,
+    pub hash: u64,
+}
+
+/// What a directory says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub parts: Vec<Part>,
+    /// Empty if the index has places alone.
+    pub copies: Vec<CopyFile>,
+}
+
+const MAGIC: &[u8] = b"sawmill index 2\n";
 
 /// Returns the bytes of the directory.
-pub(super) fn encode(identity: &str, parts: &[Part]) -> Vec<u8> {
+pub(super) fn encode(identity: &str, listed: &Listed) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     let text = |bytes: &mut Vec<u8>, text: &[u8]| {
         bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
         bytes.extend_from_slice(text);
     };
     text(&mut bytes, identity.as_bytes());
-    for Part { slot, first, rows, bytes: of_rows, hash } in parts {
+    bytes.extend_from_slice(&(listed.copies.len() as u64).to_le_bytes());
+    for copies in &listed.copies {
+        bytes.extend_from_slice(&copies.bytes.to_le_bytes());
+        bytes.extend_from_slice(&copies.hash.to_le_bytes());
+    }
+    for Part { slot, first, rows, bytes: of_rows, hash } in &listed.parts {
         match slot {
             Slot::All => bytes.push(0),
             Slot::Number(number) => {
@@ -47,7 +67,7 @@ pub(super) fn encode(identity: &str, parts: &[Part]) -> Vec<u8> {
 }
 
 /// Returns the parts, if the directory is whole and of this identity.
-pub(super) fn decode(bytes: &[u8], identity: &str) -> Option<Vec<Part>> {
+pub(super) fn decode(bytes: &[u8], identity: &str) -> Option<Listed> {
     let (content, hash) = bytes.split_last_chunk::<8>()?;
     if xxhash_rust::xxh3::xxh3_64(content) != u64::from_le_bytes(*hash) {
         return None;
@@ -55,6 +75,10 @@ pub(super) fn decode(bytes: &[u8], identity: &str) -> Option<Vec<Part>> {
     let mut rest = content.strip_prefix(MAGIC)?;
     if text(&mut rest)? != identity.as_bytes() {
         return None;
+    }
+    let mut copies = Vec::new();
+    for _ in 0..number(&mut rest)? {
+        copies.push(CopyFile { bytes: number(&mut rest)?, hash: number(&mut rest)? });
     }
     let mut parts = Vec::new();
     while let Some((kind, more)) = rest.split_first() {
@@ -70,14 +94,16 @@ pub(super) fn decode(bytes: &[u8], identity: &str) -> Option<Vec<Part>> {
             3 => Slot::Null,
             _ => return None,
         };
-        let mut number = || {
-            let (number, more) = rest.split_first_chunk::<8>()?;
-            rest = more;
-            Some(u64::from_le_bytes(*number))
-        };
+        let mut number = || number(&mut rest);
         parts.push(Part { slot, first: number()?, rows: number()?, bytes: number()?, hash: number()? });
     }
-    Some(parts)
+    Some(Listed { parts, copies })
+}
+
+fn number(rest: &mut &[u8]) -> Option<u64> {
+    let (number, more) = rest.split_first_chunk::<8>()?;
+    *rest = more;
+    Some(u64::from_le_bytes(*number))
 }
 
 fn text<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
@@ -100,8 +126,10 @@ mod tests {
             part(Slot::Bytes(b"a\0".to_vec()), u64::MAX),
             part(Slot::Null, 9),
         ];
-        let bytes = encode("this", &parts);
-        assert_eq!(decode(&bytes, "this").unwrap(), parts);
+        let copies = vec![CopyFile { bytes: 7, hash: 8 }; 2];
+        let listed = Listed { parts: parts.to_vec(), copies };
+        let bytes = encode("this", &listed);
+        assert_eq!(decode(&bytes, "this").unwrap(), listed);
         assert_eq!(decode(&bytes, "that"), None);
         for at in 0..bytes.len() {
             assert_eq!(decode(&bytes[..at], "this"), None);

@@ -5,6 +5,9 @@ use super::addressed::RowAddress;
 /// The bytes of an entry on disk.
 pub(super) const ENTRY_BYTES: usize = 24;
 
+/// The bytes of a copy's place on disk.
+pub(super) const COPY_BYTES: usize = 12;
+
 /// Marks the entry of a row without a time.
 const NULL: u32 = 1 << 31;
 
@@ -50,10 +53,37 @@ impl Entry {
         Self { key, file: u32::from_le_bytes([a, b, c, d]), at, len: u32::from_le_bytes([e, f, g, h]) }
     }
 
+    /// The entry's order after that of its partition, for sorts that compare without branches.
+    pub(super) fn rank(&self, partition: u32) -> (u128, u64) {
+        // With the sign bit changed, times compare like numbers without a sign.
+        let key = self.key.cast_unsigned() ^ (1 << 63);
+        (u128::from(partition) << 96 | u128::from(key) << 32 | u128::from(self.file), self.at)
+    }
+
+    /// The bytes of the row.
+    pub(super) fn len(&self) -> u64 {
+        self.len.into()
+    }
+
     /// Reads all entries of `bytes`.
     pub(super) fn all(bytes: &[u8]) -> impl Iterator<Item = Self> + '_ {
         bytes.as_chunks::<ENTRY_BYTES>().0.iter().map(Self::read)
     }
+}
+
+/// Appends the place of a copy: the number of its file, and where it starts there.
+pub(super) fn write_copy(file: u32, at: u64, bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(&file.to_le_bytes());
+    bytes.extend_from_slice(&at.to_le_bytes());
+}
+
+/// Reads the places of copies, as [`write_copy`] writes them.
+pub(super) fn copies(bytes: &[u8]) -> impl Iterator<Item = (u32, u64)> + '_ {
+    bytes
+        .as_chunks::<COPY_BYTES>()
+        .0
+        .iter()
+        .map(|[a, b, c, d, at @ ..]| (u32::from_le_bytes([*a, *b, *c, *d]), u64::from_le_bytes(*at)))
 }
 
 #[cfg(test)]
@@ -72,6 +102,8 @@ mod tests {
             Entry::new(None, address(u64::MAX)),
         ];
         assert!(sorted.is_sorted());
+        assert!(sorted.is_sorted_by_key(|entry| entry.rank(7)));
+        assert!(sorted[5].rank(1) < sorted[0].rank(2));
         let mut bytes = Vec::new();
         sorted.iter().for_each(|entry| entry.write(&mut bytes));
         assert_eq!(Entry::all(&bytes).collect::<Vec<_>>(), sorted);

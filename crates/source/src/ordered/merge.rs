@@ -10,7 +10,8 @@ use std::path::Path;
 use sawmill_footer::RangeReader;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::entry::{ENTRY_BYTES, Entry};
+use super::entry::{COPY_BYTES, ENTRY_BYTES, Entry, write_copy};
+use super::index::{COPIES, ENTRIES};
 use super::runs::Section;
 
 /// Fewest and most entries that are read of a section at once.
@@ -27,6 +28,9 @@ struct Stream<'a> {
     buffer: Vec<u8>,
     at: usize,
     most: u64,
+    /// Where the copies of the last entry and of the next one start.
+    copy: u64,
+    next_copy: u64,
 }
 
 impl Stream<'_> {
@@ -44,30 +48,46 @@ impl Stream<'_> {
         }
         let entry = self.buffer.get(self.at..).and_then(|rest| rest.first_chunk()).map(Entry::read);
         self.at += ENTRY_BYTES;
+        self.copy = self.next_copy;
+        self.next_copy += entry.map_or(0, |entry| entry.len());
         Ok(entry)
+    }
+
+    /// The file and the place of the last entry's copy.
+    fn copy(&self) -> (u32, u64) {
+        // There is a file for each thread.
+        (self.section.file as u32, self.copy)
     }
 }
 
-/// Writes the entries of all sections in their order to the file at `path`, from the entry `first` on.
-/// Returns a hash of what was written. Reads with buffers of `memory` bytes altogether.
+/// Where merged entries go: into the index in `directory`, from the entry `first` on, with the places of copies
+/// if rows are copied.
+pub(super) struct Target<'a> {
+    pub directory: &'a Path,
+    pub first: u64,
+    pub copies: bool,
+}
+
+/// Writes the entries of all sections in their order. Returns a hash of what was written. Reads with buffers
+/// of `memory` bytes altogether.
 pub(super) fn merge(
     files: &[File],
     sections: &[Section],
-    path: &Path,
-    first: u64,
+    target: &Target<'_>,
     memory: u64,
     check: &dyn Fn() -> io::Result<()>,
 ) -> io::Result<u64> {
-    let mut out = Out::at(path, first)?;
+    let mut out = Out::open(target)?;
     let most = (memory / (ENTRY_BYTES * sections.len().max(1)) as u64).clamp(FEWEST, MOST);
     let mut streams = Vec::with_capacity(sections.len());
     for section in sections {
         let file = files.get(section.file).ok_or(io::ErrorKind::NotFound)?;
-        streams.push(Stream { file, section: *section, buffer: Vec::new(), at: 0, most });
+        let (buffer, copy) = (Vec::new(), section.copies);
+        streams.push(Stream { file, section: *section, buffer, at: 0, most, copy, next_copy: copy });
     }
     if let [stream] = streams.as_mut_slice() {
         while let Some(entry) = stream.next()? {
-            if out.add(&entry)? {
+            if out.add(&entry, stream.copy())? {
                 check()?;
             }
         }
@@ -79,10 +99,11 @@ pub(super) fn merge(
     }
     while let Some(mut least) = heap.peek_mut() {
         let Reverse((entry, number)) = *least;
-        if out.add(&entry)? {
+        let Some(stream) = streams.get_mut(number) else { break };
+        if out.add(&entry, stream.copy())? {
             check()?;
         }
-        match streams.get_mut(number).map(Stream::next).transpose()?.flatten() {
+        match stream.next()? {
             // The heap puts the new entry in its place when the guard is dropped.
             Some(next) => *least = Reverse((next, number)),
             None => drop(PeekMut::pop(least)),
@@ -91,24 +112,59 @@ pub(super) fn merge(
     out.finish()
 }
 
-/// The file that the merged entries go to.
+/// The hash of entries and of the places of their copies.
+pub(super) fn both_hashes(entries: &Xxh3, copies: &Xxh3) -> u64 {
+    entries.digest() ^ copies.digest().rotate_left(1)
+}
+
+/// The files that the merged entries go to.
 struct Out {
+    entries: Stretch,
+    copies: Option<Stretch>,
+}
+
+/// A stretch of a file, written in blocks.
+struct Stretch {
     file: File,
     block: Vec<u8>,
     hash: Xxh3,
 }
 
 impl Out {
-    fn at(path: &Path, first: u64) -> io::Result<Self> {
-        let mut file = OpenOptions::new().write(true).open(path)?;
-        file.seek(SeekFrom::Start(first * ENTRY_BYTES as u64))?;
-        Ok(Self { file, block: Vec::with_capacity(BLOCK), hash: Xxh3::new() })
+    fn open(target: &Target<'_>) -> io::Result<Self> {
+        let open =
+            |name: &str, bytes: usize| Stretch::at(&target.directory.join(name), target.first * bytes as u64);
+        let copies = if target.copies { Some(open(COPIES, COPY_BYTES)?) } else { None };
+        Ok(Self { entries: open(ENTRIES, ENTRY_BYTES)?, copies })
     }
 
     /// Returns whether a block was written.
-    fn add(&mut self, entry: &Entry) -> io::Result<bool> {
-        entry.write(&mut self.block);
-        let full = self.block.len() + ENTRY_BYTES > BLOCK;
+    fn add(&mut self, entry: &Entry, (file, at): (u32, u64)) -> io::Result<bool> {
+        if let Some(copies) = &mut self.copies {
+            write_copy(file, at, &mut copies.block);
+            copies.write_if_full(COPY_BYTES)?;
+        }
+        entry.write(&mut self.entries.block);
+        self.entries.write_if_full(ENTRY_BYTES)
+    }
+
+    fn finish(mut self) -> io::Result<u64> {
+        self.entries.write()?;
+        let Some(mut copies) = self.copies else { return Ok(self.entries.hash.digest()) };
+        copies.write()?;
+        Ok(both_hashes(&self.entries.hash, &copies.hash))
+    }
+}
+
+impl Stretch {
+    fn at(path: &Path, place: u64) -> io::Result<Self> {
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        file.seek(SeekFrom::Start(place))?;
+        Ok(Self { file, block: Vec::with_capacity(BLOCK), hash: Xxh3::new() })
+    }
+
+    fn write_if_full(&mut self, next: usize) -> io::Result<bool> {
+        let full = self.block.len() + next > BLOCK;
         if full {
             self.write()?;
         }
@@ -120,10 +176,5 @@ impl Out {
         self.file.write_all(&self.block)?;
         self.block.clear();
         Ok(())
-    }
-
-    fn finish(mut self) -> io::Result<u64> {
-        self.write()?;
-        Ok(self.hash.digest())
     }
 }

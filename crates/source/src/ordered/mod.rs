@@ -6,6 +6,9 @@
 //! range of a partition's index = unit ─▶ addresses ─▶ rows, gathered from anywhere in the files ─▶ batches
 //! ```
 //!
+//! Where rows would have to be read one by one, the runs also have copies of their bytes: these are read instead
+//! of the files, a stretch of each run at a time (see [`choice`]).
+//!
 //! Memory is bounded: a buffer of entries for each thread while the index is built, a window of rows for each
 //! reader. [`OrderedRows`] is a source like others: a partition is a row group, and a range of its rows a
 //! unit, so loads record and resume them as usual.
@@ -16,6 +19,7 @@
 pub(crate) mod addressed;
 mod build;
 mod calendar;
+mod choice;
 mod directory;
 mod entry;
 mod in_order;
@@ -27,10 +31,10 @@ mod rows;
 mod runs;
 mod workspace;
 
-pub use addressed::{Addressed, ByRow, Fetcher, RowAddress};
+pub use addressed::{Addressed, ByRow, Fetcher, RowAddress, Scanned, Scattered, Wanted};
 pub use partition::{PartitionedBy, Period, Slot};
 pub use rows::{OrderedRows, Partition};
-pub use workspace::IndexPlace;
+pub use workspace::{IndexPlace, Keeps};
 
 /// The order in which to read rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,5 +53,10 @@ impl Order {
     }
 }
 
-/// The bytes of the index for each row, and while it is built.
-pub const INDEX_BYTES_PER_ROW: u64 = entry::ENTRY_BYTES as u64;
+/// The most bytes that the index of a source takes on disk while it is built, with and without copies of the
+/// rows; `None` if the rows cannot be copied.
+pub fn index_disk_bytes(addressed: &dyn Addressed) -> (Option<u64>, u64) {
+    let rows = addressed.source().rows();
+    let copied = addressed.record_bytes().map(|bytes| choice::disk_bytes(rows, Some(bytes)));
+    (copied, choice::disk_bytes(rows, None))
+}

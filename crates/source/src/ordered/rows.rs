@@ -4,11 +4,12 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::Order;
-use super::addressed::{Addressed, Fetcher, RowAddress};
+use super::addressed::{Addressed, Fetcher, Wanted};
 use super::build::Builder;
 use super::directory::Part;
+use super::entry::{COPY_BYTES, ENTRY_BYTES};
 use super::in_order::in_order;
-use super::index::Index;
+use super::index::{Found, Index};
 use super::keys::Keying;
 use super::partition::{PartitionedBy, Slot};
 use super::workspace::IndexPlace;
@@ -18,8 +19,8 @@ use crate::error::{Error, Kind, Result};
 use crate::units::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
 
 /// Most rows and bytes that a reader gathers at once.
-const WINDOW_ROWS: u64 = 64 << 10;
-const WINDOW_BYTES: u64 = 8 << 20;
+pub(super) const WINDOW_ROWS: u64 = 64 << 10;
+pub(super) const WINDOW_BYTES: u64 = 8 << 20;
 
 /// The rows of a source, sorted and partition by partition.
 pub struct OrderedRows<'a> {
@@ -104,10 +105,16 @@ impl<'a> OrderedRows<'a> {
 
     /// The bytes of the index on disk.
     pub fn index_bytes(&self) -> u64 {
+        let of_row = ENTRY_BYTES + if self.has_copies() { COPY_BYTES } else { 0 };
         match self.index.is_on_disk() {
-            true => self.rows() * super::INDEX_BYTES_PER_ROW,
+            true => self.rows() * of_row as u64 + self.index.copied_bytes(),
             false => 0,
         }
+    }
+
+    /// Whether the index has sorted copies of the rows, and not only their places.
+    pub fn has_copies(&self) -> bool {
+        !self.index.copies().is_empty()
     }
 
     fn part(&self, key: UnitKey) -> Result<&Part> {
@@ -116,8 +123,8 @@ impl<'a> OrderedRows<'a> {
     }
 
     fn reader_over(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        let fetcher = self.addressed.fetcher(columns, batch_rows);
-        Box::new(OrderedReader { rows: self, fetcher, at: None, left: 0, addresses: Vec::new() })
+        let fetcher = self.addressed.fetcher(columns, batch_rows, self.index.copies());
+        Box::new(OrderedReader { rows: self, fetcher, at: None, left: 0, found: Found::default() })
     }
 }
 
@@ -218,7 +225,7 @@ struct OrderedReader<'a> {
     at: Option<(&'a Part, u64)>,
     /// Rows of the unit that were not gathered yet.
     left: u64,
-    addresses: Vec<RowAddress>,
+    found: Found,
 }
 
 impl UnitReader for OrderedReader<'_> {
@@ -238,20 +245,21 @@ impl UnitReader for OrderedReader<'_> {
             let Some((part, first)) = self.at.filter(|_| self.left > 0) else { return Ok(None) };
             let row_bytes = part.bytes / part.rows.max(1);
             let rows = self.left.min(WINDOW_ROWS).min((WINDOW_BYTES / row_bytes.max(1)).max(1));
-            self.rows.index.read(part, first, &mut self.addresses, rows)?;
+            self.rows.index.read(part, first, &mut self.found, rows)?;
             // Rows of very different lengths: the window ends where it has enough bytes.
             let mut bytes = 0;
-            let within = self.addresses.iter().take_while(|address| {
+            let within = self.found.addresses.iter().take_while(|address| {
                 let before = bytes;
                 bytes += u64::from(address.len);
                 before == 0 || bytes <= 2 * WINDOW_BYTES
             });
             let rows = within.count();
-            self.addresses.truncate(rows);
+            self.found.truncate(rows);
             if rows == 0 {
                 return Err(Error::new(Kind::Changed, "the index has fewer rows than the plan"));
             }
-            self.fetcher.fetch(&self.addresses)?;
+            let Found { addresses, copies } = &self.found;
+            self.fetcher.fetch(Wanted { addresses, copies })?;
             self.at = Some((part, first + rows as u64));
             self.left -= rows as u64;
         }

@@ -1,13 +1,21 @@
-//! Sorted runs on disk: each thread fills a buffer with entries, sorts it and appends it to a file of its own.
+//! Sorted runs on disk: each thread fills a buffer with entries, and with copies of the rows if they are kept,
+//! sorts it and appends it to files of its own.
 
 use std::fs::File;
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use xxhash_rust::xxh3::Xxh3;
+
+use super::directory::CopyFile;
 use super::entry::{ENTRY_BYTES, Entry};
+use super::index::file_of_copies;
 use super::workspace::Workspace;
 use crate::error::Result;
+
+/// The fewest bytes of copies in the buffer.
+const FEWEST_COPIES: u64 = 64 << 10;
 
 /// Bytes that are written at once.
 const BLOCK: usize = 256 << 10;
@@ -20,86 +28,140 @@ pub(super) struct Section {
     /// Its first entry, counted from the start of the file.
     pub first: u64,
     pub rows: u64,
+    /// Where the copy of its first row starts in the file of copies; the others follow one another.
+    pub copies: u64,
 }
 
 /// The sections of all runs.
 #[derive(Default)]
 pub(super) struct Runs {
     pub files: Vec<PathBuf>,
+    /// The files of copies, in the same order; empty if rows are not copied.
+    pub copies: Vec<CopyFile>,
     /// The sections of each partition, by the numbers of the book.
     pub sections: Vec<Vec<Section>>,
     /// The bytes of the rows of each partition.
     pub bytes: Vec<u64>,
 }
 
+/// An entry in the buffer.
+#[derive(Clone, Copy)]
+struct Item {
+    partition: u32,
+    entry: Entry,
+    /// Where the copy of the row starts in the buffer of copies.
+    copy: u32,
+}
+
 /// A thread's entries.
 pub(super) struct Spill<'a> {
     workspace: &'a Workspace,
     runs: &'a Mutex<Runs>,
-    /// Its file, and the file's number.
-    file: Option<(File, usize)>,
-    written: u64,
-    buffer: Vec<(u32, Entry)>,
-    most: usize,
-    block: Vec<u8>,
+    out: Option<Out>,
+    items: Vec<Item>,
+    most_items: usize,
+    copies: Vec<u8>,
+    /// How many bytes of copies the buffer holds; `None` if rows are not copied.
+    most_copies: Option<usize>,
+}
+
+/// The files of a thread.
+struct Out {
+    number: usize,
+    entries: Blocks,
+    copies: Option<(Blocks, Xxh3)>,
 }
 
 impl<'a> Spill<'a> {
-    /// One that holds `memory` bytes of entries.
-    pub(super) fn new(workspace: &'a Workspace, runs: &'a Mutex<Runs>, memory: u64) -> Self {
-        let most = usize::try_from(memory).unwrap_or(usize::MAX) / size_of::<(u32, Entry)>();
-        let (file, buffer, block) = (None, Vec::new(), Vec::new());
-        Self { workspace, runs, file, written: 0, buffer, most: most.max(1024), block }
+    /// One that holds `memory` bytes of entries, and of copies of rows of about `row_bytes` bytes if that is
+    /// known.
+    pub(super) fn new(
+        workspace: &'a Workspace,
+        runs: &'a Mutex<Runs>,
+        memory: u64,
+        row_bytes: Option<u64>,
+    ) -> Self {
+        let of_item = size_of::<Item>() as u64;
+        let items = memory / (of_item + row_bytes.unwrap_or_default());
+        let most_items = usize::try_from(items).unwrap_or(usize::MAX).max(1024);
+        // Places in the buffer take 32 bits.
+        let most_copies =
+            row_bytes.map(|_| memory.saturating_sub(items * of_item).clamp(FEWEST_COPIES, 1 << 31) as usize);
+        let (out, items, copies) = (None, Vec::new(), Vec::new());
+        Self { workspace, runs, out, items, most_items, copies, most_copies }
     }
 
-    /// Takes the entry of a row of a partition.
-    pub(super) fn add(&mut self, partition: u32, entry: Entry) -> Result<()> {
-        if self.buffer.len() >= self.most {
+    /// Takes the entry of a row of a partition, and the row if rows are copied.
+    pub(super) fn add(&mut self, partition: u32, entry: Entry, row: &[u8]) -> Result<()> {
+        let is_full = |most: usize| self.copies.len() + row.len() > most && !self.items.is_empty();
+        if self.items.len() >= self.most_items || self.most_copies.is_some_and(is_full) {
             self.write()?;
         }
-        if self.buffer.capacity() == 0 {
-            self.buffer.reserve_exact(self.most);
+        if self.items.capacity() == 0 {
+            self.items.reserve_exact(self.most_items);
+            self.copies.reserve_exact(self.most_copies.unwrap_or_default());
         }
-        self.buffer.push((partition, entry));
+        // Within `most_copies`, unless it is the first row.
+        let copy = self.copies.len() as u32;
+        if self.most_copies.is_some() {
+            self.copies.extend_from_slice(row);
+        }
+        self.items.push(Item { partition, entry, copy });
+        Ok(())
+    }
+
+    /// Writes what is left. No more rows follow.
+    pub(super) fn finish(mut self) -> Result<()> {
+        self.write()?;
+        if let Some(Out { number, entries, copies }) = self.out.take() {
+            let failed = |error: io::Error| self.workspace.failed(&error);
+            entries.finish().map_err(failed)?;
+            if let Some((copies, hash)) = copies {
+                let bytes = copies.finish().map_err(failed)?;
+                let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(of_file) = runs.copies.get_mut(number) {
+                    *of_file = CopyFile { bytes, hash: hash.digest() };
+                }
+            }
+        }
         Ok(())
     }
 
     /// Sorts the buffer, and appends it as a run.
-    pub(super) fn write(&mut self) -> Result<()> {
-        if self.buffer.is_empty() {
+    fn write(&mut self) -> Result<()> {
+        if self.items.is_empty() {
             return Ok(());
         }
-        self.buffer.sort_unstable();
-        let failed = |error: std::io::Error| self.workspace.failed(&error);
-        let (file, number) = match &mut self.file {
-            Some((file, number)) => (file, *number),
-            None => {
-                let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-                let number = runs.files.len();
-                let path = self.workspace.file(&format!("runs-{number}"));
-                let file = File::create(&path).map_err(failed)?;
-                runs.files.push(path);
-                (&mut self.file.insert((file, number)).0, number)
-            }
+        self.items.sort_unstable_by(|a, b| {
+            let (a, b) = (a.entry.rank(a.partition), b.entry.rank(b.partition));
+            a.0.cmp(&b.0).then(a.1.cmp(&b.1))
+        });
+        let failed = |error: io::Error| self.workspace.failed(&error);
+        let out = match &mut self.out {
+            Some(out) => out,
+            None => self.out.insert(Out::create(self.workspace, self.runs, self.most_copies.is_some())?),
         };
         let mut found: Vec<(usize, Section, u64)> = Vec::new();
-        for same in self.buffer.chunk_by(|a, b| a.0 == b.0) {
+        for same in self.items.chunk_by(|a, b| a.partition == b.partition) {
+            let partition = same.first().map_or(0, |item| item.partition as usize);
+            let first = out.entries.written / ENTRY_BYTES as u64;
+            let copies = out.copies.as_ref().map_or(0, |(copies, _)| copies.written);
             let mut bytes = 0;
-            for (_, entry) in same {
-                entry.write(&mut self.block);
-                bytes += u64::from(entry.address().len);
-                if self.block.len() + ENTRY_BYTES > BLOCK {
-                    file.write_all(&self.block).map_err(failed)?;
-                    self.block.clear();
+            for Item { entry, copy, .. } in same {
+                out.entries.add(ENTRY_BYTES, |block| entry.write(block)).map_err(failed)?;
+                bytes += entry.len();
+                if let Some((copies, hash)) = &mut out.copies {
+                    let start = *copy as usize;
+                    let row = self.copies.get(start..start + entry.len() as usize).unwrap_or_default();
+                    hash.update(row);
+                    copies.add(row.len(), |block| block.extend_from_slice(row)).map_err(failed)?;
                 }
             }
-            let section = Section { file: number, first: self.written, rows: same.len() as u64 };
-            self.written += section.rows;
-            found.push((same.first().map_or(0, |(partition, _)| *partition as usize), section, bytes));
+            let section = Section { file: out.number, first, rows: same.len() as u64, copies };
+            found.push((partition, section, bytes));
         }
-        file.write_all(&self.block).map_err(failed)?;
-        self.block.clear();
-        self.buffer.clear();
+        self.items.clear();
+        self.copies.clear();
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         for (partition, section, bytes) in found {
             if runs.sections.len() <= partition {
@@ -110,5 +172,54 @@ impl<'a> Spill<'a> {
             runs.bytes[partition] += bytes;
         }
         Ok(())
+    }
+}
+
+impl Out {
+    fn create(workspace: &Workspace, runs: &Mutex<Runs>, copies: bool) -> Result<Self> {
+        let mut runs = runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = runs.files.len();
+        let create = |path: &Path| Blocks::create(path).map_err(|error| workspace.failed(&error));
+        let path = workspace.file(&format!("runs-{number}"));
+        let entries = create(&path)?;
+        runs.files.push(path);
+        let mut of_copies = None;
+        if copies {
+            of_copies = Some((create(&workspace.file(&file_of_copies(number)))?, Xxh3::new()));
+            runs.copies.push(CopyFile { bytes: 0, hash: 0 });
+        }
+        Ok(Self { number, entries, copies: of_copies })
+    }
+}
+
+/// A file that is written in blocks.
+pub(super) struct Blocks {
+    file: File,
+    block: Vec<u8>,
+    /// The bytes of the file, those included that wait in the block.
+    pub written: u64,
+}
+
+impl Blocks {
+    fn create(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: File::create(path)?, block: Vec::with_capacity(BLOCK), written: 0 })
+    }
+
+    /// Appends `bytes` bytes, which `write` appends to the block it is given.
+    fn add(&mut self, bytes: usize, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        if self.block.len() + bytes > BLOCK {
+            self.file.write_all(&self.block)?;
+            self.block.clear();
+            self.block.shrink_to(BLOCK);
+        }
+        write(&mut self.block);
+        self.written += bytes as u64;
+        Ok(())
+    }
+
+    /// Writes what is left; returns the bytes of the file.
+    fn finish(mut self) -> io::Result<u64> {
+        self.file.write_all(&self.block)?;
+        Ok(self.written)
     }
 }

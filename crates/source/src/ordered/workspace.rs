@@ -11,8 +11,23 @@ use crate::error::{Error, Kind, Result};
 pub struct IndexPlace {
     /// The directory in which the index gets a directory of its own.
     pub directory: PathBuf,
-    /// The memory for entries while the index is built, over all threads.
+    /// The memory for entries and copies while the index is built, over all threads.
     pub memory: u64,
+    /// What the index keeps of each row.
+    pub keeps: Keeps,
+}
+
+/// What an index keeps of each row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keeps {
+    /// Copies where rows would have to be read one by one, and the disk has room for them; else places.
+    #[default]
+    Either,
+    /// The time and the place in the source.
+    Places,
+    /// A copy of its bytes as well, sorted by partition and time; places for sources whose rows are not
+    /// ranges of bytes.
+    Copies,
 }
 
 impl IndexPlace {
@@ -57,6 +72,18 @@ impl Workspace {
 
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+
+    /// The bytes that may still be written to the disk; `None` if the system does not say.
+    #[cfg(unix)]
+    pub(super) fn free_bytes(&self) -> Option<u64> {
+        let of_disk = rustix::fs::statvfs(&self.path).ok()?;
+        of_disk.f_bavail.checked_mul(of_disk.f_frsize)
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn free_bytes(&self) -> Option<u64> {
+        None
     }
 
     /// Removes all files but the lock.
@@ -147,8 +174,9 @@ fn is_ours(_: &Path) -> io::Result<bool> {
 fn failed(path: &Path, error: &io::Error) -> Error {
     let advice = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            "free some space, or name a directory on another disk with --index-dir; the index takes 48 bytes a row while \
-             it is built"
+            "free some space, name a directory on another disk with --index-dir, or leave copies of the rows out with \
+             --index-keeps places; the index takes 48 bytes a row while it is built, with copies 12 more and the bytes \
+             of the rows"
         }
         _ => "name another directory with --index-dir",
     };
@@ -164,7 +192,7 @@ mod tests {
     #[test]
     fn two_runs_have_two_directories_and_remove_them() {
         let directory = tempfile::tempdir().unwrap();
-        let place = IndexPlace { directory: directory.path().join("a/b"), memory: 1 };
+        let place = IndexPlace { directory: directory.path().join("a/b"), memory: 1, keeps: Keeps::Either };
         let one = Workspace::open(&place, "x").unwrap();
         let two = Workspace::open(&place, "x").unwrap();
         assert_ne!(one.path(), two.path());
@@ -180,7 +208,7 @@ mod tests {
     #[test]
     fn what_a_killed_run_left_is_found_again() {
         let directory = tempfile::tempdir().unwrap();
-        let place = IndexPlace { directory: directory.path().to_owned(), memory: 1 };
+        let place = IndexPlace { directory: directory.path().to_owned(), memory: 1, keeps: Keeps::Either };
         let killed = Workspace::open(&place, "x").unwrap();
         fs::write(killed.file("index"), b"entries").unwrap();
         let path = killed.path().to_owned();

@@ -14,6 +14,7 @@ pub(crate) use with_csv::open;
 #[cfg(not(feature = "csv"))]
 pub(crate) use without_csv::open;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -51,7 +52,7 @@ pub(crate) enum TextKind {
 const HEADING: &str = "Text";
 
 /// How to read delimited text and JSON.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TextArgs {
     /// The format of the files [default: auto, by the extension, before that of a compressed file: .csv, .tsv,
     /// .tab and .psv are delimited text, .ndjson and .jsonl have a JSON object on each line, all others are
@@ -126,7 +127,8 @@ pub(crate) struct TextArgs {
     #[arg(long, value_name = "RECORDS|all", value_parser = sample, help_heading = HEADING)]
     pub sample: Option<u64>,
     /// Leave out records that cannot be read, and write them to this file with their places and what is wrong:
-    /// CSV, or NDJSON if it is named so. All records are read once more beforehand.
+    /// CSV, or NDJSON if it is named so. All records are read once more beforehand. The same as --rejects with
+    /// such a name.
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub rejected_lines: Option<PathBuf>,
     /// Fail if more records than this cannot be read [default: 100000].
@@ -199,6 +201,42 @@ impl TextArgs {
         ];
         let of_all_text = of_all_text.into_iter().filter(|_| !for_json);
         given.into_iter().chain(of_all_text).find(|(_, given)| *given).map(|(option, _)| option)
+    }
+
+    /// Whether a file of --rejects takes records of text that cannot be read: it is named as CSV, or as NDJSON
+    /// if `json` says so, and the inputs are text or may contain some.
+    pub(crate) fn takes_rejects(&self, inputs: &[PathBuf], rejects: Option<&Path>, json: bool) -> bool {
+        let extension = rejects.and_then(Path::extension).map(|name| name.to_string_lossy().to_lowercase());
+        let is_named_so = match extension.as_deref() {
+            Some("csv" | "tsv" | "txt") => true,
+            Some("ndjson" | "jsonl") => json,
+            _ => false,
+        };
+        let is_text = match self.format.unwrap_or_default() {
+            InputFormat::Auto => inputs.iter().any(|input| has_text_extension(input) || input.is_dir()),
+            InputFormat::Parquet => false,
+            InputFormat::Csv | InputFormat::Tsv | InputFormat::Ndjson => true,
+        };
+        is_named_so && is_text
+    }
+
+    /// These options, with `rejects` as the file of records that cannot be read.
+    pub(crate) fn with_rejects(
+        &self,
+        rejects: Option<&Path>,
+        most: Option<u64>,
+    ) -> Result<Cow<'_, Self>, Error> {
+        let Some(rejects) = rejects else { return Ok(Cow::Borrowed(self)) };
+        if self.rejected_lines.is_some() {
+            let place = format!("--rejects {}", rejects.display());
+            return Err(Error::usage(
+                "two files for records that cannot be read",
+                place,
+                "leave out --rejected-lines",
+            ));
+        }
+        let (rejected_lines, max_rejected_lines) = (Some(rejects.to_owned()), most);
+        Ok(Cow::Owned(Self { rejected_lines, max_rejected_lines, ..self.clone() }))
     }
 
     /// What kind of text the inputs are; `None` for Parquet. Rejects inputs of several kinds, and options that

@@ -1,0 +1,211 @@
+//! `--parse-only`: reads and parses all rows, in any order, and writes nothing.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
+use arrow_array::{Array, ArrowPrimitiveType, RecordBatch};
+use arrow_schema::DataType;
+use sawmill_profile::{Phase, PhaseReport, Profile};
+use sawmill_source::{Control, Source, Unit};
+use serde::Serialize;
+
+use super::ConvertArgs;
+use crate::error::Error;
+use crate::screen::console::Console;
+use crate::screen::phases;
+
+/// Rows of a unit and of a batch.
+const UNIT_ROWS: u64 = 64 * 1024;
+const BATCH_ROWS: usize = 4096;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Parsed<'a> {
+    files: usize,
+    rows: u64,
+    bytes_in: u64,
+    sums: Vec<SumOf>,
+    /// All phases, in their order.
+    phases: &'a [PhaseReport],
+}
+
+/// The sum of a column of numbers.
+#[derive(Serialize)]
+struct SumOf {
+    column: String,
+    sum: Sum,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
+enum Sum {
+    Whole(i128),
+    Float(f64),
+}
+
+/// Reads all rows on all threads, and prints how many there are and the sums of the columns of numbers.
+pub(super) fn run(
+    args: &ConvertArgs,
+    source: &dyn Source,
+    mut phases: Vec<PhaseReport>,
+    profile: &Profile,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    let phase = profile.phase("parse");
+    let work = || read(source, args.threads(), &phase, cancel);
+    let sums = console.with_bar("parse", source.rows(), &AtomicU64::new(0), &phase, work)?;
+    source.check_unchanged()?;
+    let rows = phase.rows();
+    phases.push(phase.finish());
+    let fields = source.schema().fields().iter().zip(sums);
+    let sums = fields.filter_map(|(field, sum)| Some(SumOf { column: field.name().clone(), sum: sum? }));
+    let parsed = Parsed {
+        files: source.files().len(),
+        rows,
+        bytes_in: source.files().iter().map(|file| file.bytes).sum(),
+        sums: sums.collect(),
+        phases: &phases,
+    };
+    console.result(&parsed, || summary(&parsed))
+}
+
+/// Returns the sum of each column, if it is one of numbers.
+fn read(
+    source: &dyn Source,
+    threads: usize,
+    phase: &Phase,
+    cancel: &AtomicBool,
+) -> Result<Vec<Option<Sum>>, Error> {
+    let mut units: Vec<Unit> = source.plan(UNIT_ROWS).concat();
+    units.sort_unstable_by_key(|unit| unit.key);
+    let (next, stop, failure) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(None));
+    let sums_of_units = Mutex::new(Vec::with_capacity(units.len()));
+    let work = || {
+        let control = Control::new(cancel, phase);
+        let control = control.with_stop(&stop);
+        let _attached = phase.attach("parser");
+        let mut reader = source.reader(BATCH_ROWS);
+        loop {
+            let number = next.fetch_add(1, Relaxed);
+            let Some(unit) = units.get(number) else { return };
+            let mut read_unit = || -> Result<Vec<Option<Sum>>, sawmill_source::Error> {
+                let mut sums = vec![None; source.schema().fields().len()];
+                reader.start(unit)?;
+                while let Some(batch) = reader.next_batch()? {
+                    control.check()?;
+                    add_batch(&mut sums, &batch);
+                    phase.add_rows(batch.num_rows() as u64);
+                }
+                phase.add_bytes(unit.bytes);
+                Ok(sums)
+            };
+            match read_unit() {
+                Ok(sums) => {
+                    sums_of_units.lock().unwrap_or_else(PoisonError::into_inner).push((number, sums));
+                }
+                Err(error) => {
+                    stop.store(true, Relaxed);
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    return;
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for number in 1..threads.min(units.len()) {
+            let thread = std::thread::Builder::new().name(format!("parser-{number}"));
+            if thread.spawn_scoped(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
+    });
+    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error.into());
+    }
+    // In the order of the rows, so that the sums of floats are the same on any number of threads.
+    let mut of_units = sums_of_units.into_inner().unwrap_or_else(PoisonError::into_inner);
+    of_units.sort_unstable_by_key(|(number, _)| *number);
+    let mut sums = vec![None; source.schema().fields().len()];
+    for (_, of_unit) in of_units {
+        for (sum, more) in sums.iter_mut().zip(of_unit) {
+            add(sum, more);
+        }
+    }
+    Ok(sums)
+}
+
+fn add_batch(sums: &mut [Option<Sum>], batch: &RecordBatch) {
+    for (sum, column) in sums.iter_mut().zip(batch.columns()) {
+        let array = column.as_ref();
+        add(
+            sum,
+            match array.data_type() {
+                DataType::Int16 => whole::<Int16Type>(array),
+                DataType::Int32 => whole::<Int32Type>(array),
+                DataType::Int64 => whole::<Int64Type>(array),
+                DataType::Float32 => float::<Float32Type>(array),
+                DataType::Float64 => float::<Float64Type>(array),
+                _ => None,
+            },
+        );
+    }
+}
+
+fn add(sum: &mut Option<Sum>, more: Option<Sum>) {
+    *sum = match (*sum, more) {
+        // No column has so many rows that 128 bits could overflow.
+        (Some(Sum::Whole(a)), Some(Sum::Whole(b))) => Some(Sum::Whole(a.wrapping_add(b))),
+        (Some(Sum::Float(a)), Some(Sum::Float(b))) => Some(Sum::Float(a + b)),
+        (sum, more) => sum.or(more),
+    };
+}
+
+fn whole<T: ArrowPrimitiveType>(array: &dyn Array) -> Option<Sum>
+where
+    i128: From<T::Native>,
+{
+    let values = array.as_primitive_opt::<T>()?;
+    Some(Sum::Whole(match values.null_count() {
+        0 => values.values().iter().map(|value| i128::from(*value)).sum(),
+        _ => values.iter().flatten().map(i128::from).sum(),
+    }))
+}
+
+fn float<T: ArrowPrimitiveType>(array: &dyn Array) -> Option<Sum>
+where
+    f64: From<T::Native>,
+{
+    let values = array.as_primitive_opt::<T>()?;
+    Some(Sum::Float(match values.null_count() {
+        0 => values.values().iter().map(|value| f64::from(*value)).sum(),
+        _ => values.iter().flatten().map(f64::from).sum(),
+    }))
+}
+
+fn summary(parsed: &Parsed<'_>) -> String {
+    let seconds: f64 = parsed.phases.iter().map(|phase| phase.wall.as_secs_f64()).sum();
+    let each = parsed.phases.iter().map(|phase| format!("{} {:.2} s", phase.name, phase.wall.as_secs_f64()));
+    let each = each.collect::<Vec<_>>().join(", ");
+    let rate = parsed.bytes_in as f64 / seconds.max(1e-9);
+    let mut text = format!(
+        "parsed {} row{} of {} file{}, {} in {seconds:.2} s ({each}), {}/s\n",
+        phases::thousands(parsed.rows),
+        if parsed.rows == 1 { "" } else { "s" },
+        parsed.files,
+        if parsed.files == 1 { "" } else { "s" },
+        phases::bytes(parsed.bytes_in),
+        phases::bytes(rate as u64),
+    );
+    for SumOf { column, sum } in &parsed.sums {
+        text += &match sum {
+            Sum::Whole(sum) => format!("sum of {column}: {sum}\n"),
+            Sum::Float(sum) => format!("sum of {column}: {sum}\n"),
+        };
+    }
+    text
+}
