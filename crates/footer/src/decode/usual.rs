@@ -193,11 +193,17 @@ impl Reader<'_> {
             encodings = encodings.with(signed(self.common()?));
         }
         chunk.traits.encodings = encodings;
-        self.expect(0x19)?;
-        for _ in 0..self.list_of(BINARY)? {
-            self.skip_binary()?;
+        // Newer writers may leave out the path in the schema.
+        match self.common()? {
+            0x19 => {
+                for _ in 0..self.list_of(BINARY)? {
+                    self.skip_binary()?;
+                }
+                self.expect(0x15)?;
+            }
+            0x25 => {}
+            _ => return None,
         }
-        self.expect(0x15)?;
         chunk.traits.codec = signed(self.common()?);
         self.expect(0x16)?;
         chunk.num_values = self.size()?;

@@ -27,39 +27,42 @@ pub(crate) fn pruned(
     leaves: &[usize],
     pruned: &SchemaDescriptor,
 ) -> Option<String> {
-    let bytes = BASE64_STANDARD.decode(encoded).ok()?;
-    // A marker and a length precede the message; the oldest writers omitted the marker.
-    let message = bytes.strip_prefix(&[0xff; 4]).and_then(|rest| rest.get(4..)).unwrap_or(&bytes);
-    let message = super::arrow_ipc::root_as_message(message).ok()?.header_as_schema()?;
-    let fields = message.fields()?;
-    if fields.len() != schema.root().children().count() {
-        return None;
-    }
-    // The fields to keep, and whether with all of their leaves.
-    let mut kept: Vec<(usize, bool)> = Vec::new();
+    let mut bytes = BASE64_STANDARD.decode(encoded).ok()?;
+    // The fields to keep, with their names, and whether with all of their leaves.
+    let mut kept: Vec<(usize, &str, bool)> = Vec::new();
+    let mut count = 0;
     for (index, top) in schema.root().children().enumerate() {
         let columns = top.columns();
         let start = leaves.partition_point(|&leaf| leaf < columns.start);
         let end = leaves.partition_point(|&leaf| leaf < columns.end);
-        if start == end {
-            continue;
+        if start < end {
+            kept.push((index, top.name(), end - start == columns.len()));
         }
-        let field = fields.get(index);
-        if field.name() != Some(top.name()) || !is_well_formed(field) {
-            return None;
-        }
-        kept.push((index, end - start == columns.len()));
+        count = index + 1;
     }
-    let whole = kept.iter().all(|(_, whole)| *whole);
-    if whole && bytes.len() <= SHORT {
-        // The elements of the list are part of the bytes.
-        let list = (fields.bytes().as_ptr() as usize).checked_sub(bytes.as_ptr() as usize)?;
-        let mut bytes = bytes;
-        keep_fields(&mut bytes, list, &kept)?;
+    let whole = kept.iter().all(|(.., whole)| *whole);
+    let in_place = whole && bytes.len() <= SHORT;
+    // A marker and a length precede the message; the oldest writers omitted the marker.
+    let message_start = if bytes.starts_with(&[0xff; 4]) { 8 } else { 0 };
+    if in_place {
+        keep_fields(bytes.get_mut(message_start..)?, count, kept.iter().map(|(index, ..)| *index))?;
+    }
+    // Of a message that was shortened, the fields that are kept are verified.
+    let message = super::arrow_ipc::root_as_message(bytes.get(message_start..)?).ok()?.header_as_schema()?;
+    let fields = message.fields()?;
+    if fields.len() != if in_place { kept.len() } else { count } {
+        return None;
+    }
+    let field = |place: usize, index: usize| fields.get(if in_place { place } else { index });
+    let mut known = kept.iter().enumerate().map(|(place, (index, name, _))| (field(place, *index), *name));
+    if !known.all(|(field, name)| field.name() == Some(name) && is_well_formed(field)) {
+        return None;
+    }
+    if in_place {
         return Some(BASE64_STANDARD.encode(bytes));
     }
     let mut kept: Vec<Option<Field>> =
-        kept.into_iter().map(|(index, whole)| whole.then(|| Field::from(fields.get(index)))).collect();
+        kept.into_iter().map(|(index, _, whole)| whole.then(|| Field::from(fields.get(index)))).collect();
     if !whole {
         let derived = parquet_to_arrow_schema(pruned, None).ok()?;
         for (field, derived) in kept.iter_mut().zip(derived.fields()) {
@@ -76,24 +79,47 @@ pub(crate) fn pruned(
     Some(encode_arrow_schema(&ArrowSchema::new_with_metadata(fields, metadata)))
 }
 
-/// Shortens a message's list of fields, whose elements start at `list`, to those that are kept: in place, so that
-/// the bytes of others stay, unused.
-fn keep_fields(message: &mut [u8], list: usize, kept: &[(usize, bool)]) -> Option<()> {
-    let mut set = |at: usize, value: &dyn Fn(&[u8]) -> Option<usize>| -> Option<()> {
-        let value = u32::try_from(value(message)?).ok()?;
-        *message.get_mut(at..)?.first_chunk_mut()? = value.to_le_bytes();
-        Some(())
-    };
-    set(list.checked_sub(4)?, &|_| Some(kept.len()))?;
-    for (place, (index, _)) in kept.iter().enumerate() {
+/// Shortens a message's list of `count` fields to those that are kept: in place, so that the bytes of others stay,
+/// unused. `None` if there is no such list; what is elsewhere in the message is not verified.
+fn keep_fields(message: &mut [u8], count: usize, kept: impl ExactSizeIterator<Item = usize>) -> Option<()> {
+    let list = list_of_fields(message)?;
+    let elements = list.checked_add(4)?;
+    if word(message, list)? as usize != count {
+        return None;
+    }
+    let short = u32::try_from(kept.len()).ok()?;
+    *message.get_mut(list..)?.first_chunk_mut()? = short.to_le_bytes();
+    for (place, index) in kept.enumerate() {
         // An element is the distance from itself to its field, which stands after the list.
-        let (from, to) = (list + 4 * index, list + 4 * place);
-        set(to, &|message| {
-            let distance = u32::from_le_bytes(*message.get(from..)?.first_chunk()?);
-            (distance as usize).checked_add(from - to)
-        })?;
+        let (from, to) = (elements + 4 * index, elements + 4 * place);
+        let distance = word(message, from)? as usize;
+        *message.get_mut(to..)?.first_chunk_mut()? =
+            u32::try_from(distance.checked_add(from - to)?).ok()?.to_le_bytes();
     }
     Some(())
+}
+
+/// Where the list of fields is in a message that holds a schema.
+fn list_of_fields(message: &[u8]) -> Option<usize> {
+    /// The numbers of the fields in their tables.
+    const HEADER: usize = 2;
+    const FIELDS: usize = 1;
+    let half = |at: usize| Some(usize::from(u16::from_le_bytes(*message.get(at..)?.first_chunk()?)));
+    let target = |at: usize| at.checked_add(word(message, at)? as usize);
+    // A table starts with the distance back to its list of places.
+    let field = |table: usize, number: usize| {
+        let back = i32::from_le_bytes(*message.get(table..)?.first_chunk()?);
+        let places = table.checked_add_signed((back as isize).checked_neg()?)?;
+        let slot = 4 + 2 * number;
+        let place = if slot + 2 <= half(places)? { half(places + slot)? } else { 0 };
+        (place != 0).then_some(table + place)
+    };
+    let header = target(field(target(0)?, HEADER)?)?;
+    target(field(header, FIELDS)?)
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 /// Whether `Field::from` knows the field's type and its parameters: it panics on others.

@@ -138,7 +138,10 @@ impl Conversion<'_> {
 
     /// The decoded columns, by their leaves.
     fn decoded_leaves(&self) -> Vec<usize> {
-        (0..self.footer.num_columns()).filter_map(|position| self.footer.leaf_of(position)).collect()
+        match &self.footer.decoded.columns {
+            Some(columns) => columns.iter().map(|&leaf| leaf as usize).collect(),
+            None => (0..self.footer.num_columns()).collect(),
+        }
     }
 
     fn wanted_leaves(&self, leaves: Option<&[usize]>, readable: bool) -> Result<Vec<usize>, Error> {

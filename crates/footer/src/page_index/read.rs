@@ -60,10 +60,14 @@ impl<'d, R: RangeReader + ?Sized> Decoding<'d, R> {
         pages::advise(&mut found.offset);
         pages::advise(&mut found.column);
         let mut tables = Tables::default();
+        let (mut of_columns, mut of_offsets, scratch) = (Vec::new(), Vec::new(), Vec::new());
         if all {
             tables.reserve(count);
+            // As in the tables: room that cannot be reserved is needed later or not at all.
+            for list in [&mut of_columns, &mut of_offsets] {
+                let _ = Vec::<WantedIndex>::try_reserve_exact(list, count.min(BATCH));
+            }
         }
-        let (of_columns, of_offsets, scratch) = Default::default();
         Ok(Self { footer, reader, found, tables, of_columns, of_offsets, scratch, read: 0 })
     }
 

@@ -155,6 +155,7 @@ impl Schema {
         pages::advise(schema.leaves.spare_capacity_mut());
         let mut names = Names::with_room(start, schema.nodes.capacity() * USUAL_NAME)?;
         let mut tree = Tree::of(count);
+        kinds.expect(count);
         for at in 0..count {
             // The root has no kind: it has fewer required fields than other elements.
             let known = if at > 0 { kinds.next(cursor, &mut names, &mut schema.nodes) } else { None };

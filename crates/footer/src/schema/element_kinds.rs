@@ -14,6 +14,12 @@ use crate::thrift::cursor::Cursor;
 /// The most kinds kept; wide schemas have few.
 const MAX_KINDS: usize = 24;
 
+/// How many kinds to make room for at first: an allocator returns their kilobyte quickly.
+const USUAL_KINDS: usize = 7;
+
+/// Schemas of up to this many elements are walked: to keep what few elements have in common takes as long.
+const FEW_ELEMENTS: usize = 14;
+
 /// The number of bytes before or after a name that are compared at once; kinds with more are not kept.
 const WORD: usize = 16;
 
@@ -72,6 +78,13 @@ fn word(bytes: &[u8], at: usize) -> Option<u128> {
 }
 
 impl Kinds {
+    /// Prepares for a schema of this many elements.
+    pub fn expect(&mut self, elements: usize) {
+        if elements <= FEW_ELEMENTS {
+            self.room = 0;
+        }
+    }
+
     /// If the element at the cursor is of a known kind, appends its name, which must be UTF-8, to `names` and
     /// its node to `nodes`, and returns its traits.
     #[inline]
@@ -123,7 +136,10 @@ impl Kinds {
         {
             let kind = ElementKind { before, after, traits, place };
             if self.kinds.len() < self.room {
-                self.kinds.reserve(self.room - self.kinds.len());
+                if self.kinds.len() == self.kinds.capacity() {
+                    let room = if self.kinds.is_empty() { USUAL_KINDS } else { self.room };
+                    self.kinds.reserve_exact(room.min(self.room) - self.kinds.len());
+                }
                 self.last = self.kinds.len();
                 self.kinds.push(kind);
             } else if self.room > 0 {

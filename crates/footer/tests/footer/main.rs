@@ -25,3 +25,4 @@ mod requests;
 mod samples;
 mod selection;
 mod sparse_page_indexes;
+mod without_paths;
