@@ -20,7 +20,7 @@ use crate::encode::json::{write_hex, write_int};
 use crate::encode::json_cells::{Cell, JsonCells, filled, run_of};
 use crate::encode::json_column::JsonColumn;
 use crate::encode::unnest::{ArrayColumn, beside_json};
-use crate::table::columns::{Key, Plan};
+use crate::table::columns::{Column, Key, Plan};
 use crate::table::crate_type::CrateType;
 
 /// The settings that all encoders of a load share.
@@ -250,21 +250,8 @@ impl BatchEncoder for CrateEncoder {
     ) -> Result<(), Refusal> {
         let encode = Arc::clone(&self.encode);
         let columns = &encode.plan.columns;
-        let name = |i: usize| columns.get(i).map(|column| column.name.clone()).unwrap_or_default();
-        let refusal = |row: usize, i: usize, fault: &Fault| Refusal::Value {
-            row,
-            column: name(i),
-            what: match fault.path.as_str() {
-                "" => fault.what.clone(),
-                path => format!("{} at {path}", fault.what),
-            },
-        };
-        let mut bound = Vec::with_capacity(columns.len());
-        for (i, column) in columns.iter().enumerate() {
-            let lacking = || refusal(0, i, &Fault::new(0, "the batch lacks the column"));
-            let array: &ArrayRef = batch.columns().get(column.source).ok_or_else(lacking)?;
-            bound.push(column.form.bind(array).map_err(|what| refusal(0, i, &Fault::new(0, what)))?);
-        }
+        let refusal = |row: usize, i: usize, fault: &Fault| refusal(columns, (row, i), fault);
+        let bound = bind(columns, batch)?;
         // Rows of this batch that are in the body and not yet in the columns.
         let base = self.next;
         let places = Places::of_batch(batch, self.first_row + u64::from(base));
@@ -329,6 +316,29 @@ impl BatchEncoder for CrateEncoder {
         self.flush(emit)?;
         self.next = 0;
         Ok(std::mem::replace(&mut self.tally, Tally::empty(self.encode.plan.columns.len())))
+    }
+}
+
+/// The batch's arrays as the columns write them.
+fn bind<'b>(columns: &'b [Column], batch: &'b RecordBatch) -> Result<Vec<JsonColumn<'b>>, Refusal> {
+    let bound = columns.iter().enumerate().map(|(i, column)| {
+        let refused = |what: String| refusal(columns, (0, i), &Fault::new(0, what));
+        let array: Option<&ArrayRef> = batch.columns().get(column.source);
+        let array = array.ok_or_else(|| refused("the batch lacks the column".to_owned()))?;
+        column.form.bind(array).map_err(refused)
+    });
+    bound.collect()
+}
+
+/// A value that cannot be represented, with the column's name.
+fn refusal(columns: &[Column], (row, column): (usize, usize), fault: &Fault) -> Refusal {
+    Refusal::Value {
+        row,
+        column: columns.get(column).map(|column| column.name.clone()).unwrap_or_default(),
+        what: match fault.path.as_str() {
+            "" => fault.what.clone(),
+            path => format!("{} at {path}", fault.what),
+        },
     }
 }
 

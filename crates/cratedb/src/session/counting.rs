@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use sawmill_loader::{LoadState, Mode, Session, Tally};
 use sawmill_profile::{format_counted, format_grouped};
-use sawmill_source::{Control, Kind, Result};
+use sawmill_source::{Control, Error, Kind, Result};
 
 use super::{CrateSession, FORGET};
 use crate::connect::client::Client;
@@ -23,23 +23,7 @@ impl CrateSession<'_> {
     ) -> Result<u64> {
         let rows = self.read_back(&self.written).count(client, control)?;
         *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
-        let before = self.record.rows_before();
-        let there_before = &self.writers.before;
-        let least = match self.encode.plan.key {
-            Key::Tags(_) | Key::None => before + acknowledged,
-            _ if self.state == LoadState::New && there_before.is_counted() => {
-                (before + acknowledged).saturating_sub(there_before.rows())
-            }
-            // Of rows whose key was there it is not known whether an earlier run has sent them.
-            Key::Row(_) | Key::Own(_) => before.max(acknowledged),
-        };
-        // Of equal rows under one primary key the table has one.
-        let least = match &self.encode.plan.key {
-            Key::Own(_) if rows < least && !(at_end && self.writers.gathers) => {
-                least - self.equal_to_others(control)?.min(least)
-            }
-            _ => least,
-        };
+        let least = self.least(rows, acknowledged, at_end, control)?;
         let (written, retries) = (&self.written, self.options.retries);
         let (mut may_lose_rows, mut of_load) = (None, None);
         if rows >= least {
@@ -54,22 +38,54 @@ impl CrateSession<'_> {
             }
             of_load = Some(own);
         }
+        let may_lose_rows = match may_lose_rows {
+            Some(known) => known,
+            None => durable::may_lose_rows(client, written, retries, control)?,
+        };
+        Err(self.rows_missing((acknowledged, how), (rows, of_load), may_lose_rows))
+    }
+
+    /// Rows that the table has at least if none is lost, of which it has `rows`.
+    fn least(&self, rows: u64, acknowledged: u64, at_end: bool, control: &Control<'_>) -> Result<u64> {
+        let before = self.record.rows_before();
+        let there_before = &self.writers.before;
+        let least = match self.encode.plan.key {
+            Key::Tags(_) | Key::None => before + acknowledged,
+            _ if self.state == LoadState::New && there_before.is_counted() => {
+                (before + acknowledged).saturating_sub(there_before.rows())
+            }
+            // Of rows whose key was there it is not known whether an earlier run has sent them.
+            Key::Row(_) | Key::Own(_) => before.max(acknowledged),
+        };
+        // Of equal rows under one primary key the table has one.
+        match &self.encode.plan.key {
+            Key::Own(_) if rows < least && !(at_end && self.writers.gathers) => {
+                Ok(least - self.equal_to_others(control)?.min(least))
+            }
+            _ => Ok(least),
+        }
+    }
+
+    /// The error for a table that has fewer rows than were acknowledged, of which `how` says how that is
+    /// known; `of_load` are those of this load among them, where only they were counted.
+    fn rows_missing(
+        &self,
+        (acknowledged, how): (u64, &str),
+        (rows, of_load): (u64, Option<u64>),
+        may_lose_rows: bool,
+    ) -> Error {
         let counted = |count| format_counted(count, "row");
-        let mut what = match (of_load, before) {
+        let mut what = match (of_load, self.record.rows_before()) {
             (Some(own), _) => {
                 format!("{} {how}, the table has {} of them", counted(acknowledged), format_grouped(own))
             }
             (None, 0) => format!("{} {how}, the table has {}", counted(acknowledged), format_grouped(rows)),
-            (None, _) => format!(
+            (None, before) => format!(
                 "{} {how}, the table had {} before and has {}",
                 counted(acknowledged),
                 counted(before),
                 format_grouped(rows)
             ),
-        };
-        let may_lose_rows = match may_lose_rows {
-            Some(known) => known,
-            None => durable::may_lose_rows(client, written, retries, control)?,
         };
         if may_lose_rows {
             what += "; its translog.durability is ASYNC: a server that crashes loses rows that it had acknowledged";
@@ -84,7 +100,7 @@ impl CrateSession<'_> {
             }
             _ => FORGET,
         };
-        Err(self.error(Kind::Mismatch, what).advise(advice))
+        self.error(Kind::Mismatch, what).advise(advice)
     }
 
     /// The same at the end, when nothing that was counted can be lost any more. A table that gathered has no

@@ -5,7 +5,9 @@ mod counting;
 mod equal_rows;
 mod opening;
 mod placing;
+mod planned;
 pub(crate) mod prepare;
+mod transport;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicU64;
@@ -33,7 +35,7 @@ use crate::verify::without_refused::WithoutRefused;
 use crate::write::carried::Chosen;
 use crate::write::writer::{CrateWriter, WriterPlan};
 
-pub(crate) use opening::existing_plan;
+pub(crate) use planned::existing_plan;
 
 /// An open load.
 pub(crate) struct CrateSession<'a> {

@@ -47,82 +47,127 @@ impl Comparison<'_> {
         rows: &[Sent<'_>],
         control: &Control<'_>,
     ) -> Result<Compared> {
-        let columns = &self.plan.columns;
-        let (row_key, own): (Option<&String>, &[String]) = match &self.plan.key {
+        let Some(keyed) = Keyed::of(self.plan) else { return Ok(Compared::default()) };
+        client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
+        let mut compared = Compared::default();
+        for chunk in rows.chunks(AT_ONCE) {
+            let (mut ours, arguments) = keyed.wanted(chunk).map_err(|what| self.unreadable(what))?;
+            let statement = format!(
+                "SELECT {} FROM {} WHERE {}",
+                keyed.selected.join(", "),
+                self.table.quoted(),
+                keyed.condition(ours.len())
+            );
+            let answer = client.sql(&statement, &arguments, self.retries, control)?;
+            for stored in answer.rows()? {
+                keyed.compare(&stored, &mut ours, &mut compared).map_err(|what| self.unreadable(what))?;
+            }
+            compared.different.extend(ours.into_values().flatten().map(|(number, _)| number));
+        }
+        Ok(compared)
+    }
+
+    fn unreadable(&self, what: String) -> Error {
+        Error::new(Kind::Server, what).at(format!("table {}", self.table))
+    }
+}
+
+/// Rows that were sent, by their keys.
+type Ours<'s> = HashMap<Vec<u8>, Vec<(usize, &'s [u8])>>;
+
+/// How rows are found by their keys.
+struct Keyed<'p> {
+    forms: Vec<&'p Form>,
+    /// Columns of the key that come from the source; generated ones follow from them.
+    key: Vec<usize>,
+    /// What is selected: the row key, if rows have one, and all columns of the source.
+    selected: Vec<String>,
+    /// The columns of the condition.
+    names: Vec<String>,
+}
+
+impl<'p> Keyed<'p> {
+    fn of(plan: &'p Plan) -> Option<Self> {
+        let columns = &plan.columns;
+        let (row_key, own): (Option<&String>, &[String]) = match &plan.key {
             Key::Row(name) => (Some(name), &[]),
             Key::Own(names) => (None, names),
-            Key::Tags(_) | Key::None => return Ok(Compared::default()),
+            Key::Tags(_) | Key::None => return None,
         };
-        // Columns of the key that come from the source; generated ones follow from them.
         let key: Vec<usize> =
             own.iter().filter_map(|name| columns.iter().position(|column| column.name == *name)).collect();
         let names: Vec<String> = columns.iter().map(|column| quote(&column.name)).collect();
-        let selected: Vec<String> =
-            row_key.iter().map(|name| quote(name)).chain(names.iter().cloned()).collect();
-        let forms: Vec<&Form> = columns.iter().map(|column| &column.form).collect();
-        let compared: Vec<&String> = match row_key {
-            Some(_) => selected.iter().take(1).collect(),
-            None => key.iter().filter_map(|i| names.get(*i)).collect(),
+        let selected = row_key.iter().map(|name| quote(name)).chain(names.iter().cloned()).collect();
+        let of_condition = match row_key {
+            Some(name) => vec![quote(name)],
+            None => key.iter().filter_map(|i| names.get(*i).cloned()).collect(),
         };
-        client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
-        let unreadable = |what: String| Error::new(Kind::Server, what).at(format!("table {}", self.table));
-        let mut compared_rows = Compared::default();
-        for chunk in rows.chunks(AT_ONCE) {
-            let mut ours: HashMap<Vec<u8>, Vec<(usize, &[u8])>> = HashMap::with_capacity(chunk.len());
-            let mut arguments: Vec<Value> = Vec::with_capacity(chunk.len() * key.len());
-            for Sent { number, row_key, values } in chunk {
-                let array = [b"[", *values, b"]"].concat();
-                let fields: Vec<&RawValue> =
-                    serde_json::from_slice(&array).map_err(|error| unreadable(error.to_string()))?;
-                let mut of_key = row_key.unwrap_or_default().to_vec();
-                if let Some(row_key) = row_key {
-                    arguments.push(serde_json::from_slice(row_key).unwrap_or(Value::Null));
-                }
-                for field in key.iter().filter_map(|i| fields.get(*i)) {
-                    of_key.extend_from_slice(field.get().as_bytes());
-                    of_key.push(b',');
-                    arguments.push(serde_json::from_str(field.get()).unwrap_or(Value::Null));
-                }
-                let rows = ours.entry(of_key).or_default();
-                if !rows.is_empty() {
-                    arguments.truncate(arguments.len().saturating_sub(compared.len()));
-                }
-                rows.push((*number, values));
+        let forms = columns.iter().map(|column| &column.form).collect();
+        Some(Self { forms, key, selected, names: of_condition })
+    }
+
+    /// Rows by their keys, and the values of the condition that finds them.
+    fn wanted<'s>(&self, rows: &[Sent<'s>]) -> Result<(Ours<'s>, Vec<Value>), String> {
+        let mut ours: Ours<'s> = HashMap::with_capacity(rows.len());
+        let mut arguments: Vec<Value> = Vec::with_capacity(rows.len() * self.names.len());
+        for Sent { number, row_key, values } in rows {
+            let array = [b"[", *values, b"]"].concat();
+            let fields: Vec<&RawValue> = serde_json::from_slice(&array).map_err(|error| error.to_string())?;
+            let mut of_key = row_key.unwrap_or_default().to_vec();
+            if let Some(row_key) = row_key {
+                arguments.push(serde_json::from_slice(row_key).unwrap_or(Value::Null));
             }
-            let condition = match compared.as_slice() {
-                [name] => format!("{name} IN ({})", vec!["?"; ours.len()].join(", ")),
-                names => {
-                    let one: Vec<String> = names.iter().map(|name| format!("{name} = ?")).collect();
-                    vec![format!("({})", one.join(" AND ")); ours.len()].join(" OR ")
-                }
-            };
-            let statement =
-                format!("SELECT {} FROM {} WHERE {condition}", selected.join(", "), self.table.quoted());
-            let answer = client.sql(&statement, &arguments, self.retries, control)?;
-            let mut row = Vec::new();
-            let mut of_key = Vec::new();
-            for stored in answer.rows()? {
-                let (key_stored, stored) = stored.split_at(selected.len() - names.len());
-                canonical::write_row(&forms, stored, &mut row, |_, _| {}).map_err(unreadable)?;
-                of_key.clear();
-                key_stored.iter().for_each(|text| of_key.extend_from_slice(text.get().as_bytes()));
-                for i in &key {
-                    if let (Some(form), Some(value)) = (forms.get(*i), stored.get(*i)) {
-                        canonical::write(form, value, &mut of_key).map_err(unreadable)?;
-                        of_key.push(b',');
-                    }
-                }
-                let mut is_again = false;
-                for (number, values) in ours.remove(&of_key).unwrap_or_default() {
-                    if values != row.as_slice() {
-                        compared_rows.different.insert(number);
-                    } else if std::mem::replace(&mut is_again, true) {
-                        compared_rows.again.insert(number);
-                    }
-                }
+            for field in self.key.iter().filter_map(|i| fields.get(*i)) {
+                of_key.extend_from_slice(field.get().as_bytes());
+                of_key.push(b',');
+                arguments.push(serde_json::from_str(field.get()).unwrap_or(Value::Null));
             }
-            compared_rows.different.extend(ours.into_values().flatten().map(|(number, _)| number));
+            let rows = ours.entry(of_key).or_default();
+            if !rows.is_empty() {
+                arguments.truncate(arguments.len().saturating_sub(self.names.len()));
+            }
+            rows.push((*number, *values));
         }
-        Ok(compared_rows)
+        Ok((ours, arguments))
+    }
+
+    /// The condition that finds so many rows.
+    fn condition(&self, rows: usize) -> String {
+        match self.names.as_slice() {
+            [name] => format!("{name} IN ({})", vec!["?"; rows].join(", ")),
+            names => {
+                let one: Vec<String> = names.iter().map(|name| format!("{name} = ?")).collect();
+                vec![format!("({})", one.join(" AND ")); rows].join(" OR ")
+            }
+        }
+    }
+
+    /// Compares a stored row with ours under its key.
+    fn compare(
+        &self,
+        stored: &[&RawValue],
+        ours: &mut Ours<'_>,
+        compared: &mut Compared,
+    ) -> Result<(), String> {
+        let (key_stored, stored) = stored.split_at(self.selected.len() - self.forms.len());
+        let mut row = Vec::new();
+        canonical::write_row(&self.forms, stored, &mut row, |_, _| {})?;
+        let mut of_key = Vec::new();
+        key_stored.iter().for_each(|text| of_key.extend_from_slice(text.get().as_bytes()));
+        for i in &self.key {
+            if let (Some(form), Some(value)) = (self.forms.get(*i), stored.get(*i)) {
+                canonical::write(form, value, &mut of_key)?;
+                of_key.push(b',');
+            }
+        }
+        let mut is_again = false;
+        for (number, values) in ours.remove(&of_key).unwrap_or_default() {
+            if values != row.as_slice() {
+                compared.different.insert(number);
+            } else if std::mem::replace(&mut is_again, true) {
+                compared.again.insert(number);
+            }
+        }
+        Ok(())
     }
 }

@@ -15,7 +15,9 @@
 //! Blocks of columns go over the PostgreSQL wire; when the count of inserted rows is not that of the block,
 //! or anything else goes wrong, the block's rows are sent once more over HTTP, which tells the reasons.
 
+mod accounting;
 mod batch;
+mod columns;
 mod landing;
 mod refusing;
 mod sending;

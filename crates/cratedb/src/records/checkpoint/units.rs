@@ -7,7 +7,8 @@ use sawmill_source::{Control, Error, Kind, Result, UnitKey};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Checkpoints, read_stored, read_tally, stored};
+use super::Checkpoints;
+use super::stored::{read_stored, read_tally, stored};
 use crate::connect::client::Client;
 use crate::tags::Tagged;
 

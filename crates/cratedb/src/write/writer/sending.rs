@@ -4,20 +4,15 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use sawmill_loader::Marks;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use super::batch::Batch;
 use super::{CrateWriter, END};
 use crate::connect::client::{Attempt, ServerError, is_passing_code};
 use crate::connect::http::TransportError;
-use crate::connect::pg;
-use crate::connect::pg::PgInsert;
 use crate::connect::waiting::Waiting;
-use crate::encode::canonical;
 use crate::table::columns::Key;
 use crate::tags::Tags;
-use crate::verify::compare::{Compared, Comparison, Sent};
 use crate::write::bulk;
 use crate::write::bulk::RowResult;
 
@@ -72,93 +67,8 @@ impl CrateWriter {
         Ok(())
     }
 
-    /// Sends a block by column, and returns how many of its rows went in; the inner error is why that is not
-    /// known.
-    fn send_columns(
-        &mut self,
-        marks: &Marks,
-        tag: Option<i64>,
-        repeat: bool,
-        control: &Control<'_>,
-    ) -> Result<std::result::Result<u64, String>> {
-        let plan = Arc::clone(&self.plan);
-        let Some((statements, types)) = &plan.unnest else {
-            return Ok(Err("the PostgreSQL wire is not used".to_owned()));
-        };
-        // Without a key it matters whether a batch was sent at all.
-        if matches!(self.plan.plan.key, Key::None) && self.pg.as_ref().is_some_and(|pg| pg.is_closed(control))
-        {
-            self.plan.cluster.connection_lost();
-            self.pg = None;
-        }
-        if self.pg.is_none() {
-            let cluster = &self.plan.cluster;
-            let server = pg::server(&cluster.server, cluster.tls.as_ref(), self.first_node);
-            self.pg_comment = plan.tags.as_ref().map(Tags::next_comment).unwrap_or_default();
-            let statements =
-                statements.each_ref().map(|statement| format!("{statement} {}", self.pg_comment));
-            match PgInsert::open(&server, statements.each_ref().map(|text| text.trim_end()), types, control) {
-                Ok(connection) => self.pg = Some(connection),
-                Err(error) if error.kind() == Kind::Cancelled => return Err(error),
-                Err(error) => {
-                    self.pg_failures += 1;
-                    self.first_node += 1;
-                    self.plan.cluster.connection_lost();
-                    // Nothing was sent: without a key, too, the rows may go another way.
-                    return Ok(Err(format!("the PostgreSQL wire cannot be used: {}", error.what())));
-                }
-            }
-        }
-        let Some(connection) = &self.pg else {
-            return Ok(Err("there is no PostgreSQL wire".to_owned()));
-        };
-        let inserted = connection.insert(&marks.columns, tag, repeat, control);
-        let what = match inserted {
-            Ok(rows) if rows == marks.rows.len() as u64 => {
-                self.pg_failures = 0;
-                return Ok(Ok(rows));
-            }
-            Ok(rows) if self.plan.plan.key != Key::None => {
-                plan.tags.iter().for_each(Tags::doubt);
-                return Ok(Ok(rows));
-            }
-            Ok(rows) => format!("{rows} of {} rows of a batch went in", marks.rows.len()),
-            Err(error) if error.kind() == Kind::Cancelled => return Err(error),
-            Err(error) => {
-                if error.kind() == Kind::Connection {
-                    self.plan.cluster.connection_lost();
-                    self.pg = None;
-                    self.pg_failures += 1;
-                    self.first_node += 1;
-                    if let Some(tag) = tag {
-                        let comment = self.pg_comment.clone();
-                        let is_meant = |statement: &str| statement.ends_with(&comment);
-                        if self.landed(tag, marks.rows.len(), &is_meant, control)? {
-                            return Ok(Ok(marks.rows.len() as u64));
-                        }
-                    }
-                }
-                plan.tags.iter().for_each(Tags::doubt);
-                error.what()
-            }
-        };
-        match self.plan.plan.key {
-            Key::None => Err(self.keyless(&what)),
-            _ => Ok(Err(what)),
-        }
-    }
-
-    fn keyless(&self, what: &str) -> Error {
-        Error::new(
-            Kind::Value,
-            format!("{what}; without a key it is unknown which rows of the batch are in the table"),
-        )
-        .at(format!("table {}, {}", self.plan.table, self.client.place()))
-        .advise("load with --row-key, or with --transport http, which reports errors row by row")
-    }
-
     /// Sends rows of a block until all are in or refused.
-    fn send(
+    pub(super) fn send(
         &mut self,
         batch: &Batch,
         rows: Range<usize>,
@@ -212,13 +122,7 @@ impl CrateWriter {
                     if let TransportError::Unknown(what) = &broken {
                         self.may_repeat(what)?;
                         repeat = true;
-                        let mark = format!(",{digits})");
-                        let is_meant = |statement: &str| statement.ends_with(&mark);
-                        if let Some(tag) = tag
-                            && self.landed(tag, rows.len(), &is_meant, control)?
-                        {
-                            self.came(batch, Some(tag), rows);
-                            plan.retried.fetch_add(1, Relaxed);
+                        if self.came_unanswered(batch, &rows, tag, control)? {
                             return Ok(());
                         }
                     }
@@ -228,6 +132,24 @@ impl CrateWriter {
             waiting.pause(error, &plan.cluster, control)?;
             plan.retried.fetch_add(1, Relaxed);
         }
+    }
+
+    /// Whether all rows of a request came that got no answer. Without tags it is not known.
+    fn came_unanswered(
+        &mut self,
+        batch: &Batch,
+        rows: &Range<usize>,
+        tag: Option<i64>,
+        control: &Control<'_>,
+    ) -> Result<bool> {
+        let Some(tag) = tag else { return Ok(false) };
+        let mark = format!(",{tag})");
+        let came = self.landed(tag, rows.len(), &|statement: &str| statement.ends_with(&mark), control)?;
+        if came {
+            self.came(batch, Some(tag), rows.clone());
+            self.plan.retried.fetch_add(1, Relaxed);
+        }
+        Ok(came)
     }
 
     /// Without a key or tags a batch that may be in must not be sent again.
@@ -261,96 +183,8 @@ impl CrateWriter {
         self.send(batch, middle..rows.end, repeat, control)
     }
 
-    fn account(
-        &mut self,
-        batch: &Batch,
-        rows: Range<usize>,
-        (repeat, tag): (bool, Option<i64>),
-        results: Vec<RowResult>,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let alone = rows.len() == 1;
-        let first = rows.start;
-        let mut present = Vec::new();
-        let inserted = |(_, result): &(usize, &RowResult)| **result == RowResult::Inserted;
-        self.came(batch, tag, (first..).zip(&results).filter(inserted).map(|(row, _)| row));
-        for (i, result) in results.into_iter().enumerate() {
-            let row = first + i;
-            match result {
-                RowResult::Inserted => {}
-                RowResult::Present => present.push(row),
-                RowResult::Refused(code, reason) if is_passing_code(code) => {
-                    self.once_more(batch, row, repeat, (code, &reason), control)?;
-                }
-                RowResult::Refused(code, reason) => self.refuse(batch, row, Some(code), &reason)?,
-                RowResult::Unexplained if alone => {
-                    self.refuse(batch, row, None, "the server states no reason")?;
-                }
-                RowResult::Unexplained => self.send(batch, row..row + 1, repeat, control)?,
-            }
-        }
-        if present.is_empty() {
-            return Ok(());
-        }
-        self.present(batch, present, repeat, control)
-    }
-
-    /// Rows whose key the table has already: of an earlier try, of another load, or of another row of this
-    /// one.
-    fn present(
-        &mut self,
-        batch: &Batch,
-        present: Vec<usize>,
-        repeat: bool,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let plan = Arc::clone(&self.plan);
-        // Among the rows of a load only those of its own primary key may have the same one.
-        let gathers_own = plan.gathers && matches!(plan.plan.key, Key::Own(_));
-        let Compared { mut different, again } = match &plan.plan.key {
-            Key::Tags(_) | Key::None => return Ok(()),
-            // Only this load writes to its staging table, and this run has sent this very row.
-            Key::Row(_) if plan.gathers && repeat && !plan.resumed => return Ok(()),
-            // A table that began empty has a row of the same key only from another row of this load.
-            _ if plan.gathers && !repeat => {
-                Compared { different: present.iter().copied().collect(), ..Compared::default() }
-            }
-            _ => {
-                let sent: Vec<Sent<'_>> =
-                    present.iter().map(|row| batch.sent_row(&plan.plan, *row)).collect();
-                let comparison = Comparison { table: &plan.table, plan: &plan.plan, retries: plan.retries };
-                comparison.run(&mut self.client, &sent, control)?
-            }
-        };
-        if gathers_own {
-            different.extend(again);
-            different.extend(present.iter().filter(|row| plan.is_one_too_many(&batch.place_of(**row))));
-        }
-        for row in present {
-            if different.contains(&row) {
-                let reason = match &plan.plan.key {
-                    Key::Own(names) => format!(
-                        "another row with this primary key is in the table: {}",
-                        batch.key_of(&plan.plan, names, row)
-                    ),
-                    _ => "a row with this row key and other values is in the table: the file held something else when it was loaded"
-                        .to_owned(),
-                };
-                self.refuse(batch, row, Some(4091), &reason)?;
-            } else if gathers_own {
-                plan.taken_as_sent.store(true, Relaxed);
-            } else if !plan.gathers && !repeat {
-                let there = canonical::sent_row(batch.values(&plan.plan, row), plan.plan.columns.len());
-                self.account_of(batch.unit_of(row)).there_before.add(&there);
-            } else if !plan.gathers && !self.numbered {
-                plan.before.lose_count();
-            }
-        }
-        Ok(())
-    }
-
     /// A row that was refused for a reason that passes.
-    fn once_more(
+    pub(super) fn once_more(
         &mut self,
         batch: &Batch,
         row: usize,

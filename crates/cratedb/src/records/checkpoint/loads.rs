@@ -1,0 +1,145 @@
+//! Loads as they are recorded, read.
+
+use std::collections::HashMap;
+
+use sawmill_loader::EarlierLoad;
+use sawmill_source::{Control, Result};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::stored::{read_shape, read_stored, recorded_files};
+use super::{Checkpoints, LoadIntoTable, LoadRecord, RecordedLoad, State};
+use crate::connect::client::Client;
+
+impl Checkpoints {
+    /// All loads, the latest first.
+    pub(crate) fn all(&self, client: &mut Client, control: &Control<'_>) -> Result<Vec<RecordedLoad>> {
+        type Row = (String, String, String, String, Vec<String>);
+        let table = self.table("loads");
+        self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
+        let statement =
+            format!("SELECT \"load_id\", \"target\", \"mode\", \"state\", \"files\" FROM {table}");
+        let rows = self.run(client, &statement, &[], control)?.all::<Row>()?;
+        type More = (Option<String>, Option<String>, Option<u64>);
+        let mut more: HashMap<String, More> = HashMap::new();
+        if self.lacking(client, control)?.iter().all(|(table, ..)| *table != "loads") {
+            let statement = format!("SELECT \"load_id\", \"begun\", \"completed\", \"audited\" FROM {table}");
+            let rows = self.run(client, &statement, &[], control)?.all()?.into_iter();
+            more.extend(
+                rows.map(|(id, begun, completed, audited): (String, _, _, _)| {
+                    (id, (begun, completed, audited))
+                }),
+            );
+        }
+        let loads = rows.into_iter().map(|(id, target, mode, state, files)| {
+            let (begun, completed, audited) = more.remove(&id).unwrap_or_default();
+            RecordedLoad { id, target, mode, state: State::of(&state), files, begun, completed, audited }
+        });
+        let mut loads: Vec<RecordedLoad> = loads.collect();
+        loads.sort_by(|a, b| (&b.begun, &a.id).cmp(&(&a.begun, &b.id)));
+        Ok(loads)
+    }
+
+    /// The loads into a table, in the order in which they began.
+    pub(crate) fn of_table(
+        &self,
+        client: &mut Client,
+        target: &str,
+        control: &Control<'_>,
+    ) -> Result<Vec<LoadIntoTable>> {
+        let table = self.table("loads");
+        self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
+        let statement = format!(
+            "SELECT \"load_id\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"mapping\", \
+             \"rows\", \"begun\", \"completed\", \"shape\" FROM {table} WHERE \"target\" = ?"
+        );
+        let mut rows = self.run(client, &statement, &[json!(target)], control)?.all::<RowOfTable>()?;
+        // In the order in which they began.
+        rows.sort_by(|a, b| (&a.9, &a.0).cmp(&(&b.9, &b.0)));
+        Ok(rows.into_iter().map(RowOfTable::read).collect())
+    }
+
+    /// A load's row.
+    pub(crate) fn find(
+        &self,
+        client: &mut Client,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<Option<LoadRecord>> {
+        #[derive(Deserialize)]
+        struct Row(
+            String,
+            u64,
+            Vec<String>,
+            Vec<String>,
+            Option<Vec<String>>,
+            Option<u64>,
+            Option<String>,
+            Option<String>,
+            Option<u64>,
+        );
+        let statement = format!(
+            "SELECT \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"rows\", \"before\", \"shape\", \"runs\" FROM {} \
+             WHERE \"load_id\" = ?",
+            self.table("loads")
+        );
+        let answer = self.run(client, &statement, &[json!(id)], control)?;
+        let Some(Row(state, unit_rows, names, fingerprints, stamps, rows, before, shape, runs)) =
+            answer.all::<Row>()?.into_iter().next()
+        else {
+            return Ok(None);
+        };
+        let before = read_stored(before)?;
+        Ok(Some(LoadRecord {
+            id: id.to_owned(),
+            state: State::of(&state),
+            unit_rows: unit_rows.max(1),
+            files: recorded_files(names, fingerprints, stamps),
+            rows: rows.unwrap_or(0),
+            before,
+            shape: read_shape(shape),
+            runs: runs.unwrap_or(1),
+        }))
+    }
+}
+
+/// A row of a load into a table: id, mode, state, rows of a unit, files, fingerprints, stamps, mapping, rows,
+/// begun, completed, shape.
+#[derive(Deserialize)]
+struct RowOfTable(
+    String,
+    String,
+    String,
+    u64,
+    Vec<String>,
+    Option<Vec<String>>,
+    Option<Vec<String>>,
+    Option<String>,
+    Option<u64>,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+);
+
+impl RowOfTable {
+    fn read(self) -> LoadIntoTable {
+        let Self(id, mode, state, unit_rows, names, fingerprints, stamps, mapping, rows, _, completed, shape) =
+            self;
+        let complete = State::of(&state) == State::Complete;
+        let files = recorded_files(names, fingerprints.unwrap_or_default(), stamps);
+        LoadIntoTable {
+            rows: rows.unwrap_or(0),
+            completed: completed.filter(|_| complete),
+            shape: read_shape(shape),
+            load: EarlierLoad {
+                id,
+                mode,
+                table: None,
+                unit_rows: unit_rows.max(1),
+                files,
+                complete,
+                mapping,
+            },
+        }
+    }
+}

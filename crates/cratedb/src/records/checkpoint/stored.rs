@@ -1,0 +1,58 @@
+//! Values as the records hold them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use arrow_schema::TimeUnit;
+use sawmill_loader::{RecordedFiles, Tally};
+use sawmill_source::{Error, Kind, Result};
+use serde_json::{Value, json};
+
+use crate::records::shape::Shape;
+
+/// A tally as it is stored.
+pub(super) fn stored(tally: &Tally) -> Value {
+    json!([tally.rows, tally.content_sum.to_string(), tally.non_null])
+}
+
+/// The files' stamps; an empty text where there is none.
+pub(super) fn stored_stamps(files: &RecordedFiles) -> Value {
+    files.stamps.iter().map(|stamp| stamp.as_deref().unwrap_or_default()).collect()
+}
+
+pub(super) fn recorded_files(
+    names: Vec<String>,
+    fingerprints: Vec<String>,
+    stamps: Option<Vec<String>>,
+) -> RecordedFiles {
+    let stamps = stamps.unwrap_or_else(|| vec![String::new(); names.len()]).into_iter();
+    let stamps = stamps.map(|stamp| (!stamp.is_empty()).then_some(stamp)).collect();
+    RecordedFiles { names, fingerprints, stamps }
+}
+
+/// This moment, UTC, RFC 3339.
+pub(super) fn now() -> String {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
+    let mut text = Vec::new();
+    crate::encode::json::write_stamp(since_1970 as i64, TimeUnit::Millisecond, true, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// A shape that this version cannot read is as good as none.
+pub(super) fn read_shape(text: Option<String>) -> Option<Shape> {
+    text.and_then(|text| serde_json::from_str(&text).ok())
+}
+
+pub(super) fn read_stored(text: Option<String>) -> Result<Option<Tally>> {
+    let Some(text) = text else { return Ok(None) };
+    let (rows, sum, non_null): (u64, String, Vec<u64>) = serde_json::from_str(&text)
+        .map_err(|error| Error::new(Kind::Server, format!("cannot read the checkpoint: {error}")))?;
+    read_tally(rows, &sum, non_null).map(Some)
+}
+
+pub(super) fn read_tally(rows: u64, sum: &str, non_null: Vec<u64>) -> Result<Tally> {
+    let content_sum = sum.parse().map_err(|_| {
+        Error::new(Kind::Server, format!("the checkpoint holds the content sum {sum:?}"))
+            .advise("forget the load and start it again")
+    })?;
+    Ok(Tally { rows, content_sum, non_null })
+}

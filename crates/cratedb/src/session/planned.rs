@@ -1,0 +1,167 @@
+//! What a load writes: the columns of a table that it makes or finds, and what makes its rows repeatable.
+
+use std::sync::Arc;
+
+use sawmill_loader::LoadOptions;
+use sawmill_source::{Control, Error, Kind, Result, Source};
+use tokio_postgres::types::Type;
+
+use crate::connect::client::Client;
+use crate::encode::encoder::{EncodePlan, file_hash, longest_row};
+use crate::encode::unnest;
+use crate::options::LongText;
+use crate::table::columns::{Key, LONGEST_TEXT, Plan};
+use crate::table::existing::Existing;
+use crate::table::names::CrateTable;
+use crate::table::{catalogue, columns, ddl};
+use crate::target::CrateDb;
+
+/// The plan for a table that the load creates, and the columns of its primary key.
+pub(super) fn new_plan(
+    crate_db: &CrateDb,
+    source: &dyn Source,
+    table: &CrateTable,
+) -> Result<(Plan, Vec<String>)> {
+    let columns = columns::natural(source.schema(), &crate_db.options, table)?;
+    let key = choose_key(crate_db, table, source, None)?;
+    ddl::create_table(table, &columns, &key, &crate_db.options)?;
+    let primary = crate_db.primary_columns(&key, &columns)?;
+    let longest_text = (crate_db.options.long_text == LongText::Error).then_some(LONGEST_TEXT);
+    Ok((Plan { columns, key, longest_text }, primary))
+}
+
+/// The plan for a table that exists, and the columns of its primary key.
+pub(crate) fn existing_plan(
+    crate_db: &CrateDb,
+    source: &dyn Source,
+    client: &mut Client,
+    table: &CrateTable,
+    retries: u32,
+    control: &Control<'_>,
+    writing: bool,
+) -> Result<(Plan, Vec<String>)> {
+    let existing = catalogue::columns(client, table, retries, control)?;
+    if existing.is_empty() {
+        return Err(Error::new(Kind::Schema, "there is no such table")
+            .at(format!("table {table}, {}", client.place()))
+            .advise("load in mode create, which creates it"));
+    }
+    let primary = catalogue::primary_key(client, table, retries, control)?;
+    let row_key = crate_db.options.row_key.as_deref();
+    let schema = match crate_db.options.by_position {
+        false => Arc::clone(source.schema()),
+        true => columns::by_position(source.schema(), &existing, row_key, table)?,
+    };
+    let columns = columns::matched(&schema, &crate_db.options, &existing, table, writing)?;
+    let named = Renamed { source, schema };
+    let key = choose_key(crate_db, table, &named, Some((&existing, &primary)))?;
+    Ok((Plan { columns, key, longest_text: None }, primary))
+}
+
+/// A source whose columns have the names of the table's columns.
+struct Renamed<'a> {
+    source: &'a dyn Source,
+    schema: arrow_schema::SchemaRef,
+}
+
+impl Source for Renamed<'_> {
+    fn schema(&self) -> &arrow_schema::SchemaRef {
+        &self.schema
+    }
+
+    fn files(&self) -> &[sawmill_source::SourceFile] {
+        self.source.files()
+    }
+
+    fn plan(&self, unit_rows: u64) -> Vec<Vec<sawmill_source::Unit>> {
+        self.source.plan(unit_rows)
+    }
+
+    fn reader(&self, batch_rows: usize) -> Box<dyn sawmill_source::UnitReader + '_> {
+        self.source.reader(batch_rows)
+    }
+}
+
+/// Whether rows can be repeated, by what was asked for and what the table has.
+pub(crate) fn choose_key(
+    crate_db: &CrateDb,
+    table: &CrateTable,
+    source: &dyn Source,
+    existing: Option<(&[Existing], &[String])>,
+) -> Result<Key> {
+    let options = &crate_db.options;
+    if let Some(name) = &options.row_key {
+        return match existing {
+            Some((_, primary)) if !primary.contains(name) => Err(Error::new(
+                Kind::Schema,
+                format!("the table has no primary key with the column {name:?}, which the row key needs"),
+            )
+            .at(format!("table {table}"))
+            .advise("make the table with --row-key, or append to it with --at-least-once")),
+            _ => Ok(Key::Row(name.clone())),
+        };
+    }
+    let own = match existing {
+        None => options.primary_key.clone(),
+        // A key that the server makes up is another one each time.
+        Some((columns, primary)) => {
+            let given = |name: &String| {
+                let source = source.schema().fields().iter().any(|field| field.name() == name);
+                source || columns.iter().any(|column| column.name == *name && column.generated)
+            };
+            if primary.iter().all(given) { primary.to_vec() } else { Vec::new() }
+        }
+    };
+    if !own.is_empty() {
+        return Ok(Key::Own(own));
+    }
+    match options.at_least_once {
+        true => Ok(Key::None),
+        false if existing.is_none() => Ok(Key::Tags(crate::tags::column_for(source))),
+        false => Err(Error::new(
+            Kind::Config,
+            "the rows have no key: this load is at least once, and rows of a batch that was interrupted may be in the table twice",
+        )
+        .at(format!("table {table}"))
+        .advise("accept it with --at-least-once; or make the table with a key: in mode create --row-key adds one, and --primary-key \
+                 names its columns")),
+    }
+}
+
+/// How rows are encoded: by row, or by column for the PostgreSQL wire. `head` are the bytes of a request
+/// before its rows.
+pub(super) fn encode_plan(
+    crate_db: &CrateDb,
+    source: &dyn Source,
+    options: &LoadOptions,
+    plan: &Plan,
+    (by_column, head): (bool, usize),
+) -> EncodePlan {
+    EncodePlan {
+        rows: crate_db.options.request_rows(),
+        bytes: options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
+        longest_row: longest_row(head),
+        columns: by_column,
+        leave_out: crate_db.options.rejects.is_some(),
+        files: source.files().iter().map(file_hash).collect(),
+        plan: plan.clone(),
+    }
+}
+
+/// What makes a repeated row harmless.
+pub(super) const REPEAT: &str = " ON CONFLICT DO NOTHING";
+
+/// The statements of the PostgreSQL wire, for the first time and for rows that may be there, and the types of
+/// their parameters.
+pub(super) fn unnest_of(written: &CrateTable, plan: &Plan) -> ([String; 2], Vec<Type>) {
+    let statements = ["", REPEAT].map(|clause| {
+        // With a key, existing rows are counted, and do not end the statement.
+        let clause = match plan.key {
+            Key::Row(_) | Key::Own(_) => REPEAT,
+            Key::Tags(_) => "",
+            Key::None => clause,
+        };
+        unnest::insert(written, plan, clause)
+    });
+    (statements, unnest::parameter_types(plan))
+}

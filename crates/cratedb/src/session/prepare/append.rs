@@ -1,0 +1,159 @@
+//! Mode append: rows go into a table that holds others.
+
+use std::collections::HashSet;
+
+use sawmill_loader::{LoadState, Tally};
+use sawmill_source::{Error, Kind, Result, SourceFile};
+
+use super::Preparing;
+use crate::encode::encoder::file_hash;
+use crate::records::checkpoint::{LoadIntoTable, LoadRecord, State};
+use crate::records::remembered::sharing_files;
+use crate::table::columns::Key;
+use crate::verify::read_back::{OfFiles, ReadBack};
+
+impl Preparing<'_> {
+    pub(crate) fn append(&mut self) -> Result<(LoadRecord, LoadState)> {
+        let record = self.checkpoints.find(self.client, self.id, self.control)?;
+        if let Some(record) = record {
+            match (record.state == State::Complete, record.files.changed(self.source.files()).is_empty()) {
+                (true, true) if !self.options.again => {
+                    if let Some(differs) = self.differs(&record) {
+                        return Err(loaded_with_other_options(&differs).at(self.place()));
+                    }
+                    self.refuse_fewer(&record)?;
+                    return Ok((record, LoadState::Complete));
+                }
+                // Another content under the same name, after the first was loaded, is another load.
+                (true, _) => {}
+                (false, _) => {
+                    self.refuse_changed(&record)?;
+                    self.refuse_other_options(&record)?;
+                    self.refuse_unverifiable(&record)?;
+                    return Ok((record, LoadState::Resumed));
+                }
+            }
+        }
+        self.refuse_twice(Kind::Exists)?;
+        let before = match self.options.verify {
+            true => self.sum_up_before()?,
+            false => None,
+        };
+        let rows = self.count(self.table)?;
+        if rows == 0 && self.options.again {
+            // What was recorded of the rows that are gone is gone, too.
+            self.checkpoints.delete_others(self.client, &self.table.to_string(), self.id, self.control)?;
+        }
+        let record = LoadRecord { rows, ..self.record(before) };
+        self.write_record(&record)?;
+        // Of two loads that begin at once with the same file each sees the other by now.
+        if let Err(error) = self.refuse_twice(Kind::Busy) {
+            self.checkpoints.delete(self.client, "load_id", self.id, self.control)?;
+            return Err(error);
+        }
+        Ok((record, LoadState::New))
+    }
+
+    /// What the table holds of rows that cannot be distinguished from the load's own: by their row keys all
+    /// rows of other files can.
+    fn sum_up_before(&mut self) -> Result<Option<Tally>> {
+        let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
+        let shares = sharing_files(&loads, self.source, self.mapping, self.id).next().is_some();
+        let of_files = match &self.plan.key {
+            Key::Row(_) if !shares => return Ok(None),
+            Key::Row(column) => Some(OfFiles::new(column, self.source.files().iter().map(file_hash))),
+            Key::Own(_) | Key::Tags(_) | Key::None => None,
+        };
+        let read = ReadBack { of_files, ..self.read_back(self.table) };
+        read.run(self.control).map(Some)
+    }
+
+    /// Refuses to append a file without a key that another load into the table has brought, because that would
+    /// duplicate its rows. With a key the server finds existing rows.
+    fn refuse_twice(&mut self, kind: Kind) -> Result<()> {
+        if self.plan.key != Key::None || self.options.again {
+            return Ok(());
+        }
+        let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
+        let others = loads.iter().filter(|LoadIntoTable { load, .. }| {
+            load.id != self.id && load.mapping.as_deref() == Some(self.mapping)
+        });
+        let files = others
+            .flat_map(|LoadIntoTable { load, .. }| load.files.names.iter().zip(&load.files.fingerprints));
+        let recorded: HashSet<(&String, &String)> = files.collect();
+        let is_recorded = |file: &&SourceFile| recorded.contains(&(&file.name, &file.fingerprint));
+        let again: Vec<&str> =
+            self.source.files().iter().filter(is_recorded).map(|file| file.name.as_str()).collect();
+        let Some(first) = again.first() else { return Ok(()) };
+        let others = match again.len() {
+            1 => String::new(),
+            count => format!(" and {} more files", count - 1),
+        };
+        let what = format!(
+            "another load into this table has {first}{others}, and rows have no key: they would be duplicated"
+        );
+        Err(Error::new(kind, what).at(self.place()).advise(
+            "leave these files out; or load all of them once more with --again; or give rows a key, by which those that are \
+             there are found",
+        ))
+    }
+
+    /// Refuses to call a load complete whose table has fewer rows than when it was.
+    fn refuse_fewer(&mut self, record: &LoadRecord) -> Result<()> {
+        let rows = self.count(self.table)?;
+        if rows >= record.rows {
+            return Ok(());
+        }
+        let at_end = record.rows;
+        let what = format!("the table has {rows} rows; it had {at_end} when this load was complete");
+        Err(Error::new(Kind::Changed, what).at(self.place()).advise(
+            "load the files once more with --again (rows whose key is in the table are not added), or forget the load \
+             (sawmill load forget) if the rows were deleted on purpose",
+        ))
+    }
+
+    /// Refuses at the start what verification would find out at the end: that an earlier run of this append
+    /// has not summed up what the table held before, or that it has left rows that will be there twice.
+    fn refuse_unverifiable(&mut self, record: &LoadRecord) -> Result<()> {
+        if !self.options.verify || matches!(self.plan.key, Key::Row(_)) {
+            // Whether its rows can be distinguished from others is seen from the other loads.
+            return Ok(());
+        }
+        let Some(before) = &record.before else {
+            return Err(not_summed_up(&self.place()));
+        };
+        if self.plan.key != Key::None {
+            return Ok(());
+        }
+        let units = self.checkpoints.units(self.client, self.id, self.control)?;
+        let recorded = before.rows + units.values().map(|unit| unit.tally.rows).sum::<u64>();
+        let rows = self.count(self.table)?;
+        if rows == recorded {
+            return Ok(());
+        }
+        let what = format!(
+            "cannot be verified: the table has {rows} rows, of which {recorded} were there before or are of recorded units; \
+             rows have no key, so those of units that an earlier run had begun would be duplicated"
+        );
+        Err(Error::new(Kind::Mismatch, what).at(self.place()).advise(
+            "delete the rows of the unfinished units, or run the same command without --verify and accept duplicate rows",
+        ))
+    }
+}
+
+/// The error of an append of files that were loaded in another form.
+pub(crate) fn loaded_with_other_options(differs: &str) -> Error {
+    Error::new(Kind::Exists, format!("the files were loaded with other options: {differs}")).advise(
+        "give the options of that load, or load the files once more with --again, which adds their rows as they are stored \
+         now",
+    )
+}
+
+/// The error of an append whose rows cannot be distinguished from those that were there before.
+pub(crate) fn not_summed_up(place: &str) -> Error {
+    let what = "cannot be verified: the first run of this append was without --verify, so what the table held before \
+                was not summed up";
+    Error::new(Kind::Mismatch, what).at(place).advise(
+        "run the same command without --verify to finish the load; sawmill verify then compares the table as a whole",
+    )
+}

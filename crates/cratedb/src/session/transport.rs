@@ -1,0 +1,50 @@
+//! By which transport rows go.
+
+use sawmill_source::{Control, Kind, Result};
+
+use crate::connect::client::Cluster;
+use crate::connect::pg;
+use crate::options::Transport;
+use crate::records::checkpoint::LoadRecord;
+use crate::table::columns::Key;
+use crate::target::CrateDb;
+use crate::write::carried::Chosen;
+
+/// The transport that blocks take, or the error of one that was asked for and is not there.
+pub(super) fn choose_transport(
+    crate_db: &CrateDb,
+    cluster: &Cluster,
+    key: &Key,
+    control: &Control<'_>,
+) -> Result<Chosen> {
+    let wanted = crate_db.options.transport;
+    if wanted == Transport::Http {
+        return Ok(Chosen::Http("--transport http".to_owned()));
+    }
+    if wanted == Transport::Auto && *key == Key::None && crate_db.options.rejects.is_some() {
+        return Ok(Chosen::Http(
+            "without a key only HTTP tells which rows of a batch were refused".to_owned(),
+        ));
+    }
+    match pg::open(&pg::server(&crate_db.server, cluster.tls.as_ref(), 0), control) {
+        Ok(_) => Ok(Chosen::Pg),
+        Err(error) if error.kind() == Kind::Cancelled || wanted == Transport::Pg => Err(error),
+        Err(error) => {
+            let port = crate_db.server.pg_port;
+            Ok(Chosen::Http(format!("no PostgreSQL wire of CrateDB at port {port}: {}", error.what())))
+        }
+    }
+}
+
+/// Over the PostgreSQL wire it is not known which rows of a batch were there before. Of a table that holds
+/// rows which cannot be distinguished from the load's, verification needs to know.
+pub(super) fn which_tells_rows(chosen: Chosen, record: &LoadRecord, key: &Key) -> Chosen {
+    let needs = *key != Key::None && record.before.as_ref().is_some_and(|before| before.rows > 0);
+    match chosen {
+        Chosen::Pg if needs => {
+            let reason = "to verify an append by the table's key, it has to be known which rows were there, which only HTTP tells";
+            Chosen::Http(reason.to_owned())
+        }
+        chosen => chosen,
+    }
+}
