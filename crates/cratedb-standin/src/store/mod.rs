@@ -13,6 +13,7 @@ mod table;
 pub(crate) mod unnest;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::sql::{Name, Statement, parse};
@@ -27,6 +28,10 @@ pub(crate) const VERSION: &str = "6.4.3";
 pub struct Engine {
     tables: Mutex<BTreeMap<Name, Table>>,
     jobs: jobs::Jobs,
+    /// The version that it names, where it is not [`VERSION`].
+    version: Mutex<Option<String>>,
+    /// The user may not read the schema `sys`.
+    denies_sys: AtomicBool,
 }
 
 /// The result of a statement.
@@ -86,6 +91,21 @@ impl Engine {
     /// Keeps `sys.jobs` empty, as `stats.enabled = false` does.
     pub fn list_no_jobs(&self) {
         self.jobs.hide();
+    }
+
+    /// Names another version in `sys.nodes`.
+    pub fn set_version(&self, version: &str) {
+        *self.version.lock().unwrap_or_else(PoisonError::into_inner) = Some(version.to_owned());
+    }
+
+    /// Hides the schema `sys`, as from a user without a privilege for it.
+    pub fn deny_sys(&self) {
+        self.denies_sys.store(true, Relaxed);
+    }
+
+    fn version(&self) -> String {
+        let named = self.version.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        named.unwrap_or_else(|| VERSION.to_owned())
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, Table>> {

@@ -1,8 +1,10 @@
 //! One statement with its arguments.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::condition::argument;
 use super::unnest::unnested;
-use super::{Answer, Engine, Error, RowResult, VERSION, error, parsed};
+use super::{Answer, Engine, Error, RowResult, error, parsed};
 use crate::json::{Json, quoted};
 use crate::sql::{Condition, Expression, Name, Select, Statement};
 
@@ -61,7 +63,10 @@ impl Engine {
             }
             Statement::Select(select) => match (select.name.0.as_str(), select.name.1.as_str()) {
                 ("information_schema", _) => self.catalogue(&select, arguments),
-                ("sys", "nodes") => nodes(select),
+                ("sys", _) if self.denies_sys.load(Relaxed) => {
+                    Err(error(404, 4045, "SchemaUnknownException[Schema 'sys' unknown]"))
+                }
+                ("sys", "nodes") => nodes(select, &self.version()),
                 ("sys", "jobs") => self.jobs().list(select, sql),
                 _ => self.select(&select, arguments),
             },
@@ -105,9 +110,9 @@ impl Engine {
 }
 
 /// `sys.nodes`: one node, of which only the version is known.
-fn nodes(select: Select) -> Result<Answer, Error> {
+fn nodes(select: Select, version: &str) -> Result<Answer, Error> {
     if select.columns != ["version['number']"] {
         return Err(error(404, 4043, format!("Columns {:?} unknown", select.columns)));
     }
-    Ok(Answer { columns: select.columns, count: 1, rows: vec![vec![quoted(VERSION)]] })
+    Ok(Answer { columns: select.columns, count: 1, rows: vec![vec![quoted(version)]] })
 }

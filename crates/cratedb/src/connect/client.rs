@@ -17,7 +17,7 @@ use sawmill_source::{Control, Error, Kind, Result};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::connect::address::CrateServer;
+use crate::connect::address::{CrateServer, Node};
 use crate::connect::http::{HttpConnection, TransportError};
 use crate::connect::tls;
 use crate::connect::waiting::{Outage, Waiting};
@@ -85,7 +85,12 @@ impl Cluster {
     pub(crate) fn passes(&self, refusal: &ServerError) -> bool {
         let outage = self.outage();
         let restarted = || outage.lost.is_some_and(|lost| lost.elapsed() <= self.patience.max(RECOVERY));
-        refusal.is_passing() || matches!(refusal.code, 4041 | 4045) && outage.table_known && restarted()
+        // The schema sys is there at once: who does not know it may not read it.
+        let is_lacking = || {
+            matches!(refusal.code, 4041 | 4045)
+                && !["'sys'", "'sys."].iter().any(|sys| refusal.message.contains(sys))
+        };
+        refusal.is_passing() || is_lacking() && outage.table_known && restarted()
     }
 
     /// Whether a failure ends the attempts: no node has ever answered, and all were tried.
@@ -113,6 +118,23 @@ impl Cluster {
                     health.failures += 1;
                 }
             }
+        }
+    }
+
+    /// A node cannot be reached, or its connection broke.
+    fn node_lost(&self, node: usize) {
+        self.report(node, false);
+        self.connection_lost();
+    }
+
+    /// A node has answered; the end of an outage that was reported is reported, too.
+    fn answered(&self, control: &Control<'_>) {
+        let mut outage = self.outage();
+        outage.reached = true;
+        if control.has_notices()
+            && let Some(line) = outage.over()
+        {
+            control.notice(&line);
         }
     }
 
@@ -190,87 +212,76 @@ impl Client {
         answer: &mut dyn FnMut(&[u8]),
         control: &Control<'_>,
     ) -> Attempt {
-        let node = self.cluster.next();
-        let Some(place) = self.cluster.server.nodes.get(node) else {
-            return Attempt::TransportError(TransportError::NotSent("the address names no host".to_owned()));
+        let cluster = Arc::clone(&self.cluster);
+        let not_sent = |what: String| Attempt::TransportError(TransportError::NotSent(what));
+        let node = cluster.next();
+        let Some(place) = cluster.server.nodes.get(node) else {
+            return not_sent("the address names no host".to_owned());
         };
-        let mut body = pieces;
-        let compressed;
-        if self.gzip {
-            let mut room = std::mem::take(&mut self.compressed);
-            room.clear();
-            let mut encoder = GzEncoder::new(room, Compression::fast());
-            // A Vec takes everything.
-            let written = pieces.iter().try_for_each(|piece| encoder.write_all(piece));
-            self.compressed = match written.and_then(|()| encoder.finish()) {
-                Ok(bytes) => bytes,
-                Err(error) => return Attempt::TransportError(TransportError::NotSent(error.to_string())),
-            };
-            compressed = [self.compressed.as_slice()];
-            body = &compressed;
+        if self.gzip
+            && let Err(error) = self.compress(pieces)
+        {
+            return not_sent(error.to_string());
         }
-        let length: usize = body.iter().map(|piece| piece.len()).sum();
-        self.head.clear();
-        // Writing to a Vec cannot fail.
-        let _ = write!(
-            self.head,
-            "POST /_sql HTTP/1.1\r\nHost: {place}\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
-             User-Agent: sawmill\r\nDefault-Schema: {}\r\nContent-Length: {length}\r\n",
-            self.cluster.server.schema
-        );
-        if let Some(authorization) = &self.cluster.authorization {
-            let _ = write!(self.head, "Authorization: {authorization}\r\n");
+        if let Err(broken) = self.connect(node, place, control) {
+            return Attempt::TransportError(broken);
         }
-        if self.gzip {
-            self.head.extend_from_slice(b"Content-Encoding: gzip\r\n");
-        }
-        self.head.extend_from_slice(b"\r\n");
-        let mut whole: Vec<&[u8]> = vec![&self.head];
-        whole.extend_from_slice(body);
+        let compressed = [self.compressed.as_slice()];
+        let body: &[&[u8]] = if self.gzip { &compressed } else { pieces };
+        write_head(&mut self.head, &cluster, place, self.gzip, body.iter().map(|piece| piece.len()).sum());
+        let whole: Vec<&[u8]> = std::iter::once(self.head.as_slice()).chain(body.iter().copied()).collect();
         let Some(slot) = self.connections.get_mut(node) else {
-            return Attempt::TransportError(TransportError::NotSent("the node is not known".to_owned()));
+            return not_sent("the node is not known".to_owned());
         };
-        if slot.as_ref().is_none_or(|connection| !connection.is_open()) {
-            match HttpConnection::open(place, self.cluster.tls.as_ref(), control) {
-                Ok(connection) => *slot = Some(connection),
-                Err(broken) => {
-                    *slot = None;
-                    self.cluster.report(node, false);
-                    self.cluster.connection_lost();
-                    return Attempt::TransportError(broken);
-                }
-            }
-        }
-        let Some(connection) = slot.as_mut() else {
-            return Attempt::TransportError(TransportError::NotSent("there is no connection".to_owned()));
-        };
-        let attempt = match connection.request(&whole, self.cluster.server.timeout, control) {
+        let Some(connection) = slot else { return not_sent("there is no connection".to_owned()) };
+        let attempt = match connection.request(&whole, cluster.server.timeout, control) {
             Ok((200, body)) => {
-                let mut outage = self.cluster.outage();
-                outage.reached = true;
-                if control.has_notices()
-                    && let Some(line) = outage.over()
-                {
-                    control.notice(&line);
-                }
-                drop(outage);
+                cluster.answered(control);
                 answer(body);
                 Attempt::Done
             }
             Ok((status, body)) => {
-                self.cluster.outage().reached = true;
+                cluster.outage().reached = true;
                 Attempt::ServerError(server_error(status, body))
             }
             Err(broken) => {
                 *slot = None;
-                self.cluster.report(node, false);
-                self.cluster.connection_lost();
+                cluster.node_lost(node);
                 return Attempt::TransportError(broken);
             }
         };
         let down = matches!(&attempt, Attempt::ServerError(refusal) if matches!(refusal.status, 502..=504));
-        self.cluster.report(node, !down);
+        cluster.report(node, !down);
         attempt
+    }
+
+    /// Compresses a body into the room for it.
+    fn compress(&mut self, pieces: &[&[u8]]) -> std::io::Result<()> {
+        let mut room = std::mem::take(&mut self.compressed);
+        room.clear();
+        let mut encoder = GzEncoder::new(room, Compression::fast());
+        pieces.iter().try_for_each(|piece| encoder.write_all(piece))?;
+        self.compressed = encoder.finish()?;
+        Ok(())
+    }
+
+    /// Has an open connection to a node ready.
+    fn connect(&mut self, node: usize, place: &Node, control: &Control<'_>) -> Result<(), TransportError> {
+        let Some(slot) = self.connections.get_mut(node) else { return Ok(()) };
+        if slot.as_ref().is_some_and(HttpConnection::is_open) {
+            return Ok(());
+        }
+        *slot = None;
+        match HttpConnection::open(place, self.cluster.tls.as_ref(), control) {
+            Ok(connection) => {
+                *slot = Some(connection);
+                Ok(())
+            }
+            Err(broken) => {
+                self.cluster.node_lost(node);
+                Err(broken)
+            }
+        }
     }
 
     /// Runs a statement that may be run twice, and tries again when the connection is lost or the server
@@ -282,10 +293,21 @@ impl Client {
         retries: u32,
         control: &Control<'_>,
     ) -> Result<Answer> {
+        self.unless_refused(statement, arguments, retries, control)?
+    }
+
+    /// The same; the inner error is the server's refusal, of which the caller may make something.
+    pub(crate) fn unless_refused(
+        &mut self,
+        statement: &str,
+        arguments: &[serde_json::Value],
+        retries: u32,
+        control: &Control<'_>,
+    ) -> Result<Result<Answer>> {
         let (mut waiting, mut tries) = (Waiting::new(retries), 0);
         loop {
             let error = match self.once(statement, arguments, control) {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => return Ok(Ok(answer)),
                 Err(Failed::Passing(error)) => error,
                 Err(Failed::Lost(broken)) => {
                     tries += 1;
@@ -294,7 +316,7 @@ impl Client {
                     }
                     self.lost(broken)?
                 }
-                Err(Failed::Refused(error)) => return Err(error),
+                Err(Failed::Refused(error)) => return Ok(Err(error)),
             };
             waiting.pause(error, &self.cluster, control)?;
             self.retries += 1;
@@ -341,6 +363,10 @@ impl Client {
             404 if refusal.is_passing() => {
                 (Kind::Server, "wait until the cluster has recovered and run the same command again")
             }
+            404 if refusal.code == 4041 && self.cluster.outage().table_known => (
+                Kind::Server,
+                "the table was dropped or renamed while the load ran: run the same command again",
+            ),
             404 => (Kind::Server, "check the names of schema, table and columns"),
             413 => (Kind::Server, "raise http.max_content_length, or load smaller batches (--batch-bytes)"),
             429 | 502..=504 => {
@@ -378,6 +404,25 @@ impl Client {
             )),
         }
     }
+}
+
+/// The lines before a request's body.
+fn write_head(head: &mut Vec<u8>, cluster: &Cluster, place: &Node, gzip: bool, length: usize) {
+    head.clear();
+    // Writing to a Vec cannot fail.
+    let _ = write!(
+        head,
+        "POST /_sql HTTP/1.1\r\nHost: {place}\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
+         User-Agent: sawmill\r\nDefault-Schema: {}\r\nContent-Length: {length}\r\n",
+        cluster.server.schema
+    );
+    if let Some(authorization) = &cluster.authorization {
+        let _ = write!(head, "Authorization: {authorization}\r\n");
+    }
+    if gzip {
+        head.extend_from_slice(b"Content-Encoding: gzip\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
 }
 
 /// What to do about a table with more columns than `mapping.total_fields.limit`, 1,000 by default.

@@ -22,7 +22,7 @@ use crate::table::columns::{Key, Plan};
 use crate::table::ddl;
 use crate::table::names::CrateTable;
 use crate::tags::begun::Begun;
-use crate::tags::Tags;
+use crate::tags::{Tags, version};
 use crate::target::CrateDb;
 use crate::verify::without_refused::WithoutRefused;
 use crate::write::carried::{Carried, Chosen};
@@ -140,6 +140,9 @@ impl<'a, 'o> Opening<'a, 'o> {
             Some(plan) => plan,
             None => existing_plan(crate_db, source, &mut client, &table, retries, control, true)?,
         };
+        if matches!(plan.key, Key::Tags(_)) {
+            version::check_version(&mut client, retries, control)?;
+        }
         let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema, retries);
         let (id, mapping) = (crate_db.id_of(source, &table, &plan.key), crate_db.mapping_of_files(source));
         Ok(Self {

@@ -20,7 +20,14 @@ pub(crate) fn end(
 ) -> Result<()> {
     let mut waiting = Waiting::new(retries);
     loop {
-        let answer = client.sql("SELECT id, stmt FROM sys.jobs", &[], retries, control)?;
+        let asked = client.unless_refused("SELECT id, stmt FROM sys.jobs", &[], retries, control)?;
+        let answer = asked.map_err(|refused| {
+            let what = format!("whether a request still runs cannot be asked: {}", refused.what());
+            Error::new(refused.kind(), what).at(refused.place()).advise(
+                "a user other than crate needs a privilege for it: GRANT DQL ON TABLE sys.jobs TO the user; then run the same \
+                 command again to go on",
+            )
+        })?;
         let jobs = answer.all::<(String, String)>()?;
         // The question itself is one of them.
         if jobs.is_empty() {

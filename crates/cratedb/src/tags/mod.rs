@@ -13,6 +13,7 @@
 pub(crate) mod audit;
 pub(crate) mod begun;
 pub(crate) mod jobs;
+pub(crate) mod version;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -10,7 +10,9 @@ use sawmill_cratedb_standin::{Fault, StandIn};
 use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_source::{Kind, ParquetFiles};
 
-use crate::cluster::{Cluster, append, people, people_from, run, small, source_of, verify, with_control};
+use crate::cluster::{
+    Cluster, append, keyed, people, people_from, run, small, source_of, verify, with_control,
+};
 
 fn tagged(transport: Transport) -> CrateOptions {
     CrateOptions { transport, batch_rows: 100, replicas: Some("0".into()), ..CrateOptions::default() }
@@ -165,6 +167,36 @@ fn a_server_that_does_not_list_its_jobs_is_not_trusted() {
     let error = run(&source, &target, &small()).unwrap_err();
     assert!(error.to_string().contains("stats.enabled"), "{error}");
     assert_eq!(standin.engine().rows_in("doc", "t"), None);
+}
+
+#[test]
+fn a_user_who_may_not_read_the_jobs_learns_so_when_it_matters() {
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    standin.engine().deny_sys();
+    let (_kept, source) = people(1_000);
+    run(&source, &cluster.target("quiet", tagged(Transport::Http)), &patient()).unwrap();
+    standin.faults().plan([None, Some(Fault::DropAfter)]);
+    let began = std::time::Instant::now();
+    let error = run(&source, &cluster.target("t", tagged(Transport::Http)), &patient()).unwrap_err();
+    assert!(error.to_string().contains("GRANT DQL ON TABLE sys.jobs"), "{error}");
+    // It does not wait for a schema that never appears.
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_server_that_cannot_drop_columns_is_refused_before_anything_is_made() {
+    let cluster = Cluster::standin();
+    let engine = cluster.standin.as_ref().unwrap().engine();
+    engine.set_version("5.4.8");
+    let (_kept, source) = people(100);
+    let error = run(&source, &cluster.target("t", tagged(Transport::Http)), &small()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Config);
+    assert!(error.to_string().contains("5.4.8") && error.to_string().contains("--row-key"), "{error}");
+    assert_eq!(engine.table_names(), [] as [String; 0]);
+    // With a key the load needs no such thing.
+    run(&source, &cluster.target("t", keyed(Transport::Http)), &small()).unwrap();
+    assert_eq!(cluster.count("t"), 100);
 }
 
 #[test]
