@@ -170,6 +170,11 @@ impl Floor {
         self.statement("DROP TABLE IF EXISTS \"doc\".\"sawmill_floor\"");
     }
 
+    /// Makes all rows visible, which the server otherwise does within a second.
+    pub fn refresh(&self) {
+        self.statement("REFRESH TABLE \"doc\".\"sawmill_floor\"");
+    }
+
     /// Sends all requests and waits for all responses.
     pub fn send(&self, connections: usize) {
         let next = AtomicUsize::new(0);
