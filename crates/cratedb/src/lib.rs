@@ -53,7 +53,7 @@ mod write;
 
 pub use connect::address::CrateServer;
 pub use connect::statements::{CrateReply, CrateStatements};
-pub use explain::{CrateExplanation, ExplainedColumn};
+pub use explain::{CrateExplanation, ExplainedColumn, ExplainedWay};
 pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
 pub use records::status::crate_status;
 pub use table::names::refused_column_name;

@@ -165,10 +165,17 @@ fn crate_text(plan: &CrateExplanation) -> String {
     for column in &plan.columns {
         rows.push([&column.name, &column.arrow, &column.crate_type, &column.sent_as].map(Clone::clone));
     }
+    let mut ways = vec![["way", "delivery", "HTTP", "PostgreSQL wire", "costs"].map(str::to_owned)];
+    for way in &plan.ways {
+        let name = if way.chosen { format!("{} <- this load", way.way) } else { way.way.clone() };
+        let rate = |rate: Option<u32>| rate.map_or("-".to_owned(), |rate| rate.to_string());
+        let (http, pg) = (rate(way.over_http), rate(way.over_pg));
+        ways.push([name, way.delivery.clone(), http, pg, way.costs.clone()]);
+    }
     let ddl = plan.ddl.as_ref().map(|ddl| format!("\n{ddl};\n")).unwrap_or_default();
     format!(
         "table {}, mode {:?}\n{} files, {} rows in {} units over {} connections\ntransport {}\ndelivery {}\n\
-         requests of at most {} rows and {}; at most {} of encoded rows in memory\n\n{}{ddl}",
+         requests of at most {} rows and {}; at most {} of encoded rows in memory\n\n{}{}\n\n{}{ddl}",
         plan.table,
         plan.mode,
         plan.files,
@@ -180,6 +187,8 @@ fn crate_text(plan: &CrateExplanation) -> String {
         phases::thousands(plan.batch_rows as u64),
         phases::bytes(plan.batch_bytes as u64),
         phases::bytes(plan.memory_bytes),
+        phases::table(&ways),
+        plan.measured,
         phases::table(&rows),
     )
 }

@@ -1,5 +1,7 @@
 //! Explains what a load would do, without doing it.
 
+mod ways;
+
 use sawmill_loader::{CHANNEL, LoadOptions, Mode};
 use sawmill_source::{Control, Result, Source};
 use serde::Serialize;
@@ -9,9 +11,10 @@ use crate::options::{LongText, Transport};
 use crate::session::existing_plan;
 use crate::table::catalogue;
 use crate::table::columns;
-use crate::table::columns::Key;
+use crate::table::columns::{Column, Key};
 use crate::table::crate_type::Layout;
 use crate::table::ddl;
+use crate::table::existing::Existing;
 use crate::target::CrateDb;
 
 /// A load's plan.
@@ -25,6 +28,10 @@ pub struct CrateExplanation {
     pub transport: String,
     /// How often a row can be in the table, and why.
     pub delivery: String,
+    /// What that costs, and what the other ways would.
+    pub ways: Vec<ExplainedWay>,
+    /// Where the rates of [`ways`](Self::ways) come from.
+    pub measured: String,
     /// Files of the source.
     pub files: usize,
     /// Rows of the source.
@@ -44,6 +51,8 @@ pub struct CrateExplanation {
     /// The statement that creates the table; none in mode append.
     pub ddl: Option<String>,
 }
+
+pub use ways::ExplainedWay;
 
 /// A column of a plan.
 #[derive(Clone, Debug, Serialize)]
@@ -85,20 +94,7 @@ impl CrateDb {
             }
             _ => (columns::natural(source.schema(), &self.options, &table)?, self.wished_key(source)),
         };
-        let layout =
-            Layout { objects: self.options.objects, plain_text: self.options.long_text == LongText::Noindex };
-        let columns = planned.iter().map(|column| ExplainedColumn {
-            name: column.name.clone(),
-            arrow: source.schema().field(column.source).data_type().to_string(),
-            crate_type: match existing.iter().find(|theirs| theirs.name == column.name) {
-                Some(theirs) => theirs.data_type.to_string(),
-                None => column.crate_type.ddl(layout),
-            },
-            sent_as: match column.crate_type.is_nested() {
-                true => format!("JSON text, cast to {}", column.crate_type.cast()),
-                false => format!("binary {}", crate::encode::unnest::array_type(&column.crate_type)),
-            },
-        });
+        let columns = self.explained(&planned, &existing, source);
         let batch_bytes = options.batch_bytes.clamp(4096, Self::MOST_BATCH_BYTES);
         Ok(CrateExplanation {
             ddl: match self.mode {
@@ -114,6 +110,8 @@ impl CrateDb {
             mode: self.mode,
             transport: self.transport_of(&key),
             delivery: self.delivery_by(&key),
+            ways: ways::ways(self.mode, &key),
+            measured: ways::MEASURED.to_owned(),
             files: source.files().len(),
             rows: source.rows(),
             units: source.plan(options.unit_rows).iter().map(Vec::len).sum(),
@@ -123,8 +121,32 @@ impl CrateDb {
             // Blocks in the channel, one being filled, one of small units that wait for others, one being
             // sent and its compressed copy; twice, for rows and columns.
             memory_bytes: (options.degree.max(1) * (CHANNEL + 4) * 2 * batch_bytes) as u64,
-            columns: columns.collect(),
+            columns,
         })
+    }
+
+    /// The columns of a plan, `existing` those of a table that exists.
+    fn explained(
+        &self,
+        planned: &[Column],
+        existing: &[Existing],
+        source: &dyn Source,
+    ) -> Vec<ExplainedColumn> {
+        let layout =
+            Layout { objects: self.options.objects, plain_text: self.options.long_text == LongText::Noindex };
+        let explained = planned.iter().map(|column| ExplainedColumn {
+            name: column.name.clone(),
+            arrow: source.schema().field(column.source).data_type().to_string(),
+            crate_type: match existing.iter().find(|theirs| theirs.name == column.name) {
+                Some(theirs) => theirs.data_type.to_string(),
+                None => column.crate_type.ddl(layout),
+            },
+            sent_as: match column.crate_type.is_nested() {
+                true => format!("JSON text, cast to {}", column.crate_type.cast()),
+                false => format!("binary {}", crate::encode::unnest::array_type(&column.crate_type)),
+            },
+        });
+        explained.collect()
     }
 
     /// How often rows arrive, by their key.
@@ -139,10 +161,10 @@ impl CrateDb {
             ),
             (Key::Tags(name), _) => format!(
                 "exactly once, by batch tags: while rows gather, the column {name:?} says with which request each came; \
-                 it is dropped when all are counted, and costs next to nothing"
+                 it is dropped when all are counted; this needs CrateDB 5.5 or later"
             ),
             (Key::None, Mode::Append) => {
-                "at least once: the table has no primary key that the source fills; costs nothing".to_owned()
+                "at least once: the table has no primary key that the source fills".to_owned()
             }
             (Key::None, _) => {
                 "at least once, by --at-least-once (without it, exactly once by batch tags)".to_owned()
