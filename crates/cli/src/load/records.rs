@@ -58,7 +58,10 @@ pub(super) fn status(args: &StatusArgs, console: Console, cancel: &AtomicBool) -
             let state = match (&load.completed, load.running) {
                 (None, _) if load.load_id.is_empty() => "left behind; load forget removes it".to_owned(),
                 (Some(completed), _) => {
-                    let audited = load.audited_batches.map(|batches| format!(", {batches} batches audited"));
+                    let audited = load.audited_batches.map(|batches| match batches {
+                        1 => ", 1 batch audited".to_owned(),
+                        _ => format!(", {} batches audited", phases::thousands(batches)),
+                    });
                     format!("complete {completed}").trim_end().to_owned() + &audited.unwrap_or_default()
                 }
                 (None, true) => "running".to_owned(),
