@@ -24,7 +24,8 @@ pub struct ExplainedWay {
 }
 
 /// Where the rates come from.
-pub(super) const MEASURED: &str = "thousand rows/s of whole loads: 1 M rows of 19 columns, 2 connections, CrateDB 6.4.3 on 2 cores (docs/loading-cratedb.md)";
+pub(super) const MEASURED: &str = "thousand rows/s of whole loads: 1 M rows of 19 columns, 2 connections, \
+    CrateDB 6.4.3 on 2 cores (docs/loading-cratedb.md)";
 
 /// Rates over HTTP and over the PostgreSQL wire.
 type Rates = (Option<u32>, Option<u32>);

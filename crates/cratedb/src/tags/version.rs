@@ -59,6 +59,5 @@ mod tests {
     fn versions_are_compared_by_their_numbers() {
         let read = ["5.4.8", "5.10.0-SNAPSHOT", "CrateDB 6.4.3 (built NA)", "next"].map(numbers);
         assert_eq!(read, [Some((5, 4)), Some((5, 10)), Some((6, 4)), None]);
-        assert!((5, 4) < FIRST && (5, 10) > FIRST && (4, 8) < FIRST);
     }
 }
