@@ -17,8 +17,10 @@ pub enum Pick {
     Latest(f64),
 }
 
-/// How often a row is drawn before the choice fails.
+/// How often a row is drawn before the next one that is there is taken.
 const TRIES: u32 = 64;
+/// Among how many numbers it is looked for before the choice fails.
+const NEIGHBOURS: u64 = 8192;
 /// Ranks that a sampler draws at once.
 const RANKS: usize = 256;
 /// Of how many rows the most frequent are drawn.
@@ -57,14 +59,14 @@ impl Picker {
     }
 
     /// A row that the server has acknowledged, and what it is known to hold. Draws again where a row is not
-    /// there; `None` if that goes on.
+    /// there; if that goes on, takes the next one that is. `None` if there is none near.
     pub(crate) fn pick(&mut self, states: &RowStates, draw: u64) -> Option<(u64, RowState)> {
         let high = states.high();
+        if high == 0 {
+            return None;
+        }
         let mut draws = Draws::new(draw);
         for _ in 0..TRIES {
-            if high == 0 {
-                return None;
-            }
             let number = match self.pick {
                 Pick::Uniform => draws.below(high),
                 Pick::Zipf(_) => self.rank(),
@@ -77,11 +79,34 @@ impl Picker {
             if number >= high {
                 continue;
             }
-            let state = states.get(number);
-            if matches!(state, RowState::Acknowledged | RowState::Updated) {
-                return Some((number, state));
+            if let Some(found) = acknowledged(states, number) {
+                return Some(found);
             }
         }
-        None
+        let start = draws.below(high);
+        (0..high.min(NEIGHBOURS)).find_map(|step| acknowledged(states, (start + step) % high))
+    }
+}
+
+/// The row, if it is there for certain.
+fn acknowledged(states: &RowStates, number: u64) -> Option<(u64, RowState)> {
+    let state = states.get(number);
+    matches!(state, RowState::Acknowledged | RowState::Updated).then_some((number, state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_rows_among_many_numbers_are_found() {
+        let states = RowStates::default();
+        let mut picker = Picker::new(Pick::Uniform, 1, 1);
+        assert_eq!(picker.pick(&states, 7), None);
+        states.set(3, RowState::Acknowledged);
+        states.set(4000, RowState::Failed);
+        for draw in 0..200 {
+            assert_eq!(picker.pick(&states, draw), Some((3, RowState::Acknowledged)), "{draw}");
+        }
     }
 }

@@ -74,6 +74,14 @@ impl Supply {
         Some(Slice { block: Arc::clone(&open.block), numbers })
     }
 
+    /// Offers the rows of a block from `number` on: they are taken next.
+    pub(crate) fn offer(&self, block: Block, number: u64) {
+        let numbers = number..block.numbers().end;
+        if !numbers.is_empty() {
+            self.lock().open = Some(Slice { block: Arc::new(block), numbers });
+        }
+    }
+
     /// Adds a block; waits while there are enough.
     pub(crate) fn add(&self, block: Block) {
         // The receiver is in this struct.

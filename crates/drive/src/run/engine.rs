@@ -163,7 +163,7 @@ pub(crate) fn run_on(
     if let Some(sampler) = sampler {
         add_processes(&mut happened.seconds, &sampler.stop());
     }
-    let mut result = result_of(plan, &recorder, happened, description, cancel.load(Relaxed));
+    let mut result = result_of(plan, &mut recorder, happened, description, cancel.load(Relaxed));
     (result.started, result.command, result.versions) = (started, command, versions(target));
     result.driver.capacity = Some(capacity);
     result.invalid_because = verdict::objections(&result);
@@ -184,7 +184,7 @@ pub(crate) fn run_on(
 /// The figures of a run; nothing is judged yet.
 fn result_of(
     plan: &Plan,
-    recorder: &Recorder,
+    recorder: &mut Recorder,
     happened: Happened,
     run: RunDescription,
     interrupted: bool,

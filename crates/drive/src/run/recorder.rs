@@ -141,13 +141,7 @@ impl Recorder {
     /// Ends a second: what happened in it. Its exact histograms are in `intervals` until the next call of
     /// [`begin_second`](Self::begin_second).
     pub(crate) fn end_second(&mut self, at: f64, length: f64, intended: f64, in_flight: u64) -> Second {
-        for ((total, interval), warming) in
-            self.totals.iter_mut().zip(&mut self.intervals).zip(&mut self.warming)
-        {
-            total.add(interval);
-            interval.add(warming);
-            warming.clear();
-        }
+        self.fold();
         let mut second = std::mem::take(&mut self.second);
         let here =
             std::mem::replace(&mut self.operations_here, vec![OperationSecond::default(); self.names.len()]);
@@ -170,12 +164,24 @@ impl Recorder {
         second
     }
 
+    /// Adds the histograms of the second to the totals, and what belongs to the warm-up to those of the second.
+    fn fold(&mut self) {
+        let totals = self.totals.iter_mut().zip(&mut self.intervals).zip(&mut self.warming);
+        for ((total, interval), warming) in totals {
+            total.add(interval);
+            interval.add(warming);
+            warming.clear();
+        }
+    }
+
     pub(crate) fn begin_second(&mut self) {
         self.intervals.iter_mut().for_each(IntervalHistograms::clear);
     }
 
-    /// The results of all operations until the end of the last second, with their histograms, over this many seconds.
-    pub(crate) fn results(&self, seconds: f64) -> (OperationResult, Vec<OperationResult>) {
+    /// The results of all operations, with their histograms, over this many seconds.
+    pub(crate) fn results(&mut self, seconds: f64) -> (OperationResult, Vec<OperationResult>) {
+        // A run may end before its first second does.
+        self.fold();
         let result = |(operation, total): (&OperationResult, &IntervalHistograms)| OperationResult {
             rate: operation.ok as f64 / seconds.max(1e-9),
             latency: total.latency.clone().into(),

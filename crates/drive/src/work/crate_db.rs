@@ -105,6 +105,8 @@ impl CrateTarget {
             }
             body.push_str("]}");
             left -= now;
+            let next = block.first + now;
+            table.leave(block, next);
             match statements.send(body.as_bytes(), cancel) {
                 CrateReply::Done(body) => {
                     if let Some(what) = json::bulk_failure(&body, now) {

@@ -155,11 +155,14 @@ fn fill(
         }
         let block = table.fill_block()?;
         let mut data = std::mem::take(&mut header);
-        for number in block.numbers().take(left.min(BLOCK_ROWS) as usize) {
+        let now = left.min(BLOCK_ROWS);
+        for number in block.numbers().take(now as usize) {
             data.extend_from_slice(block.row(number));
             table.states.set(number, RowState::Acknowledged);
         }
-        left -= left.min(BLOCK_ROWS);
+        left -= now;
+        let next = block.first + now;
+        table.leave(block, next);
         messages::push(&mut connection.out, b'd', |out| out.extend_from_slice(&data));
         connection.send().map_err(lost)?;
     }

@@ -55,6 +55,11 @@ impl SharedTable {
         }
     }
 
+    /// Leaves the rows of a block from `number` on to operations.
+    pub(crate) fn leave(&self, block: Block, number: u64) {
+        self.supply.offer(block, number);
+    }
+
     /// Ends the waiting of the thread that makes rows ahead.
     pub(crate) fn end_supply(&self) {
         self.supply.drain();

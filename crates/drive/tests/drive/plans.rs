@@ -90,3 +90,13 @@ fn a_rate_that_the_driver_cannot_keep_makes_the_result_invalid() {
     assert!(!result.valid && !result.invalid_because.is_empty());
     assert!(result.driver.late_by_driver > result.total.intended / 2, "{:?}", result.driver.late_by_driver);
 }
+
+#[test]
+fn a_run_that_ends_at_once_has_all_its_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("now.csv");
+    std::fs::write(&trace, "0.0\n0.0\n").unwrap();
+    let text = format!("arrivals = \"trace {}\"\n{GOOD}", trace.display());
+    let result = driven(&plan(&text), &Address::Null, None);
+    assert_eq!((result.total.intended, result.total.latency.percentiles.count), (2, 2));
+}

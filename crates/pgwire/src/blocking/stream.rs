@@ -16,8 +16,9 @@ const ASK_FOR_TLS: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 pub(super) enum Stream {
     Tcp(TcpStream),
+    /// And how long a read may wait.
     #[cfg(unix)]
-    Unix(std::os::unix::net::UnixStream),
+    Unix(std::os::unix::net::UnixStream, Duration),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
@@ -62,8 +63,7 @@ impl Stream {
             #[cfg(unix)]
             Endpoint::Unix(path) => {
                 let stream = std::os::unix::net::UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(look))?;
-                Ok(Self::Unix(stream))
+                Ok(Self::Unix(stream, look))
             }
             #[cfg(not(unix))]
             Endpoint::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
@@ -74,7 +74,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.write_all(bytes),
             #[cfg(unix)]
-            Self::Unix(stream) => stream.write_all(bytes),
+            Self::Unix(stream, _) => stream.write_all(bytes),
             Self::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
         }
     }
@@ -83,9 +83,25 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.read(into),
             #[cfg(unix)]
-            Self::Unix(stream) => stream.read(into),
+            Self::Unix(stream, look) => readable(stream, *look).and_then(|()| stream.read(into)),
             Self::Tls(stream) => stream.read(into),
         }
+    }
+}
+
+/// Waits until there is something to read, or the other end has closed. A read that waits by itself is also woken when
+/// the other end has taken what was sent before: on Linux that is once for each request, and costs a fifth of the
+/// processor time of an operation.
+#[cfg(unix)]
+fn readable(stream: &std::os::unix::net::UnixStream, look: Duration) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let mut waiting = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let millis = look.as_millis().try_into().unwrap_or(libc::c_int::MAX);
+    // SAFETY: poll(2) gets one entry, which lives until it returns.
+    match unsafe { libc::poll(&raw mut waiting, 1, millis) } {
+        0 => Err(io::ErrorKind::WouldBlock.into()),
+        1.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
