@@ -90,8 +90,8 @@ impl Stream {
 }
 
 /// Waits until there is something to read, or the other end has closed. A read that waits by itself is also woken when
-/// the other end has taken what was sent before: on Linux that is once for each request, and costs a fifth of the
-/// processor time of an operation.
+/// the other end takes what was sent before: on Linux that is one switch of threads more for every fifth to tenth
+/// request of a load test.
 #[cfg(unix)]
 fn readable(stream: &std::os::unix::net::UnixStream, look: Duration) -> io::Result<()> {
     use std::os::fd::AsRawFd;
