@@ -339,11 +339,13 @@ mod tests {
 
     #[test]
     fn short_floats_are_those_of_the_standard_library() {
-        let texts = ["0", "-0", "7.", ".5", "-12.50", "0.1", "123456789012345", "0.000000000000001", "99.99"];
+        let texts = ["0", "-0", "7.", ".5", "-12.50", "0.1", "123456789012345", "0.00000000000001", "99.99"];
         for text in texts {
             assert_eq!(short_float(text).map(f64::to_bits), text.parse().ok().map(f64::to_bits), "{text}");
         }
-        for other in ["", ".", "-", "--1", "1e3", "1.2.3", "nan", "+1", "1234567890123456", " 1"] {
+        for other in
+            ["", ".", "-", "--1", "1e3", "1.2.3", "nan", "+1", "1234567890123456", "0.000000000000001", " 1"]
+        {
             assert_eq!(short_float(other), None, "{other}");
         }
         for number in 0..100_000_u32 {
