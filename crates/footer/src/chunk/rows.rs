@@ -238,7 +238,7 @@ impl Rows {
     #[cfg(any(feature = "parquet-59", feature = "parquet-60"))]
     pub fn are_readable(&self, types: &[i32]) -> bool {
         // Types of the format are 0 to 7.
-        let type_of = |traits: &Traits| traits.is_readable().then_some(traits.physical_type).unwrap_or(-1);
+        let type_of = |traits: &Traits| if traits.is_readable() { traits.physical_type } else { -1 };
         let readable: Vec<i32> = self.traits.list.iter().map(type_of).collect();
         if types.is_empty() || self.wide.iter().any(|(_, chunk)| !chunk.traits.is_readable()) {
             return false;
