@@ -11,7 +11,8 @@ pub struct Error {
     what: String,
     place: String,
     advice: String,
-    store: Option<sawmill_store::Error>,
+    /// Boxed, as results are returned everywhere and errors are rare.
+    store: Option<Box<sawmill_store::Error>>,
 }
 
 impl Error {
@@ -49,14 +50,14 @@ impl Error {
 
     /// Returns the error of the table's store, if it is one.
     pub fn of_store(&self) -> Option<&sawmill_store::Error> {
-        self.store.as_ref()
+        self.store.as_deref()
     }
 }
 
 impl From<sawmill_store::Error> for Error {
     fn from(error: sawmill_store::Error) -> Self {
         let mut own = Self::new(error.what()).at(error.place()).advise(error.advice());
-        own.store = Some(error);
+        own.store = Some(Box::new(error));
         own
     }
 }

@@ -33,7 +33,10 @@ impl<'a> Check<'a> {
         let number = number.map(i64::from_be_bytes).and_then(|number| u64::try_from(number).ok());
         match number {
             Some(number) => self.found(number, |expected| expected == row),
-            None => Ok(self.foreign()),
+            None => {
+                self.foreign();
+                Ok(())
+            }
         }
     }
 
@@ -49,8 +52,7 @@ impl<'a> Check<'a> {
             return Ok(());
         }
         let state = self.table.states.get(number);
-        let mut version =
-            |version| self.blocks.row(&self.table.maker, number, version).map(|expected| is(expected));
+        let mut version = |version| self.blocks.row(&self.table.maker, number, version).map(&is);
         let equal = match state {
             RowState::Untouched | RowState::Outside => true,
             RowState::Updated => version(1)?,
