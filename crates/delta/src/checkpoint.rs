@@ -46,7 +46,7 @@ fn read_file(table: &dyn TableFolder, name: &str) -> Result<Vec<Action>> {
             .at(place())
             .advise("restore it, or remove it if the log has all commits before it")
     };
-    let bytes = table.read(name)?.ok_or_else(|| damaged("there is no such file".to_owned()))?;
+    let bytes = table.read(name)?.ok_or_else(|| damaged("the file is missing".to_owned()))?;
     let lines = match name.ends_with(".json") {
         true => bytes,
         false => lines_of_parquet(bytes).map_err(damaged)?,

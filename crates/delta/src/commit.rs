@@ -89,7 +89,8 @@ impl Commit {
     pub fn partitioned_by(mut self, columns: &[String], schema: &Schema) -> Result<Self> {
         for column in columns {
             let field = schema.field_with_name(column).map_err(|_| {
-                Error::new(format!("there is no column {column:?}")).advise("name a column of the dataset")
+                Error::new(format!("the dataset has no column {column:?}"))
+                    .advise("name a column of the dataset")
             })?;
             if !has_plain_text(field.data_type()) {
                 let what =

@@ -244,7 +244,7 @@ fn read_commit(table: &dyn TableFolder, version: u64) -> Result<Vec<Action>> {
         let place = table.location(&name).map_or_else(|_| name.clone(), |place| place.to_string());
         Error::new(format!("the commit cannot be read: {what}")).at(place).advise("restore the table's log")
     };
-    let bytes = table.read(&name)?.ok_or_else(|| damaged("there is no such file".to_owned()))?;
+    let bytes = table.read(&name)?.ok_or_else(|| damaged("the file is missing".to_owned()))?;
     actions_of(&bytes).map_err(damaged)
 }
 

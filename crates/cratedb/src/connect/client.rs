@@ -233,7 +233,7 @@ impl Client {
         let Some(slot) = self.connections.get_mut(node) else {
             return not_sent("the node is not known".to_owned());
         };
-        let Some(connection) = slot else { return not_sent("there is no connection".to_owned()) };
+        let Some(connection) = slot else { return not_sent("the client has no connection".to_owned()) };
         let attempt = match connection.request(&whole, cluster.server.timeout, control) {
             Ok((200, body)) => {
                 cluster.answered(control);

@@ -42,7 +42,7 @@ pub(crate) fn existing_plan(
 ) -> Result<(Plan, Vec<String>)> {
     let existing = catalogue::columns(client, table, retries, control)?;
     if existing.is_empty() {
-        return Err(Error::new(Kind::Schema, "there is no such table")
+        return Err(Error::new(Kind::Schema, "the table does not exist")
             .at(format!("table {table}, {}", client.place()))
             .advise("load in mode create, which creates it"));
     }

@@ -8,7 +8,7 @@ use crate::connect::client::Client;
 /// (<https://cratedb.com/docs/crate/reference/en/latest/sql/statements/alter-table.html>).
 const FIRST: (u32, u32) = (5, 5);
 
-/// All nodes; a user who may not read `sys` is told the version of the one that answers.
+/// The first asks all nodes. A user who may not read `sys` gets the version of the node that answers.
 const QUESTIONS: [&str; 2] = ["SELECT version['number'] FROM sys.nodes", "SELECT version()"];
 
 /// Refuses a cluster that has a node of an earlier version. If the server does not tell its version, the

@@ -136,6 +136,7 @@ impl Rows {
         if next.is_none() {
             next = slot.insert(self.tables[table].take()?).next();
         }
+        // A supply hands over slices of at least one row.
         let Some((number, row)) = next else { unreachable!("what is taken has rows") };
         self.touched.push(Touched { table, number, change, was: RowState::Untouched });
         Ok(take(number, row))

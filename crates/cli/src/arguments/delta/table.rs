@@ -25,7 +25,7 @@ pub(crate) struct DeltaTable {
 ///
 /// # Errors
 ///
-/// There is no table or no such version; the version cannot be read.
+/// The table or the version does not exist, or Sawmill cannot read it.
 pub(crate) fn open(
     named: &NamedTable,
     stores: &StoreArgs,
@@ -35,11 +35,7 @@ pub(crate) fn open(
     let snapshot = Snapshot::open(table.as_ref(), named.version)?;
     let snapshot = snapshot.ok_or_else(|| {
         let place = table.location("").map_or_else(|_| String::new(), |place| place.to_string());
-        Error::failure(
-            "there is no Delta table: no commits in _delta_log",
-            place,
-            "check the name of the folder",
-        )
+        Error::failure("no Delta table: _delta_log has no commits", place, "check the name of the folder")
     })?;
     let given = |(column, value, text)| GivenValue { column, value, text };
     let files = snapshot.files.into_iter().map(|file| TableFile {

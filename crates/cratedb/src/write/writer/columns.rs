@@ -26,7 +26,7 @@ impl CrateWriter {
             return Ok(Err(reason));
         }
         let Some(connection) = &self.pg else {
-            return Ok(Err("there is no PostgreSQL wire".to_owned()));
+            return Ok(Err("the load has no PostgreSQL wire".to_owned()));
         };
         let what = match connection.insert(&marks.columns, tag, repeat, control) {
             Ok(rows) if rows == all => {
