@@ -77,6 +77,7 @@ pub(crate) enum ValueSpec {
     Text(RandomText),
     /// Not drawn: the dataset's [`RowMaker`](crate::shred::row_maker::RowMaker) computes them. Of strings, the
     /// average length is known.
+    #[cfg_attr(not(feature = "tpch"), allow(dead_code, reason = "only the tables of TPC-H are computed"))]
     Computed {
         mean_bytes: f64,
     },
