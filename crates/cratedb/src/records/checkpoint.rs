@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::connect::client::Client;
 use crate::records::shape::Shape;
 use crate::table::names::quote;
+pub(crate) use stored::by_time;
 use stored::{now, stored, stored_stamps};
 pub(crate) use units::UnitRecord;
 

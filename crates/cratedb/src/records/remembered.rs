@@ -14,7 +14,7 @@ use crate::CrateDb;
 use crate::connect::client::{Client, Cluster};
 use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{EncodePlan, file_hash, longest_row};
-use crate::records::checkpoint::{Checkpoints, LoadIntoTable, UnitRecord};
+use crate::records::checkpoint::{Checkpoints, LoadIntoTable, UnitRecord, by_time};
 use crate::records::shape::Shape;
 use crate::session::existing_plan;
 use crate::session::prepare::loaded_with_other_options;
@@ -214,7 +214,7 @@ impl Remembering<'_> {
 
     /// Compares the table's count with the one at the end of the last load into it.
     fn refuse_fewer(&self, rows: u64, loads: &[LoadIntoTable], remembered: &mut Remembered) -> Result<()> {
-        let last = loads.iter().filter(|into| into.load.complete).max_by_key(|into| &into.completed);
+        let last = loads.iter().filter(|into| into.load.complete).max_by_key(|into| by_time(&into.completed));
         let at_end = last.map_or(0, |last| last.rows);
         if rows >= at_end {
             return Ok(());

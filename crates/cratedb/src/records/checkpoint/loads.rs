@@ -7,7 +7,7 @@ use sawmill_source::{Control, Result};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::stored::{read_shape, read_stored, recorded_files};
+use super::stored::{by_time, read_shape, read_stored, recorded_files};
 use super::{Checkpoints, LoadIntoTable, LoadRecord, RecordedLoad, State};
 use crate::connect::client::Client;
 
@@ -36,7 +36,7 @@ impl Checkpoints {
             RecordedLoad { id, target, mode, state: State::of(&state), files, begun, completed, audited }
         });
         let mut loads: Vec<RecordedLoad> = loads.collect();
-        loads.sort_by(|a, b| (&b.begun, &a.id).cmp(&(&a.begun, &b.id)));
+        loads.sort_by(|a, b| (by_time(&b.begun), &a.id).cmp(&(by_time(&a.begun), &b.id)));
         Ok(loads)
     }
 
@@ -55,7 +55,7 @@ impl Checkpoints {
         );
         let mut rows = self.run(client, &statement, &[json!(target)], control)?.all::<RowOfTable>()?;
         // In the order in which they began.
-        rows.sort_by(|a, b| (&a.9, &a.0).cmp(&(&b.9, &b.0)));
+        rows.sort_by(|a, b| (by_time(&a.9), &a.0).cmp(&(by_time(&b.9), &b.0)));
         Ok(rows.into_iter().map(RowOfTable::read).collect())
     }
 

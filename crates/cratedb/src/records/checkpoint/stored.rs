@@ -37,6 +37,12 @@ pub(super) fn now() -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
+/// The text by which moments sort. The fraction of a second has no trailing zeros, so that `.5Z` would sort
+/// after `.512Z` with its `Z`, and before it without.
+pub(crate) fn by_time(moment: &Option<String>) -> Option<&str> {
+    moment.as_deref().map(|moment| moment.trim_end_matches('Z'))
+}
+
 /// A shape that this version cannot read is as good as none.
 pub(super) fn read_shape(text: Option<String>) -> Option<Shape> {
     text.and_then(|text| serde_json::from_str(&text).ok())
@@ -55,4 +61,17 @@ pub(super) fn read_tally(rows: u64, sum: &str, non_null: Vec<u64>) -> Result<Tal
             .advise("forget the load and start it again")
     })?;
     Ok(Tally { rows, content_sum, non_null })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_sort_by_time_whatever_digits_their_fractions_have() {
+        let sorted = ["58Z", "59Z", "59.049Z", "59.05Z", "59.051Z", "59.5Z", "59.512Z"]
+            .map(|seconds| Some(format!("2026-11-24T18:10:{seconds}")));
+        assert!(sorted.is_sorted_by_key(by_time));
+        assert!(by_time(&None) < by_time(&sorted[0]));
+    }
 }
