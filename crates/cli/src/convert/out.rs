@@ -10,7 +10,7 @@ use sawmill_store::{Kind, Location, ObjectUrl, WholeFile};
 
 use super::ConvertArgs;
 use crate::arguments::paths::stores_of;
-use crate::arguments::stores::{ObjectOutput, Objects};
+use crate::arguments::stores::{Objects, objects::ObjectOutput};
 use crate::error::Error;
 use crate::r#gen::formats::failed;
 use crate::r#gen::formats::files::OpenFile;

@@ -1,11 +1,11 @@
 //! Stores that URLs on the command line name: their options, and the objects in them.
 
 #[cfg_attr(not(feature = "stores"), path = "without_stores.rs")]
-mod objects;
+pub(crate) mod objects;
 pub(crate) mod place_bytes;
 
 use clap::Args;
-pub(crate) use objects::{ObjectOutput, Objects};
+pub(crate) use objects::Objects;
 pub(crate) use place_bytes::PlaceBytes;
 
 /// How to reach the stores that URLs name.

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use sawmill_generator::{DatasetFiles, Existing, OutputLock, Patience, protect_sources};
 use sawmill_store::WholeFile;
 
-use crate::arguments::stores::{ObjectOutput, Objects};
+use crate::arguments::stores::{Objects, objects::ObjectOutput};
 use crate::error::Error;
 use crate::r#gen::formats::{FormatJob, failed};
 use crate::screen::console::Console;
