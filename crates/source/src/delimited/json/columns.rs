@@ -13,10 +13,10 @@ use arrow_schema::{DataType, Field, Fields};
 use super::place::{Misfit, Wrong, joined, offset_in};
 use super::shape::plain;
 use super::walk::{Kind, content, elements, kind, members};
-use crate::delimited::arrays::Values;
-use crate::delimited::column_type::ColumnType;
-use crate::delimited::formats::Formats;
-use crate::delimited::splitter::Cell;
+use crate::delimited::columns::arrays::Values;
+use crate::delimited::columns::column_type::ColumnType;
+use crate::delimited::columns::formats::Formats;
+use crate::delimited::records::splitter::Cell;
 
 /// A key of the lines, or of objects within them, and the type of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -274,7 +274,7 @@ impl<'t> Collector<'t> {
         }
         let wrong = |wanted: &str| {
             let what = Wrong::Value {
-                value: crate::delimited::place::shown(value.as_bytes()),
+                value: crate::delimited::records::place::shown(value.as_bytes()),
                 wanted: wanted.to_owned(),
             };
             Err(Unread::Misfit(Misfit { at: offset_in(reading.text, value), path: String::new(), what }))
@@ -361,7 +361,7 @@ fn scalars(
 ) -> Result<ArrayRef, Misfit> {
     let wrong = |row: usize| {
         let value = values.get(row).copied().flatten().unwrap_or_default();
-        let shown = crate::delimited::place::shown(value.as_bytes());
+        let shown = crate::delimited::records::place::shown(value.as_bytes());
         let what = Wrong::Value { value: shown, wanted: of.to_string() };
         Misfit { at: offset_in(reading.text, value), path: path.to_owned(), what }
     };

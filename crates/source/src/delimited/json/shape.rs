@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::columns::{JsonColumn, JsonType};
 use super::place::{joined, offset_in};
 use super::walk::{DEEPEST, Kind, content, elements, kind, members};
-use crate::delimited::column_type::ColumnType;
-use crate::delimited::dialect::Dialect;
-use crate::delimited::formats::Formats;
-use crate::delimited::inference::{Candidates, Piece, each_record};
+use crate::delimited::columns::column_type::ColumnType;
+use crate::delimited::columns::formats::Formats;
+use crate::delimited::columns::inference::{Candidates, Piece, each_record};
+use crate::delimited::records::dialect::Dialect;
 use crate::delimited::text_file::TextFile;
 use crate::error::{Error, Kind as ErrorKind, Result};
 
@@ -129,7 +129,7 @@ impl Shape {
             }
         }
         if self.evidence.is_none() || self.kinds() != before {
-            let shown = crate::delimited::place::shown(value.as_bytes());
+            let shown = crate::delimited::records::place::shown(value.as_bytes());
             self.evidence = Some((shown, at.file, offset));
         }
         Ok(())

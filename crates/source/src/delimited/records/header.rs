@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use super::cursor::Cursor;
 use super::dialect::{Dialect, Ragged, RecordForm};
-use super::text_file::TextFile;
+use crate::delimited::text_file::TextFile;
 use crate::error::{Error, Kind, Result};
 
 /// The columns of a file, and where its first record is.
-pub(super) struct Header {
+pub(crate) struct Header {
     pub columns: Vec<String>,
     pub start: u64,
 }
@@ -17,7 +17,7 @@ pub(super) struct Header {
 const FIRST_LINES: usize = 64 << 10;
 
 /// Whether lines end with carriage returns alone: the start of the file has no newline.
-pub(super) fn ends_lines_by_returns(file: &TextFile) -> Result<bool> {
+pub(crate) fn ends_lines_by_returns(file: &TextFile) -> Result<bool> {
     let mut cursor = Cursor::open(file)?;
     let beginning = cursor.peek(FIRST_LINES)?;
     let has_return = beginning.iter().rev().skip(1).any(|byte| *byte == b'\r');
@@ -25,7 +25,7 @@ pub(super) fn ends_lines_by_returns(file: &TextFile) -> Result<bool> {
 }
 
 /// Reads the start of a file.
-pub(super) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
+pub(crate) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
     let mut cursor = Cursor::open(file)?;
     let beginning = cursor.peek(8)?;
     if beginning.starts_with(b"PAR1") {

@@ -8,13 +8,13 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::interleave::interleave_record_batch;
 
-use super::cursor::Cursor;
-use super::files::{DelimitedFiles, Place};
 use super::gather::Gatherer;
 use super::reader::Batch;
-use super::splitter::{Cell, Form, Step};
-use super::text_file::TextFile;
 use crate::control::Control;
+use crate::delimited::files::{DelimitedFiles, Place};
+use crate::delimited::records::cursor::Cursor;
+use crate::delimited::records::splitter::{Cell, Form, Step};
+use crate::delimited::text_file::TextFile;
 use crate::error::{Error, Kind, Result};
 use crate::ordered::{Addressed, Fetcher, RowAddress, Scanned, Scattered, Wanted};
 use crate::units::{Source, Unit, UnitKey};
@@ -29,7 +29,7 @@ const SCANNED: usize = 4096;
 const MOST_CELLS: usize = 1 << 18;
 
 /// What follows each gathered record. A record that ends with a carriage return of its own keeps it.
-pub(super) const NEWLINE: &[u8; 2] = b"\r\n";
+pub(crate) const NEWLINE: &[u8; 2] = b"\r\n";
 
 impl Addressed for DelimitedFiles {
     fn source(&self) -> &dyn Source {

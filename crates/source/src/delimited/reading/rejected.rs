@@ -8,13 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use arrow_schema::SchemaRef;
 use serde::Serialize;
 
-use super::cursor::{Checked, Cursor};
-use super::files::{DelimitedFiles, Place};
 use super::reader::Batch;
-use super::splitter::Cell;
-use super::text_file::TextFile;
 use crate::all_cores::on_all_cores;
 use crate::control::Control;
+use crate::delimited::files::{DelimitedFiles, Place};
+use crate::delimited::records::cursor::{Checked, Cursor};
+use crate::delimited::records::splitter::Cell;
+use crate::delimited::text_file::TextFile;
 use crate::error::{Error, Kind, Result};
 
 /// Records that are read at once.
@@ -46,7 +46,7 @@ struct Found {
 ///
 /// # Errors
 /// More than `most` of them; a quote that never closes.
-pub(super) fn leave_out(
+pub(crate) fn leave_out(
     source: &mut DelimitedFiles,
     most: u64,
     control: &Control<'_>,

@@ -16,7 +16,7 @@ use std::time::Instant;
 use sawmill_footer::RangeReader;
 
 use super::addressed::NEWLINE;
-use super::files::DelimitedFiles;
+use crate::delimited::files::DelimitedFiles;
 use crate::error::{Error, Kind, Result};
 use crate::ordered::RowAddress;
 use crate::parquet_files::reader::Readable;
@@ -30,7 +30,7 @@ const MOST: u64 = 256 << 10;
 
 /// How many records were gathered, by how many reads, and in which time, by all threads.
 #[derive(Debug, Default)]
-pub(super) struct Ways {
+pub(crate) struct Ways {
     records: AtomicU64,
     reads: AtomicU64,
     nanoseconds: AtomicU64,
@@ -67,7 +67,7 @@ struct Group {
 }
 
 /// Gathers records.
-pub(super) struct Gatherer<'a> {
+pub(crate) struct Gatherer<'a> {
     source: &'a DelimitedFiles,
     files: Files<'a>,
     /// The records in the wanted order, each with the end of its line.
@@ -82,7 +82,7 @@ pub(super) struct Gatherer<'a> {
 
 impl<'a> Gatherer<'a> {
     /// One that reads from `copies`, unless that is empty.
-    pub(super) fn new(source: &'a DelimitedFiles, copies: &'a [File]) -> Self {
+    pub(crate) fn new(source: &'a DelimitedFiles, copies: &'a [File]) -> Self {
         Self {
             source,
             files: Files { opened: HashMap::new(), copies },
@@ -95,14 +95,14 @@ impl<'a> Gatherer<'a> {
     }
 
     /// These of the gathered records, each with the end of its line.
-    pub(super) fn lines(&self, numbers: Range<usize>) -> &[u8] {
+    pub(crate) fn lines(&self, numbers: Range<usize>) -> &[u8] {
         let end_of = |before: usize| before.checked_sub(1).and_then(|last| self.ends.get(last)).copied();
         let (start, end) = (end_of(numbers.start), end_of(numbers.end));
         self.bytes.get(start.unwrap_or_default()..end.unwrap_or_default()).unwrap_or_default()
     }
 
     /// Gathers these records.
-    pub(super) fn gather(&mut self, addresses: &[RowAddress]) -> Result<()> {
+    pub(crate) fn gather(&mut self, addresses: &[RowAddress]) -> Result<()> {
         self.lay_out(addresses);
         self.group();
         for group in &self.groups {

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema, SchemaRef};
 
-use super::arrays::Fields;
-use super::cursor::{Cursor, not_utf8};
-use super::files::{Columns, DelimitedFiles, Place};
-use super::json::{Misfit, decode};
-use super::place::shown;
-use super::splitter::Cell;
-use super::text_file::TextFile;
+use crate::delimited::columns::arrays::Fields;
+use crate::delimited::files::{Columns, DelimitedFiles, Place};
+use crate::delimited::json::{Misfit, decode};
+use crate::delimited::records::cursor::{Cursor, not_utf8};
+use crate::delimited::records::place::shown;
+use crate::delimited::records::splitter::Cell;
+use crate::delimited::text_file::TextFile;
 use crate::error::{Error, Kind, Result};
 use crate::units::{Unit, UnitReader};
 
 /// Reads some columns of the files.
-pub(super) struct DelimitedReader<'a> {
+pub(crate) struct DelimitedReader<'a> {
     source: &'a DelimitedFiles,
     places: Vec<Place>,
     schema: SchemaRef,
@@ -30,7 +30,7 @@ pub(super) struct DelimitedReader<'a> {
 
 impl<'a> DelimitedReader<'a> {
     /// A reader of the chosen columns at these positions.
-    pub(super) fn new(source: &'a DelimitedFiles, columns: &[usize], batch_rows: usize) -> Self {
+    pub(crate) fn new(source: &'a DelimitedFiles, columns: &[usize], batch_rows: usize) -> Self {
         let places = columns.iter().filter_map(|column| source.chosen.get(*column).copied()).collect();
         let fields = columns.iter().filter_map(|column| source.schema.fields().get(*column).cloned());
         let schema = Arc::new(Schema::new(fields.collect::<Vec<Arc<Field>>>()));
@@ -80,7 +80,7 @@ impl UnitReader for DelimitedReader<'_> {
 }
 
 /// Records of one file that become one batch.
-pub(super) struct Batch<'b> {
+pub(crate) struct Batch<'b> {
     pub source: &'b DelimitedFiles,
     pub file: &'b TextFile,
     pub cells: &'b mut [Cell],
@@ -91,7 +91,7 @@ pub(super) struct Batch<'b> {
 }
 
 impl Batch<'_> {
-    pub(super) fn build(self, places: &[Place], schema: &SchemaRef) -> Result<RecordBatch> {
+    pub(crate) fn build(self, places: &[Place], schema: &SchemaRef) -> Result<RecordBatch> {
         let Self { source, file, cells, bytes, offset, rows } = self;
         let start = cells.first().map_or(0, |cell| cell.start);
         let end = cells.last().map_or(0, |cell| cell.end);

@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use super::arrays::{Fields, time, timestamp};
 use super::column_type::ColumnType;
-use super::cursor::{Cursor, not_utf8};
-use super::dialect::Dialect;
 use super::formats::{Formats, Moment};
-use super::place::shown;
-use super::splitter::Cell;
-use super::text_file::TextFile;
 use crate::all_cores::map_on_all_cores;
 use crate::condition::days_of;
+use crate::delimited::records::cursor::{Cursor, not_utf8};
+use crate::delimited::records::dialect::Dialect;
+use crate::delimited::records::place::shown;
+use crate::delimited::records::splitter::Cell;
+use crate::delimited::text_file::TextFile;
 use crate::error::Result;
 
 /// Pieces of a sample, from the start of a file to its end.
@@ -52,7 +52,7 @@ const NOT_FINITE: u16 = 1 << 11;
 
 /// What is known of a column after a part of the sample.
 #[derive(Clone, Debug)]
-pub(super) struct Candidates {
+pub(crate) struct Candidates {
     types: u16,
     /// The patterns that all values have, and those that some have; whether all values have one of them.
     patterns: u32,
@@ -67,7 +67,7 @@ pub(super) struct Candidates {
 
 /// A value, and where it is.
 #[derive(Clone, Debug)]
-pub(super) struct Evidence {
+pub(crate) struct Evidence {
     pub value: String,
     pub file: usize,
     pub offset: u64,
@@ -88,7 +88,7 @@ impl Default for Candidates {
 }
 
 impl Candidates {
-    pub(super) fn add(&mut self, value: &str, formats: &Formats, file: usize, offset: u64) {
+    pub(crate) fn add(&mut self, value: &str, formats: &Formats, file: usize, offset: u64) {
         self.values += 1;
         self.by_patterns &= !formats.patterns.is_empty();
         // Nothing is left to exclude.
@@ -119,7 +119,7 @@ impl Candidates {
     }
 
     /// Adds what another file's sample says.
-    pub(super) fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         let before = (self.types, self.patterns, self.by_patterns);
         self.types &= other.types;
         self.patterns &= other.patterns;
@@ -149,7 +149,7 @@ impl Candidates {
     }
 
     /// Returns the type of the contents of JSON strings: text, or what has a form of its own.
-    pub(super) fn of_strings(&self, formats: &Formats) -> ColumnType {
+    pub(crate) fn of_strings(&self, formats: &Formats) -> ColumnType {
         match self.inferred(formats) {
             of @ (ColumnType::Date
             | ColumnType::Time
@@ -162,12 +162,12 @@ impl Candidates {
     }
 
     /// Returns how many values are not NULL.
-    pub(super) fn values(&self) -> u64 {
+    pub(crate) fn values(&self) -> u64 {
         self.values
     }
 
     /// Returns the type that all values have.
-    pub(super) fn inferred(&self, formats: &Formats) -> ColumnType {
+    pub(crate) fn inferred(&self, formats: &Formats) -> ColumnType {
         if let Some(of) = self.by_patterns(formats) {
             return of;
         }
@@ -258,7 +258,7 @@ fn moment(value: &str) -> u16 {
 
 /// How much of the files a sample takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     /// Most records of all files together.
     pub rows: u64,
     pub files: usize,
@@ -266,7 +266,7 @@ pub(super) struct Sample {
 
 /// Consecutive records of a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     pub file: usize,
     first: u64,
     rows: u64,
@@ -274,7 +274,7 @@ pub(super) struct Piece {
 
 impl Sample {
     /// The number of records that a sample has unless another is asked for.
-    pub(super) const ROWS: u64 = 16_384;
+    pub(crate) const ROWS: u64 = 16_384;
 
     /// Returns the pieces of a file: all of a short file; else pieces from its start to its end, fewer of each
     /// of many files.
@@ -299,7 +299,7 @@ impl Sample {
 }
 
 /// Looks at a sample of the records on all cores: `look` at each piece, `add` what it returns in their order.
-pub(super) fn on_sample<R: Send>(
+pub(crate) fn on_sample<R: Send>(
     files: &[TextFile],
     sample: Sample,
     look: impl Fn(&TextFile, Piece) -> Result<R> + Sync,
@@ -323,7 +323,7 @@ pub(super) fn on_sample<R: Send>(
 }
 
 /// Passes the records of a piece: text, their fields as ranges of it, and its place in the file.
-pub(super) fn each_record(
+pub(crate) fn each_record(
     file: &TextFile,
     piece: Piece,
     mut each: impl FnMut(&str, &[Cell], u64) -> Result<()>,
@@ -352,7 +352,7 @@ pub(super) fn each_record(
 }
 
 /// Looks at a piece of a file of delimited text.
-pub(super) fn sampled(file: &TextFile, piece: Piece, dialect: &Dialect) -> Result<Vec<Candidates>> {
+pub(crate) fn sampled(file: &TextFile, piece: Piece, dialect: &Dialect) -> Result<Vec<Candidates>> {
     let columns = file.fields();
     let mut candidates = vec![Candidates::default(); columns];
     each_record(file, piece, |text, cells, base| {

@@ -47,7 +47,7 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
-    pub(super) fn data_type(self) -> DataType {
+    pub(crate) fn data_type(self) -> DataType {
         match self {
             Self::Bool => DataType::Boolean,
             Self::Int16 => DataType::Int16,
@@ -97,14 +97,14 @@ impl ColumnType {
     }
 
     /// Returns everything that determines values, given the patterns of the dialect.
-    pub(super) fn identity(self) -> String {
+    pub(crate) fn identity(self) -> String {
         match self {
             Self::Pattern(.., patterns) => format!("{self} by {patterns:b}"),
             _ => self.to_string(),
         }
     }
 
-    pub(super) fn field(self, name: &str) -> Field {
+    pub(crate) fn field(self, name: &str) -> Field {
         let field = Field::new(name, self.data_type(), true);
         match self {
             Self::Uuid => marked(&field, EXTENSION_NAME, UUID_EXTENSION).as_ref().clone(),

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::content::encoding_named;
-use super::formats::Formats;
+use crate::delimited::columns::formats::Formats;
+use crate::delimited::content::encoding_named;
 use crate::error::{Error, Kind, Result};
 
 /// What records are.
@@ -90,7 +90,7 @@ impl Dialect {
     ///
     /// # Errors
     /// Two special bytes that are the same; a byte that cannot be special.
-    pub(super) fn check(&self, delimiter: u8) -> Result<()> {
+    pub(crate) fn check(&self, delimiter: u8) -> Result<()> {
         let special = [
             ("delimiter", Some(delimiter)),
             ("quote", self.quote),
@@ -116,7 +116,7 @@ impl Dialect {
     }
 
     /// Returns the byte between the fields of a file.
-    pub(super) fn delimiter_of(&self, path: &Path) -> u8 {
+    pub(crate) fn delimiter_of(&self, path: &Path) -> u8 {
         let extension = extension_of(path);
         self.delimiter.unwrap_or(match extension.as_deref() {
             Some("tsv" | "tab") => b'\t',
@@ -126,7 +126,7 @@ impl Dialect {
     }
 
     /// Returns everything that determines the values, a part of a load's identity.
-    pub(super) fn identity(&self) -> String {
+    pub(crate) fn identity(&self) -> String {
         let Self {
             records,
             encoding,
@@ -166,7 +166,7 @@ impl Dialect {
 }
 
 /// Returns the extension of a name in lower case, without that of a compressed file.
-pub(super) fn extension_of(path: &Path) -> Option<String> {
+pub(crate) fn extension_of(path: &Path) -> Option<String> {
     let lower = |path: &Path| path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     let extension = lower(path)?;
     match extension.as_str() {

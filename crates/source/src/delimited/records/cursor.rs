@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 use super::splitter::{Cell, Form, Malformed, Step};
-use super::text_file::TextFile;
+use crate::delimited::text_file::TextFile;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::reader::Readable;
 
@@ -14,7 +14,7 @@ const BLOCK: usize = 1 << 20;
 const MOST_CELLS: usize = 1 << 18;
 
 /// The next record, and whether it can be read. Places are those of the buffer.
-pub(super) enum Checked {
+pub(crate) enum Checked {
     Good {
         start: usize,
         end: usize,
@@ -30,7 +30,7 @@ pub(super) enum Checked {
 }
 
 /// A position in a file.
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     file: &'a TextFile,
     bytes: Readable,
     buffer: Vec<u8>,
@@ -43,12 +43,12 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn open(file: &'a TextFile) -> Result<Self> {
+    pub(crate) fn open(file: &'a TextFile) -> Result<Self> {
         Ok(Self { file, bytes: file.reopen()?, buffer: Vec::new(), base: 0, at: 0, left_out: 0 })
     }
 
     /// Moves to a place of the file.
-    pub(super) fn seek(&mut self, offset: u64) {
+    pub(crate) fn seek(&mut self, offset: u64) {
         match offset.checked_sub(self.base).filter(|at| *at <= self.buffer.len() as u64) {
             Some(at) => self.at = at as usize,
             None => {
@@ -60,16 +60,16 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the place of the next record in the file.
-    pub(super) fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.base + self.at as u64
     }
 
-    pub(super) fn file(&self) -> &'a TextFile {
+    pub(crate) fn file(&self) -> &'a TextFile {
         self.file
     }
 
     /// Returns the bytes that cells are ranges of, and their place in the file.
-    pub(super) fn buffer(&self) -> (&[u8], u64) {
+    pub(crate) fn buffer(&self) -> (&[u8], u64) {
         (&self.buffer, self.base)
     }
 
@@ -95,19 +95,19 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the next bytes, at most `most`.
-    pub(super) fn peek(&mut self, most: usize) -> Result<&[u8]> {
+    pub(crate) fn peek(&mut self, most: usize) -> Result<&[u8]> {
         if self.buffer.len() < self.at + most && !self.is_end() {
             self.fill()?;
         }
         Ok(&self.buffer[self.at..self.buffer.len().min(self.at + most)])
     }
 
-    pub(super) fn advance(&mut self, bytes: usize) {
+    pub(crate) fn advance(&mut self, bytes: usize) {
         self.at = (self.at + bytes).min(self.buffer.len());
     }
 
     /// Moves behind the next newline.
-    pub(super) fn skip_line(&mut self) -> Result<()> {
+    pub(crate) fn skip_line(&mut self) -> Result<()> {
         loop {
             if let Some(newline) = memchr(self.file.splitter.newline, &self.buffer[self.at..]) {
                 self.at += newline + 1;
@@ -123,7 +123,7 @@ impl<'a> Cursor<'a> {
 
     /// Splits up to `most` records of `columns` fields into `cells`, fewer if they have many fields or where
     /// the buffer ends. Returns their number, 0 only at the end of the file.
-    pub(super) fn records(&mut self, most: usize, columns: usize, cells: &mut Vec<Cell>) -> Result<usize> {
+    pub(crate) fn records(&mut self, most: usize, columns: usize, cells: &mut Vec<Cell>) -> Result<usize> {
         cells.clear();
         let most = most.min((MOST_CELLS / columns.max(1)).max(1));
         let mut rows = 0;
@@ -179,7 +179,7 @@ impl<'a> Cursor<'a> {
 
     /// Splits the next record before `end`, and says whether it can be read. Its fields are added to `cells` if
     /// it can; those that were added before stay valid unless more has to be read.
-    pub(super) fn checked(&mut self, columns: usize, end: u64, cells: &mut Vec<Cell>) -> Result<Checked> {
+    pub(crate) fn checked(&mut self, columns: usize, end: u64, cells: &mut Vec<Cell>) -> Result<Checked> {
         loop {
             let is_end = self.is_end();
             if self.offset() >= end || (is_end && self.at >= self.buffer.len()) {
@@ -215,7 +215,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the texts of the next record, however many fields it has.
-    pub(super) fn any_record(&mut self) -> Result<Option<Vec<String>>> {
+    pub(crate) fn any_record(&mut self) -> Result<Option<Vec<String>>> {
         let mut cells = Vec::new();
         loop {
             let is_end = self.is_end();
@@ -236,7 +236,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the text of a field.
-    pub(super) fn text(&self, cell: &Cell) -> Result<String> {
+    pub(crate) fn text(&self, cell: &Cell) -> Result<String> {
         let bytes = &self.buffer[cell.start as usize..cell.end as usize];
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let offset = self.base + u64::from(cell.start) + error.valid_up_to() as u64;
@@ -258,7 +258,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// The error for bytes that are not UTF-8.
-pub(super) fn not_utf8(file: &TextFile, offset: u64) -> Error {
+pub(crate) fn not_utf8(file: &TextFile, offset: u64) -> Error {
     Error::new(Kind::Source, "the text is not UTF-8")
         .at(file.place(offset))
         .advise("name its encoding, for example --text-encoding windows-1252")

@@ -13,11 +13,11 @@ use sawmill_footer::RangeReader;
 use super::splitter::{After, Splitter};
 
 /// Bytes of a chunk. The fingerprints of files depend on it.
-pub(super) const CHUNK: u64 = 1 << 20;
+pub(crate) const CHUNK: u64 = 1 << 20;
 
 /// The first record that starts in a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     /// Its place in the file.
     pub offset: u64,
     /// How many records and newlines are before it.
@@ -27,7 +27,7 @@ pub(super) struct Mark {
 
 /// A chunk's records, if it begins in one of both states. Places count from the start of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Walk {
+pub(crate) struct Walk {
     /// The first record that starts here, and the newlines before it in the chunk.
     pub first: Option<(u64, u64)>,
     pub records: u64,
@@ -36,7 +36,7 @@ pub(super) struct Walk {
 
 /// How a walk through a chunk ends. A quote that was opened before the chunk has no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exit {
+pub(crate) enum Exit {
     AtRecord,
     InQuotes { opened: Option<u64> },
     Wrong { opened: Option<u64>, at: u64 },
@@ -44,7 +44,7 @@ pub(super) enum Exit {
 
 /// What a scan of a chunk found.
 #[derive(Clone, Debug)]
-pub(super) struct Scan {
+pub(crate) struct Scan {
     pub at_record: Walk,
     pub in_quotes: Walk,
     /// Newlines in it.
@@ -56,7 +56,7 @@ pub(super) struct Scan {
 }
 
 /// Why a chunk cannot be scanned.
-pub(super) enum Unscanned {
+pub(crate) enum Unscanned {
     Io(io::Error),
     /// A line without an end within the longest record.
     LongLine {
@@ -72,7 +72,7 @@ impl From<io::Error> for Unscanned {
 
 /// The grid of chunks of a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Grid {
+pub(crate) struct Grid {
     /// Where the first record after the header starts.
     pub start: u64,
     pub end: u64,
@@ -81,12 +81,12 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    pub(super) fn chunks(&self) -> u64 {
+    pub(crate) fn chunks(&self) -> u64 {
         (self.end - self.start).div_ceil(self.chunk)
     }
 
     /// Scans the n-th chunk.
-    pub(super) fn scan(
+    pub(crate) fn scan(
         &self,
         file: &dyn RangeReader,
         number: u64,
@@ -222,7 +222,7 @@ impl Walker<'_> {
 
 /// Puts the scans of a file's chunks together, in whatever order they arrive.
 #[derive(Default)]
-pub(super) struct Resolver {
+pub(crate) struct Resolver {
     waiting: BTreeMap<u64, Scan>,
     next: u64,
     /// The place of the quote whose field is open where the next chunk begins.
@@ -236,7 +236,7 @@ pub(super) struct Resolver {
 
 /// Quotes that do not fit together, found between chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Misquoted {
+pub(crate) enum Misquoted {
     AfterQuote {
         opened: u64,
         at: u64,
@@ -250,12 +250,12 @@ pub(super) enum Misquoted {
 
 impl Resolver {
     /// Makes one for a file whose first record comes after this many lines.
-    pub(super) fn after(lines: u64) -> Self {
+    pub(crate) fn after(lines: u64) -> Self {
         Self { lines, ..Self::default() }
     }
 
     /// Takes the scan of the n-th chunk.
-    pub(super) fn add(&mut self, number: u64, scan: Scan, grid: &Grid) -> Result<(), Misquoted> {
+    pub(crate) fn add(&mut self, number: u64, scan: Scan, grid: &Grid) -> Result<(), Misquoted> {
         self.waiting.insert(number, scan);
         while let Some(scan) = self.waiting.remove(&self.next) {
             self.next += 1;
@@ -292,7 +292,7 @@ impl Resolver {
     }
 
     /// Returns a hash of all bytes from the first record on, by which two contents are told apart.
-    pub(super) fn digest(&self) -> u128 {
+    pub(crate) fn digest(&self) -> u128 {
         self.hash.digest128()
     }
 }

@@ -13,14 +13,14 @@ use arrow_buffer::NullBufferBuilder;
 use arrow_schema::{DataType, TimeUnit};
 
 use super::column_type::ColumnType;
-use super::dialect::Dialect;
 use super::formats::{Formats, Moment};
-use super::splitter::{Cell, Form, Splitter};
 use crate::condition::{days_of, time_of, timestamp_of};
+use crate::delimited::records::dialect::Dialect;
+use crate::delimited::records::splitter::{Cell, Form, Splitter};
 
 /// The fields of one column in consecutive records.
 #[derive(Clone, Copy)]
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     pub text: &'a str,
     /// All fields of the records.
     pub cells: &'a [Cell],
@@ -37,7 +37,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the values, `None` for NULL.
-    pub(super) fn values(self) -> impl Iterator<Item = Option<Cow<'a, str>>> {
+    pub(crate) fn values(self) -> impl Iterator<Item = Option<Cow<'a, str>>> {
         self.cells.iter().skip(self.column).step_by(self.columns.max(1)).map(move |cell| self.value(cell))
     }
 
@@ -59,13 +59,13 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// The row of the first value that the type does not have.
-    pub(super) fn array(self, wanted: ColumnType) -> Result<ArrayRef, usize> {
+    pub(crate) fn array(self, wanted: ColumnType) -> Result<ArrayRef, usize> {
         Values { values: self.values(), rows: self.rows(), formats: &self.dialect.formats }.array(wanted)
     }
 }
 
 /// The values of a column, `None` for NULL.
-pub(super) struct Values<'f, V> {
+pub(crate) struct Values<'f, V> {
     pub values: V,
     pub rows: usize,
     pub formats: &'f Formats,
@@ -76,7 +76,7 @@ impl<'t, V: Iterator<Item = Option<Cow<'t, str>>>> Values<'_, V> {
     ///
     /// # Errors
     /// The row of the first value that the type does not have.
-    pub(super) fn array(self, wanted: ColumnType) -> Result<ArrayRef, usize> {
+    pub(crate) fn array(self, wanted: ColumnType) -> Result<ArrayRef, usize> {
         let formats = self.formats;
         let utc = || Some(Arc::<str>::from("UTC"));
         Ok(match wanted {
@@ -259,7 +259,7 @@ fn whole<T: std::str::FromStr>(text: &str) -> Option<T> {
 }
 
 /// A decimal number; digits beyond the scale must be zeros.
-pub(super) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
+pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text),
@@ -290,13 +290,13 @@ fn date(text: &str) -> Option<i32> {
 }
 
 /// Microseconds since midnight.
-pub(super) fn time(text: &str) -> Option<i64> {
+pub(crate) fn time(text: &str) -> Option<i64> {
     let nanoseconds = time_of(text)?;
     (nanoseconds % 1_000 == 0).then_some((nanoseconds / 1_000) as i64)
 }
 
 /// A point in time, in units of `unit` nanoseconds. Only points in UTC have an offset.
-pub(super) fn timestamp(text: &str, unit: i128, utc: bool) -> Option<i64> {
+pub(crate) fn timestamp(text: &str, unit: i128, utc: bool) -> Option<i64> {
     let (nanoseconds, offset) = match timestamp_of(text) {
         Some(moment) => (moment.nanoseconds, moment.offset),
         None => (i128::from(days_of(text)?) * 86_400_000_000_000, None),

@@ -10,7 +10,7 @@ const BLOCK: u64 = 1 << 20;
 
 /// Returns the number of the line that contains the byte at `offset`, from 1; `None` if the file cannot be
 /// read. Counts from the nearest mark.
-pub(super) fn line_of(file: &dyn RangeReader, marks: &[Mark], newline: u8, offset: u64) -> Option<u64> {
+pub(crate) fn line_of(file: &dyn RangeReader, marks: &[Mark], newline: u8, offset: u64) -> Option<u64> {
     let near =
         marks.partition_point(|mark| mark.offset <= offset).checked_sub(1).and_then(|at| marks.get(at));
     let (mut at, mut lines) = near.map_or((0, 0), |mark| (mark.offset, mark.lines));
@@ -25,7 +25,7 @@ pub(super) fn line_of(file: &dyn RangeReader, marks: &[Mark], newline: u8, offse
 }
 
 /// Returns a value as a message shows it: escaped, and its start if it is long.
-pub(super) fn shown(value: &[u8]) -> String {
+pub(crate) fn shown(value: &[u8]) -> String {
     const MOST: usize = 60;
     let text = String::from_utf8_lossy(&value[..value.len().min(4 * MOST)]);
     let mut start: String = text.chars().take(MOST).collect();

@@ -28,7 +28,7 @@ pub struct Pattern {
     text: String,
     items: Vec<Item<'static>>,
     /// What it describes.
-    pub(super) of: Moment,
+    pub(crate) of: Moment,
 }
 
 impl PartialEq for Pattern {
@@ -107,7 +107,7 @@ impl Pattern {
     }
 
     /// Returns days since 1970, or nanoseconds since midnight or since 1970.
-    pub(super) fn value(&self, text: &str) -> Option<i128> {
+    pub(crate) fn value(&self, text: &str) -> Option<i128> {
         let mut parsed = Parsed::new();
         parse(&mut parsed, text, self.items.iter()).ok()?;
         match self.of {
@@ -165,7 +165,7 @@ impl Formats {
     }
 
     /// Checks that the characters in numbers are distinct.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let mark = if self.decimal_comma { b',' } else { b'.' };
         let refused = |what: &str| Err(Error::new(Kind::Config, what));
         match self.thousands {
@@ -180,7 +180,7 @@ impl Formats {
     }
 
     /// Returns a number as others write it; `None` if it is not one.
-    pub(super) fn number<'t>(&self, text: &'t str) -> Option<Cow<'t, str>> {
+    pub(crate) fn number<'t>(&self, text: &'t str) -> Option<Cow<'t, str>> {
         if !self.decimal_comma && self.thousands.is_none() {
             return Some(Cow::Borrowed(text));
         }
@@ -209,7 +209,7 @@ impl Formats {
     }
 
     /// Returns what a word says.
-    pub(super) fn boolean(&self, text: &str) -> Option<bool> {
+    pub(crate) fn boolean(&self, text: &str) -> Option<bool> {
         const TRUE: [&str; 6] = ["true", "t", "1", "yes", "y", "on"];
         const FALSE: [&str; 6] = ["false", "f", "0", "no", "n", "off"];
         let is = |words: [&str; 6]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
@@ -220,24 +220,24 @@ impl Formats {
         if is(TRUE) { Some(true) } else { is(FALSE).then_some(false) }
     }
 
-    pub(super) fn has_words(&self) -> bool {
+    pub(crate) fn has_words(&self) -> bool {
         !self.true_words.is_empty() || !self.false_words.is_empty()
     }
 
     /// Returns what one of the given words says.
-    pub(super) fn word(&self, text: &str) -> Option<bool> {
+    pub(crate) fn word(&self, text: &str) -> Option<bool> {
         let is = |words: &[String]| words.iter().any(|word| word.to_lowercase() == text.to_lowercase());
         if is(&self.true_words) { Some(true) } else { is(&self.false_words).then_some(false) }
     }
 
     /// Returns the value of the first of some patterns that fits.
-    pub(super) fn moment(&self, patterns: u32, text: &str) -> Option<i128> {
+    pub(crate) fn moment(&self, patterns: u32, text: &str) -> Option<i128> {
         let chosen = self.patterns.iter().enumerate().filter(|(at, _)| patterns & (1 << at) != 0);
         chosen.map(|(_, pattern)| pattern).find_map(|pattern| pattern.value(text))
     }
 
     /// Returns the point in time of the first of some patterns that fits; of a day, its midnight.
-    pub(super) fn point(&self, patterns: u32, text: &str) -> Option<i128> {
+    pub(crate) fn point(&self, patterns: u32, text: &str) -> Option<i128> {
         let chosen = self.patterns.iter().enumerate().filter(|(at, _)| patterns & (1 << at) != 0);
         chosen.map(|(_, pattern)| pattern).find_map(|pattern| {
             let value = pattern.value(text)?;
@@ -246,13 +246,13 @@ impl Formats {
     }
 
     /// Returns the texts of some patterns.
-    pub(super) fn named(&self, patterns: u32) -> String {
+    pub(crate) fn named(&self, patterns: u32) -> String {
         let chosen = self.patterns.iter().enumerate().filter(|(at, _)| patterns & (1 << at) != 0);
         chosen.map(|(_, pattern)| pattern.text.as_str()).collect::<Vec<_>>().join(" or ")
     }
 
     /// Returns everything that determines values.
-    pub(super) fn identity(&self) -> String {
+    pub(crate) fn identity(&self) -> String {
         if *self == Self::default() {
             return String::new();
         }

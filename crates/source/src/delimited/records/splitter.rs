@@ -6,7 +6,7 @@ use super::dialect::{Dialect, RecordForm};
 
 /// A field of a record, as a range of a buffer. The quotes around it are not part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     pub start: u32,
     pub end: u32,
     pub form: Form,
@@ -14,7 +14,7 @@ pub(super) struct Cell {
 
 /// How a field is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     Plain,
     Quoted,
     /// Quoted, with doubled quotes or escapes.
@@ -25,7 +25,7 @@ pub(super) enum Form {
 
 /// What follows in the text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// A record, and where the next one starts.
     Record(usize),
     /// A blank line or a comment, and what is after it.
@@ -37,7 +37,7 @@ pub(super) enum Step {
 
 /// Quotes that do not fit together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Malformed {
+pub(crate) enum Malformed {
     /// After the closing quote comes something else than a delimiter or the end of the line.
     AfterQuote { opened: usize, at: usize },
     /// A quote that never closes.
@@ -46,7 +46,7 @@ pub(super) enum Malformed {
 
 /// What comes after a closing quote.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum After {
+pub(crate) enum After {
     /// A delimiter, at this place.
     Field(usize),
     /// The end of the record; the next one starts here.
@@ -63,7 +63,7 @@ const NEWLINE: u8 = 2;
 
 /// The rules of one file.
 #[derive(Clone, Debug)]
-pub(super) struct Splitter {
+pub(crate) struct Splitter {
     classes: [u8; 256],
     /// The end of a line: a newline, or a carriage return in files that have these alone.
     pub newline: u8,
@@ -79,7 +79,7 @@ pub(super) struct Splitter {
 }
 
 impl Splitter {
-    pub(super) fn new(dialect: &Dialect, delimiter: u8) -> Self {
+    pub(crate) fn new(dialect: &Dialect, delimiter: u8) -> Self {
         let mut classes = [ORDINARY; 256];
         classes[usize::from(b'\n')] = NEWLINE;
         let newline = b'\n';
@@ -105,7 +105,7 @@ impl Splitter {
     }
 
     /// Makes carriage returns the ends of lines.
-    pub(super) fn end_lines_by_returns(&mut self) {
+    pub(crate) fn end_lines_by_returns(&mut self) {
         self.classes[usize::from(b'\n')] = ORDINARY;
         self.newline = b'\r';
         self.classes[usize::from(b'\r')] = NEWLINE;
@@ -113,7 +113,7 @@ impl Splitter {
 
     /// Returns the end of a blank line or a comment at the start of a record; `None` if there is neither. The
     /// flag says whether it is blank.
-    pub(super) fn skipped(&self, text: &[u8], at: usize, is_end: bool) -> Option<(usize, bool)> {
+    pub(crate) fn skipped(&self, text: &[u8], at: usize, is_end: bool) -> Option<(usize, bool)> {
         match *text.get(at)? {
             byte if byte == self.newline => Some((at + 1, true)),
             // Lines that end with carriage returns may end with both, later in the file.
@@ -130,7 +130,7 @@ impl Splitter {
 
     /// Returns the place of the closing quote of a field whose content starts at `at`, and whether the
     /// content has escapes. `None` if the text ends before it.
-    pub(super) fn closing(&self, text: &[u8], mut at: usize, quote: u8) -> Option<(usize, bool)> {
+    pub(crate) fn closing(&self, text: &[u8], mut at: usize, quote: u8) -> Option<(usize, bool)> {
         let mut escaped = false;
         loop {
             let rest = text.get(at..)?;
@@ -149,7 +149,7 @@ impl Splitter {
     }
 
     /// Returns what comes after the closing quote at `quote`.
-    pub(super) fn after(&self, text: &[u8], quote: usize, is_end: bool) -> After {
+    pub(crate) fn after(&self, text: &[u8], quote: usize, is_end: bool) -> After {
         let next = quote + 1;
         match text.get(next) {
             None if is_end => After::Record(next),
@@ -167,7 +167,7 @@ impl Splitter {
     }
 
     /// Appends the fields of the record at `at`. `is_end`: the text ends where the file ends.
-    pub(super) fn step(&self, text: &[u8], at: usize, is_end: bool, cells: &mut Vec<Cell>) -> Step {
+    pub(crate) fn step(&self, text: &[u8], at: usize, is_end: bool, cells: &mut Vec<Cell>) -> Step {
         let before = cells.len();
         if let Some((end, blank)) = self.skipped(text, at, is_end) {
             if blank && self.blank_is_record {
@@ -231,7 +231,7 @@ impl Splitter {
     }
 
     /// Returns the content of an escaped field.
-    pub(super) fn unescaped(&self, field: &str) -> String {
+    pub(crate) fn unescaped(&self, field: &str) -> String {
         let (Some(quote), escape) = (self.quote.map(char::from), self.escape.map(char::from)) else {
             return field.to_owned();
         };

@@ -1,0 +1,8 @@
+//! Where records and their fields begin and end: dialects, headers, quotes, marks.
+
+pub(super) mod boundaries;
+pub(super) mod cursor;
+pub(super) mod dialect;
+pub(super) mod header;
+pub(super) mod place;
+pub(super) mod splitter;
