@@ -20,9 +20,9 @@ use crate::work::rows::Rows;
 use crate::work::target::Target;
 
 /// How long it is measured.
-const LENGTH: Duration = Duration::from_millis(300);
+const LENGTH: Duration = Duration::from_millis(150);
 /// Before that: threads start, the first rows are made.
-const WARM_UP: Duration = Duration::from_millis(50);
+const WARM_UP: Duration = Duration::from_millis(25);
 /// Earlier rows that operations may choose from, if the plan's tables have them.
 const EARLIER: u64 = 100_000;
 

@@ -43,7 +43,7 @@ pub(crate) struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.began.elapsed().as_nanos() as u64
     }
 
@@ -57,7 +57,7 @@ impl Shared<'_> {
 
     /// Waits until then; the time at which the wait was over, or `None` if the run has ended before. A sleep is
     /// at least `least` long.
-    fn wait_until(&self, at: u64, least: Duration) -> Option<u64> {
+    pub(crate) fn wait_until(&self, at: u64, least: Duration) -> Option<u64> {
         loop {
             let now = self.now();
             let left = Duration::from_nanos(at.saturating_sub(now));
@@ -73,7 +73,7 @@ impl Shared<'_> {
 }
 
 /// Lets a sleeping thread wake when it asked to, and not up to 50 µs later.
-pub(crate) fn wake_on_time() {
+fn wake_on_time() {
     #[cfg(target_os = "linux")]
     // SAFETY: prctl(2) with PR_SET_TIMERSLACK takes a number and changes this thread alone.
     unsafe {
@@ -92,13 +92,46 @@ pub(crate) fn stand_back() {
 
 /// When a connection became free, and why that may have been late.
 #[derive(Clone, Copy, Default)]
-struct Before {
+pub(crate) struct Before {
     /// When the last operation ended, and how long it took.
-    ended: u64,
-    service: u64,
-    by_driver: bool,
+    pub ended: u64,
+    pub service: u64,
+    pub by_driver: bool,
     /// When the last operation was to begin.
-    due: u64,
+    pub due: u64,
+}
+
+/// An operation that was carried out.
+pub(crate) struct Ended {
+    pub arrival: Arrival,
+    pub started: u64,
+    pub ended: u64,
+    pub attempts: u32,
+    pub outcome: Outcome,
+    /// The connection was free at the intended start.
+    pub was_free: bool,
+}
+
+impl Ended {
+    /// Notes what the outcome says of the rows, and leaves the sample.
+    pub(crate) fn record(self, session: &mut dyn Session, samples: &Samples, before: &mut Before) {
+        let Self { arrival, started, ended, attempts, outcome, was_free } = self;
+        session.settle(&outcome);
+        samples.in_flight.store(0, Relaxed);
+        // In a closed loop what the driver itself needs before is no latency.
+        let intended = arrival.at.unwrap_or(started);
+        // A late start is the driver's if the connection was free, or if the driver itself took longer between
+        // two operations than the server for the one before.
+        let by_driver = was_free || started.saturating_sub(before.ended) > before.service;
+        *before = Before { ended, service: ended - started, by_driver, due: intended };
+        let operation = arrival.operation;
+        samples.push(Sample { operation, intended, started, ended, attempts, outcome, was_free, by_driver });
+    }
+}
+
+/// The schedule of one client of a closed loop: clients do not wait for each other.
+pub(crate) fn client_schedule(shared: &Shared<'_>, stream: u64) -> Schedule {
+    Schedule::closed(shared.weights.clone(), shared.plan.seed ^ (stream + 1).wrapping_mul(STREAMS))
 }
 
 /// Carries out operations until there are no more.
@@ -106,14 +139,10 @@ pub(crate) fn drive(
     session: &mut dyn Session,
     shared: &Shared<'_>,
     samples: &Samples,
-    stream: u64,
+    mut own: Option<Schedule>,
+    mut before: Before,
 ) -> Result<()> {
     wake_on_time();
-    // The clients of a closed loop do not wait for each other.
-    let mut own = matches!(shared.pace, Pace::Closed { .. }).then(|| {
-        Schedule::closed(shared.weights.clone(), shared.plan.seed ^ (stream + 1).wrapping_mul(STREAMS))
-    });
-    let mut before = Before::default();
     let mut age = Age::default();
     while !shared.is_over() {
         if let Pace::Closed { think, .. } = &shared.pace
@@ -133,8 +162,8 @@ pub(crate) fn drive(
             samples.push(unstarted(arrival, claimed, before.by_driver));
             continue;
         }
-        let Some(sample) = operation(session, shared, samples, arrival, claimed, &mut before)? else { break };
-        samples.push(sample);
+        let Some(ended) = operation(session, shared, samples, arrival, claimed, &before)? else { break };
+        ended.record(session, samples, &mut before);
         age.renew(session, shared.plan.pooling);
     }
     Ok(())
@@ -162,33 +191,24 @@ fn operation(
     samples: &Samples,
     arrival: Arrival,
     claimed: u64,
-    before: &mut Before,
-) -> Result<Option<Sample>> {
+    before: &Before,
+) -> Result<Option<Ended>> {
     let due = arrival.at.unwrap_or(claimed);
     let not_made = session.prepare(arrival.operation, arrival.draw)?;
     let was_free = claimed <= due;
-    let dense = due.saturating_sub(std::mem::replace(&mut before.due, due)) < DENSE.as_nanos() as u64;
+    let dense = due.saturating_sub(before.due) < DENSE.as_nanos() as u64;
     let least = if dense { DENSE } else { Duration::ZERO };
     let Some(started) = shared.wait_until(due, least) else {
         session.settle(&Outcome::Failed(Failure::new("unstarted", "", true)));
         return Ok(None);
     };
     samples.in_flight.store(1, Relaxed);
-    // In a closed loop what the driver itself needs before is no latency.
-    let intended = arrival.at.unwrap_or(started);
     let (outcome, attempts) = match not_made {
         Some(outcome) => (outcome, 1),
-        None => carry_out(session, shared, arrival.draw),
+        None => carry_out(session, shared, arrival.draw, None),
     };
     let ended = shared.now();
-    session.settle(&outcome);
-    samples.in_flight.store(0, Relaxed);
-    // A late start is the driver's if the connection was free, or if the driver itself took longer between
-    // two operations than the server for the one before.
-    let by_driver = was_free || started.saturating_sub(before.ended) > before.service;
-    *before = Before { ended, service: ended - started, by_driver, due };
-    let operation = arrival.operation;
-    Ok(Some(Sample { operation, intended, started, ended, attempts, outcome, was_free, by_driver }))
+    Ok(Some(Ended { arrival, started, ended, attempts, outcome, was_free }))
 }
 
 /// How long a connection has been open.
@@ -225,8 +245,20 @@ impl Age {
     }
 }
 
-/// Tries as often as the plan allows.
-fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outcome, u32) {
+/// Whether the plan allows another attempt after this outcome.
+pub(crate) fn tries_again(outcome: &Outcome, attempts: u32, shared: &Shared<'_>) -> bool {
+    let may = matches!(outcome, Outcome::Failed(failure)
+        if failure.without_effect && ["40001", "40P01"].contains(&failure.kind.as_str()));
+    may && attempts <= shared.plan.retries && !shared.is_over()
+}
+
+/// Tries as often as the plan allows; `first` is the outcome of the first attempt, if it was made already.
+pub(crate) fn carry_out(
+    session: &mut dyn Session,
+    shared: &Shared<'_>,
+    draw: u64,
+    mut first: Option<Outcome>,
+) -> (Outcome, u32) {
     let mut attempts = 1;
     let mut draws = Draws::new(draw);
     let mut away = Away::default();
@@ -237,15 +269,13 @@ fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outc
             }
             return (Outcome::Failed(Failure::new("connect", error.to_string(), true)), attempts);
         }
-        let outcome = session.execute();
+        let outcome = first.take().unwrap_or_else(|| session.execute());
         // It was not sent: the server may come back in time.
         let not_sent = matches!(&outcome, Outcome::Failed(failure) if failure.kind == "connect");
         if not_sent && away.wait(shared) {
             continue;
         }
-        let again = matches!(&outcome, Outcome::Failed(failure)
-            if failure.without_effect && ["40001", "40P01"].contains(&failure.kind.as_str()));
-        if !again || attempts > shared.plan.retries || shared.is_over() {
+        if !tries_again(&outcome, attempts, shared) {
             return (outcome, attempts);
         }
         // So that two that met do not meet again.

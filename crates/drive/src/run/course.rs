@@ -11,10 +11,12 @@ use sawmill_localpg::LocalPg;
 use sawmill_profile::cpu_time;
 use sawmill_source::{Error, Kind, Result};
 
-use crate::plan::types::{Chaos, Plan};
+use crate::plan::types::{Chaos, Pace, Plan};
 use crate::result::second::{ChaosEvent, Second, ServerSample};
 use crate::run::chaos;
-use crate::run::connection::{Shared, drive, stand_back};
+use crate::run::connection::{Before, Shared, client_schedule, drive, stand_back};
+#[cfg(target_os = "linux")]
+use crate::run::event_loop::{self, Seat};
 use crate::run::recorder::Samples;
 use crate::run::watching::Watching;
 use crate::work::rows::SharedTable;
@@ -29,7 +31,7 @@ const MANY: usize = 100;
 /// How often the server is asked for its own figures.
 const SECOND: Duration = Duration::from_secs(1);
 /// A thread of a connection needs little.
-const STACK: usize = 512 * 1024;
+pub(crate) const STACK: usize = 512 * 1024;
 
 /// What the threads of a run share.
 pub(crate) struct Course<'a> {
@@ -120,32 +122,66 @@ impl Course<'_> {
         Supplies { tables: self.tables, over }
     }
 
-    /// Starts a thread for each connection.
+    /// Starts a thread for each connection, or for several.
     fn connect<'scope, 'env>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
         sessions: Sessions<'env>,
     ) -> Result<Vec<Worker<'scope>>> {
-        let count = sessions.len();
-        let mut workers = Vec::with_capacity(count);
+        #[cfg(target_os = "linux")]
+        if let Some(groups) = event_loop::groups(self.plan, &self.shared.pace, &sessions) {
+            return self.serve(scope, sessions, groups);
+        }
+        let mut workers = Vec::with_capacity(sessions.len());
         for ((mut session, samples), stream) in sessions.into_iter().zip(self.samples).zip(0..) {
             let shared = self.shared;
-            let worker = Builder::new().stack_size(STACK).name("connection".to_owned());
-            let spawned = worker.spawn_scoped(scope, move || {
-                let done = drive(session.as_mut(), shared, samples, stream);
-                if done.is_err() {
-                    shared.stop.store(true, Relaxed);
-                }
-                done
-            });
-            workers.push(spawned.map_err(|error| {
-                shared.stop.store(true, Relaxed);
-                Error::new(Kind::Config, format!("cannot start a thread for each connection: {error}"))
-                    .at(format!("{count} connections"))
-                    .advise("give fewer")
+            workers.push(self.start(scope, move || {
+                let own = matches!(shared.pace, Pace::Closed { .. }).then(|| client_schedule(shared, stream));
+                drive(session.as_mut(), shared, samples, own, Before::default())
             })?);
         }
         Ok(workers)
+    }
+
+    /// Starts a thread for each group of connections.
+    #[cfg(target_os = "linux")]
+    fn serve<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        sessions: Sessions<'env>,
+        groups: usize,
+    ) -> Result<Vec<Worker<'scope>>> {
+        let shared = self.shared;
+        let mut seats: Vec<Vec<Seat<'_>>> = (0..groups).map(|_| Vec::new()).collect();
+        for ((session, samples), stream) in sessions.into_iter().zip(self.samples).zip(0..) {
+            let seat = Seat::new(session, samples, client_schedule(shared, stream));
+            seats[stream as usize % groups].push(seat);
+        }
+        let start = |seats| self.start(scope, move || event_loop::serve(scope, seats, shared));
+        seats.into_iter().map(start).collect()
+    }
+
+    /// Starts a thread that works on connections; if it fails, the run ends.
+    fn start<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        work: impl FnOnce() -> Result<()> + Send + 'scope,
+    ) -> Result<Worker<'scope>> {
+        let shared = self.shared;
+        let worker = Builder::new().stack_size(STACK).name("connection".to_owned());
+        let spawned = worker.spawn_scoped(scope, move || {
+            let done = work();
+            if done.is_err() {
+                shared.stop.store(true, Relaxed);
+            }
+            done
+        });
+        spawned.map_err(|error| {
+            shared.stop.store(true, Relaxed);
+            Error::new(Kind::Config, format!("cannot start a thread for each connection: {error}"))
+                .at(format!("{} connections", self.samples.len()))
+                .advise("give fewer")
+        })
     }
 
     /// Counts what connections leave until all have ended.

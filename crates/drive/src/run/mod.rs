@@ -5,6 +5,8 @@ pub(crate) mod chaos;
 pub(crate) mod connection;
 pub(crate) mod course;
 pub(crate) mod engine;
+#[cfg(target_os = "linux")]
+pub(crate) mod event_loop;
 pub(crate) mod find_max;
 pub(crate) mod recorder;
 pub(crate) mod verdict;

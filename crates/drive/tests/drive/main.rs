@@ -1,6 +1,7 @@
 //! Load tests of real servers: what they report is what happened.
 
 mod chaos;
+mod closed_loop;
 mod cratedb;
 mod plans;
 mod postgres;

@@ -132,25 +132,76 @@ impl BlockingConnection {
     /// # Errors
     /// The connection is lost, or, as `TimedOut`, waiting was given up.
     pub fn message(&mut self, given_up: &mut dyn FnMut() -> bool) -> io::Result<Message<'_>> {
-        let length = loop {
-            let there = self.input.get(self.at..self.filled).unwrap_or_default();
-            if let Some(&[_, a, b, c, d]) = there.first_chunk::<5>() {
-                let length = u32::from_be_bytes([a, b, c, d]) as usize;
-                if !(4..=1 << 30).contains(&length) {
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, "not the PostgreSQL protocol"));
-                }
-                if there.len() > length {
-                    break length + 1;
-                }
-                self.make_room(length + 1);
+        let whole = loop {
+            match self.whole()? {
+                Some(whole) => break whole,
+                None => self.more(given_up)?,
             }
-            self.more(given_up)?;
         };
+        Ok(self.take(whole))
+    }
+
+    /// The next message, if it has been read. Reads nothing.
+    ///
+    /// # Errors
+    /// What was read is not the protocol.
+    pub fn message_read(&mut self) -> io::Result<Option<Message<'_>>> {
+        let whole = self.whole()?;
+        Ok(whole.map(|whole| self.take(whole)))
+    }
+
+    /// Reads once what has come. It waits if nothing has: call it when [`descriptor`](Self::descriptor) is readable.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn read(&mut self) -> io::Result<()> {
+        self.make_room_for_more();
+        loop {
+            let room = self.input.get_mut(self.filled..).unwrap_or_default();
+            match self.stream.read_readable(room) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(bytes) => {
+                    self.filled += bytes;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The socket, to wait for an answer of several connections at once. `None` if the connection is encrypted: what
+    /// is readable then may be less than a message.
+    #[cfg(unix)]
+    pub fn descriptor(&self) -> Option<std::os::fd::RawFd> {
+        self.stream.descriptor()
+    }
+
+    /// The length of the next message, if all of it has been read; otherwise makes room for it.
+    fn whole(&mut self) -> io::Result<Option<usize>> {
+        let there = self.input.get(self.at..self.filled).unwrap_or_default();
+        let Some(&[_, a, b, c, d]) = there.first_chunk::<5>() else { return Ok(None) };
+        let length = u32::from_be_bytes([a, b, c, d]) as usize;
+        if !(4..=1 << 30).contains(&length) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not the PostgreSQL protocol"));
+        }
+        if there.len() > length {
+            return Ok(Some(length + 1));
+        }
+        self.make_room(length + 1);
+        Ok(None)
+    }
+
+    /// The message of this length, which has been read.
+    fn take(&mut self, length: usize) -> Message<'_> {
         let start = self.at;
         self.at += length;
         let message = self.input.get(start..start + length).unwrap_or_default();
         let (head, body) = message.split_at(message.len().min(5));
-        Ok(Message { tag: head.first().copied().unwrap_or_default(), body })
+        Message { tag: head.first().copied().unwrap_or_default(), body }
     }
 
     fn make_room(&mut self, whole: usize) {
@@ -162,12 +213,16 @@ impl BlockingConnection {
         }
     }
 
-    fn more(&mut self, given_up: &mut dyn FnMut() -> bool) -> io::Result<()> {
+    fn make_room_for_more(&mut self) {
         if self.at == self.filled {
             (self.at, self.filled) = (0, 0);
         } else if self.filled == self.input.len() {
             self.make_room(PIECE);
         }
+    }
+
+    fn more(&mut self, given_up: &mut dyn FnMut() -> bool) -> io::Result<()> {
+        self.make_room_for_more();
         loop {
             let room = self.input.get_mut(self.filled..).unwrap_or_default();
             match self.stream.read(room) {

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Instant;
 
-use sawmill_pgwire::{BlockingConnection, ServerReport};
+use sawmill_pgwire::{BlockingConnection, Message, ServerReport};
 
 /// How long a server may take to say whether it takes the rows of a COPY.
 const COPY_BEGINS: std::time::Duration = std::time::Duration::from_secs(60);
@@ -95,26 +95,46 @@ pub(super) fn answer(
     connection: &mut BlockingConnection,
     row: &mut dyn FnMut(u8, &[u8]),
     given_up: &mut dyn FnMut() -> bool,
-) -> io::Result<Result<Option<u64>, ServerReport>> {
-    let (mut count, mut report) = (None, None);
+) -> io::Result<Answered> {
+    let mut answer = Answer::default();
     loop {
         let message = connection.message(given_up)?;
+        if let Some(answered) = answer.take(message, row) {
+            return Ok(answered);
+        }
+    }
+}
+
+/// What a server has answered to a statement: the number of rows that its last command names, or its error.
+pub(super) type Answered = Result<Option<u64>, ServerReport>;
+
+/// The answer to a statement as far as it was read.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    count: Option<u64>,
+    report: Option<ServerReport>,
+}
+
+impl Answer {
+    /// Takes a message; the answer, if it was the last one.
+    pub(super) fn take(&mut self, message: Message<'_>, row: &mut dyn FnMut(u8, &[u8])) -> Option<Answered> {
         match message.tag {
             b'D' | b'1' => row(message.tag, message.body),
             b'C' => {
                 let text = message.body.strip_suffix(&[0]).unwrap_or(message.body);
                 let last = text.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-                count = std::str::from_utf8(last).ok().and_then(|last| last.parse().ok());
+                self.count = std::str::from_utf8(last).ok().and_then(|last| last.parse().ok());
             }
             b'E' => {
                 let refused = ServerReport::of(message.body);
                 if refused.fatal {
-                    return Ok(Err(refused));
+                    return Some(Err(refused));
                 }
-                report.get_or_insert(refused);
+                self.report.get_or_insert(refused);
             }
-            b'Z' => return Ok(report.map_or(Ok(count), Err)),
+            b'Z' => return Some(self.report.take().map_or(Ok(self.count), Err)),
             _ => {}
         }
+        None
     }
 }

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use sawmill_pgcopy::{HEADER, PgType, TRAILER};
-use sawmill_pgwire::{BlockingConnection, Server, ServerReport};
+use sawmill_pgwire::{BlockingConnection, Message, Server, ServerReport};
 use sawmill_source::Result;
 
 use crate::plan::types::{Plan, Work};
 use crate::work::outcome::{Failure, Outcome};
 use crate::work::postgres::arguments::{ArrayColumns, CopyRows, Parameters};
-use crate::work::postgres::messages::{answer, begin_copy, bind, parse, push, query};
+use crate::work::postgres::messages::{Answer, Answered, answer, begin_copy, bind, parse, push, query};
 use crate::work::rows::Rows;
 use crate::work::statements;
 use crate::work::step::{Expect, arguments};
@@ -44,6 +44,30 @@ struct Ready {
     expect: Expect,
 }
 
+/// What was read of the answer to the statement that was sent last.
+#[derive(Default)]
+struct UnderWay {
+    answer: Answer,
+    /// Rows that it returned.
+    rows: u64,
+    parsed: bool,
+    /// A row is not the expected one.
+    differs: bool,
+}
+
+impl UnderWay {
+    fn take(&mut self, message: Message<'_>, expect: &Expect) -> Option<Answered> {
+        let Self { answer, rows, parsed, differs } = self;
+        answer.take(message, &mut |tag, row| match tag {
+            b'1' => *parsed = true,
+            _ => {
+                *rows += 1;
+                *differs |= matches!(expect, Expect::Row { row: expected, .. } if expected != row);
+            }
+        })
+    }
+}
+
 pub(super) struct PgSession<'a> {
     server: &'a Server,
     plan: &'a Plan,
@@ -58,6 +82,7 @@ pub(super) struct PgSession<'a> {
     steps: usize,
     columns: ArrayColumns,
     transaction: bool,
+    under_way: UnderWay,
 }
 
 impl<'a> PgSession<'a> {
@@ -90,6 +115,7 @@ impl<'a> PgSession<'a> {
             steps: 0,
             columns: ArrayColumns::default(),
             transaction: false,
+            under_way: UnderWay::default(),
         })
     }
 
@@ -133,38 +159,62 @@ impl<'a> PgSession<'a> {
     /// Sends a statement and reads its answer.
     fn run(&mut self, at: usize) -> io::Result<std::result::Result<u64, Failure>> {
         let mut given_up = patience(self.plan.timeout, self.cancel);
+        if let Err(report) = self.send(at)? {
+            return Ok(Err(refused(&report)));
+        }
+        loop {
+            let Some(connection) = &mut self.connection else {
+                return Err(io::ErrorKind::NotConnected.into());
+            };
+            let message = connection.message(&mut given_up)?;
+            if let Some(answered) = self.under_way.take(message, &self.ready[at].expect) {
+                return Ok(self.judge(at, answered));
+            }
+        }
+    }
+
+    /// Sends a statement; an error of the server is one of COPY, which it has to agree to first.
+    fn send(&mut self, at: usize) -> io::Result<std::result::Result<(), ServerReport>> {
         let (Some(connection), Some(ready)) = (&mut self.connection, self.ready.get(at)) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
-        let statement = &mut self.statements[ready.statement.0][ready.statement.1];
+        self.under_way = UnderWay::default();
+        let statement = &self.statements[ready.statement.0][ready.statement.1];
         if ready.copies {
             if let Err(report) = begin_copy(connection, &statement.sql)? {
-                return Ok(Err(refused(&report)));
+                return Ok(Err(report));
             }
         } else if !statement.known {
             parse(&mut connection.out, &statement.name, &statement.sql, &statement.oids);
         }
         connection.out.extend_from_slice(&ready.messages);
-        connection.send()?;
-        let (mut rows, mut parsed, mut equal) = (0, false, true);
-        let answered = answer(
-            connection,
-            &mut |tag, row| match tag {
-                b'1' => parsed = true,
-                _ => {
-                    rows += 1;
-                    equal &= !matches!(&ready.expect, Expect::Row { row: expected, .. } if expected != row);
-                }
-            },
-            &mut given_up,
-        )?;
+        connection.send().map(Ok)
+    }
+
+    /// Judges the whole answer to a statement.
+    fn judge(&mut self, at: usize, answered: Answered) -> std::result::Result<u64, Failure> {
+        let UnderWay { rows, parsed, differs, .. } = self.under_way;
+        let ready = &self.ready[at];
+        let statement = &mut self.statements[ready.statement.0][ready.statement.1];
         // Known from the moment it was parsed, even if carrying it out failed.
         statement.known |= parsed && !statement.name.is_empty();
         match answered {
-            Ok(tag) => Ok(ready.expect.judge(&self.rows, tag.unwrap_or(rows), equal)),
+            Ok(count) => ready.expect.judge(&self.rows, count.unwrap_or(rows), !differs),
             Err(report) => {
                 statement.known &= report.code != UNKNOWN_STATEMENT;
-                Ok(Err(refused(&report)))
+                Err(refused(&report))
+            }
+        }
+    }
+
+    /// The outcome of an operation of one statement.
+    fn ended(&mut self, ended: io::Result<std::result::Result<u64, Failure>>) -> Outcome {
+        match ended {
+            Ok(Ok(rows)) => Outcome::Ok(rows),
+            Ok(Err(failure)) => self.failed(failure),
+            Err(error) => {
+                self.connection = None;
+                Outcome::Failed(lost(&error, false))
             }
         }
     }
@@ -209,6 +259,18 @@ impl<'a> PgSession<'a> {
         }
     }
 
+    /// Reads what has come of the answer to the operation's only statement; `None` if more is to come.
+    fn read(&mut self) -> io::Result<Option<Answered>> {
+        let Some(connection) = &mut self.connection else { return Err(io::ErrorKind::NotConnected.into()) };
+        connection.read()?;
+        while let Some(message) = connection.message_read()? {
+            if let Some(answered) = self.under_way.take(message, &self.ready[0].expect) {
+                return Ok(Some(answered));
+            }
+        }
+        Ok(None)
+    }
+
     fn failed(&mut self, failure: Failure) -> Outcome {
         if !failure.without_effect && failure.kind != "check" {
             self.connection = None;
@@ -250,14 +312,35 @@ impl Session for PgSession<'_> {
         if self.transaction {
             return self.transaction();
         }
-        match self.run(0) {
-            Ok(Ok(rows)) => Outcome::Ok(rows),
-            Ok(Err(failure)) => self.failed(failure),
-            Err(error) => {
-                self.connection = None;
-                Outcome::Failed(lost(&error, false))
-            }
-        }
+        let ended = self.run(0);
+        self.ended(ended)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn descriptor(&self) -> Option<std::os::fd::RawFd> {
+        self.connection.as_ref().and_then(BlockingConnection::descriptor)
+    }
+
+    fn begin(&mut self) -> Option<Outcome> {
+        let ended = match self.send(0) {
+            Ok(Ok(())) => return None,
+            Ok(Err(report)) => Ok(Err(refused(&report))),
+            Err(error) => Err(error),
+        };
+        Some(self.ended(ended))
+    }
+
+    fn progress(&mut self) -> Option<Outcome> {
+        let ended = match self.read() {
+            Ok(None) => return None,
+            Ok(Some(answered)) => Ok(self.judge(0, answered)),
+            Err(error) => Err(error),
+        };
+        Some(self.ended(ended))
+    }
+
+    fn give_up(&mut self) -> Outcome {
+        self.ended(Err(io::ErrorKind::TimedOut.into()))
     }
 
     fn settle(&mut self, outcome: &Outcome) {
