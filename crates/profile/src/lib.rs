@@ -22,22 +22,25 @@
 //! | `watch` | samples during a run: memory, CPU time and stacks of this process and others | `measure` |
 //! | `measure` | runs and compares whole processes, statistics with intervals, result files | `measure` |
 //! | `reports` | tables for the terminal, HTML pages, flame graphs | `measure` |
-//! | `text` | formats and parses sizes, counts, durations and dates | `measure` |
+//! | `text` | formats and parses sizes, counts, durations and dates | |
 //!
-//! Libraries need only `trace`, which knows nothing of the other rooms.
+//! Libraries need only `trace` and `text`, which know nothing of the other rooms.
 
-#[cfg(feature = "measure")]
 mod error;
 #[cfg(feature = "measure")]
 mod measure;
 #[cfg(feature = "measure")]
 mod reports;
-#[cfg(feature = "measure")]
 mod text;
 mod trace;
 #[cfg(feature = "measure")]
 mod watch;
 
+pub use error::{Error, Result};
+pub use text::byte_sizes::{format_byte_rate, format_bytes, format_decimal_bytes, parse_bytes};
+pub use text::calendar::utc_text;
+pub use text::counts::{format_count, format_counted, format_grouped, format_rate, parse_count};
+pub use text::durations::{format_duration, parse_duration};
 pub use trace::bottleneck::{Bottleneck, Limit, bottleneck};
 pub use trace::ledger::{AttachedThread, SpanSink, flush_thread};
 pub use trace::live::LiveThread;
@@ -56,7 +59,6 @@ pub use measuring::*;
 /// What the feature `measure` adds.
 #[cfg(feature = "measure")]
 mod measuring {
-    pub use crate::error::{Error, Result};
     pub use crate::measure::command::captured_output::CapturedOutput;
     pub use crate::measure::command::command_run::{CommandLine, CommandRun, Ending, Output};
     pub use crate::measure::command::command_words::split_command;
@@ -78,10 +80,6 @@ mod measuring {
     pub use crate::reports::sweep_table::sweep_tables;
     pub use crate::reports::table::{Align, Table};
     pub use crate::reports::whole_file::write_whole;
-    pub use crate::text::byte_sizes::{format_byte_rate, format_bytes, format_decimal_bytes, parse_bytes};
-    pub use crate::text::calendar::utc_text;
-    pub use crate::text::counts::{format_count, format_counted, format_grouped, format_rate, parse_count};
-    pub use crate::text::durations::{format_duration, parse_duration};
     pub use crate::watch::cpu_sampler::{CpuSampler, SampledStacks};
     pub use crate::watch::folded_stacks::FoldedStacks;
     pub use crate::watch::sampler::{Sampler, SamplerOptions};

@@ -120,8 +120,8 @@ impl<'a> Shredder<'a> {
     /// Draws `rows`, numbered over the whole dataset.
     ///
     /// # Errors
-    /// A row has a value that its column cannot hold: the error names the first such row and its first such
-    /// column. Or the values of one column take more than 4 GiB.
+    /// As [`rows_up_to`](Self::rows_up_to).
+    #[cfg(feature = "arrow")]
     pub(crate) fn rows(&mut self, rows: Range<u64>) -> Result<&Shredded, Error> {
         self.rows_up_to(rows, usize::MAX)
     }
@@ -130,7 +130,8 @@ impl<'a> Shredder<'a> {
     /// number of rows depends on the rows alone, not on earlier calls.
     ///
     /// # Errors
-    /// As [`rows`](Self::rows).
+    /// A row has a value that its column cannot hold: the error names the first such row and its first such
+    /// column. Or the values of one column take more than 4 GiB.
     pub(crate) fn rows_up_to(&mut self, rows: Range<u64>, bytes: usize) -> Result<&Shredded, Error> {
         let first = rows.start;
         let misfit = self.draw(rows, bytes);
