@@ -56,5 +56,5 @@ pub use connect::statements::{CrateReply, CrateStatements};
 pub use explain::{CrateExplanation, ExplainedColumn, ExplainedWay};
 pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
 pub use records::status::crate_status;
-pub use table::names::refused_column_name;
+pub use table::names::{refused_column_name, table_name};
 pub use target::{CrateDb, unnest_blocks};

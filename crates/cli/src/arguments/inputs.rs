@@ -108,7 +108,7 @@ pub(crate) enum Inputs {
     #[cfg(feature = "csv")]
     Text { source: Box<DelimitedFiles>, boundaries: PhaseReport, _spooled: Option<NamedTempFile> },
     /// Rows from the generator.
-    Generated(GeneratedRows),
+    Generated(Box<GeneratedRows>),
 }
 
 impl Inputs {
@@ -117,7 +117,7 @@ impl Inputs {
             Self::Files { source, .. } => source.as_ref(),
             #[cfg(feature = "csv")]
             Self::Text { source, .. } => source.as_ref(),
-            Self::Generated(rows) => rows,
+            Self::Generated(rows) => rows.as_ref(),
         }
     }
 
@@ -206,7 +206,7 @@ pub(crate) fn open(
             ));
         }
         let rows = generated(named)?.select(&columns.columns, &columns.rename)?;
-        return Ok(Inputs::Generated(rows));
+        return Ok(Inputs::Generated(Box::new(rows)));
     }
     match delta::only(paths)? {
         Some(table) => open_table(&table, how, &objects.stores, cancel),

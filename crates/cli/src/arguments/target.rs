@@ -140,7 +140,7 @@ impl TargetArgs {
     ) -> Result<Destination, Error> {
         let to = self.to.as_deref().ok_or_else(|| Error::usage("no server", "--to", "give its address"))?;
         if CrateServer::understands(to) {
-            let table = self.table().parse::<TableName>()?;
+            let table = sawmill_cratedb::table_name(self.table())?;
             let options = crate_options.options(effort.batch_rows());
             let crate_db = CrateDb::new(to.parse::<CrateServer>()?, table).options(options);
             return Ok(Destination::CrateDb(Box::new(crate_db)));

@@ -38,11 +38,13 @@ pub(super) struct StatusArgs {
 
 /// Lists loads, then the files of each.
 pub(super) fn status(args: &StatusArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
-    let table = args.table.as_deref().map(str::parse::<TableName>).transpose()?;
+    let is_crate = CrateServer::understands(&args.to);
+    let parse = if is_crate { sawmill_cratedb::table_name } else { str::parse::<TableName> };
+    let table = args.table.as_deref().map(parse).transpose()?;
     let phase = Profile::new().phase("status");
     let control = Control::new(cancel, &phase);
     let table = table.as_ref();
-    let loads = match CrateServer::understands(&args.to) {
+    let loads = match is_crate {
         true => crate_status(&args.to.parse()?, args.records.crate_schema(), table, &control)?,
         false => {
             sawmill_postgres::status(&args.to.parse::<Server>()?, args.records.schema(), table, &control)?

@@ -7,6 +7,7 @@ use crate::sql::{CreateTable, Name};
 impl Engine {
     pub(super) fn create(&self, create: CreateTable) -> Result<Answer, Error> {
         let name = create.name.clone();
+        check_length(&name)?;
         let mut tables = self.lock();
         if tables.contains_key(&name) {
             if create.if_not_exists {
@@ -37,6 +38,7 @@ impl Engine {
     pub(super) fn rename(&self, name: Name, to: String) -> Result<Answer, Error> {
         let mut tables = self.lock();
         let target = (name.0.clone(), to);
+        check_length(&target)?;
         if tables.contains_key(&target) {
             return Err(error(400, 4093, "Cannot rename table, it exists already"));
         }
@@ -60,4 +62,14 @@ impl Engine {
         }
         Answer::done(1)
     }
+}
+
+/// Names have at most 255 bytes, with the schema and a dot unless that is `doc`.
+fn check_length((schema, name): &Name) -> Result<(), Error> {
+    let bytes = if schema == "doc" { name.len() } else { schema.len() + 1 + name.len() };
+    if bytes <= 255 {
+        return Ok(());
+    }
+    let why = format!("Index name is too long, ({bytes} > 255)");
+    Err(error(400, 4002, format!("InvalidRelationName[Relation name '{name}' is invalid. {why}]")))
 }

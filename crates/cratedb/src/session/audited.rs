@@ -21,14 +21,53 @@ use crate::write::durable;
 impl CrateSession<'_> {
     /// The units whose rows the table does not have as they are recorded, which are sent again. All other
     /// rows that the table has are removed.
+    ///
+    /// The table is sealed first: a request that still comes finds no table of that name. Renaming closes and
+    /// opens its shards, which makes all rows visible; a `REFRESH` before would do the same work once more.
     pub(super) fn not_as_recorded(&self, tags: &Tags, control: &Control<'_>) -> Result<Vec<UnitKey>> {
         let mut client = Client::new(&self.cluster, false);
-        if self.crate_db.options.is_asynchronous() {
-            durable::make_durable(&mut client, &self.written, self.options.retries, control)?;
+        self.writers.lease.confirm(&mut client, control)?;
+        let (sealed, retries) = (self.table.sealed(), self.options.retries);
+        if !self.sealed.load(Relaxed) {
+            self.seal(tags, &sealed, &mut client, control)?;
         }
-        let audited = self.audit(tags, &self.written, &mut client, control)?;
-        self.forget_units(&audited.lacking, &mut client, control)?;
+        if self.crate_db.options.is_asynchronous() {
+            durable::make_durable(&mut client, &sealed, retries, control)?;
+        }
+        let audited = self.audit(tags, &sealed, &mut client, control)?;
+        if !audited.lacking.is_empty() {
+            self.forget_units(&audited.lacking, &mut client, control)?;
+            rename(&mut client, &sealed, &self.written, retries, control)?;
+            self.sealed.store(false, Relaxed);
+        }
         Ok(audited.lacking.into_iter().collect())
+    }
+
+    /// Shuts late requests out: under another name the table is unknown to them. Those of unknown outcome
+    /// that began earlier are ended.
+    fn seal(
+        &self,
+        tags: &Tags,
+        sealed: &CrateTable,
+        client: &mut Client,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let retries = self.options.retries;
+        rename(client, &self.written, sealed, retries, control)?;
+        self.sealed.store(true, Relaxed);
+        if !tags.is_in_doubt() {
+            return Ok(());
+        }
+        let insert = format!("INSERT INTO {} ", self.written.quoted());
+        jobs::end(client, &|statement| statement.starts_with(&insert), retries, control)
+    }
+
+    /// The table that has the rows now.
+    pub(super) fn gathered(&self) -> CrateTable {
+        match self.sealed.load(Relaxed) {
+            true => self.table.sealed(),
+            false => self.written.clone(),
+        }
     }
 
     fn audit(
@@ -64,8 +103,7 @@ impl CrateSession<'_> {
         Ok(())
     }
 
-    /// Drops the tags of an audited table, and gives it its name. If any request was in doubt, late ones are
-    /// shut out first, and the rows are counted once more.
+    /// Drops the tags of an audited table, and gives it its name.
     pub(super) fn finish_tagged(
         &self,
         tags: &Tags,
@@ -76,52 +114,22 @@ impl CrateSession<'_> {
         let (checkpoints, id) = (&self.writers.checkpoints, &self.writers.load_id);
         let retries = self.options.retries;
         self.writers.lease.confirm(client, control)?;
-        let sealed = self.table.sealed();
-        let in_doubt = tags.is_in_doubt();
-        let from = if in_doubt { &sealed } else { &self.written };
-        if in_doubt {
-            self.seal(tags, &sealed, client, control)?;
-        }
+        let from = self.gathered();
         let rows = self.counted.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
         self.compare(rows, total)?;
         self.loaded.store(total.rows, Relaxed);
         checkpoints.set_audited(client, id, tags.last_audited(), control)?;
         checkpoints.set_state(client, id, State::Placing, rows, total, control)?;
-        if catalogue::has_column(client, from, &tags.column, retries, control)? {
-            drop_column(client, from, &tags.column, retries, control)?;
+        if catalogue::has_column(client, &from, &tags.column, retries, control)? {
+            drop_column(client, &from, &tags.column, retries, control)?;
         }
-        if in_doubt {
+        if tags.is_in_doubt() {
             // Nothing can arrive any more, so that this count is final.
-            self.compare(self.read_back(from).count(client, control)?, total)?;
+            self.compare(self.read_back(&from).count(client, control)?, total)?;
         }
-        self.place(from, client, control)?;
+        self.place(&from, client, control)?;
         checkpoints.delete_others(client, &self.table.to_string(), id, control)?;
         checkpoints.set_state(client, id, State::Complete, rows, total, control)
-    }
-
-    /// Shuts late requests out: under another name the table is unknown to them. Those that began earlier
-    /// are ended, and what they brought is removed.
-    fn seal(
-        &self,
-        tags: &Tags,
-        sealed: &CrateTable,
-        client: &mut Client,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let retries = self.options.retries;
-        rename(client, &self.written, sealed, retries, control)?;
-        let insert = format!("INSERT INTO {} ", self.written.quoted());
-        jobs::end(client, &|statement| statement.starts_with(&insert), retries, control)?;
-        let audited = self.audit(tags, sealed, client, control)?;
-        if audited.lacking.is_empty() {
-            return Ok(());
-        }
-        self.forget_units(&audited.lacking, client, control)?;
-        let what = format!(
-            "rows of {} that were counted are gone from the table",
-            format_counted(audited.lacking.len() as u64, "unit")
-        );
-        Err(self.error(Kind::Mismatch, what).advise("run the same command again: it sends these rows again"))
     }
 
     /// The table has exactly the rows that were acknowledged.

@@ -10,8 +10,8 @@ pub(crate) mod prepare;
 mod transport;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sawmill_loader::{
@@ -66,6 +66,8 @@ pub(crate) struct CrateSession<'a> {
     counted: Mutex<Option<u64>>,
     /// Rows of the source that were acknowledged in the end.
     loaded: AtomicU64,
+    /// The table that gathers has the name under which late requests do not find it.
+    sealed: AtomicBool,
 }
 
 impl CrateSession<'_> {
@@ -169,7 +171,8 @@ impl Session for CrateSession<'_> {
     }
 
     fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification> {
-        let mut target = self.read_back(&self.written).run(control)?;
+        let table = self.gathered();
+        let mut target = self.read_back(&table).run(control)?;
         let row_key = matches!(self.encode.plan.key, Key::Row(_));
         let alone = self.crate_db.mode != Mode::Append || row_key && self.record.before.is_none();
         if !alone {
@@ -190,7 +193,7 @@ impl Session for CrateSession<'_> {
         if !verification.matches() && alone && self.rejected() == 0 {
             let unit_rows = self.record.unit_rows;
             let source = encode_source(self.source, &self.encode, self.options, unit_rows, true, control)?;
-            let target = self.read_back(&self.written).sums(true, control)?;
+            let target = self.read_back(&table).sums(true, control)?;
             verification.differing = source.differing(&target, &self.encode.plan.columns);
         }
         verification.into_result(&format!("table {}, {}", self.table, self.cluster.server))

@@ -72,6 +72,7 @@ impl<'a> CrateSession<'a> {
             chosen,
             counted: Mutex::new(counted),
             loaded: AtomicU64::new(0),
+            sealed: AtomicBool::new(false),
         };
         session.cluster.table_is_known();
         session.count_recorded(&mut client, control)?;

@@ -3,6 +3,7 @@
 //! Rules: `ColumnIdent.validateColumnName` and `SysColumns.NAMES` in CrateDB's source, and
 //! <https://cratedb.com/docs/crate/reference/en/latest/general/ddl/create-table.html#naming-restrictions>.
 
+use sawmill_loader::TableName;
 use sawmill_source::{Error, Kind, Result};
 
 /// Columns that every CrateDB table has already.
@@ -25,6 +26,18 @@ pub(crate) const STAGING: &str = "__sawmill_loading";
 
 /// What its name ends with while late requests are shut out from it, just before it gets its final name.
 pub(crate) const SEALED: &str = "__sawmill_sealed";
+
+/// The most bytes of a name, with its schema and a dot unless that is `doc`: the server answers "Index name is
+/// too long, (256 > 255)".
+const LONGEST: usize = 255;
+
+/// Parses the name of a table, which may be longer than in PostgreSQL.
+///
+/// # Errors
+/// As [`TableName::parse_up_to`].
+pub fn table_name(text: &str) -> Result<TableName> {
+    TableName::parse_up_to(LONGEST, text)
+}
 
 /// An identifier in quotation marks; unquoted ones are folded to lower case.
 pub(crate) fn quote(name: &str) -> String {
@@ -101,6 +114,14 @@ impl CrateTable {
         if ["sys", "information_schema", "pg_catalog", "blob"].contains(&schema) {
             return refused("the schema belongs to the server");
         }
+        let of_schema = if schema == "doc" { 0 } else { schema.len() + 1 };
+        let most = LONGEST.saturating_sub(of_schema + STAGING.len());
+        if name.len() > most {
+            return refused(&format!(
+                "the name has {} bytes; at most {most} leave room for that of the table in which rows gather",
+                name.len()
+            ));
+        }
         Ok(Self { schema: schema.to_owned(), name: name.to_owned() })
     }
 
@@ -147,6 +168,8 @@ mod tests {
     fn names_are_quoted_and_their_marks_doubled() {
         assert_eq!(quote("a\"b"), "\"a\"\"b\"");
         assert_eq!(CrateTable::new("doc", "Taxi").unwrap().quoted(), "\"doc\".\"Taxi\"");
+        let longest = "t".repeat(255 - "__sawmill_loading".len());
+        assert!(CrateTable::new("doc", &longest).is_ok() && CrateTable::new("s", &longest).is_err());
         for (schema, name) in [("doc", ""), ("doc", "a.b"), ("sys", "t"), ("_x", "t")] {
             assert!(CrateTable::new(schema, name).is_err(), "{schema}.{name}");
         }

@@ -26,12 +26,28 @@ impl TableName {
     /// # Errors
     /// Names that are empty, longer than 63 bytes, or contain 0x00.
     pub fn new(schema: Option<&str>, name: &str) -> Result<Self> {
+        Self::up_to(LONGEST, schema, name)
+    }
+
+    fn up_to(longest: usize, schema: Option<&str>, name: &str) -> Result<Self> {
         for part in schema.iter().copied().chain([name]) {
-            check_name(part).map_err(|what| {
+            check_length(part, longest).map_err(|what| {
                 Error::new(Kind::Config, what).at(format!("table {part:?}")).advise("choose another name")
             })?;
         }
         Ok(Self { schema: schema.map(str::to_owned), name: name.to_owned() })
+    }
+
+    /// Parses a name as [`FromStr`] does, for a server that keeps names of up to `longest` bytes.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); a quotation mark that is not closed, more than two parts.
+    pub fn parse_up_to(longest: usize, text: &str) -> Result<Self> {
+        match parts(text)?.as_slice() {
+            [name] => Self::up_to(longest, None, name),
+            [schema, name] => Self::up_to(longest, Some(schema), name),
+            _ => Err(refused(text, "there are more parts than schema and table")),
+        }
     }
 
     /// The table's own name.
@@ -116,10 +132,14 @@ pub fn fitted(name: &str, suffix: &str) -> String {
 
 /// Refuses a name that PostgreSQL would not keep as it is.
 pub fn check_name(name: &str) -> Result<(), String> {
+    check_length(name, LONGEST)
+}
+
+fn check_length(name: &str, longest: usize) -> Result<(), String> {
     match name {
         "" => Err("the name is empty".to_owned()),
-        name if name.len() > LONGEST => {
-            Err(format!("the name has {} bytes, PostgreSQL keeps only {LONGEST}", name.len()))
+        name if name.len() > longest => {
+            Err(format!("the name has {} bytes, the server keeps at most {longest}", name.len()))
         }
         name if name.contains('\0') => Err("the name contains 0x00".to_owned()),
         _ => Ok(()),
@@ -155,34 +175,36 @@ impl FromStr for TableName {
     /// Parses `table`, `schema.table`, and quoted forms such as `"My Schema"."a.b"`. Unlike in SQL,
     /// case is kept in unquoted names too.
     fn from_str(text: &str) -> Result<Self> {
-        let refused = |what: &str| {
-            Error::new(Kind::Config, what)
-                .at(format!("table name {text:?}"))
-                .advise("write table, schema.table or \"schema\".\"table\"")
-        };
-        let mut parts = vec![String::new()];
-        let mut quoted = false;
-        let mut characters = text.chars().peekable();
-        while let Some(character) = characters.next() {
-            match character {
-                '"' if quoted && characters.peek() == Some(&'"') => {
-                    characters.next();
-                    parts.last_mut().into_iter().for_each(|part| part.push('"'));
-                }
-                '"' => quoted = !quoted,
-                '.' if !quoted => parts.push(String::new()),
-                other => parts.last_mut().into_iter().for_each(|part| part.push(other)),
+        Self::parse_up_to(LONGEST, text)
+    }
+}
+
+/// The parts of a name between dots that are not in quotation marks.
+fn parts(text: &str) -> Result<Vec<String>> {
+    let mut parts = vec![String::new()];
+    let mut quoted = false;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                parts.last_mut().into_iter().for_each(|part| part.push('"'));
             }
-        }
-        if quoted {
-            return Err(refused("a quotation mark is not closed"));
-        }
-        match parts.as_slice() {
-            [name] => Self::new(None, name),
-            [schema, name] => Self::new(Some(schema), name),
-            _ => Err(refused("there are more parts than schema and table")),
+            '"' => quoted = !quoted,
+            '.' if !quoted => parts.push(String::new()),
+            other => parts.last_mut().into_iter().for_each(|part| part.push(other)),
         }
     }
+    match quoted {
+        true => Err(refused(text, "a quotation mark is not closed")),
+        false => Ok(parts),
+    }
+}
+
+fn refused(text: &str, what: &str) -> Error {
+    Error::new(Kind::Config, what)
+        .at(format!("table name {text:?}"))
+        .advise("write table, schema.table or \"schema\".\"table\"")
 }
 
 #[cfg(test)]
@@ -197,6 +219,7 @@ mod tests {
         assert!("a.b.c".parse::<TableName>().is_err());
         assert!("".parse::<TableName>().is_err());
         assert!("x".repeat(64).parse::<TableName>().is_err());
+        assert_eq!(TableName::parse_up_to(64, &"x".repeat(64)).unwrap().name().len(), 64);
     }
 
     #[test]
