@@ -199,7 +199,15 @@ impl Work {
     }
 }
 
+/// How much longer than a statement may take to wait for the server's answer that it took too long.
+const BEYOND_TIMEOUT: Duration = Duration::from_secs(5);
+
 impl Plan {
+    /// How long to wait for an answer: the timeout, and then the time that the server's own report of it takes.
+    pub(crate) fn patience(&self) -> Duration {
+        self.timeout.saturating_add(BEYOND_TIMEOUT)
+    }
+
     /// How often each operation is chosen.
     pub(crate) fn weights(&self) -> Weights {
         Weights::new(&self.operations.iter().map(|operation| operation.weight).collect::<Vec<_>>())

@@ -118,7 +118,7 @@ impl Ended {
         let Self { arrival, started, ended, attempts, outcome, was_free } = self;
         session.settle(&outcome);
         samples.in_flight.store(0, Relaxed);
-        // In a closed loop what the driver itself needs before is no latency.
+        // A closed loop has no intended start: the time that the driver spends before it sends is not latency.
         let intended = arrival.at.unwrap_or(started);
         // A late start is the driver's if the connection was free, or if the driver itself took longer between
         // two operations than the server for the one before.

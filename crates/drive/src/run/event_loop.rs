@@ -26,8 +26,6 @@ use crate::work::target::Session;
 const CONNECTIONS: usize = 8;
 /// Rows of a statement that is sent without a look at whether the server takes it.
 const FEW_ROWS: u64 = 16;
-/// How much longer than the plan's timeout to wait for the server's answer that it was exceeded.
-const BEYOND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Into how many groups connections go, each with a thread; `None` if each connection needs a thread of its own:
 /// operations of several statements or many rows, and those that have to make earlier rows anew, would keep
@@ -125,7 +123,7 @@ impl EventLoop<'_, '_> {
             now = self.wait_and_read()?;
             if now.saturating_sub(looked) > LOOK.as_nanos() as u64 {
                 looked = now;
-                self.give_up(now, (self.shared.plan.timeout + BEYOND_TIMEOUT).as_nanos() as u64)?;
+                self.give_up(now, self.shared.plan.patience().as_nanos().try_into().unwrap_or(u64::MAX))?;
             }
         }
         // The run was interrupted: answers that are on their way may still come.

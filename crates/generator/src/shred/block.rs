@@ -17,10 +17,10 @@ use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
 use crate::error::Error;
-use crate::random::instruction_sets::widest;
 use crate::random::rng::{Stream, purpose};
 use crate::shred::first_misfit::MisfitAt;
 use crate::shred::leaf_draws::Draws;
+use crate::shred::levels::{count_live, raise_by_draw, raise_by_mask, row_of_value, values_of_rows};
 use crate::shred::operands::{OperandValues, distinguish, operands};
 use crate::shred::row_maker::RowCursor;
 use crate::shred::value_buffer::{MOST_STRING_BYTES, ValueBuffer};
@@ -535,82 +535,4 @@ impl Filler<'_> {
         definition.truncate(at);
         repetition.truncate(at);
     }
-}
-
-/// The row of each entry of a leaf, and whether the entry is a value: it is if its level is `there`, or if
-/// the leaf has no definition levels.
-fn rows_of_entries(repetition: &[u8], definition: &[u8], there: u8) -> impl Iterator<Item = (usize, bool)> {
-    let mut rows = 0;
-    repetition.iter().enumerate().map(move |(i, level)| {
-        rows += usize::from(*level == 0);
-        (rows - 1, definition.get(i).is_none_or(|level| *level == there))
-    })
-}
-
-/// The values of a leaf that belong to `rows`.
-fn values_of_rows(rows: Range<usize>, repetition: &[u8], definition: &[u8], there: u8) -> Range<usize> {
-    let before = |row: usize| {
-        let entries = rows_of_entries(repetition, definition, there);
-        entries.take_while(|(of, _)| *of < row).filter(|(_, there)| *there).count()
-    };
-    before(rows.start)..before(rows.end)
-}
-
-/// The row that value `value` of a leaf belongs to.
-fn row_of_value(value: usize, repetition: &[u8], definition: &[u8], there: u8) -> usize {
-    let mut values = rows_of_entries(repetition, definition, there).filter(|(_, there)| *there);
-    values.nth(value).map_or(0, |(row, _)| row)
-}
-
-// Levels are bytes. A level is raised by one where the field is present. The loops count in pieces so short
-// that a byte can hold the count.
-
-/// The entries that one byte can count.
-const PIECE: usize = 255;
-
-widest! {
-/// Copies the levels and counts the live entries.
-fn count_live(before: &[u8], live: u8, after: &mut [u8]) -> usize {
-    after.copy_from_slice(before);
-    let of_piece = |piece: &[u8]| usize::from(piece.iter().map(|level| u8::from(*level == live)).sum::<u8>());
-    before.chunks(PIECE).map(of_piece).sum()
-}
-}
-
-widest! {
-/// Raises the live entries whose draw is not null, and counts them.
-fn raise_by_draw(before: &[u8], live: u8, draws: &[u32], threshold: u32, after: &mut [u8]) -> usize {
-    let mut there = 0;
-    for ((before, draws), after) in
-        before.chunks(PIECE).zip(draws.chunks(PIECE)).zip(after.chunks_mut(PIECE))
-    {
-        let mut raised = 0u8;
-        for ((before, draw), after) in before.iter().zip(draws).zip(after) {
-            let raise = u8::from(*before == live) & u8::from(draw >> 1 >= threshold);
-            *after = before + raise;
-            raised += raise;
-        }
-        there += usize::from(raised);
-    }
-    there
-}
-}
-
-widest! {
-/// Raises the live entries whose combination of fields has `bit`, and counts them.
-fn raise_by_mask(before: &[u8], live: u8, masks: &[u32], bit: u32, after: &mut [u8]) -> usize {
-    let mut there = 0;
-    for ((before, masks), after) in
-        before.chunks(PIECE).zip(masks.chunks(PIECE)).zip(after.chunks_mut(PIECE))
-    {
-        let mut raised = 0u8;
-        for ((before, mask), after) in before.iter().zip(masks).zip(after) {
-            let raise = u8::from(*before == live) & (mask >> bit) as u8 & 1;
-            *after = before + raise;
-            raised += raise;
-        }
-        there += usize::from(raised);
-    }
-    there
-}
 }

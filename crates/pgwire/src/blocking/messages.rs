@@ -155,22 +155,7 @@ impl BlockingConnection {
     /// # Errors
     /// The connection is lost.
     pub fn read(&mut self) -> io::Result<()> {
-        self.make_room_for_more();
-        loop {
-            let room = self.input.get_mut(self.filled..).unwrap_or_default();
-            match self.stream.read_readable(room) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(bytes) => {
-                    self.filled += bytes;
-                    return Ok(());
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    return Ok(());
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        self.read_once(Stream::read_readable).map(|_| ())
     }
 
     /// The socket, to wait for an answer of several connections at once. `None` if the connection is encrypted: what
@@ -222,22 +207,30 @@ impl BlockingConnection {
     }
 
     fn more(&mut self, given_up: &mut dyn FnMut() -> bool) -> io::Result<()> {
+        while !self.read_once(Stream::read)? {
+            if given_up() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads once, by `read`. Returns whether anything came before the stream's own timeout.
+    fn read_once(&mut self, read: fn(&mut Stream, &mut [u8]) -> io::Result<usize>) -> io::Result<bool> {
         self.make_room_for_more();
         loop {
             let room = self.input.get_mut(self.filled..).unwrap_or_default();
-            match self.stream.read(room) {
+            match read(&mut self.stream, room) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(bytes) => {
                     self.filled += bytes;
-                    return Ok(());
+                    return Ok(true);
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    if given_up() {
-                        return Err(io::ErrorKind::TimedOut.into());
-                    }
-                }
-                Err(error) => return Err(error),
+                Err(error) => match error.kind() {
+                    io::ErrorKind::Interrupted => {}
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => return Ok(false),
+                    _ => return Err(error),
+                },
             }
         }
     }

@@ -10,6 +10,8 @@
 //! [`BLOCK_ROWS`] rows in which some pass: no others are read again. Readers also filter a window at once, so
 //! that no state per row outlives it.
 
+mod group;
+
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +19,7 @@ use arrow_array::BooleanArray;
 use arrow_schema::{ArrowError, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter, RowSelection,
+    ArrowPredicateFn, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,
 };
 use sawmill_store::RequestPlan;
 use serde::Serialize;
@@ -29,17 +31,11 @@ use crate::condition::rows::RowTest;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::files::{ParquetFiles, map_where_they_are};
+use crate::parquet_files::filtered::group::{FilteredGroup, PassingPlaces, Reading, WINDOW_ROWS};
 use crate::parquet_files::guarded::guarded;
 use crate::parquet_files::opened_file::OpenedFile;
 use crate::parquet_files::reader::ParquetReader;
 use crate::units::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
-
-/// Rows of a row group that are filtered at once. The state of a row takes at most 16 bytes in each reading
-/// thread.
-const WINDOW_ROWS: u64 = 1 << 20;
-
-/// Rows that are read again if one of them passes: fewer than most pages have.
-const BLOCK_ROWS: u64 = 1024;
 
 /// Rows of a batch of the condition's columns.
 const BATCH_ROWS: usize = 8192;
@@ -75,23 +71,6 @@ pub struct Pruned {
     pub pages: u64,
     /// Data pages in which no row passes, by those indexes.
     pub pages_pruned: u64,
-}
-
-/// The rows of a row group that pass.
-pub(crate) struct FilteredGroup {
-    rows: u64,
-    reading: Reading,
-}
-
-enum Reading {
-    None,
-    All,
-    Some {
-        /// Rows that may pass, in ascending order.
-        candidates: Vec<Range<u64>>,
-        /// How many of every [`WINDOW_ROWS`] rows pass.
-        passing: Vec<u64>,
-    },
 }
 
 impl ParquetFiles {
@@ -202,69 +181,6 @@ impl Pruned {
             groups.push(FilteredGroup { rows, reading });
         }
         Ok(groups)
-    }
-}
-
-impl FilteredGroup {
-    fn passing(&self) -> u64 {
-        match &self.reading {
-            Reading::None => 0,
-            Reading::All => self.rows,
-            Reading::Some { passing, .. } => passing.iter().sum(),
-        }
-    }
-
-    /// Returns the rows of a window that may pass.
-    fn candidates(&self, window: usize) -> Vec<Range<u64>> {
-        let start = window as u64 * WINDOW_ROWS;
-        match &self.reading {
-            Reading::Some { candidates, .. } => {
-                intersection(candidates, &[Range { start, end: self.rows.min(start + WINDOW_ROWS) }])
-            }
-            Reading::None | Reading::All => Vec::new(),
-        }
-    }
-
-    fn selection(&self, window: usize) -> RowSelection {
-        let ranges = self.candidates(window).into_iter();
-        let ranges = ranges.map(|rows| rows.start as usize..rows.end as usize);
-        RowSelection::from_consecutive_ranges(ranges, self.rows as usize)
-    }
-}
-
-/// Where rows pass, as ranges of whole blocks: their number is bounded by that of the blocks.
-#[derive(Default)]
-struct PassingPlaces {
-    ranges: Vec<Range<u64>>,
-    /// A range of the candidates, and how many candidates are before it.
-    at: usize,
-    before: u64,
-}
-
-impl PassingPlaces {
-    /// Adds a run of candidates that pass, given by their numbers; each run comes after the last one.
-    fn add(&mut self, candidates: &[Range<u64>], mut run: Range<u64>) {
-        while let Some(range) = candidates.get(self.at).filter(|_| !run.is_empty()) {
-            let length = range.end - range.start;
-            if run.start >= self.before + length {
-                self.before += length;
-                self.at += 1;
-                continue;
-            }
-            let start = range.start + (run.start - self.before);
-            let few = (run.end - run.start).min(range.end - start);
-            self.push(start..start + few);
-            run.start += few;
-        }
-    }
-
-    fn push(&mut self, rows: Range<u64>) {
-        let start = rows.start - rows.start % BLOCK_ROWS;
-        let end = rows.end.next_multiple_of(BLOCK_ROWS);
-        match self.ranges.last_mut() {
-            Some(last) if start <= last.end => last.end = last.end.max(end),
-            _ => self.ranges.push(start..end),
-        }
     }
 }
 

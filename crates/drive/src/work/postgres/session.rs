@@ -17,8 +17,6 @@ use crate::work::statements;
 use crate::work::step::{Expect, arguments};
 use crate::work::target::Session;
 
-/// How much longer than the plan's timeout to wait for the server's answer that it was exceeded.
-const BEYOND_TIMEOUT: Duration = Duration::from_secs(5);
 /// A prepared statement that the server does not know: a pooler has passed the connection to another one.
 const UNKNOWN_STATEMENT: &str = "26000";
 
@@ -158,7 +156,7 @@ impl<'a> PgSession<'a> {
 
     /// Sends a statement and reads its answer.
     fn run(&mut self, at: usize) -> io::Result<std::result::Result<u64, Failure>> {
-        let mut given_up = patience(self.plan.timeout, self.cancel);
+        let mut given_up = patience(self.plan.patience(), self.cancel);
         if let Err(report) = self.send(at)? {
             return Ok(Err(refused(&report)));
         }
@@ -220,7 +218,7 @@ impl<'a> PgSession<'a> {
     }
 
     fn simple(&mut self, sql: &str) -> io::Result<std::result::Result<(), ServerReport>> {
-        let mut given_up = patience(self.plan.timeout, self.cancel);
+        let mut given_up = patience(self.plan.patience(), self.cancel);
         let Some(connection) = &mut self.connection else { return Err(io::ErrorKind::NotConnected.into()) };
         query(&mut connection.out, sql);
         connection.send()?;
@@ -376,12 +374,9 @@ impl Statement {
 
 /// Whether to give up waiting for an answer. It is asked when the first one has not come at once: an operation that
 /// ends sooner needs no look at the clock.
-fn patience(timeout: Duration, cancel: &AtomicBool) -> impl FnMut() -> bool {
-    let mut end = None;
-    move || {
-        let end = *end.get_or_insert_with(|| Instant::now() + timeout + BEYOND_TIMEOUT);
-        cancel.load(Relaxed) || Instant::now() >= end
-    }
+fn patience(most: Duration, cancel: &AtomicBool) -> impl FnMut() -> bool {
+    let mut first: Option<Instant> = None;
+    move || cancel.load(Relaxed) || first.get_or_insert_with(Instant::now).elapsed() >= most
 }
 
 fn refused(report: &ServerReport) -> Failure {
