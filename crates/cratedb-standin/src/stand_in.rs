@@ -69,6 +69,12 @@ impl StandIn {
         self.shared.plan_restart(text, away, recovering);
     }
 
+    /// Loses the connection of the next statement that contains this text, and takes so long for it. Then it takes
+    /// effect, unless it was killed.
+    pub fn orphan(&self, text: &str, time: Duration) {
+        self.shared.plan_orphan(text, time);
+    }
+
     /// The store.
     pub fn engine(&self) -> &Engine {
         &self.shared.engine

@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     recovering: Mutex<Option<(Instant, Instant)>>,
     /// Part of the statement before which the server restarts, and how long it is then away and recovering.
     restart_before: Mutex<Option<(String, Duration, Duration)>>,
+    /// Part of the statement that loses its connection, and how long it then runs.
+    orphan: Mutex<Option<(String, Duration)>>,
     /// A reference to this value, for threads that outlive a request.
     own: Weak<Shared>,
     credentials: Mutex<Option<(String, String)>>,
@@ -52,6 +54,7 @@ impl Shared {
             row_cost: RowCost::default(),
             recovering: Mutex::default(),
             restart_before: Mutex::default(),
+            orphan: Mutex::default(),
             own: Weak::clone(own),
             credentials: Mutex::new(None),
             nodes: Mutex::new(Vec::new()),
@@ -73,6 +76,17 @@ impl Shared {
     pub(crate) fn later(&self, work: impl FnOnce(&Shared) + Send + 'static) {
         let Some(shared) = self.own.upgrade() else { return };
         std::thread::spawn(move || work(&shared));
+    }
+
+    /// Plans that a statement that contains this text loses its connection, and runs on for so long.
+    pub(crate) fn plan_orphan(&self, text: &str, time: Duration) {
+        *self.orphan.lock().unwrap_or_else(PoisonError::into_inner) = Some((text.to_owned(), time));
+    }
+
+    /// How long this statement runs on without its connection, if that is planned.
+    pub(crate) fn orphans(&self, statement: &str) -> Option<Duration> {
+        let mut planned = self.orphan.lock().unwrap_or_else(PoisonError::into_inner);
+        planned.take_if(|(text, _)| statement.contains(text.as_str())).map(|(_, time)| time)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Node>> {

@@ -73,6 +73,16 @@ fn respond(shared: &Shared, node: usize, request: &Request) -> Result<(u16, Stri
         let rows = if statement.contains("count(*)") { "[[0]]" } else { "[]" };
         return Ok((200, format!("{{\"cols\":[],\"rows\":{rows},\"rowcount\":0,\"duration\":0.5}}")));
     }
+    if let Some(time) = shared.orphans(statement) {
+        let (statement, schema, arguments) = (statement.clone(), request.schema.clone(), payload.arguments);
+        shared.later(move |shared| {
+            if !shared.engine.jobs().run_for(&statement, time) {
+                // The client is gone.
+                let _ = shared.engine.run(&statement, &schema, &arguments);
+            }
+        });
+        return Err(End);
+    }
     match payload.rows {
         Some(rows) => bulk::respond(shared, node, request, statement, &rows),
         None => Ok(answered(shared.engine.run(statement, &request.schema, &payload.arguments))),

@@ -29,8 +29,8 @@ pub(super) const MEASURED: &str = "thousand rows/s of whole loads: 1 M rows of 1
 
 /// Rates over HTTP and over the PostgreSQL wire.
 type Rates = (Option<u32>, Option<u32>);
-const TAGS: Rates = (Some(104), Some(106));
-const ROW_KEY: Rates = (Some(93), Some(88));
+const TAGS: Rates = (Some(101), Some(121));
+const ROW_KEY: Rates = (Some(90), Some(102));
 const NOT_MEASURED: Rates = (None, None);
 
 /// The ways that a mode has; the one that a load with this key goes is marked.

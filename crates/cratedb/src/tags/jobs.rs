@@ -1,4 +1,5 @@
-//! Requests that still run although their connection is gone: found among the server's jobs, and ended.
+//! Statements that still run although their connection is gone: found among the server's jobs, and ended or
+//! waited for.
 //!
 //! `sys.jobs` has the statements that any node runs, with their text, unless `stats.enabled` is off
 //! (<https://cratedb.com/docs/crate/reference/en/latest/admin/system-information.html#jobs-operations-and-logs>).
@@ -7,6 +8,9 @@ use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::connect::client::Client;
 use crate::connect::waiting::Waiting;
+
+/// The question for the statements that run.
+const JOBS: &str = "SELECT id, stmt FROM sys.jobs";
 
 /// Ends the statements that `is_meant` selects, and returns when none of them runs any more.
 ///
@@ -20,7 +24,7 @@ pub(crate) fn end(
 ) -> Result<()> {
     let mut waiting = Waiting::new(retries);
     loop {
-        let asked = client.unless_refused("SELECT id, stmt FROM sys.jobs", &[], retries, control)?;
+        let asked = client.unless_refused(JOBS, &[], retries, control)?;
         let answer = asked.map_err(|refused| {
             let what = format!("whether a request still runs cannot be asked: {}", refused.what());
             Error::new(refused.kind(), what).at(refused.place()).advise(
@@ -51,6 +55,32 @@ pub(crate) fn end(
         let error = Error::new(Kind::Server, what)
             .at(client.place())
             .advise("see sys.jobs; when they have ended, run the same command again to go on");
+        waiting.pause(error, &std::sync::Arc::clone(&client.cluster), control)?;
+    }
+}
+
+/// Returns when none of the statements that `is_meant` selects runs any more. It ends none of them, and returns at once
+/// if the server does not show its jobs to this user.
+///
+/// # Errors
+/// A statement that runs for longer than the cluster's patience; a raised cancel flag.
+pub(crate) fn wait_for(
+    client: &mut Client,
+    is_meant: &dyn Fn(&str) -> bool,
+    retries: u32,
+    control: &Control<'_>,
+) -> Result<()> {
+    let mut waiting = Waiting::new(retries);
+    loop {
+        let Ok(answer) = client.unless_refused(JOBS, &[], retries, control)? else { return Ok(()) };
+        let jobs = answer.all::<(String, String)>()?;
+        let Some((id, statement)) = jobs.into_iter().find(|(_, statement)| is_meant(statement)) else {
+            return Ok(());
+        };
+        let what = format!("a statement of an earlier run still runs at the server (job {id}): {statement}");
+        let error = Error::new(Kind::Busy, what)
+            .at(client.place())
+            .advise("when it is no longer in sys.jobs, run the same command again to go on");
         waiting.pause(error, &std::sync::Arc::clone(&client.cluster), control)?;
     }
 }

@@ -234,6 +234,25 @@ fn a_run_that_ends_at_any_step_after_the_last_row_is_finished_by_the_next() {
     }
 }
 
+#[test]
+fn a_run_waits_for_a_rename_that_a_killed_run_left_at_the_server() {
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    let (_kept, source) = people(1_000);
+    let target = cluster.target("t", tagged(Transport::Http));
+    let no_patience = LoadOptions { retries: 0, patience: Duration::ZERO, ..small() };
+    // The server takes a second for the rename, and the loader gets no answer.
+    standin.orphan("RENAME TO", Duration::from_secs(1));
+    let began = std::time::Instant::now();
+    run(&source, &target, &no_patience).unwrap_err();
+    let error = run(&source, &target, &no_patience).unwrap_err();
+    assert_eq!(error.kind(), Kind::Busy, "{error}");
+    assert!(error.to_string().contains("RENAME TO") && error.to_string().contains("sys.jobs"), "{error}");
+    assert_eq!(run(&source, &target, &patient()).unwrap().state, LoadState::Resumed);
+    assert!(began.elapsed() > Duration::from_secs(1));
+    exactly(&cluster, "t", &source, 1_000);
+}
+
 /// Small units share batches: files of a few rows each.
 fn small_files(directory: &std::path::Path) -> ParquetFiles {
     let paths: Vec<_> = (0..40).map(|file| directory.join(format!("{file:02}.parquet"))).collect();

@@ -8,6 +8,7 @@ use super::{Preparing, rename};
 use crate::records::checkpoint::{LoadRecord, State};
 use crate::table::names::CrateTable;
 use crate::table::{catalogue, ddl};
+use crate::tags::jobs;
 
 impl Preparing<'_> {
     /// A table that gathers out of sight, and takes its name (or another's place) in the end.
@@ -15,6 +16,9 @@ impl Preparing<'_> {
         let (staging, sealed) = (self.table.staging(), self.table.sealed());
         let retries = self.options.retries;
         let record = self.checkpoints.find(self.client, self.id, self.control)?;
+        if record.as_ref().is_some_and(|record| record.state != State::Complete) {
+            self.wait_for_names(&staging, &sealed)?;
+        }
         let tables = [self.table, &staging, &sealed];
         let [table, mut gathered, is_sealed] =
             catalogue::which_exist(self.client, tables, retries, self.control)?;
@@ -70,6 +74,19 @@ impl Preparing<'_> {
             (_, true) if self.crate_db.mode == Mode::Create => Err(self.exists("not loaded by this command")),
             _ => self.start(gathered, &staging),
         }
+    }
+
+    /// Waits until no statement of a killed run gives a table another name: the server goes on with it, and which
+    /// tables exist would be true for a moment only.
+    fn wait_for_names(&mut self, staging: &CrateTable, sealed: &CrateTable) -> Result<()> {
+        let (staging, sealed) = (staging.quoted(), sealed.quoted());
+        let beginnings = [
+            format!("ALTER TABLE {staging} RENAME TO "),
+            format!("ALTER TABLE {sealed} RENAME TO "),
+            format!("ALTER CLUSTER SWAP TABLE {staging} TO "),
+        ];
+        let is_meant = |statement: &str| beginnings.iter().any(|beginning| statement.starts_with(beginning));
+        jobs::wait_for(self.client, &is_meant, self.options.retries, self.control)
     }
 
     fn start(&mut self, gathered: bool, staging: &CrateTable) -> Result<(LoadRecord, LoadState)> {
