@@ -5,7 +5,7 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
@@ -204,13 +204,43 @@ fn assert_same_rows_in_groups(spec: &str, rows: u64, group: u64, options: &FileO
     let made = arrow_select::concat::concat_batches(&dataset.arrow_schema(), &made).unwrap();
     assert_eq!(read.num_rows(), made.num_rows(), "{spec}");
     for (i, (read, made)) in read.columns().iter().zip(made.columns()).enumerate() {
-        // NaN differs from itself, so compare floats as text.
-        let has_floats = format!("{:?}", made.data_type()).contains("Float");
-        let shown = |array: &arrow_array::ArrayRef, row| format!("{:?}", array.slice(row, 1));
-        let same =
-            read == made || has_floats && (0..made.len()).all(|row| shown(read, row) == shown(made, row));
-        assert!(same, "column {i} differs\n{spec}\n{options:?}\n{read:?}\n{made:?}");
+        assert!(same(read, made), "column {i} differs\n{spec}\n{options:?}\n{read:?}\n{made:?}");
     }
+    assert_same_when_chosen(&dataset, &made, spec);
+}
+
+/// Whether two columns are equal. NaN differs from itself, so floats are compared as text.
+fn same(read: &ArrayRef, made: &ArrayRef) -> bool {
+    let has_floats = format!("{:?}", made.data_type()).contains("Float");
+    let shown = |array: &ArrayRef, row| format!("{:?}", array.slice(row, 1));
+    read == made || has_floats && (0..made.len()).all(|row| shown(read, row) == shown(made, row))
+}
+
+/// Compares each field with the same field drawn without those that it does not need, from a row within a block.
+fn assert_same_when_chosen(dataset: &Dataset, made: &RecordBatch, spec: &str) {
+    let rows = made.num_rows() as u64;
+    for place in 0..made.num_columns() {
+        let mut row = 3;
+        for alone in dataset.batches_of(&[place], 3..rows, 9, 1500).unwrap() {
+            let alone = alone.unwrap();
+            let expected = made.column(place).slice(row, alone.num_rows());
+            assert!(alone.num_columns() == 1 && same(alone.column(0), &expected), "column {place}\n{spec}");
+            row += alone.num_rows();
+        }
+        assert_eq!(row as u64, rows, "{spec}");
+    }
+}
+
+#[test]
+fn fields_are_chosen_in_any_order_and_those_that_do_not_exist_are_an_error() {
+    let orders = Dataset::built_in("orders").unwrap().unwrap();
+    let all = orders.batches(0..2000, 9, 2000).next().unwrap().unwrap();
+    for places in [vec![], vec![2, 0], (0..all.num_columns()).rev().collect()] {
+        let some = orders.batches_of(&places, 0..2000, 9, 2000).unwrap().next().unwrap().unwrap();
+        assert_eq!(some, all.project(&places).unwrap());
+    }
+    let error = orders.batches_of(&[99], 0..1, 9, 1).unwrap_err().to_string();
+    assert!(error.contains("there is no field 99"), "{error}");
 }
 
 #[test]

@@ -17,20 +17,21 @@ use arrow_array::{
     PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, StructArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
-use arrow_schema::{ArrowError, DataType, Field as ArrowField, SchemaRef, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Field as ArrowField, Fields, Schema, SchemaRef, TimeUnit};
 use half::f16;
 
 use crate::arrow::schema::{arrow_field, data_type};
 use crate::draw::nulls::Nulls;
 use crate::error::Error;
 use crate::shred::block::{BLOCK_ROWS, LeafBuffer, Shredded, Shredder};
+use crate::shred::chosen_fields::ChosenFields;
 use crate::shred::value_buffer::PhysicalBuffer;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
 
 /// The rows of a dataset in batches.
 #[derive(Debug)]
 pub struct Batches<'a> {
-    dataset: &'a Dataset,
+    fields: Vec<&'a Field>,
     shredder: Shredder<'a>,
     schema: SchemaRef,
     rows: Range<u64>,
@@ -43,14 +44,50 @@ impl Dataset {
     /// The rows of a range as Arrow batches of at most `batch_rows` rows each. Multiples of
     /// 1,024 rows are the fastest. Batches are smaller where a column's strings would have more than 2 GiB.
     pub fn batches(&self, rows: Range<u64>, seed: u64, batch_rows: usize) -> Batches<'_> {
-        Batches {
-            dataset: self,
-            shredder: Shredder::new(self, seed),
-            schema: self.arrow_schema(),
-            rows,
-            batch_rows: (batch_rows as u64).max(1),
-            most: i32::MAX as usize,
+        let shredder = Shredder::new(self, seed);
+        self.made_of(self.fields.iter().collect(), self.arrow_schema(), shredder, rows, batch_rows)
+    }
+
+    /// As [`batches`](Self::batches), with the fields at the places `fields` of the record alone, in this order.
+    /// Other fields are drawn only if the expression of a field needs them.
+    ///
+    /// ```
+    /// let contacts = sawmill_generator::Dataset::built_in("contacts").unwrap()?;
+    /// let batch = contacts.batches_of(&[1], 0..1000, 42, 1000)?.next().unwrap()?;
+    /// assert_eq!(batch.schema().field(0), contacts.arrow_schema().field(1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The record has fewer fields than one of `fields`.
+    pub fn batches_of(
+        &self,
+        fields: &[usize],
+        rows: Range<u64>,
+        seed: u64,
+        batch_rows: usize,
+    ) -> Result<Batches<'_>, Error> {
+        let count = self.fields.len();
+        if let Some(place) = fields.iter().find(|place| **place >= count) {
+            let what = format!("there is no field {place}: the record has {count} fields, counted from 0");
+            return Err(Error::spec(what, self.name.clone(), "choose fields by their place in the schema"));
         }
+        let shredder = Shredder::of_fields(self, seed, ChosenFields::of(self, fields));
+        let fields: Vec<&Field> = fields.iter().map(|place| &self.fields[*place]).collect();
+        let schema = Arc::new(Schema::new(fields.iter().map(|field| arrow_field(field)).collect::<Fields>()));
+        Ok(self.made_of(fields, schema, shredder, rows, batch_rows))
+    }
+
+    fn made_of<'a>(
+        &'a self,
+        fields: Vec<&'a Field>,
+        schema: SchemaRef,
+        shredder: Shredder<'a>,
+        rows: Range<u64>,
+        batch_rows: usize,
+    ) -> Batches<'a> {
+        let batch_rows = (batch_rows as u64).max(1);
+        Batches { fields, shredder, schema, rows, batch_rows, most: i32::MAX as usize }
     }
 }
 
@@ -84,7 +121,7 @@ impl Iterator for Batches<'_> {
                     return Some(Err(error));
                 }
             };
-            let made = batch(self.dataset, shredded, &self.schema, n as usize, self.most);
+            let made = batch(&self.fields, shredded, &self.schema, n as usize, self.most);
             if matches!(made, Err(ArrowError::OffsetOverflowError(_))) && n > 1 {
                 self.batch_rows = n.div_ceil(2);
                 continue;
@@ -106,14 +143,14 @@ impl Iterator for Batches<'_> {
 }
 
 fn batch(
-    dataset: &Dataset,
+    fields: &[&Field],
     shredded: &Shredded,
     schema: &SchemaRef,
     rows: usize,
     most: usize,
 ) -> Result<RecordBatch, ArrowError> {
-    let mut columns = Vec::with_capacity(dataset.fields.len());
-    for field in &dataset.fields {
+    let mut columns = Vec::with_capacity(fields.len());
+    for field in fields {
         columns.push(array(field, shredded, Scope { repetition: 0, definition: 0 }, most)?);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));

@@ -18,6 +18,7 @@ use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
 use crate::error::Error;
 use crate::random::rng::{Stream, purpose};
+use crate::shred::chosen_fields::{ChosenFields, lists_in};
 use crate::shred::first_misfit::MisfitAt;
 use crate::shred::leaf_draws::Draws;
 use crate::shred::levels::{count_live, raise_by_draw, raise_by_mask, row_of_value, values_of_rows};
@@ -67,6 +68,7 @@ impl Shredded {
 pub(crate) struct Shredder<'a> {
     dataset: &'a Dataset,
     seed: u64,
+    chosen: ChosenFields,
     shredded: Shredded,
     /// Buffers for the fields on the path from the root to the current field, one for each depth.
     scratch: Vec<Scratch>,
@@ -107,6 +109,11 @@ struct Entries<'a> {
 
 impl<'a> Shredder<'a> {
     pub(crate) fn new(dataset: &'a Dataset, seed: u64) -> Self {
+        Self::of_fields(dataset, seed, ChosenFields::all(dataset))
+    }
+
+    /// A shredder that leaves the buffers of fields empty that are not `chosen`.
+    pub(crate) fn of_fields(dataset: &'a Dataset, seed: u64, chosen: ChosenFields) -> Self {
         let mut leaves: Vec<LeafBuffer> = Vec::with_capacity(dataset.columns());
         let mut lists = 0;
         prepare(&dataset.fields, None, &mut lists, &mut leaves);
@@ -114,7 +121,7 @@ impl<'a> Shredder<'a> {
         let operand_values = std::iter::repeat_with(OperandValues::default).take(dataset.columns()).collect();
         let (scratch, root) = (Vec::new(), Scratch::default());
         let cursor = dataset.maker.as_ref().map(|maker| maker.cursor());
-        Shredder { dataset, seed, shredded, scratch, operand_values, root, misfit: None, cursor }
+        Shredder { dataset, seed, chosen, shredded, scratch, operand_values, root, misfit: None, cursor }
     }
 
     /// Draws `rows`, numbered over the whole dataset.
@@ -232,8 +239,11 @@ impl<'a> Shredder<'a> {
             filler.masks(present, purpose("", "value"), rows.len(), masks);
         }
         let entries = Entries { definition: &rows, live: 0, repetition: &rows, list_level: 0, masks };
-        for field in &self.dataset.fields {
-            filler.field(field, entries, 0);
+        for (place, field) in self.dataset.fields.iter().enumerate() {
+            match self.chosen.draws(place) {
+                true => filler.field(field, entries, 0),
+                false => filler.next_list += lists_in(field),
+            }
         }
     }
 
@@ -263,8 +273,9 @@ impl<'a> Shredder<'a> {
         self.dataset.each_leaf(&mut |field, leaf| {
             leaf_levels[leaf.index] = (field.levels.definition, leaf.draws_alone());
         });
-        for ((leaf, (max, drawn_alone)), (levels_from, values_from)) in
-            self.shredded.leaves.iter_mut().zip(leaf_levels).zip(&marks.0)
+        let leaves = self.shredded.leaves.iter_mut().zip(leaf_levels).zip(&marks.0).enumerate();
+        for (_, ((leaf, (max, drawn_alone)), (levels_from, values_from))) in
+            leaves.filter(|(index, _)| self.chosen.draws_leaf(*index))
         {
             let entries = leaf.list.map_or(&rows, |list| &entries[list]);
             let values = if max == 0 {
