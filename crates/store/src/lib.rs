@@ -27,6 +27,7 @@
 //! | `whole_file` | a file that takes its name when every byte is on disk |
 //! | `partial` | the names of files until then |
 //! | [`directories`] | directories made, and their entries put on disk |
+//! | [`found_files`] | files by a pattern of their names, or below a directory |
 //! | `location` | paths and URLs |
 //! | `objects` | objects, requests for their bytes, and readers of them; needs only the standard library |
 //! | `remote` | S3, Google Cloud Storage, Azure and HTTP (feature `objects`) |
@@ -34,6 +35,7 @@
 
 pub mod directories;
 mod error;
+pub mod found_files;
 mod location;
 mod objects;
 mod partial;

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use super::walk::Wanted;
-use super::{globs, walk};
+use sawmill_store::found_files;
+
+use super::Wanted;
 use crate::arguments::text::has_text_extension;
 
 /// Whether a key contains characters that only patterns have.
 pub(crate) fn is_pattern(key: &str) -> bool {
-    globs::is_pattern(Path::new(key))
+    found_files::is_pattern(Path::new(key))
 }
 
 /// Whether a key has the extension of Parquet files.
@@ -89,7 +90,7 @@ impl<'a> FoundKeys<'a> {
 }
 
 fn is_shown(name: &str) -> bool {
-    !walk::is_left_out(name.as_ref())
+    !found_files::is_left_out(name.as_ref())
 }
 
 /// How a key matches a pattern.
@@ -112,7 +113,7 @@ fn matches(pattern: &str, key: &str) -> Option<Match> {
             match parts.get(part) {
                 Some(&"**") if is_shown(name) && at + 1 < names.len() => next.push(part),
                 Some(&"**") => {}
-                Some(pattern) if globs::matches(pattern, name) => {
+                Some(pattern) if found_files::matches(pattern, name) => {
                     itself |= at + 1 == names.len() && part + 1 == parts.len();
                     next.push(part + 1);
                 }

@@ -4,23 +4,40 @@
 #[cfg(feature = "formats")]
 pub(crate) mod copies;
 pub(crate) mod file_lists;
-mod globs;
 #[cfg(feature = "stores")]
 pub(crate) mod keys;
-mod walk;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use sawmill_store::found_files::{self, Found};
 use sawmill_store::{Location, ObjectUrl};
 
 use crate::arguments::delta::{self, DeltaTable};
 use crate::arguments::stores::{Objects, StoreArgs};
+use crate::arguments::text::has_text_extension;
 use crate::error::Error;
-use walk::Found;
-pub(crate) use walk::Wanted;
+
+/// The files that a directory stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Parquet files.
+    Parquet,
+    /// Parquet files; if there are none, those of delimited text.
+    ParquetOrText,
+}
+
+impl Wanted {
+    /// The wanted files among those found.
+    fn of(self, found: Found) -> Vec<PathBuf> {
+        match self {
+            Self::ParquetOrText if found.files.is_empty() => found.others,
+            _ => found.files,
+        }
+    }
+}
 
 /// Files and objects, and the stores of the objects.
 pub(crate) struct Located {
@@ -88,7 +105,7 @@ fn url(place: &Location) -> Option<&ObjectUrl> {
 /// The files that a path names.
 fn local_files(path: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
     // A file may have the name of a pattern.
-    if globs::is_pattern(path) && path.symlink_metadata().is_err() {
+    if found_files::is_pattern(path) && path.symlink_metadata().is_err() {
         return matching(path, wanted);
     }
     if path.is_dir() {
@@ -98,11 +115,12 @@ fn local_files(path: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
             refuse_table(&path.display().to_string(), has("_delta_log"), is_iceberg)?;
         }
         let mut found = Found::default();
-        walk::parquet_files(path, &mut found).map_err(unreadable)?;
-        found.take(wanted);
-        return match found.files.is_empty() {
-            true => Err(nothing_in(&path.display().to_string(), found.left_out)),
-            false => Ok(found.files),
+        found_files::parquet_files(path, has_text_extension, &mut found).map_err(unreadable)?;
+        let left_out = found.left_out;
+        let files = wanted.of(found);
+        return match files.is_empty() {
+            true => Err(nothing_in(&path.display().to_string(), left_out)),
+            false => Ok(files),
         };
     }
     if path.as_os_str() == "-" && path.symlink_metadata().is_err() {
@@ -114,7 +132,7 @@ fn local_files(path: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
 
 /// The files that match a pattern, and the files in directories that match; each file once.
 fn matching(pattern: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
-    let matches = globs::matching(pattern).map_err(|error| unreadable((pattern.to_owned(), error)))?;
+    let matches = found_files::matching(pattern).map_err(|error| unreadable((pattern.to_owned(), error)))?;
     if matches.is_empty() {
         let advice = "check the pattern; it skips names that start with _ or . unless it starts so itself";
         return Err(Error::failure("no files match", pattern.display().to_string(), advice));
@@ -122,17 +140,18 @@ fn matching(pattern: &Path, wanted: Wanted) -> Result<Vec<PathBuf>, Error> {
     let mut found = Found::default();
     for path in matches {
         match path.is_dir() {
-            true => walk::parquet_files(&path, &mut found).map_err(unreadable)?,
+            true => found_files::parquet_files(&path, has_text_extension, &mut found).map_err(unreadable)?,
             false => found.files.push(path),
         }
     }
-    found.take(wanted);
-    if found.files.is_empty() {
-        return Err(nothing_in(&pattern.display().to_string(), found.left_out));
+    let left_out = found.left_out;
+    let mut files = wanted.of(found);
+    if files.is_empty() {
+        return Err(nothing_in(&pattern.display().to_string(), left_out));
     }
-    found.files.sort();
-    found.files.dedup();
-    Ok(found.files)
+    files.sort();
+    files.dedup();
+    Ok(files)
 }
 
 /// Whether a directory holds the metadata of an Iceberg table.

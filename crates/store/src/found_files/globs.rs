@@ -1,5 +1,5 @@
-//! Patterns of file names, for users who quote them: the names of thousands of files do not fit on a command
-//! line, and not every shell has `**`.
+//! Patterns of file names: the names of thousands of files do not fit on a command line, and not every shell has
+//! `**`.
 //!
 //! Why not `globset`: it answers whether a path matches. This walk opens only the directories that can hold a
 //! match, and skips hidden names as `walk` does.
@@ -7,10 +7,10 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use super::walk::{directories, entries, is_left_out};
+use crate::found_files::walk::{directories, entries, is_left_out};
 
 /// Whether a path contains characters that only patterns have.
-pub(crate) fn is_pattern(path: &Path) -> bool {
+pub fn is_pattern(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn is_pattern(path: &Path) -> bool {
 /// # Errors
 ///
 /// A directory cannot be read.
-pub(crate) fn matching(pattern: &Path) -> io::Result<Vec<PathBuf>> {
+pub fn matching(pattern: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     let parts: Vec<Component<'_>> = pattern.components().collect();
     for (at, part) in parts.iter().enumerate() {
@@ -62,7 +62,7 @@ pub(crate) fn matching(pattern: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Whether a name matches a pattern of one name.
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     let same_start = name.chars().next() == pattern.chars().next();
     if is_left_out(name.as_ref()) && !same_start {
         return false;

@@ -6,46 +6,25 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::arguments::text::has_text_extension;
-
 /// Whether a walk skips a name. It does not skip `_day=5`, the folder of a column called `_day`.
-pub(crate) fn is_left_out(name: &OsStr) -> bool {
+pub fn is_left_out(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b".") || (name.starts_with(b"_") && !name.contains(&b'='))
 }
 
 /// What a walk found.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub struct Found {
     /// The files, in the order of their names.
     pub files: Vec<PathBuf>,
-    /// Files of delimited text.
-    pub texts: Vec<PathBuf>,
+    /// Other files that were asked for.
+    pub others: Vec<PathBuf>,
     /// How many directories and `.parquet` files it skipped because of their names.
     pub left_out: usize,
 }
 
-/// The files that a directory stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// Parquet files.
-    Parquet,
-    /// Parquet files; if there are none, those of delimited text.
-    ParquetOrText,
-}
-
-impl Found {
-    /// Keeps the wanted files.
-    pub(super) fn take(&mut self, wanted: Wanted) {
-        let texts = std::mem::take(&mut self.texts);
-        if self.files.is_empty() && wanted == Wanted::ParquetOrText {
-            self.files = texts;
-        }
-    }
-}
-
 /// An entry of a directory.
-pub(crate) struct Entry {
+pub(super) struct Entry {
     pub path: PathBuf,
     /// A directory or a link to one.
     pub is_dir: bool,
@@ -53,12 +32,8 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn name(&self) -> &OsStr {
+    pub(super) fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or_default()
-    }
-
-    fn is_text(&self) -> bool {
-        !self.is_dir && has_text_extension(&self.path)
     }
 
     fn is_parquet(&self) -> bool {
@@ -71,7 +46,7 @@ impl Entry {
 /// # Errors
 ///
 /// The directory cannot be read.
-pub(crate) fn entries(directory: &Path) -> io::Result<Vec<Entry>> {
+pub(super) fn entries(directory: &Path) -> io::Result<Vec<Entry>> {
     let shown = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     if !shown.is_dir() {
         return Ok(Vec::new());
@@ -87,23 +62,27 @@ pub(crate) fn entries(directory: &Path) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The `.parquet` files in a directory and below it, and those of delimited text. Links to directories are
-/// not followed.
+/// Adds the `.parquet` files in a directory and below it to `found`, and the other files that `is_wanted`. Links to
+/// directories are not followed.
 ///
 /// # Errors
 ///
 /// A directory that cannot be read, and why.
-pub(crate) fn parquet_files(directory: &Path, found: &mut Found) -> Result<(), (PathBuf, io::Error)> {
+pub fn parquet_files(
+    directory: &Path,
+    is_wanted: fn(&Path) -> bool,
+    found: &mut Found,
+) -> Result<(), (PathBuf, io::Error)> {
     for entry in entries(directory).map_err(|error| (directory.to_owned(), error))? {
         let is_walked = entry.is_dir && !entry.is_link;
         if (is_walked || entry.is_parquet()) && is_left_out(entry.name()) {
             found.left_out += 1;
         } else if is_walked {
-            parquet_files(&entry.path, found)?;
+            parquet_files(&entry.path, is_wanted, found)?;
         } else if entry.is_parquet() {
             found.files.push(entry.path);
-        } else if entry.is_text() && !is_left_out(entry.name()) {
-            found.texts.push(entry.path);
+        } else if !entry.is_dir && is_wanted(&entry.path) && !is_left_out(entry.name()) {
+            found.others.push(entry.path);
         }
     }
     Ok(())
@@ -114,7 +93,7 @@ pub(crate) fn parquet_files(directory: &Path, found: &mut Found) -> Result<(), (
 /// # Errors
 ///
 /// A directory cannot be read.
-pub(crate) fn directories(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+pub(super) fn directories(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut open = vec![directory.to_owned()];
     while let Some(directory) = open.pop() {
         for entry in entries(&directory)?.into_iter().rev() {
@@ -150,15 +129,16 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
+        let is_csv = |path: &Path| path.extension().is_some_and(|extension| extension == "csv");
         let mut found = Found::default();
-        parquet_files(dir.path(), &mut found).unwrap();
+        parquet_files(dir.path(), is_csv, &mut found).unwrap();
         let names = ["_day=5/c.parquet", "a/b.PARQUET", "part-0.parquet"];
         assert_eq!(found.files, names.map(|name| dir.path().join(name)));
-        assert_eq!(found.texts, [dir.path().join("d.csv")]);
+        assert_eq!(found.others, [dir.path().join("d.csv")]);
         assert_eq!(found.left_out, 3);
         // A directory that the user names is walked, whatever its name.
         let mut found = Found::default();
-        parquet_files(&dir.path().join("_temporary"), &mut found).unwrap();
+        parquet_files(&dir.path().join("_temporary"), is_csv, &mut found).unwrap();
         assert_eq!(found.files.len(), 1);
     }
 }
