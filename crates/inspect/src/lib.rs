@@ -56,6 +56,7 @@ pub use dataset::merge_plan::MergePlan;
 pub use dataset::summary::{FooterSummary, summary_table, write_remarks};
 pub use dataset::totals::{Dataset, Facts};
 pub use error::Error;
+pub use file::column::Column;
 pub use file::in_order::in_order;
 pub use file::open_file::OpenFile;
 pub use text::escape::escaped;
