@@ -1,0 +1,55 @@
+//! The command `sawmill-cluster`: SQL in one process or on a cluster, and the processes of that cluster.
+
+mod arguments;
+mod executor;
+mod output;
+mod scheduler;
+mod session;
+mod sql;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use datafusion::error::{DataFusionError, Result};
+
+use arguments::{Arguments, Command};
+
+pub use session::{local_session, remote_session};
+
+/// Deep plans recurse deeply, in the optimizer and in the codecs.
+const STACK_BYTES: usize = 16 << 20;
+
+/// Runs the command with the arguments of the process.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(arguments.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", text_of(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.enable_all().thread_stack_size(STACK_BYTES).build()?;
+    runtime.block_on(async {
+        match command {
+            Command::Sql(args) => sql::run(args).await,
+            Command::Scheduler(args) => scheduler::run(args).await,
+            Command::Executor(args) => executor::run(args).await,
+        }
+    })
+}
+
+/// The text of an error without the names of the layers that it passed through.
+fn text_of(error: &DataFusionError) -> String {
+    match error.find_root() {
+        DataFusionError::Plan(text)
+        | DataFusionError::Execution(text)
+        | DataFusionError::Configuration(text) => text.clone(),
+        DataFusionError::External(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}

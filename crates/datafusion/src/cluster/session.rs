@@ -1,0 +1,58 @@
+//! Sessions with our table functions, in this process and on a cluster.
+
+use std::sync::Arc;
+
+use ballista::prelude::{SessionConfigExt, SessionContextExt};
+use datafusion::error::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use tokio::net::TcpStream;
+
+use crate::codec::{SawmillLogicalCodec, SawmillPhysicalCodec};
+use crate::error::refused;
+use crate::register;
+
+/// A session whose queries run in this process, in `partitions` partitions (by default one a core).
+///
+/// # Errors
+/// The session takes no more planners.
+pub fn local_session(partitions: Option<usize>) -> Result<SessionContext> {
+    let mut config = SessionConfig::new().with_information_schema(true);
+    if let Some(partitions) = partitions {
+        config = config.with_target_partitions(partitions);
+    }
+    let context = SessionContext::new_with_config(config);
+    register(&context)?;
+    Ok(context)
+}
+
+/// A session whose queries run on the executors of the scheduler at `url`, such as `df://scheduler:50050`.
+///
+/// # Errors
+/// The URL is not valid, or nobody answers there.
+pub async fn remote_session(url: &str, partitions: Option<usize>) -> Result<SessionContext> {
+    let (host, port) = host_and_port(url)?;
+    if let Err(error) = TcpStream::connect((host.as_str(), port)).await {
+        let what = format!("the scheduler cannot be reached: {error}");
+        return Err(refused(what, url, "start it with sawmill-cluster scheduler, and check the address"));
+    }
+    let mut config = SessionConfig::new_with_ballista()
+        .with_ballista_logical_extension_codec(Arc::new(SawmillLogicalCodec::default()))
+        .with_ballista_physical_extension_codec(Arc::new(SawmillPhysicalCodec::default()));
+    if let Some(partitions) = partitions {
+        config = config.with_target_partitions(partitions);
+    }
+    let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
+    let context = SessionContext::remote_with_state(url, state).await?;
+    register(&context)?;
+    Ok(context)
+}
+
+/// The host and the port of a scheduler's URL, such as `df://host:port`.
+pub(crate) fn host_and_port(url: &str) -> Result<(String, u16)> {
+    let address = url.split_once("://").map_or(url, |(_, address)| address).trim_end_matches('/');
+    let parts = address.rsplit_once(':').and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)));
+    parts.filter(|(host, _)| !host.is_empty()).ok_or_else(|| {
+        refused("this is not the URL of a scheduler", url, "write, for example, df://scheduler:50050")
+    })
+}

@@ -1,0 +1,18 @@
+//! `sawmill-cluster sql`.
+
+use datafusion::error::Result;
+
+use crate::cluster::arguments::SqlArgs;
+use crate::cluster::output;
+use crate::cluster::session::{local_session, remote_session};
+
+/// Runs the statement and prints its rows.
+pub(crate) async fn run(args: SqlArgs) -> Result<()> {
+    let partitions = args.partitions.map(|partitions| partitions as usize);
+    let context = match &args.scheduler {
+        Some(url) => remote_session(url, partitions).await?,
+        None => local_session(partitions)?,
+    };
+    let rows = context.sql(&args.sql).await?.execute_stream().await?;
+    output::print(rows, args.format()).await
+}

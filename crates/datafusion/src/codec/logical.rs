@@ -1,0 +1,121 @@
+//! Our tables in logical plans.
+
+use std::sync::Arc;
+
+use ballista_core::serde::BallistaLogicalExtensionCodec;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::TableReference;
+use datafusion::datasource::TableProvider;
+use datafusion::datasource::file_format::FileFormatFactory;
+use datafusion::error::Result;
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{AggregateUDF, Extension, HigherOrderUDF, LogicalPlan, ScalarUDF, WindowUDF};
+use datafusion_proto::logical_plan::LogicalExtensionCodec;
+use serde::{Deserialize, Serialize};
+
+use crate::codec::{decoded, encode};
+use crate::footers::table::{Definition as FooterDefinition, FooterTable};
+use crate::generated::table::{Definition as GeneratedDefinition, GeneratedTable};
+
+/// Encodes and decodes our tables, and leaves the others to Ballista.
+#[derive(Debug, Default)]
+pub struct SawmillLogicalCodec {
+    others: BallistaLogicalExtensionCodec,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Table {
+    Generated(GeneratedDefinition),
+    Footers(FooterDefinition),
+}
+
+impl Table {
+    fn of(provider: &dyn TableProvider) -> Option<Self> {
+        if let Some(table) = provider.downcast_ref::<GeneratedTable>() {
+            return Some(Self::Generated(table.definition().clone()));
+        }
+        provider.downcast_ref::<FooterTable>().map(|table| Self::Footers(table.definition().clone()))
+    }
+
+    fn open(self) -> Result<Arc<dyn TableProvider>> {
+        match self {
+            Self::Generated(definition) => Ok(Arc::new(GeneratedTable::open(definition)?)),
+            Self::Footers(definition) => Ok(Arc::new(FooterTable::of(definition))),
+        }
+    }
+}
+
+impl LogicalExtensionCodec for SawmillLogicalCodec {
+    fn try_decode(&self, buf: &[u8], inputs: &[LogicalPlan], ctx: &TaskContext) -> Result<Extension> {
+        self.others.try_decode(buf, inputs, ctx)
+    }
+
+    fn try_encode(&self, node: &Extension, buf: &mut Vec<u8>) -> Result<()> {
+        self.others.try_encode(node, buf)
+    }
+
+    fn try_decode_table_provider(
+        &self,
+        buf: &[u8],
+        table: &TableReference,
+        schema: SchemaRef,
+        ctx: &TaskContext,
+    ) -> Result<Arc<dyn TableProvider>> {
+        match decoded::<Table>(buf) {
+            Some(table) => table?.open(),
+            None => self.others.try_decode_table_provider(buf, table, schema, ctx),
+        }
+    }
+
+    fn try_encode_table_provider(
+        &self,
+        table: &TableReference,
+        node: Arc<dyn TableProvider>,
+        buf: &mut Vec<u8>,
+    ) -> Result<()> {
+        match Table::of(node.as_ref()) {
+            Some(ours) => encode(&ours, buf),
+            None => self.others.try_encode_table_provider(table, node, buf),
+        }
+    }
+
+    fn try_decode_file_format(&self, buf: &[u8], ctx: &TaskContext) -> Result<Arc<dyn FileFormatFactory>> {
+        self.others.try_decode_file_format(buf, ctx)
+    }
+
+    fn try_encode_file_format(&self, buf: &mut Vec<u8>, node: Arc<dyn FileFormatFactory>) -> Result<()> {
+        self.others.try_encode_file_format(buf, node)
+    }
+
+    fn try_decode_udf(&self, name: &str, buf: &[u8]) -> Result<Arc<ScalarUDF>> {
+        self.others.try_decode_udf(name, buf)
+    }
+
+    fn try_encode_udf(&self, node: &ScalarUDF, buf: &mut Vec<u8>) -> Result<()> {
+        self.others.try_encode_udf(node, buf)
+    }
+
+    fn try_decode_higher_order_function(&self, name: &str, buf: &[u8]) -> Result<Arc<HigherOrderUDF>> {
+        self.others.try_decode_higher_order_function(name, buf)
+    }
+
+    fn try_encode_higher_order_function(&self, node: &HigherOrderUDF, buf: &mut Vec<u8>) -> Result<()> {
+        self.others.try_encode_higher_order_function(node, buf)
+    }
+
+    fn try_decode_udaf(&self, name: &str, buf: &[u8]) -> Result<Arc<AggregateUDF>> {
+        self.others.try_decode_udaf(name, buf)
+    }
+
+    fn try_encode_udaf(&self, node: &AggregateUDF, buf: &mut Vec<u8>) -> Result<()> {
+        self.others.try_encode_udaf(node, buf)
+    }
+
+    fn try_decode_udwf(&self, name: &str, buf: &[u8]) -> Result<Arc<WindowUDF>> {
+        self.others.try_decode_udwf(name, buf)
+    }
+
+    fn try_encode_udwf(&self, node: &WindowUDF, buf: &mut Vec<u8>) -> Result<()> {
+        self.others.try_encode_udwf(node, buf)
+    }
+}

@@ -1,0 +1,206 @@
+//! A generated dataset as a table.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::catalog::Session;
+use datafusion::common::stats::Precision;
+use datafusion::common::{Statistics, internal_datafusion_err};
+use datafusion::datasource::{TableProvider, TableType};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_plan::ExecutionPlan;
+use sawmill_generator::Dataset;
+use serde::{Deserialize, Serialize};
+
+use crate::error::refused;
+use crate::functions::arguments::Arguments;
+use crate::generated::rows::{Column, GeneratedRows, RowsWork, UNITS, number_field, units_of};
+use crate::generated::spec::Spec;
+use crate::row_ranges::RowRanges;
+use crate::units::UnitsExec;
+
+/// The seed of `sawmill gen`, too.
+const DEFAULT_SEED: u64 = 42;
+
+/// Each partition is a task, and a plan names all of them.
+const MOST_PARTITIONS: u64 = 1 << 16;
+
+/// Rows of a dataset that are made when a query reads them. Partitions are ranges of rows; fields that a query does
+/// not use are not drawn.
+#[derive(Debug)]
+pub struct GeneratedTable {
+    definition: Definition,
+    dataset: Arc<Dataset>,
+    schema: SchemaRef,
+    columns: Vec<Column>,
+}
+
+/// What a generated table is made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Definition {
+    spec: Spec,
+    rows: u64,
+    seed: u64,
+    number: Option<String>,
+    partitions: Option<usize>,
+}
+
+impl GeneratedTable {
+    /// The dataset `spec`, a built-in one or a TOML file, with the rows that its spec states.
+    ///
+    /// # Errors
+    /// There is no such dataset, or its spec is not valid.
+    pub fn new(spec: &str) -> Result<Self> {
+        let (spec, dataset) = Spec::read(spec)?;
+        let rows = dataset.rows().unwrap_or(0);
+        Self::of(Definition { spec, rows, seed: DEFAULT_SEED, number: None, partitions: None }, dataset)
+    }
+
+    pub(crate) fn of(definition: Definition, dataset: Dataset) -> Result<Self> {
+        let record = dataset.arrow_schema();
+        let mut fields: Vec<_> = record.fields().iter().cloned().collect();
+        let mut columns: Vec<Column> = (0..fields.len()).map(Column::Field).collect();
+        if let Some(name) = &definition.number {
+            if record.field_with_name(name).is_ok() {
+                let what = "the column of row numbers has the name of a field";
+                return Err(refused(what, name, "choose another name"));
+            }
+            fields.insert(0, number_field(name));
+            columns.insert(0, Column::Number);
+        }
+        let schema = Arc::new(Schema::new(fields));
+        Ok(Self { definition, dataset: Arc::new(dataset), schema, columns })
+    }
+
+    /// Sets the number of rows.
+    pub fn with_rows(mut self, rows: u64) -> Self {
+        self.definition.rows = rows;
+        self
+    }
+
+    /// Sets the seed, 42 by default.
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.definition.seed = seed;
+        self
+    }
+
+    /// Sets the number of partitions, the session's target by default.
+    pub fn with_partitions(mut self, partitions: usize) -> Self {
+        self.definition.partitions = Some(partitions.max(1));
+        self
+    }
+
+    /// Adds a first column with the row's number, counted from 0. Conditions on it choose which rows are made.
+    ///
+    /// # Errors
+    /// A field has this name.
+    pub fn with_row_number(self, name: &str) -> Result<Self> {
+        let definition = Definition { number: Some(name.to_owned()), ..self.definition };
+        let dataset = Arc::into_inner(self.dataset)
+            .ok_or_else(|| internal_datafusion_err!("the dataset of a new table is in use"))?;
+        Self::of(definition, dataset)
+    }
+
+    /// Reads the table that `definition` describes, on any machine.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn open(definition: Definition) -> Result<Self> {
+        let dataset = definition.spec.open()?;
+        Self::of(definition, dataset)
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(crate) fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    /// The rows for which the filters hold that were promised to be applied.
+    fn rows_where(&self, filters: &[Expr]) -> RowRanges {
+        let all = RowRanges::all(self.definition.rows);
+        let Some(number) = &self.definition.number else { return all };
+        let held = filters.iter().filter_map(|filter| RowRanges::where_holds(filter, number));
+        held.fold(all, |rows, held| rows.and(&held))
+    }
+}
+
+/// The table of `gen('contacts', rows => 1e6, seed => 7, number => 'n', partitions => 8)`.
+pub(crate) fn of_call(mut call: Arguments) -> Result<Arc<dyn TableProvider>> {
+    let Some(name) = call.text("spec", Some(0))? else {
+        return Err(refused(
+            "the dataset is missing",
+            "gen",
+            "write its name or file: gen('contacts', rows => 1e6)",
+        ));
+    };
+    let (spec, dataset) = Spec::read(&name)?;
+    let Some(rows) = call.number("rows", Some(1))?.or(dataset.rows()) else {
+        return Err(refused(
+            "the number of rows is missing",
+            &name,
+            "write it: gen('contacts', rows => 1e6)",
+        ));
+    };
+    let seed = call.number("seed", Some(2))?.unwrap_or(DEFAULT_SEED);
+    let number = call.text("number", None)?;
+    let partitions = match call.number("partitions", None)? {
+        Some(partitions @ 1..=MOST_PARTITIONS) => Some(partitions as usize),
+        Some(_) => {
+            let advice = format!("give a number from 1 to {MOST_PARTITIONS}");
+            return Err(refused("there cannot be so many partitions", "gen(.. partitions => ..)", &advice));
+        }
+        None => None,
+    };
+    call.finish()?;
+    Ok(Arc::new(GeneratedTable::of(Definition { spec, rows, seed, number, partitions }, dataset)?))
+}
+
+#[async_trait]
+impl TableProvider for GeneratedTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        let mut statistics = Statistics::new_unknown(&self.schema);
+        statistics.num_rows = Precision::Exact(usize::try_from(self.definition.rows).ok()?);
+        Some(statistics)
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let number = self.definition.number.as_ref();
+        let held = |filter: &&Expr| match number.and_then(|number| RowRanges::where_holds(filter, number)) {
+            Some(_) => TableProviderFilterPushDown::Exact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(held).collect())
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns = match projection {
+            Some(places) => places.iter().filter_map(|place| self.columns.get(*place).copied()).collect(),
+            None => self.columns.clone(),
+        };
+        let mut rows = self.rows_where(filters);
+        if let Some(limit) = limit {
+            rows = rows.first(limit as u64);
+        }
+        let partitions = self.definition.partitions.unwrap_or_else(|| state.config().target_partitions());
+        let parts = rows.shared(partitions).into_iter().map(|ranges| Ok(vec![units_of(&ranges)?]));
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let Definition { spec, seed, number, .. } = self.definition.clone();
+        let rows = GeneratedRows { spec, seed, number, columns };
+        let work = Arc::new(RowsWork::new(rows, Arc::clone(&self.dataset)));
+        UnitsExec::over(work, parts, Arc::clone(&UNITS))
+    }
+}

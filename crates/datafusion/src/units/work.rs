@@ -1,0 +1,59 @@
+//! What is done with units.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::error::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::footers::rows::{FooterRows, FooterWork};
+use crate::generated::rows::{GeneratedRows, RowsWork};
+
+/// Takes a batch of rows; false if nobody wants more.
+pub(crate) type SendBatch<'a> = &'a mut (dyn FnMut(RecordBatch) -> bool + Send);
+
+/// Work that turns units into rows. What it does depends on the units alone, not on where it runs or how often.
+pub(crate) trait Work: Debug + Send + Sync {
+    /// The rows that it makes.
+    fn schema(&self) -> SchemaRef;
+
+    /// The number of rows that `units` become, if that is known without doing the work.
+    fn rows(&self, units: &RecordBatch) -> Option<u64>;
+
+    /// Does the work for `units` on this thread, in batches of about `batch_rows` rows.
+    ///
+    /// # Errors
+    /// The work failed; the error names the unit.
+    fn run(&self, units: &RecordBatch, batch_rows: usize, send: SendBatch<'_>) -> Result<()>;
+
+    /// What an executor needs to do the same work.
+    fn description(&self) -> WorkDescription;
+
+    /// What `EXPLAIN` shows.
+    fn explained(&self) -> String;
+}
+
+/// Work as it travels to executors: names and numbers, never secrets.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum WorkDescription {
+    /// Rows of a dataset.
+    Rows(GeneratedRows),
+    /// Rows of footers.
+    Footers(FooterRows),
+}
+
+impl WorkDescription {
+    /// Prepares the work on this machine.
+    ///
+    /// # Errors
+    /// The work needs what is not there, such as the file of a dataset spec.
+    #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "only codecs take work from elsewhere"))]
+    pub(crate) fn open(self) -> Result<Arc<dyn Work>> {
+        match self {
+            Self::Rows(rows) => Ok(Arc::new(RowsWork::open(rows)?)),
+            Self::Footers(rows) => Ok(Arc::new(FooterWork::new(rows))),
+        }
+    }
+}
