@@ -22,7 +22,7 @@
 //! |---|---|
 //! | `functions` | table functions of SQL, with named arguments |
 //! | `footers` | footers of Parquet files as a table |
-//! | `generated` | rows of the generator as a table |
+//! | `generated` | rows of the generator as a table, and files of them as a job |
 //! | `units` | work in units that an engine can place on machines |
 //! | `codec` | plans on their way to the executors of Ballista (feature `cluster`) |
 //! | [`cluster`] | the command `sawmill-cluster` (feature `cluster`) |

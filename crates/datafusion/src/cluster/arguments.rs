@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
 /// SQL over generated rows and Parquet footers, in one process or on a cluster of machines.
 #[derive(Debug, Parser)]
@@ -20,6 +20,70 @@ pub(crate) enum Command {
     Scheduler(SchedulerArgs),
     /// Run tasks of a scheduler, until the process is ended.
     Executor(ExecutorArgs),
+    /// Run a job whose units of work are placed on the executors of a scheduler.
+    #[command(subcommand)]
+    Submit(Job),
+    /// Start a scheduler and two executors on this machine, generate files on them, and read their footers by SQL.
+    Demo(DemoArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Job {
+    /// Generate the files of a dataset, as `sawmill gen` does: the same bytes.
+    Gen(SubmitGenArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each file is a unit of work. It appears when it is complete; complete files are kept, so that the same command again
+finishes a job that was ended. Each executor, the scheduler and this process have to see the same folder.
+
+Example:
+  sawmill-cluster submit gen contacts --rows 1B --files 256 --out /shared/contacts --scheduler df://scheduler:50050")]
+pub(crate) struct SubmitGenArgs {
+    #[command(flatten)]
+    pub dataset: DatasetArgs,
+    /// The scheduler of a cluster, such as df://scheduler:50050. Without it the job runs in this process.
+    #[arg(long, value_name = "URL")]
+    pub scheduler: Option<String>,
+    #[command(flatten)]
+    pub printed: PrintArgs,
+}
+
+/// Which files.
+#[derive(Debug, Args)]
+pub(crate) struct DatasetArgs {
+    /// A built-in dataset, or the path of a TOML file.
+    pub spec: String,
+    /// Rows of the dataset, like 1000, 10M or 1.5B [default: as its spec says].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub rows: Option<u64>,
+    /// Number of files, with an equal share of the rows each.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub files: u32,
+    /// The folder of the files.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// The seed of all random values.
+    #[arg(long, value_name = "N", default_value_t = 42)]
+    pub seed: u64,
+    /// The codec of pages: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli.
+    #[arg(long, value_name = "CODEC", default_value = "none")]
+    pub compression: String,
+}
+
+fn count(text: &str) -> Result<u64, String> {
+    sawmill_profile::parse_count(text).map_err(|error| error.to_string())
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Rows to generate.
+    #[arg(long, value_name = "N", default_value = "10M", value_parser = count)]
+    pub rows: u64,
+    /// Files to generate.
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub files: u32,
 }
 
 #[derive(Debug, Args)]
@@ -42,6 +106,21 @@ pub(crate) struct SqlArgs {
     /// How many partitions a query has: tasks on a cluster, threads in this process [default: the cores here].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub partitions: Option<u32>,
+    #[command(flatten)]
+    pub printed: PrintArgs,
+}
+
+/// How rows are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Table,
+    Json,
+    Csv,
+}
+
+/// How to print rows, by default as a table.
+#[derive(Debug, Args)]
+pub(crate) struct PrintArgs {
     /// Print a JSON object a row.
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
@@ -50,15 +129,7 @@ pub(crate) struct SqlArgs {
     pub csv: bool,
 }
 
-/// How rows are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    Table,
-    Json,
-    Csv,
-}
-
-impl SqlArgs {
+impl PrintArgs {
     pub(crate) fn format(&self) -> Format {
         match (self.json, self.csv) {
             (true, _) => Format::Json,
@@ -79,8 +150,9 @@ pub(crate) struct SchedulerArgs {
     /// The name by which executors and clients reach this machine [default: the address that it listens on].
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
-    /// After so many seconds without a sign of life, the tasks of an executor are given to others.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..))]
+    /// After so many seconds without a sign of life, the tasks of an executor are given to others. A busy one gives a
+    /// sign every 5 seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..))]
     pub executor_timeout: u64,
 }
 

@@ -1,18 +1,20 @@
 //! The command `sawmill-cluster`: SQL in one process or on a cluster, and the processes of that cluster.
 
 mod arguments;
+mod demo;
 mod executor;
 mod output;
 mod scheduler;
 mod session;
 mod sql;
+mod submit;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use datafusion::error::{DataFusionError, Result};
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Command, Job};
 
 pub use session::{local_session, remote_session};
 
@@ -39,6 +41,8 @@ fn run(command: Command) -> Result<()> {
             Command::Sql(args) => sql::run(args).await,
             Command::Scheduler(args) => scheduler::run(args).await,
             Command::Executor(args) => executor::run(args).await,
+            Command::Submit(Job::Gen(args)) => submit::generate(args).await,
+            Command::Demo(args) => demo::run(args).await,
         }
     })
 }

@@ -9,6 +9,7 @@ use datafusion::arrow::json::LineDelimitedWriter;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures_util::StreamExt;
 
 use crate::cluster::arguments::Format;
@@ -33,6 +34,15 @@ pub(crate) async fn print(rows: SendableRecordBatchStream, format: Format) -> Re
         Err(error) if is_broken_pipe(&error) => Ok(()),
         other => other,
     }
+}
+
+/// Prints the rows of one batch.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub(crate) async fn print_batch(rows: RecordBatch, format: Format) -> Result<()> {
+    let (schema, rows) = (rows.schema(), futures_util::stream::iter([Ok(rows)]));
+    print(Box::pin(RecordBatchStreamAdapter::new(schema, rows)), format).await
 }
 
 fn is_broken_pipe(error: &DataFusionError) -> bool {

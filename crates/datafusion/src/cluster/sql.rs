@@ -14,5 +14,5 @@ pub(crate) async fn run(args: SqlArgs) -> Result<()> {
         None => local_session(partitions)?,
     };
     let rows = context.sql(&args.sql).await?.execute_stream().await?;
-    output::print(rows, args.format()).await
+    output::print(rows, args.printed.format()).await
 }

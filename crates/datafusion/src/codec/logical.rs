@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::{decoded, encode};
 use crate::footers::table::{Definition as FooterDefinition, FooterTable};
+use crate::generated::files::{FilesTable, GeneratedFiles};
 use crate::generated::table::{Definition as GeneratedDefinition, GeneratedTable};
 
 /// Encodes and decodes our tables, and leaves the others to Ballista.
@@ -27,6 +28,7 @@ pub struct SawmillLogicalCodec {
 enum Table {
     Generated(GeneratedDefinition),
     Footers(FooterDefinition),
+    Files(GeneratedFiles),
 }
 
 impl Table {
@@ -34,13 +36,17 @@ impl Table {
         if let Some(table) = provider.downcast_ref::<GeneratedTable>() {
             return Some(Self::Generated(table.definition().clone()));
         }
-        provider.downcast_ref::<FooterTable>().map(|table| Self::Footers(table.definition().clone()))
+        if let Some(table) = provider.downcast_ref::<FooterTable>() {
+            return Some(Self::Footers(table.definition().clone()));
+        }
+        provider.downcast_ref::<FilesTable>().map(|table| Self::Files(table.files().clone()))
     }
 
     fn open(self) -> Result<Arc<dyn TableProvider>> {
         match self {
             Self::Generated(definition) => Ok(Arc::new(GeneratedTable::open(definition)?)),
             Self::Footers(definition) => Ok(Arc::new(FooterTable::of(definition))),
+            Self::Files(files) => Ok(Arc::new(FilesTable::new(files))),
         }
     }
 }

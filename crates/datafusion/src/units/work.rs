@@ -9,6 +9,8 @@ use datafusion::error::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::footers::rows::{FooterRows, FooterWork};
+#[cfg(feature = "cluster")]
+use crate::generated::files::{FilesWork, GeneratedFiles};
 use crate::generated::rows::{GeneratedRows, RowsWork};
 
 /// Takes a batch of rows; false if nobody wants more.
@@ -42,6 +44,9 @@ pub(crate) enum WorkDescription {
     Rows(GeneratedRows),
     /// Rows of footers.
     Footers(FooterRows),
+    /// Files of a dataset.
+    #[cfg(feature = "cluster")]
+    Files(GeneratedFiles),
 }
 
 impl WorkDescription {
@@ -54,6 +59,8 @@ impl WorkDescription {
         match self {
             Self::Rows(rows) => Ok(Arc::new(RowsWork::open(rows)?)),
             Self::Footers(rows) => Ok(Arc::new(FooterWork::new(rows))),
+            #[cfg(feature = "cluster")]
+            Self::Files(files) => Ok(Arc::new(FilesWork::open(files)?)),
         }
     }
 }

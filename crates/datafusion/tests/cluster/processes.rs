@@ -23,7 +23,7 @@ impl Cluster {
     /// Starts a scheduler and `executors`.
     pub fn start(executors: usize) -> Self {
         let mut scheduler = command()
-            .args(["scheduler", "--port", "0", "--executor-timeout", "5"])
+            .args(["scheduler", "--port", "0", "--executor-timeout", "10"])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -49,7 +49,6 @@ impl Cluster {
     }
 
     /// Kills an executor as `kill -9` does.
-    #[allow(dead_code)]
     pub fn kill_executor(&mut self, place: usize) {
         self.executors[place].kill().unwrap();
         self.executors[place].wait().unwrap();

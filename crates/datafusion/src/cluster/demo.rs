@@ -1,0 +1,82 @@
+//! `sawmill-cluster demo`: a cluster of processes of this machine, which end with it.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Instant;
+
+use datafusion::error::Result;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::cluster::arguments::{DatasetArgs, DemoArgs, Format};
+use crate::cluster::output;
+use crate::cluster::session::remote_session;
+use crate::cluster::submit;
+use crate::error::refused;
+
+/// Executors of the demo.
+const EXECUTORS: usize = 2;
+
+/// Generates files on a cluster and reads their footers. All of it is removed at the end.
+pub(crate) async fn run(args: DemoArgs) -> Result<()> {
+    let folder = tempfile::Builder::new().prefix("sawmill-cluster-").tempdir()?;
+    let (scheduler, url) = scheduler().await?;
+    let mut processes = vec![scheduler];
+    for number in 0..EXECUTORS {
+        processes.push(executor(&url, &folder.path().join(format!("executor-{number}")))?);
+    }
+    println!("a scheduler at {url} and {EXECUTORS} executors");
+    let context = remote_session(&url, None).await?;
+    let out = folder.path().join("contacts");
+    let dataset = DatasetArgs {
+        spec: "contacts".to_owned(),
+        rows: Some(args.rows),
+        files: args.files,
+        out: out.clone(),
+        seed: 42,
+        compression: "none".to_owned(),
+    };
+    let started = Instant::now();
+    let made = submit::files(&context, &dataset).await?;
+    println!("\n{}, in {:.1} s\n", made.summary, started.elapsed().as_secs_f64());
+    let sql = format!(
+        "SELECT path, count(*) AS chunks, sum(num_values) AS \"values\", sum(null_count) AS nulls, \
+         sum(compressed_bytes) AS bytes FROM footer('{}') GROUP BY path ORDER BY path",
+        out.display()
+    );
+    println!("{sql}");
+    let started = Instant::now();
+    output::print(context.sql(&sql).await?.execute_stream().await?, Format::Table).await?;
+    println!("the footers took {:.1} s", started.elapsed().as_secs_f64());
+    for mut process in processes {
+        process.kill().await?;
+    }
+    Ok(())
+}
+
+/// This command, as a process that ends with this one.
+fn command() -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.kill_on_drop(true).stdin(Stdio::null());
+    Ok(command)
+}
+
+/// Starts a scheduler on a free port, and returns it with its URL.
+async fn scheduler() -> Result<(Child, String)> {
+    let mut process = command()?.args(["scheduler", "--port", "0"]).stdout(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    if let Some(out) = process.stdout.take() {
+        BufReader::new(out).read_line(&mut line).await?;
+    }
+    match line.trim().strip_prefix("scheduler ") {
+        Some(url) => Ok((process, url.to_owned())),
+        None => Err(refused("the scheduler did not start", "demo", "see its message above")),
+    }
+}
+
+/// Starts an executor of one task at a time.
+fn executor(scheduler: &str, work: &Path) -> Result<Child> {
+    std::fs::create_dir(work)?;
+    let args = ["executor", "--scheduler", scheduler, "--tasks", "1", "--work-dir"];
+    Ok(command()?.args(args).arg(work).stdout(Stdio::null()).spawn()?)
+}
