@@ -39,8 +39,10 @@ mod identity;
 mod table;
 
 pub use engine::content_sum::{ContentSum, Tally};
-pub use engine::load::{CHANNEL, LoadOptions, LoadReport, backoff, load, refuse_cut_otherwise, retry_lost};
+pub use engine::load::{CHANNEL, LoadOptions, backoff, load, refuse_cut_otherwise, retry_lost};
 pub use engine::note::Note;
+pub use engine::part::{Part, PartReport, Share};
+pub use engine::report::LoadReport;
 pub use engine::schedule::Schedule;
 pub use engine::server_waits::ServerWaits;
 pub use engine::target::{

@@ -5,6 +5,7 @@ pub(crate) mod delta;
 pub(crate) mod inputs;
 pub(crate) mod nested_args;
 pub(crate) mod order_args;
+pub(crate) mod part_arg;
 pub(crate) mod paths;
 pub(crate) mod record_args;
 pub(crate) mod row_args;

@@ -8,6 +8,7 @@ use clap::Args;
 use clap::Subcommand;
 use sawmill_profile::parse_duration;
 
+use crate::arguments::part_arg::PartArg;
 use crate::drive::watching::WatchArgs;
 use crate::screen::phases;
 
@@ -126,9 +127,10 @@ pub(crate) struct DriveArgs {
     /// Drop the tables after the run.
     #[arg(long)]
     pub drop: bool,
-    /// Which of several driving processes this is: 2/4. Each has its part of the rate and of the rows.
+    /// Which of several driving processes this is: 2/4, or auto/4 for the index that a job scheduler has set. Each
+    /// has its part of the rate and of the rows.
     #[arg(long, value_name = "K/N")]
-    pub part: Option<String>,
+    pub part: Option<PartArg>,
     /// When to start, for several processes: seconds since 1970 (date -d '+1 min' +%s).
     #[arg(long, value_name = "SECONDS")]
     pub start_at: Option<f64>,

@@ -9,6 +9,7 @@ use sawmill_generator::Dataset;
 use sawmill_localpg::LocalPg;
 use sawmill_pgwire::Server;
 
+use crate::arguments::part_arg::PartArg;
 use crate::drive::args::DriveArgs;
 use crate::error::Error;
 use crate::r#gen::options::dataset_args;
@@ -65,8 +66,8 @@ pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {
     plan.proof &= !args.no_proof;
     plan.overwrite |= args.overwrite;
     plan.drop_after |= args.drop;
-    if let Some(text) = &args.part {
-        plan.part = part(text)?;
+    if let Some(PartArg(part)) = args.part {
+        plan.part = (part.number().into(), part.of().into());
         if plan.overwrite {
             let advice = "drop the tables before, once";
             return Err(Error::usage("parts would drop each other's tables", "--overwrite", advice));
@@ -128,14 +129,6 @@ fn pace(plan: &mut Plan, args: &DriveArgs) -> Result<(), Error> {
         plan.connections = number(connections, "--connections")?;
     }
     Ok(())
-}
-
-fn part(text: &str) -> Result<(u64, u64), Error> {
-    let parsed = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
-    match parsed {
-        Some((k, n)) if 1 <= k && k <= n && n <= 1000 => Ok((k, n)),
-        _ => Err(Error::usage(format!("{text:?} is not a part"), "--part", "give K/N, such as 2/4")),
-    }
 }
 
 /// Where operations go, and the server that was started for it.

@@ -30,6 +30,7 @@ use sawmill_inspect::{FooterSummary, IndexedFile, TextStyle, View, escaped};
 use sawmill_source::ObjectBytes;
 use sawmill_store::Location;
 
+use crate::arguments::part_arg::PartArg;
 use crate::arguments::paths;
 use crate::arguments::size_arg;
 use crate::arguments::stores::StoreArgs;
@@ -95,6 +96,7 @@ Examples:
   sawmill footer wide.parquet --save-index wide.index
   sawmill footer wide.parquet --by-index wide.index --column 'price_*' --row-group 7
   sawmill footer bench-files --dir /tmp/footers   # files of up to 100,000 columns to measure
+  sawmill footer s3://bucket/trips --ndjson --part auto/8   # in a job of 8 processes
   sawmill footer *.parquet --json | jq '.files[].rows'
   sawmill footer s3://bucket/trips 'gs://bucket/2020/*.parquet' https://host/data.parquet
   sawmill footer /data/trips --ndjson | jq -c 'select(.codec == \"UNCOMPRESSED\") | .path'
@@ -108,6 +110,10 @@ pub(crate) struct FooterArgs {
     /// abfss://, http(s)://.
     #[arg(required = true)]
     files: Vec<PathBuf>,
+    /// Take only one of several parts of the files: 2/4, or auto/4 for the index that a job scheduler has set
+    /// (Kubernetes, Slurm, AWS Batch).
+    #[arg(long, value_name = "K/N")]
+    part: Option<PartArg>,
     /// Show the schema, as a message type and as a tree.
     #[arg(long, help_heading = "Views")]
     schema: bool,
@@ -252,8 +258,19 @@ impl FooterArgs {
             let advice = "leave out views and indexes";
             return Err(Error::usage("a benchmark shows nothing of the files", "a view", advice));
         }
-        let located = paths::located(&self.files, paths::Wanted::Parquet, &self.stores, cancel)?;
-        Ok((located, self.opening()))
+        Ok((self.located(&self.files, cancel)?, self.opening()))
+    }
+
+    /// The files of `given`, or this part of them: neighbours, and as many in each part.
+    fn located(&self, given: &[PathBuf], cancel: &Arc<AtomicBool>) -> Result<paths::Located, Error> {
+        let mut located = paths::located(given, paths::Wanted::Parquet, &self.stores, cancel)?;
+        if let Some(PartArg(part)) = self.part {
+            let bound = |parts: u32| located.places.len() * parts as usize / part.of() as usize;
+            let (from, to) = (bound(part.number() - 1), bound(part.number()));
+            located.places.truncate(to);
+            located.places.drain(..from);
+        }
+        Ok(located)
     }
 
     fn opening(&self) -> Opening {
@@ -330,8 +347,7 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<Atomic
         return Err(Error::usage("several formats for one output", "", advice));
     }
     let input = InputFiles::of(&args.files)?;
-    let paths::Located { places: files, objects } =
-        paths::located(&input.paths, paths::Wanted::Parquet, &args.stores, cancel)?;
+    let paths::Located { places: files, objects } = args.located(&input.paths, cancel)?;
     #[cfg(all(unix, target_pointer_width = "64"))]
     if let Some(url) = files.iter().find(|place| args.mapped && matches!(place, Location::Object(_))) {
         return Err(Error::usage(

@@ -60,6 +60,7 @@ Examples:
   sawmill gen contacts --rows 100M --out /dev/null   # measures generation without a disk
   sawmill gen contacts --rows 1B --file-size 256MB --compression zstd --out /tmp/big
   sawmill gen contacts --rows 1B --files 64 --part 2/8 --out /tmp/big   # on the second of 8 machines
+  sawmill gen finish contacts --rows 1B --files 64 --out /tmp/big   # when all of them are done
   sawmill gen contacts --rows 1M --out /tmp/c --content-sum   # the sum that a load of /tmp/c prints
   sawmill gen orders --rows 1000 --format ndjson --out -   # one JSON object on each line
   sawmill gen contacts --rows 100M --files 8 --out s3://bucket/contacts   # objects, each whole or not there
@@ -83,6 +84,14 @@ pub(crate) struct GenCommand {
 /// What else to do with a dataset.
 #[derive(Subcommand, Debug)]
 enum AboutDataset {
+    /// Finish a dataset whose parts (--part) were all made: check every file, and write one manifest for all.
+    #[command(after_help = "\
+Examples:
+  sawmill gen finish contacts --rows 1B --files 64 --out /tmp/big
+  sawmill gen finish contacts --rows 1B --files 64 --out s3://bucket/big
+
+Give the options of the parts, without --part.")]
+    Finish(Box<GenArgs>),
     Spec(spec::SpecArgs),
     Explain(Box<explain::ExplainArgs>),
     Schema(schema::SchemaArgs),
@@ -260,6 +269,14 @@ impl GenArgs {
 
 pub(crate) fn run(command: &GenCommand, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     match &command.about {
+        Some(AboutDataset::Finish(args)) => {
+            if args.table.is_some() {
+                let advice = "the run that makes all files commits the version: leave out --table";
+                return Err(Error::usage("--table with gen finish", "--table", advice));
+            }
+            let layout = args.layout.clone().finished()?;
+            run_generate(&GenArgs { layout, ..GenArgs::clone(args) }, console, cancel)
+        }
         Some(AboutDataset::Spec(args)) => spec::run(args, console, cancel),
         Some(AboutDataset::Explain(args)) => explain::run(args, console, cancel),
         Some(AboutDataset::Fidelity(args)) => fidelity::run(args, console, cancel),
@@ -306,9 +323,13 @@ fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<Ma
         }
         return formats::run(args, console, cancel);
     }
-    if output.is_single() && args.layout.existing() == Existing::Resume {
+    if output.is_single() && matches!(args.layout.existing(), Existing::Resume | Existing::Finish) {
         let advice = "give a directory, or replace a single file with --overwrite";
-        return Err(Error::usage("only a directory can be resumed", args.out.display().to_string(), advice));
+        return Err(Error::usage(
+            "only a directory can be resumed or finished",
+            args.out.display().to_string(),
+            advice,
+        ));
     }
     let plan = args.plan(console, cancel)?;
     let profile = Profile::new();
@@ -319,7 +340,10 @@ fn make(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<Ma
     let of_folders = content_sum::of_folders(args, &files, &profile, console, cancel)?;
     let content_sum = content_sum.or(of_folders);
     let file_checksum = file_checksum(&files, &output);
-    let summary = summary(&files, (file_checksum, content_sum), &phase, &args.out);
+    let summary = match job.existing {
+        Existing::Finish => finished(&files, file_checksum, &phase, &args.out),
+        _ => summary(&files, (file_checksum, content_sum), &phase, &args.out),
+    };
     let result = GenResult {
         dataset: plan.0.name().to_owned(),
         rows: files.iter().map(|file| file.rows).sum(),
@@ -441,6 +465,23 @@ fn file_checksum(files: &[WrittenFile], output: &Output) -> Option<Checksum> {
 }
 
 /// What was written, with the checksum of the files and the content sum of their rows.
+/// What `gen finish` has found.
+fn finished(files: &[WrittenFile], checksum: Option<Checksum>, phase: &PhaseReport, out: &Path) -> String {
+    let rows = phases::thousands(files.iter().map(|file| file.rows).sum());
+    let bytes = phases::bytes(files.iter().map(|file| file.bytes).sum());
+    let checksum = checksum.map_or_else(String::new, |sum| format!("\nfile checksum {sum}"));
+    let compared = match destination::is_url(out) {
+        Ok(true) => "sizes and tags are those of the manifests",
+        _ => "all bytes were read, and match their checksums",
+    };
+    format!(
+        "{} in {} are complete: {rows} rows, {bytes}; {compared} ({}){checksum}",
+        sawmill_profile::format_counted(files.len() as u64, "file"),
+        out.display(),
+        phases::seconds(phase.wall),
+    )
+}
+
 fn summary(
     files: &[WrittenFile],
     (checksum, content): (Option<Checksum>, Option<Checksum>),

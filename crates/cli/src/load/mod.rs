@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
-use sawmill_loader::{LoadOptions, LoadReport, Target, load};
+use sawmill_loader::{LoadOptions, LoadReport, Share, Target, load};
 use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
 
@@ -20,6 +20,7 @@ use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::order_args::{self, IndexPlan, OrderArgs, Ordered, ordered};
+use crate::arguments::part_arg::PartArg;
 use crate::arguments::record_args::RecordArgs;
 use crate::arguments::row_args::RowArgs;
 use crate::arguments::table_args::TableArgs;
@@ -57,6 +58,8 @@ Examples:
   sawmill load /data/trips --to postgres://localhost/db --table trips --partition-by \"month(pickup)\" --explain
   sawmill load trips.csv --to postgres://localhost/db --table trips --sort-by at --partition-by \"day(at)\" --verify
   sawmill load new.parquet --to postgres://localhost/db --table trips --mode append --rejects rejected.parquet --max-rejects 1000
+  sawmill load s3://bucket/trips --to postgres://me@localhost/db --table trips --part 2/4
+  sawmill load finish s3://bucket/trips --to postgres://me@localhost/db --table trips --verify
   sawmill load status --to postgres://me@localhost/db
   sawmill load forget --to postgres://me@localhost/db --table trips
   sawmill load trips.parquet --to crate://localhost:4200 --table trips
@@ -69,6 +72,17 @@ what is missing. In mode create, the table appears under its name once it is com
 pub(crate) struct LoadArgs {
     #[command(subcommand)]
     command: Option<LoadCommand>,
+    #[command(flatten)]
+    table: TableLoad,
+    /// Load one of several parts: 2/4, or auto/4 for the index that a job scheduler has set (Kubernetes, Slurm, AWS
+    /// Batch). Each process loads its part, all with the same options; then sawmill load finish. PostgreSQL only.
+    #[arg(long, value_name = "K/N")]
+    part: Option<PartArg>,
+}
+
+/// A load into one table.
+#[derive(Args, Debug)]
+struct TableLoad {
     /// Parquet files, or text such as .csv or .ndjson, compressed or not (all of one kind), directories to search
     /// for them (except names that start with _ or .), patterns, @LIST for a file with one path on each line (@-
     /// for standard input), - for a file on standard input (text with --format csv), or
@@ -144,6 +158,14 @@ enum MapArg {
 
 #[derive(Subcommand, Debug)]
 enum LoadCommand {
+    /// Finish a load whose parts (--part) have all ended: check that nothing is missing, verify, put the table in place.
+    #[command(after_help = "\
+Examples:
+  sawmill load finish /data/trips --to postgres://me@localhost/db --table trips
+  sawmill load finish 'gen:contacts?rows=1G' --to postgres://localhost/db --table contacts --verify
+
+Give the files and options of the parts.")]
+    Finish(Box<TableLoad>),
     /// Remove the records of loads into a table, and what unfinished loads left behind.
     #[command(after_help = "\
 Examples:
@@ -163,12 +185,25 @@ Examples:
 
 pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     match &args.command {
-        Some(LoadCommand::Forget(target)) => return records::forget(target, console, cancel),
-        Some(LoadCommand::Status(status)) => return records::status(status, console, cancel),
-        None => {}
+        Some(LoadCommand::Forget(target)) => records::forget(target, console, cancel),
+        Some(LoadCommand::Status(status)) => records::status(status, console, cancel),
+        Some(LoadCommand::Finish(table)) => load_share(table, Share::Finish, console, cancel),
+        None => {
+            let share = args.part.map_or(Share::Whole, |PartArg(part)| Share::Part(part));
+            load_share(&args.table, share, console, cancel)
+        }
     }
+}
+
+/// Loads what this run has to do of a load, or shows what it would do.
+fn load_share(
+    args: &TableLoad,
+    share: Share,
+    console: Console,
+    cancel: &Arc<AtomicBool>,
+) -> Result<(), Error> {
     let target = args.destination()?;
-    let options = args.options(&target)?;
+    let options = LoadOptions { share, ..args.options(&target)? };
     let text = args.text_with_rejects(&target)?;
     let inputs = inputs::open(&args.files, &args.columns, &text, &args.objects, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
@@ -228,7 +263,7 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -
     }
 }
 
-impl LoadArgs {
+impl TableLoad {
     /// The table with all options of its database. Rejects options that contradict each other.
     fn destination(&self) -> Result<Destination, Error> {
         let target = self.target.destination(&self.crate_options, &self.effort)?.mode(self.mode.into());

@@ -1,6 +1,6 @@
 //! The report of a load.
 
-use sawmill_loader::{LoadReport, LoadState};
+use sawmill_loader::{LoadReport, LoadState, PartReport};
 use sawmill_profile::{
     Bottleneck, Maxima, PhaseReport, Profile, Sampler, SamplerOptions, Timeline, format_byte_rate,
     format_bytes, format_rate,
@@ -65,6 +65,7 @@ pub(super) fn print(
 
 fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxima) -> String {
     let mut out = match report.state {
+        _ if report.part.is_some() => String::new(),
         LoadState::Complete => {
             let rows = counted(report.rows, "row");
             let others = report.rows_in_table.filter(|counted| *counted != report.rows);
@@ -82,6 +83,9 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
         ),
         LoadState::New => format!("{table}: {}\n", counted(report.rows, "row")),
     };
+    if let Some(part) = &report.part {
+        out += &of_part(table, report, part);
+    }
     if report.files_already > 0 && report.files_loaded > 0 {
         out += &format!(
             "{}, {} already loaded\n",
@@ -114,11 +118,31 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
     for note in &report.notes {
         out += &format!("{note}\n");
     }
-    out += &format!("content sum {}", report.content.content_sum);
+    let whose = if report.part.is_some() { "content sum of the part" } else { "content sum" };
+    out += &format!("{whose} {}", report.content.content_sum);
     if report.verified.is_some() {
         out += ", verified: the table holds what the files hold";
     }
     out + "\n"
+}
+
+/// What a part has brought, and what is missing of the whole.
+fn of_part(table: &str, report: &LoadReport, part: &PartReport) -> String {
+    let units = counted(report.units, "unit");
+    let resumed = match report.units_resumed {
+        0 => String::new(),
+        resumed => format!(", {} of them before this run", phases::thousands(resumed)),
+    };
+    let rows = counted(report.rows, "row");
+    let all = format!("{} of {}", phases::thousands(part.units_recorded), counted(part.units, "unit"));
+    let next = match part.units_recorded == part.units {
+        true => "all parts are in: finish the load with sawmill load finish",
+        false => "when the other parts have ended, finish the load with sawmill load finish",
+    };
+    format!(
+        "{table}: part {} has {rows} in {units}{resumed}\n{all} of the load are recorded; {next}\n",
+        part.part
+    )
 }
 
 /// A number and a noun.

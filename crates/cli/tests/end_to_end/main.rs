@@ -29,6 +29,7 @@ mod guarantees;
 mod harness;
 mod hive;
 mod in_order;
+mod job_parts;
 mod like_data;
 mod load;
 mod load_memory;

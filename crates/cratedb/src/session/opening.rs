@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-use sawmill_loader::{LoadOptions, LoadState, Mode, Tally};
+use sawmill_loader::{LoadOptions, LoadState, Mode, Share, Tally};
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use super::CrateSession;
@@ -38,6 +38,11 @@ impl<'a> CrateSession<'a> {
         options: &'a LoadOptions,
         control: &Control<'_>,
     ) -> Result<Self> {
+        if options.share != Share::Whole {
+            return Err(Error::new(Kind::Config, "a load into CrateDB cannot be divided into parts")
+                .at(format!("table {}", crate_db.table()?))
+                .advise("leave --part out: one process loads the files, over --degree connections"));
+        }
         let mut opening = Opening::of(crate_db, source, options, control)?;
         let lease = opening.take_lease()?;
         let chosen = opening.transport()?;

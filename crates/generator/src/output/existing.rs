@@ -29,6 +29,9 @@ pub enum Existing {
     /// Keep complete files, according to the manifests and checksums, including those made as parts, and make
     /// the others again. A manifest of another spec, seed or layout is an error.
     Resume,
+    /// Keep all files, which must be complete, and give them one manifest. A file that is missing or damaged is an
+    /// error, and no file is made.
+    Finish,
 }
 
 /// What a job does with the files of an earlier run.
@@ -114,6 +117,11 @@ impl Directory<'_> {
                 Settled { removed: there, ..Settled::default() }
             }
             Existing::Resume => self.resume(&found, there, now, earlier.kept_rows, check)?,
+            Existing::Finish => {
+                let resumed = self.resume(&found, there, now, earlier.kept_rows, check)?;
+                self.refuse_missing(&found, &resumed.kept)?;
+                Settled { notice: None, ..resumed }
+            }
         };
         let own = self.manifest();
         for found in found {
@@ -250,6 +258,22 @@ impl Directory<'_> {
             _ => None,
         };
         Ok(Settled { kept, removed, notice, ..Settled::default() })
+    }
+
+    /// Refuses to finish a dataset of which files are missing.
+    fn refuse_missing(&self, found: &[Found], kept: &[ManifestFile]) -> Result<(), Error> {
+        let whole: HashSet<u32> = kept.iter().map(|file| file.file).collect();
+        let missing = (0..self.layout.files).filter(|number| !whole.contains(number)).count();
+        if missing == 0 {
+            return Ok(());
+        }
+        let parts = parts::missing(found, kept, self.layout.files);
+        let parts = parts.map(|parts| format!("; of the parts {parts}")).unwrap_or_default();
+        Err(Error::spec(
+            format!("{missing} of {} files are missing or damaged{parts}", self.layout.files),
+            self.folder.place("").display().to_string(),
+            "make these parts with --part K/N --resume and finish then, or make all that is missing with --resume",
+        ))
     }
 
     /// The manifest of another part, without the files that this run makes again; `None` if it has no such

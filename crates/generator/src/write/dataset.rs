@@ -228,7 +228,9 @@ fn settle(
         show(notice);
     }
     manifest.content_sum = job.content_sum;
-    if let (None, Existing::Resume, Some(directory)) = (job.content_sum, job.existing, directory) {
+    if let (None, Existing::Resume | Existing::Finish, Some(directory)) =
+        (job.content_sum, job.existing, directory)
+    {
         // The rows are the same, so the content sum of the earlier run is valid.
         let earlier = Manifest::read(directory.folder, &directory.manifest())?;
         manifest.content_sum = earlier.and_then(|then| then.content_sum);

@@ -8,17 +8,17 @@
 //! one batch. With a rejects file it adds up to 4 MiB of blocks that the server has not acknowledged yet.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
-use serde::Serialize;
 
 use crate::engine::content_sum::Tally;
 use crate::engine::note::Note;
+use crate::engine::part::{Part, PartReport, Share};
 use crate::engine::progress::Progress;
+use crate::engine::report::{LoadReport, sent_again};
 use crate::engine::schedule::Schedule;
 use crate::engine::server_waits::ServerWaits;
 use crate::engine::target::{Arrived, LoadState, Session, Target};
@@ -26,7 +26,7 @@ use crate::engine::verification::Verification;
 use crate::engine::worker::{InFlight, Worker, no_thread, run_worker};
 use crate::identity::portion::Portion;
 use crate::identity::recheck::recheck;
-use crate::identity::remembered::{AlreadyLoaded, Remembered};
+use crate::identity::remembered::Remembered;
 
 /// Blocks between a decoding and a sending thread.
 pub const CHANNEL: usize = 3;
@@ -56,6 +56,8 @@ pub struct LoadOptions {
     /// Rows of the table to hold in memory at once to find them, 12 bytes each; a larger table is read
     /// several times.
     pub locate_rows: u64,
+    /// What of the load this run does.
+    pub share: Share,
 }
 
 impl Default for LoadOptions {
@@ -73,6 +75,7 @@ impl Default for LoadOptions {
             locate: false,
             again: false,
             locate_rows: 4 << 20,
+            share: Share::Whole,
         }
     }
 }
@@ -81,150 +84,6 @@ impl LoadOptions {
     /// Upper bound on the bytes of all blocks of all connections together.
     pub fn block_memory(&self) -> u64 {
         (self.degree.max(1) * (CHANNEL + 4) * self.batch_bytes) as u64
-    }
-}
-
-/// The result of a load.
-#[derive(Clone, Debug, Serialize)]
-pub struct LoadReport {
-    /// The state in which the load found the target.
-    #[serde(rename = "standing")]
-    pub state: LoadState,
-    /// Files that this run loaded or finished.
-    pub files_loaded: u64,
-    /// Files that earlier loads had completed.
-    pub files_already: u64,
-    /// Rows of the source that are in the target now, those of earlier runs included.
-    pub rows: u64,
-    /// Rows in the table, counted in this run, rows of other writers included; `None` if this run did not
-    /// count.
-    pub rows_in_table: Option<u64>,
-    /// Rows that this run committed.
-    pub rows_loaded: u64,
-    /// Rows that this run found in the target when it sent them first, under their keys and with their
-    /// values: of an earlier load, or equal rows of this one.
-    pub rows_there_before: u64,
-    /// Rows that the target refused and that went to the rejects file, those of earlier runs included.
-    pub rows_rejected: u64,
-    /// Total length of the source's files in bytes.
-    pub bytes_in: u64,
-    /// Compressed bytes of the rows that this run read, according to the footers.
-    pub bytes_read: u64,
-    /// Bytes of rows that this run sent, resent units included.
-    pub bytes_sent: u64,
-    /// Units in the plan.
-    pub units: u64,
-    /// Units that earlier runs had committed.
-    pub units_resumed: u64,
-    /// Units that the target had confirmed and then lost in this run; the loader sent them again.
-    pub units_lost: u64,
-    /// Number of reconnections.
-    pub retries: u64,
-    /// Wall-clock time.
-    pub seconds: f64,
-    /// Rows, content sum and non-null values of the source's rows.
-    pub content: Tally,
-    /// The comparison with the target, if requested.
-    pub verified: Option<Verification>,
-    /// What the server spent the connections' time on, if that could be sampled.
-    pub server_waits: Option<ServerWaits>,
-    /// Further remarks for the user.
-    pub notes: Vec<Note>,
-}
-
-impl LoadReport {
-    /// The report of a run that found these files in the target and has not loaded anything yet.
-    fn of_already_loaded(files: &[AlreadyLoaded], notes: Vec<Note>) -> Self {
-        let mut content = Tally::default();
-        files.iter().for_each(|file| content.add(&file.tally));
-        let units = files.iter().map(|file| file.units).sum();
-        Self {
-            state: LoadState::Complete,
-            files_loaded: 0,
-            files_already: files.len() as u64,
-            rows: content.rows,
-            rows_in_table: None,
-            rows_loaded: 0,
-            rows_there_before: 0,
-            rows_rejected: files.iter().map(|file| file.rejected).sum(),
-            bytes_in: 0,
-            bytes_read: 0,
-            bytes_sent: 0,
-            units,
-            units_resumed: units,
-            units_lost: 0,
-            retries: 0,
-            seconds: 0.0,
-            content,
-            verified: None,
-            server_waits: None,
-            notes,
-        }
-    }
-
-    /// Adds the report on other files of the same source.
-    fn add(&mut self, other: Self) {
-        self.state = match (self.state, other.state) {
-            (LoadState::Complete, other) => other,
-            (own, LoadState::Complete) => own,
-            (LoadState::New, LoadState::New) => LoadState::New,
-            _ => LoadState::Resumed,
-        };
-        self.files_loaded += other.files_loaded;
-        self.files_already += other.files_already;
-        self.rows += other.rows;
-        self.rows_in_table = other.rows_in_table.or(self.rows_in_table);
-        self.rows_loaded += other.rows_loaded;
-        self.rows_there_before += other.rows_there_before;
-        self.rows_rejected += other.rows_rejected;
-        self.bytes_read += other.bytes_read;
-        self.bytes_sent += other.bytes_sent;
-        self.units += other.units;
-        self.units_resumed += other.units_resumed;
-        self.units_lost += other.units_lost;
-        self.retries += other.retries;
-        self.content.add(&other.content);
-        self.verified = match (self.verified.take(), other.verified) {
-            (Some(mut verified), Some(other)) => {
-                verified.add(other);
-                Some(verified)
-            }
-            (verified, other) => verified.or(other),
-        };
-        self.server_waits =
-            ServerWaits::together([&self.server_waits, &other.server_waits].into_iter().flatten());
-        self.notes.extend(other.notes);
-    }
-
-    /// Adds what a later load of the same source, in the same run, found and sent again because the target
-    /// had lost it.
-    pub fn sent_again(&mut self, again: Self) {
-        let Self { rows, content, verified, rows_rejected, mut notes, .. } = again;
-        let lost = again.units.saturating_sub(again.units_resumed);
-        if lost > 0 {
-            notes.push(sent_again(lost, again.rows_loaded));
-        }
-        self.units_lost += lost;
-        self.notes = notes;
-        (self.rows, self.content, self.verified, self.rows_rejected) =
-            (rows, content, verified, rows_rejected);
-    }
-
-    /// Records that `rows` of the `planned` rows went to a rejects file before the load.
-    ///
-    /// # Errors
-    /// The remaining rows are not all in the target.
-    pub fn record_rejected(&mut self, rows: u64, planned: u64, file: &Path) -> Result<()> {
-        self.rows_rejected = rows;
-        if self.rows + rows != planned {
-            let what = format!("{} rows are recorded as loaded, the source has {planned}", self.rows + rows);
-            return Err(Error::new(Kind::Mismatch, what).advise("forget this load and start it again"));
-        }
-        if rows > 0 {
-            let what = format!("{rows} rows could not be loaded and were written to {}", file.display());
-            self.notes.push(Note::Rejected(what));
-        }
-        Ok(())
     }
 }
 
@@ -293,12 +152,25 @@ fn load_files(
     };
     let session = session.as_ref();
     let source = session.source().unwrap_or(source);
-    let runs = source.plan(session.unit_rows());
-    let units = runs.iter().map(Vec::len).sum::<usize>() as u64;
+    let mut runs = source.plan(session.unit_rows());
+    let count = |runs: &[Vec<Unit>]| runs.iter().map(Vec::len).sum::<usize>() as u64;
+    let planned = count(&runs);
+    if let Share::Part(part) = options.share {
+        runs = part.of_runs(runs, source.keeps_runs());
+    }
+    let units = count(&runs);
+    let resumed = runs.iter().flatten().filter(|unit| session.done().contains_key(&unit.key)).count() as u64;
     let under_way = UnderWay { source, session, options, control };
-    let Loaded { progress, bytes_read, server_waits, verified } = match session.state() {
-        LoadState::Complete => under_way.as_it_is()?,
-        LoadState::New | LoadState::Resumed => under_way.to_the_end(runs)?,
+    let Loaded { progress, bytes_read, server_waits, verified } = match (session.state(), options.share) {
+        (LoadState::Complete, _) => under_way.as_it_is()?,
+        (_, Share::Part(_)) => under_way.of_part(runs)?,
+        (_, Share::Whole | Share::Finish) => under_way.to_the_end(runs)?,
+    };
+    let part = match options.share {
+        Share::Part(part) if session.state() != LoadState::Complete => {
+            Some(under_way.report_part(part, planned)?)
+        }
+        _ => None,
     };
     let (total, rows_before) = (progress.total(), progress.rows_before());
     let mut notes = notes;
@@ -310,7 +182,7 @@ fn load_files(
     let complete = session.state() == LoadState::Complete;
     Ok(LoadReport {
         state: session.state(),
-        files_loaded: if complete { 0 } else { files },
+        files_loaded: if complete || part.is_some() { 0 } else { files },
         files_already: if complete { files } else { 0 },
         rows: total.rows,
         rows_in_table: session.counted(),
@@ -321,23 +193,16 @@ fn load_files(
         bytes_read,
         bytes_sent: progress.bytes_sent.load(Relaxed),
         units,
-        units_resumed: session.done().len() as u64,
+        units_resumed: resumed,
         units_lost,
         retries: progress.retries.load(Relaxed),
         seconds: started.elapsed().as_secs_f64(),
         content: total,
         verified,
         server_waits,
+        part,
         notes: session.notes().into_iter().chain(notes).collect(),
     })
-}
-
-/// The remark about units that a target has lost.
-fn sent_again(units: u64, rows: u64) -> Note {
-    Note::from(format!(
-        "{units} units with {rows} rows whose commit the server had confirmed were gone after a lost connection, and were sent \
-         again"
-    ))
 }
 
 /// A load with an open session.
@@ -369,16 +234,69 @@ impl UnderWay<'_> {
         Ok(Loaded { progress, bytes_read: 0, server_waits: None, verified })
     }
 
-    /// Sends what is missing, verifies, and lets the session finish. Confirmed units that the target loses
-    /// before that are sent again.
-    fn to_the_end(&self, mut runs: Vec<Vec<Unit>>) -> Result<Loaded> {
-        let Self { session, options, .. } = *self;
-        let done = session.done();
+    /// The progress of earlier runs with these units, which leaves the units that are missing.
+    fn resumed(&self, runs: &mut [Vec<Unit>]) -> Progress {
+        let done = self.session.done();
         let found = runs.iter().flatten();
         let found =
             found.filter_map(|unit| Some(Arrived { unit: *unit, tally: done.get(&unit.key)?.clone() }));
-        let progress = Progress::new(session.columns(), found);
+        let progress = Progress::new(self.session.columns(), found);
         runs.iter_mut().for_each(|run| run.retain(|unit| !done.contains_key(&unit.key)));
+        progress
+    }
+
+    /// Sends what is missing of one part. Confirmed units that the target loses meanwhile are sent again.
+    fn of_part(&self, mut runs: Vec<Vec<Unit>>) -> Result<Loaded> {
+        let progress = self.resumed(&mut runs);
+        let (mut bytes_read, mut waits, mut retries) = (0, Vec::new(), 0);
+        while runs.iter().any(|run| !run.is_empty()) {
+            bytes_read += runs.iter().flatten().map(|unit| unit.bytes).sum::<u64>();
+            waits.push(self.copy(std::mem::take(&mut runs), &progress)?);
+            let lost_connections = progress.retries.load(Relaxed);
+            if lost_connections > std::mem::replace(&mut retries, lost_connections) {
+                runs = self.take_off_lost(&progress)?;
+            }
+        }
+        self.source.check_unchanged()?;
+        let server_waits = ServerWaits::together(waits.iter().flatten());
+        Ok(Loaded { progress, bytes_read, server_waits, verified: None })
+    }
+
+    /// What the target has on record of all parts now.
+    fn report_part(&self, part: Part, units: u64) -> Result<PartReport> {
+        let recorded =
+            retry_lost(self.options.retries, self.control, || self.session.recorded(self.control))?;
+        let recorded = recorded.unwrap_or_default();
+        let rows_recorded = recorded.values().map(|tally| tally.rows).sum();
+        Ok(PartReport { part, units, units_recorded: recorded.len() as u64, rows_recorded })
+    }
+
+    /// Refuses to finish a load whose parts are not all loaded.
+    fn refuse_missing(&self, runs: &[Vec<Unit>]) -> Result<()> {
+        let missing = || runs.iter().flatten();
+        let Some(first) = missing().map(|unit| unit.key).min() else { return Ok(()) };
+        let (units, rows) = (missing().count(), missing().map(|unit| unit.rows).sum::<u64>());
+        let file = self.source.files().get(first.file as usize).map(|file| file.name.as_str());
+        let what =
+            format!("parts of the load are missing: {units} units with {rows} rows are not in the table");
+        Err(Error::new(Kind::Mismatch, what)
+            .at(format!(
+                "the first: {}, row group {}, from row {}",
+                file.unwrap_or_default(),
+                first.row_group,
+                first.first_row
+            ))
+            .advise("run the parts that have not ended (--part K/N), then finish; or load without --part"))
+    }
+
+    /// Sends what is missing, verifies, and lets the session finish. Confirmed units that the target loses
+    /// before that are sent again.
+    fn to_the_end(&self, mut runs: Vec<Vec<Unit>>) -> Result<Loaded> {
+        let options = self.options;
+        let progress = self.resumed(&mut runs);
+        if options.share == Share::Finish {
+            self.refuse_missing(&runs)?;
+        }
         let (mut bytes_read, mut waits, mut attempt) = (0, Vec::new(), 0);
         loop {
             bytes_read += runs.iter().flatten().map(|unit| unit.bytes).sum::<u64>();

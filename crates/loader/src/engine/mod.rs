@@ -3,7 +3,9 @@
 pub(crate) mod content_sum;
 pub(crate) mod load;
 pub(crate) mod note;
+pub(crate) mod part;
 pub(crate) mod progress;
+pub(crate) mod report;
 pub(crate) mod schedule;
 pub(crate) mod server_waits;
 pub(crate) mod target;

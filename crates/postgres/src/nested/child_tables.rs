@@ -13,7 +13,7 @@ mod in_place;
 
 use std::sync::Arc;
 
-use sawmill_loader::{LoadOptions, LoadReport, Mode, Note, TableName, Verification, load, load_id};
+use sawmill_loader::{LoadOptions, LoadReport, Mode, Note, Share, TableName, Verification, load, load_id};
 use sawmill_pgcopy::Enums;
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
 use sawmill_source::{Control, Error, Kind, Result, Source};
@@ -151,6 +151,12 @@ impl<'a> PostgresTables<'a> {
         control: &Control<'_>,
         next: &mut dyn FnMut(&TableName),
     ) -> Result<Vec<OfTable<LoadReport>>> {
+        if options.share != Share::Whole {
+            let what = "tables of nested values are loaded as a whole, not in parts";
+            return Err(Error::new(Kind::Config, what)
+                .at(format!("table {}", self.postgres.table))
+                .advise("load nested values as jsonb or native, or leave --part out"));
+        }
         let connection = Connection::open(&self.postgres.server, control)?;
         refuse_pooler(&connection, &self.postgres.server, control)?;
         // The connection holds the lock until all tables are in place, so that no other run finishes this

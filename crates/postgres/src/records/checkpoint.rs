@@ -21,7 +21,7 @@ use tokio_postgres::types::ToSql;
 use crate::table::catalogue::value;
 
 /// How long a new run waits until the server notices that a killed predecessor is gone.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The table of units, and that of units in unlogged tables.
 pub(crate) const UNITS: &str = "units";
@@ -512,7 +512,7 @@ pub(crate) fn signed(counts: &[u64]) -> Vec<i64> {
 
 /// Tries to take the advisory lock of a load by the statement `lock` until `end`. Returns whether it was
 /// granted.
-fn wait_for_lock(
+pub(crate) fn wait_for_lock(
     connection: &Connection,
     lock: &str,
     id: &str,

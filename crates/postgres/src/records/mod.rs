@@ -2,6 +2,7 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod forget;
+pub(crate) mod parts;
 pub(crate) mod presence;
 pub(crate) mod remembered;
 pub(crate) mod schema;

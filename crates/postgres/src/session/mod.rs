@@ -127,7 +127,7 @@ impl PostgresSession<'_> {
     /// Another connection to the same data, with the load's lock.
     fn reconnected(&self, control: &Control<'_>) -> Result<Connection> {
         let opened = self.server.connect(control)?;
-        self.plan.checkpoints.lock(&opened, &self.plan.load_id, control)?;
+        self.plan.checkpoints.lock_again(&opened, &self.plan.load_id, self.options.share, control)?;
         Ok(opened)
     }
 }

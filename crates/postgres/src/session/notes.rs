@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use sawmill_loader::{LoadState, Note, Session};
+use sawmill_loader::{LoadState, Note, Session, Share};
 
 use super::PostgresSession;
 
@@ -37,6 +37,9 @@ impl PostgresSession<'_> {
         }
         match (self.rejected(), &self.postgres.rejects) {
             (0, _) => {}
+            (rows, _) if matches!(self.options.share, Share::Part(_)) => notes.push(Note::Rejected(format!(
+                "{rows} rows could not be loaded so far; the run that finishes the load writes them to the file of --rejects"
+            ))),
             (rows, Some(to)) if self.postgres.several.is_some() || to.path.exists() => {
                 notes.push(Note::Rejected(format!(
                     "{rows} rows could not be loaded and were written to {}",

@@ -2,10 +2,10 @@
 //! in.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use sawmill_loader::{LoadOptions, LoadState, Mode, TableName, Tally};
+use sawmill_loader::{LoadOptions, LoadState, Mode, Share, TableName, Tally};
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
@@ -46,7 +46,7 @@ impl<'a> PostgresSession<'a> {
         checkpoints.create(&connection, control)?;
         route.keep_to_earlier(postgres, &connection, &checkpoints, &id_of, control)?;
         let (staged, id) = (route.staged, id_of(route.staged));
-        checkpoints.lock(&connection, &id, control)?;
+        checkpoints.lock_to_begin(&connection, &id, options.share, control)?;
         let mut preparing = Preparing {
             postgres,
             source,
@@ -64,6 +64,7 @@ impl<'a> PostgresSession<'a> {
         };
         let (record, state) = preparing.decide(found.as_ref().map_or(0, |found| found.oid))?;
         let found_notes = preparing.notes;
+        checkpoints.begun(&connection, &id, options.share, state == LoadState::Complete, control)?;
         let earlier = opening.earlier(&checkpoints, &record, state, &table)?;
         if postgres.rejects.is_some() {
             checkpoints.create_rejects(&connection, control)?;
@@ -72,7 +73,9 @@ impl<'a> PostgresSession<'a> {
         let columns = opening.server_columns(columns, record.table_oid, &written)?;
         let plan = opening.writer_plan(checkpoints, &record, &written, &columns, staged);
         let parts = match staged && state != LoadState::Complete {
-            true => Some(Arc::new(opening.part_plan(&plan, &table, record.table_oid, &columns)?)),
+            true => {
+                Some(Arc::new(opening.part_plan(&plan, &table, record.table_oid, &columns, options.share)?))
+            }
             false => None,
         };
         let session = Self {
@@ -335,6 +338,7 @@ impl<'a> Opening<'_, 'a> {
         table: &TableName,
         parent_oid: u32,
         columns: &Arc<Vec<Column>>,
+        share: Share,
     ) -> Result<PartPlan> {
         let Self { postgres, connection, control, source } = self;
         if plan.checkpoints.of_unlogged_table() {
@@ -356,7 +360,7 @@ impl<'a> Opening<'_, 'a> {
             }),
             part_rows: postgres.part_rows,
             partitions: postgres.partitions.clone(),
-            next: AtomicU32::new(part_tables::next_number(&made).max(first)),
+            numbers: part_tables::Numbers::from(part_tables::next_number(&made).max(first), share),
         })
     }
 }

@@ -1,7 +1,9 @@
 //! PartTable tables: each is filled by one worker, found by the records of its units, attached to the staging
 //! table, and in the end named after the final table.
 
-use sawmill_loader::{PART, TableName, quote};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use sawmill_loader::{PART, Share, TableName, quote};
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
@@ -47,6 +49,29 @@ pub(crate) fn next_number(parts: &[PartTable]) -> u32 {
         digits.parse::<u32>().ok()
     };
     parts.iter().filter_map(number).max().map_or(1, |highest| highest.saturating_add(1))
+}
+
+/// The numbers of the part tables that a run creates.
+pub(crate) struct Numbers {
+    next: AtomicU32,
+    step: u32,
+}
+
+impl Numbers {
+    /// The numbers from `first`; of several parts of a load each has its own.
+    pub(crate) fn from(first: u32, share: Share) -> Self {
+        let (step, place) = match share {
+            Share::Part(part) => (part.of(), part.number() - 1),
+            Share::Whole | Share::Finish => (1, 0),
+        };
+        let next = first.saturating_add((place + step - first % step) % step);
+        Self { next: AtomicU32::new(next), step }
+    }
+
+    /// The next number.
+    pub(crate) fn next(&self) -> u32 {
+        self.next.fetch_add(self.step, Relaxed)
+    }
 }
 
 /// Makes the part tables children of the table, in the caller's transaction.
@@ -148,4 +173,30 @@ pub(crate) fn drop_table(connection: &Connection, table: &TableName, control: &C
     let mut names = vec![table.quoted()];
     names.extend(named_children(connection, table, control)?.iter().map(TableName::quoted));
     connection.batch(control, &format!("DROP TABLE IF EXISTS {}", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sawmill_loader::Part;
+
+    #[test]
+    fn parts_of_a_load_never_number_their_tables_alike() {
+        for first in [1, 5, 8] {
+            let mut all = Vec::new();
+            for part in 1..=3 {
+                // A process that begins later finds some of the tables of the others.
+                for first in first..first + 4 {
+                    let numbers = Numbers::from(first, Share::Part(Part::new(part, 3).unwrap()));
+                    let own: Vec<u32> = (0..4).map(|_| numbers.next()).collect();
+                    assert!(own.iter().all(|number| *number >= first));
+                    all.extend(own.into_iter().map(|number| (number, part)));
+                }
+            }
+            all.sort_unstable();
+            assert!(all.windows(2).all(|two| two[0].0 != two[1].0 || two[0].1 == two[1].1));
+        }
+        let alone = Numbers::from(7, Share::Whole);
+        assert_eq!([alone.next(), alone.next()], [7, 8]);
+    }
 }

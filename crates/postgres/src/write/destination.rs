@@ -7,7 +7,6 @@
 //! the subtransaction that copies, so rows behind savepoints go in without it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use sawmill_loader::TableName;
 use sawmill_pgwire::Connection;
@@ -16,6 +15,7 @@ use tokio_postgres::Statement;
 
 use crate::partition::survey::Partitions;
 use crate::table::catalogue::find;
+use crate::table::part_tables::Numbers;
 use crate::write::plan::WriterPlan;
 use crate::write::unit_group::UnitGroup;
 
@@ -33,8 +33,8 @@ pub(crate) struct PartPlan {
     pub part_rows: u64,
     /// The partitions that parts become: each part gets all rows of one.
     pub partitions: Option<Arc<Partitions>>,
-    /// The number of the next part.
-    pub next: AtomicU32,
+    /// The parts' numbers.
+    pub numbers: Numbers,
 }
 
 /// Where a connection's rows go.
@@ -103,7 +103,7 @@ impl PartPlan {
         connection: &Connection,
         control: &Control<'_>,
     ) -> Result<OpenTable> {
-        let name = self.parent.part(self.next.fetch_add(1, Relaxed));
+        let name = self.parent.part(self.numbers.next());
         let (mut create, mut complete) = ((self.create)(&name), self.part_rows);
         if let Some((partitions, partition)) = self.partitions.as_ref().zip(partition) {
             create = format!("{create}; {}", partitions.add_check(&name, partition, self.parent_oid));

@@ -17,6 +17,7 @@ mod native;
 mod nested;
 mod new_tables;
 mod partitions;
+mod parts;
 mod pgbouncer;
 mod proxy;
 mod races;

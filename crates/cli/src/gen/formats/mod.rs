@@ -40,6 +40,9 @@ pub(super) fn run(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) ->
     if args.layout.partition_by.is_some() {
         return reject("--partition-by", "folders are available for Parquet files only");
     }
+    if args.layout.existing() == Existing::Finish {
+        return reject("gen finish", "only Parquet files have manifests: compare the number of files");
+    }
     if args.layout.existing() == Existing::Resume {
         return reject("--resume", "use --overwrite, which writes all files again");
     }

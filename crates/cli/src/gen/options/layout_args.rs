@@ -8,6 +8,7 @@ use sawmill_generator::{
     ROW_GROUP_BYTES, RowSize,
 };
 
+use crate::arguments::part_arg;
 use crate::arguments::size_arg::bytes;
 use crate::error::Error;
 use crate::screen::phases;
@@ -43,9 +44,10 @@ pub(crate) struct LayoutArgs {
     /// Sort rows into folders COLUMN=VALUE. The column must not be nested, and the files leave it out.
     #[arg(long, value_name = "COLUMN")]
     pub partition_by: Option<String>,
-    /// Generate only the files of part K of N, like 2/8. All parts together are the same files as the whole
-    /// dataset. --resume without --part checks them, generates missing files and completes the dataset.
-    #[arg(long, value_name = "K/N", default_value = "1/1")]
+    /// Generate only the files of part K of N, like 2/8, or auto/8 for the index that a job scheduler has set
+    /// (Kubernetes, Slurm, AWS Batch). All parts together are the same files as the whole dataset; then gen finish
+    /// checks them and completes the dataset. --resume without --part also generates missing files.
+    #[arg(long, value_name = "K/N", default_value = "1/1", value_parser = part_of_dataset)]
     pub part: Part,
     /// Files to write in parallel [default: as many as threads].
     #[arg(long)]
@@ -57,6 +59,15 @@ pub(crate) struct LayoutArgs {
     /// spec reads is never replaced.
     #[arg(long)]
     overwrite: bool,
+    /// Generate nothing: all files have to be there.
+    #[arg(skip)]
+    finish: bool,
+}
+
+/// Parses `--part`.
+fn part_of_dataset(text: &str) -> Result<Part, String> {
+    let (number, of) = part_arg::numbers(text)?;
+    format!("{number}/{of}").parse()
 }
 
 impl LayoutArgs {
@@ -121,7 +132,24 @@ impl LayoutArgs {
         (self.resume, self.overwrite) = (true, false);
     }
 
+    /// These files, all of which have to be there.
+    ///
+    /// # Errors
+    /// Options that make files.
+    pub(crate) fn finished(mut self) -> Result<Self, Error> {
+        let given = [("--part", self.part != Part::WHOLE), ("--overwrite", self.overwrite)];
+        if let Some((name, _)) = given.into_iter().find(|(_, given)| *given) {
+            let what = format!("{name} with gen finish, which makes no files");
+            return Err(Error::usage(what, name, "leave it out"));
+        }
+        (self.resume, self.finish) = (true, true);
+        Ok(self)
+    }
+
     pub(crate) fn existing(&self) -> Existing {
+        if self.finish {
+            return Existing::Finish;
+        }
         match (self.resume, self.overwrite) {
             (true, _) => Existing::Resume,
             (_, true) => Existing::Replace,

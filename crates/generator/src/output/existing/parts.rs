@@ -12,12 +12,34 @@ const MOST_NAMED: usize = 12;
 /// Describes the parts that were made separately; `None` if there are none. `files` is the number of files in
 /// the dataset, `kept` are the complete files.
 pub(crate) fn described(found: &[Found], kept: &[ManifestFile], files: u32) -> Option<String> {
-    let kept: HashSet<u32> = kept.iter().map(|file| file.file).collect();
     let mut lines = Vec::new();
-    for of in found.iter().map(|found| found.part.of()).collect::<std::collections::BTreeSet<_>>() {
-        if of == 1 || of > MOST_FILES {
-            continue;
+    for Division { whole, missing } in divisions(found, kept, files) {
+        lines.push(format!("complete parts: {}", listed(&whole)));
+        if !missing.is_empty() {
+            lines.push(format!("parts whose missing files are made now: {}", listed(&missing)));
         }
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The parts that were made separately and lack files; `None` if there are none.
+pub(crate) fn missing(found: &[Found], kept: &[ManifestFile], files: u32) -> Option<String> {
+    let of_divisions = divisions(found, kept, files).into_iter().filter(|of| !of.missing.is_empty());
+    let missing: Vec<String> = of_divisions.map(|of| listed(&of.missing)).collect();
+    (!missing.is_empty()).then(|| missing.join(", "))
+}
+
+/// A division of the dataset into parts: those that are complete, and those that lack files.
+struct Division {
+    whole: Vec<String>,
+    missing: Vec<String>,
+}
+
+/// The divisions that the found manifests are of.
+fn divisions(found: &[Found], kept: &[ManifestFile], files: u32) -> Vec<Division> {
+    let kept: HashSet<u32> = kept.iter().map(|file| file.file).collect();
+    let numbers = found.iter().map(|found| found.part.of()).collect::<std::collections::BTreeSet<_>>();
+    let division = |of: u32| {
         let (mut whole, mut missing) = (Vec::new(), Vec::new());
         for part in Part::all(of) {
             let numbers = part.files(files);
@@ -30,12 +52,9 @@ pub(crate) fn described(found: &[Found], kept: &[ManifestFile], files: u32) -> O
                 missing.push(format!("{part} has {there} of {} files", numbers.len()));
             }
         }
-        lines.push(format!("complete parts: {}", listed(&whole)));
-        if !missing.is_empty() {
-            lines.push(format!("parts whose missing files are made now: {}", listed(&missing)));
-        }
-    }
-    (!lines.is_empty()).then(|| lines.join("\n"))
+        Division { whole, missing }
+    };
+    numbers.into_iter().filter(|of| *of > 1 && *of <= MOST_FILES).map(division).collect()
 }
 
 fn listed(names: &[String]) -> String {

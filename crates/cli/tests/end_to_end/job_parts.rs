@@ -1,0 +1,130 @@
+//! Several processes of one job, as job schedulers start them: `--part auto`, and what finishes the job.
+
+use std::fs;
+use std::process::{Child, Stdio};
+
+use crate::harness::{command, names, sawmill, signal, until, wait};
+use crate::load::Bench;
+
+/// Starts a process of a job whose scheduler sets these variables.
+fn process(args: &[&str], variables: &[(&str, &str)]) -> Child {
+    let mut command = command(args);
+    command.envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn a_job_whose_processes_are_killed_loads_each_row_once() {
+    let bench = Bench::new();
+    let (url, source) = (bench.server.url(), "gen:contacts?rows=2M&seed=7");
+    let target = ["--to", &url, "--table", "c", "--unit-rows", "20k"];
+    let load = [&["load", source, "--part", "auto/4"], &target[..]].concat();
+    let of = |index: &str| process(&load, &[("JOB_COMPLETION_INDEX", index)]);
+    let mut job: Vec<Child> = ["0", "1", "2"].map(of).into();
+    let mut client = bench.client();
+    until("the first units", || {
+        let units = client.query_one("select count(*) from _sawmill.units", &[]);
+        units.is_ok_and(|row| row.get::<_, i64>(0) > 8)
+    });
+    // As after the loss of a node: two are killed, and started again with the same index.
+    for at in [1, 2] {
+        signal(&job[at], "KILL");
+        let again = of(["0", "1", "2"][at]);
+        wait(std::mem::replace(&mut job[at], again));
+    }
+    // Whoever finishes too early learns what is missing, or that others are at work.
+    let finish = [&["load", "finish", source], &target[..], &["--verify"]].concat();
+    let early = sawmill(&finish);
+    assert!(early.code == Some(1) || early.code == Some(4), "{}{}", early.out, early.err);
+    job.push(of("3"));
+    for process in job {
+        let ran = wait(process).ok();
+        assert!(
+            ran.out.contains("of the load are recorded") && ran.out.contains("load finish"),
+            "{}",
+            ran.out
+        );
+    }
+    assert!(!bench.exists("c"));
+    let finished = sawmill(&finish).ok();
+    assert!(finished.out.contains("2,000,000 rows") && finished.out.contains("verified"), "{}", finished.out);
+    assert_eq!(bench.count("select count(*) from c"), 2_000_000);
+    // The rows are those of one process.
+    let once = [&["load", source], &["--to", &url, "--table", "once"][..]].concat();
+    let sum =
+        |out: &str| out.split("content sum ").nth(1).unwrap().split([',', '\n']).next().unwrap().to_owned();
+    assert_eq!(sum(&finished.out), sum(&sawmill(&once).ok().out));
+}
+
+#[test]
+fn an_array_job_makes_a_dataset_which_another_command_finishes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (out, whole) = (dir.path().join("job"), dir.path().join("whole"));
+    let dataset = ["contacts", "--rows", "60k", "--files", "6", "--out"];
+    let out_name = out.to_str().unwrap();
+    let array = |id: &'static str| {
+        let args = [&["gen"], &dataset[..], &[out_name, "--part", "auto", "--resume"]].concat();
+        let ids =
+            [("SLURM_ARRAY_TASK_ID", id), ("SLURM_ARRAY_TASK_MIN", "1"), ("SLURM_ARRAY_TASK_COUNT", "3")];
+        wait(process(&args, &ids)).ok()
+    };
+    let finish = [&["gen", "finish"], &dataset[..], &[out_name]].concat();
+    let error = sawmill(&finish).fails(2);
+    assert!(error.contains("6 of 6 files are missing"), "{error}");
+    for id in ["1", "3"] {
+        array(id);
+    }
+    let made = names(&out);
+    let error = sawmill(&finish).fails(2);
+    assert!(
+        error.contains("2 of 6 files are missing or damaged") && error.contains("2/3 is missing"),
+        "{error}"
+    );
+    assert_eq!(names(&out), made, "it changes nothing");
+    array("2");
+    let finished = sawmill(&finish).ok();
+    assert!(finished.out.contains("60,000 rows"), "{}", finished.out);
+    sawmill([&["gen"], &dataset[..], &[whole.to_str().unwrap()]].concat()).ok();
+    assert_eq!(names(&out), names(&whole));
+    for file in names(&whole).iter().filter(|name| name.ends_with(".parquet")) {
+        assert!(fs::read(out.join(file)).unwrap() == fs::read(whole.join(file)).unwrap(), "{file}");
+    }
+    // Again it finds everything in place.
+    sawmill(&finish).ok();
+}
+
+#[test]
+fn the_parts_of_a_listing_of_footers_are_the_whole_listing() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("devices");
+    sawmill(["gen", "devices", "--rows", "7k", "--files", "7", "--out", out.to_str().unwrap()]).ok();
+    let listed = |more: &[&str], index: &str| {
+        let args = [&["footer", out.to_str().unwrap(), "--json"], more].concat();
+        let ran =
+            wait(process(&args, &[("AWS_BATCH_JOB_ARRAY_INDEX", index), ("AWS_BATCH_JOB_ARRAY_SIZE", "3")]));
+        let files = ran.ok().json()["files"].as_array().unwrap().clone();
+        files.into_iter().map(|file| file["path"].clone()).collect::<Vec<_>>()
+    };
+    let parts = ["0", "1", "2"].map(|index| listed(&["--part", "auto"], index));
+    assert_eq!(parts.each_ref().map(Vec::len), [2, 2, 3]);
+    assert_eq!(parts.concat(), listed(&[], "0"));
+}
+
+#[test]
+fn what_has_no_parts_says_so() {
+    let bench = Bench::new();
+    let url = bench.server.url();
+    let load = |more: &[&str]| {
+        sawmill([&["load", "gen:contacts?rows=10", "--to", &url, "--table", "c"], more].concat())
+    };
+    let error = load(&["--part", "1/2", "--nested", "tables"]).fails(2);
+    assert!(error.contains("not in parts") && error.contains("jsonb"), "{error}");
+    let error = load(&["--part", "3/2"]).err;
+    assert!(error.contains("there is no part 3 of 2"), "{error}");
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("c.csv");
+    let finish =
+        ["gen", "finish", "contacts", "--rows", "10", "--format", "csv", "--out", out.to_str().unwrap()];
+    let error = sawmill(finish).fails(2);
+    assert!(error.contains("gen finish with --format csv"), "{error}");
+}

@@ -1,0 +1,176 @@
+//! The result of a load.
+
+use std::path::Path;
+
+use sawmill_source::{Error, Kind, Result};
+use serde::Serialize;
+
+use crate::engine::content_sum::Tally;
+use crate::engine::note::Note;
+use crate::engine::part::PartReport;
+use crate::engine::server_waits::ServerWaits;
+use crate::engine::target::LoadState;
+use crate::engine::verification::Verification;
+use crate::identity::remembered::AlreadyLoaded;
+
+/// The result of a load.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoadReport {
+    /// The state in which the load found the target.
+    #[serde(rename = "standing")]
+    pub state: LoadState,
+    /// Files that this run loaded or finished.
+    pub files_loaded: u64,
+    /// Files that earlier loads had completed.
+    pub files_already: u64,
+    /// Rows of the source that are in the target now, those of earlier runs included.
+    pub rows: u64,
+    /// Rows in the table, counted in this run, rows of other writers included; `None` if this run did not
+    /// count.
+    pub rows_in_table: Option<u64>,
+    /// Rows that this run committed.
+    pub rows_loaded: u64,
+    /// Rows that this run found in the target when it sent them first, under their keys and with their
+    /// values: of an earlier load, or equal rows of this one.
+    pub rows_there_before: u64,
+    /// Rows that the target refused and that went to the rejects file, those of earlier runs included.
+    pub rows_rejected: u64,
+    /// Total length of the source's files in bytes.
+    pub bytes_in: u64,
+    /// Compressed bytes of the rows that this run read, according to the footers.
+    pub bytes_read: u64,
+    /// Bytes of rows that this run sent, resent units included.
+    pub bytes_sent: u64,
+    /// Units in the plan.
+    pub units: u64,
+    /// Units that earlier runs had committed.
+    pub units_resumed: u64,
+    /// Units that the target had confirmed and then lost in this run; the loader sent them again.
+    pub units_lost: u64,
+    /// Number of reconnections.
+    pub retries: u64,
+    /// Wall-clock time.
+    pub seconds: f64,
+    /// Rows, content sum and non-null values of the source's rows.
+    pub content: Tally,
+    /// The comparison with the target, if requested.
+    pub verified: Option<Verification>,
+    /// What the server spent the connections' time on, if that could be sampled.
+    pub server_waits: Option<ServerWaits>,
+    /// What the target has on record of all parts, if this run loaded one of several.
+    pub part: Option<PartReport>,
+    /// Further remarks for the user.
+    pub notes: Vec<Note>,
+}
+
+impl LoadReport {
+    /// The report of a run that found these files in the target and has not loaded anything yet.
+    pub(crate) fn of_already_loaded(files: &[AlreadyLoaded], notes: Vec<Note>) -> Self {
+        let mut content = Tally::default();
+        files.iter().for_each(|file| content.add(&file.tally));
+        let units = files.iter().map(|file| file.units).sum();
+        Self {
+            state: LoadState::Complete,
+            files_loaded: 0,
+            files_already: files.len() as u64,
+            rows: content.rows,
+            rows_in_table: None,
+            rows_loaded: 0,
+            rows_there_before: 0,
+            rows_rejected: files.iter().map(|file| file.rejected).sum(),
+            bytes_in: 0,
+            bytes_read: 0,
+            bytes_sent: 0,
+            units,
+            units_resumed: units,
+            units_lost: 0,
+            retries: 0,
+            seconds: 0.0,
+            content,
+            verified: None,
+            server_waits: None,
+            part: None,
+            notes,
+        }
+    }
+
+    /// Adds the report on other files of the same source.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.state = match (self.state, other.state) {
+            (LoadState::Complete, other) => other,
+            (own, LoadState::Complete) => own,
+            (LoadState::New, LoadState::New) => LoadState::New,
+            _ => LoadState::Resumed,
+        };
+        self.files_loaded += other.files_loaded;
+        self.files_already += other.files_already;
+        self.rows += other.rows;
+        self.rows_in_table = other.rows_in_table.or(self.rows_in_table);
+        self.rows_loaded += other.rows_loaded;
+        self.rows_there_before += other.rows_there_before;
+        self.rows_rejected += other.rows_rejected;
+        self.bytes_read += other.bytes_read;
+        self.bytes_sent += other.bytes_sent;
+        self.units += other.units;
+        self.units_resumed += other.units_resumed;
+        self.units_lost += other.units_lost;
+        self.retries += other.retries;
+        self.content.add(&other.content);
+        self.verified = match (self.verified.take(), other.verified) {
+            (Some(mut verified), Some(other)) => {
+                verified.add(other);
+                Some(verified)
+            }
+            (verified, other) => verified.or(other),
+        };
+        self.server_waits =
+            ServerWaits::together([&self.server_waits, &other.server_waits].into_iter().flatten());
+        self.part = match (self.part.take(), other.part) {
+            (Some(mut part), Some(other)) => {
+                part.add(&other);
+                Some(part)
+            }
+            (part, other) => part.or(other),
+        };
+        self.notes.extend(other.notes);
+    }
+
+    /// Adds what a later load of the same source, in the same run, found and sent again because the target
+    /// had lost it.
+    pub fn sent_again(&mut self, again: Self) {
+        let Self { rows, content, verified, rows_rejected, mut notes, .. } = again;
+        let lost = again.units.saturating_sub(again.units_resumed);
+        if lost > 0 {
+            notes.push(sent_again(lost, again.rows_loaded));
+        }
+        self.units_lost += lost;
+        self.notes = notes;
+        (self.rows, self.content, self.verified, self.rows_rejected) =
+            (rows, content, verified, rows_rejected);
+    }
+
+    /// Records that `rows` of the `planned` rows went to a rejects file before the load.
+    ///
+    /// # Errors
+    /// The remaining rows are not all in the target.
+    pub fn record_rejected(&mut self, rows: u64, planned: u64, file: &Path) -> Result<()> {
+        self.rows_rejected = rows;
+        if self.rows + rows != planned {
+            let what = format!("{} rows are recorded as loaded, the source has {planned}", self.rows + rows);
+            return Err(Error::new(Kind::Mismatch, what).advise("forget this load and start it again"));
+        }
+        if rows > 0 {
+            let what = format!("{rows} rows could not be loaded and were written to {}", file.display());
+            self.notes.push(Note::Rejected(what));
+        }
+        Ok(())
+    }
+}
+
+/// The remark about units that a target has lost.
+pub(crate) fn sent_again(units: u64, rows: u64) -> Note {
+    Note::from(format!(
+        "{units} units with {rows} rows whose commit the server had confirmed were gone after a lost connection, and were sent \
+         again"
+    ))
+}
