@@ -23,6 +23,7 @@
 //! | `functions` | table functions of SQL, with named arguments |
 //! | `footers` | footers of Parquet files as a table |
 //! | `generated` | rows of the generator as a table, and files of them as a job |
+//! | `parquet_files` | Parquet files as a table, opened through our footers |
 //! | `units` | work in units that an engine can place on machines |
 //! | `codec` | plans on their way to the executors of Ballista (feature `cluster`) |
 //! | [`cluster`] | the command `sawmill-cluster` (feature `cluster`) |
@@ -33,8 +34,10 @@ pub mod cluster;
 mod codec;
 mod error;
 mod footers;
+mod found_files;
 mod functions;
 mod generated;
+mod parquet_files;
 mod row_ranges;
 mod units;
 
@@ -48,9 +51,10 @@ pub use codec::{SawmillLogicalCodec, SawmillPhysicalCodec};
 pub use footers::columns::FooterLevel;
 pub use footers::table::FooterTable;
 pub use generated::table::GeneratedTable;
+pub use parquet_files::table::ParquetTable;
 
 /// Adds the table functions to a session: `gen(spec, rows => .., seed => .., number => .., partitions => ..)`
-/// and `footer(files, level => 'chunk' | 'row_group' | 'file')`.
+/// `footer(files, level => 'chunk' | 'row_group' | 'file')` and `parquet(files)`.
 ///
 /// # Errors
 /// The session takes no more planners.

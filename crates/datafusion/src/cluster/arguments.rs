@@ -93,6 +93,8 @@ Table functions:
       rows of a built-in dataset or a TOML file, made when they are read
   footer(FILES, level => 'chunk' | 'row_group' | 'file')
       what the footers of Parquet files state; FILES is a file, a directory or a pattern
+  parquet(FILES)
+      the rows of Parquet files
 
 Examples:
   sawmill-cluster sql \"SELECT count(*), max(name) FROM gen('contacts', rows => 1e6, seed => 7)\"

@@ -17,6 +17,7 @@ use crate::codec::{decoded, encode};
 use crate::footers::table::{Definition as FooterDefinition, FooterTable};
 use crate::generated::files::{FilesTable, GeneratedFiles};
 use crate::generated::table::{Definition as GeneratedDefinition, GeneratedTable};
+use crate::parquet_files::table::{Definition as ParquetDefinition, ParquetTable};
 
 /// Encodes and decodes our tables, and leaves the others to Ballista.
 #[derive(Debug, Default)]
@@ -29,6 +30,7 @@ enum Table {
     Generated(GeneratedDefinition),
     Footers(FooterDefinition),
     Files(GeneratedFiles),
+    Parquet(ParquetDefinition),
 }
 
 impl Table {
@@ -39,14 +41,18 @@ impl Table {
         if let Some(table) = provider.downcast_ref::<FooterTable>() {
             return Some(Self::Footers(table.definition().clone()));
         }
+        if let Some(table) = provider.downcast_ref::<ParquetTable>() {
+            return Some(Self::Parquet(table.definition().clone()));
+        }
         provider.downcast_ref::<FilesTable>().map(|table| Self::Files(table.files().clone()))
     }
 
-    fn open(self) -> Result<Arc<dyn TableProvider>> {
+    fn open(self, schema: SchemaRef) -> Result<Arc<dyn TableProvider>> {
         match self {
             Self::Generated(definition) => Ok(Arc::new(GeneratedTable::open(definition)?)),
             Self::Footers(definition) => Ok(Arc::new(FooterTable::of(definition))),
             Self::Files(files) => Ok(Arc::new(FilesTable::new(files))),
+            Self::Parquet(definition) => Ok(Arc::new(ParquetTable::of(definition, schema))),
         }
     }
 }
@@ -68,7 +74,7 @@ impl LogicalExtensionCodec for SawmillLogicalCodec {
         ctx: &TaskContext,
     ) -> Result<Arc<dyn TableProvider>> {
         match decoded::<Table>(buf) {
-            Some(table) => table?.open(),
+            Some(table) => table?.open(schema),
             None => self.others.try_decode_table_provider(buf, table, schema, ctx),
         }
     }

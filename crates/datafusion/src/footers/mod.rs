@@ -2,7 +2,6 @@
 
 mod cells;
 pub(crate) mod columns;
-mod files;
 pub(crate) mod rows;
 mod selection;
 pub(crate) mod table;

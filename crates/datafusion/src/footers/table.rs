@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{external, refused};
 use crate::footers::columns::FooterLevel;
-use crate::footers::files;
 use crate::footers::rows::{FooterRows, FooterWork, UNITS, units_of};
 use crate::footers::selection::Selection;
+use crate::found_files;
 use crate::functions::arguments::Arguments;
 use crate::units::UnitsExec;
 
@@ -50,7 +50,7 @@ impl FooterTable {
     /// # Errors
     /// The pattern is the URL of a store.
     pub fn new(pattern: &str, level: FooterLevel) -> Result<Self> {
-        let pattern = files::absolute(pattern)?;
+        let pattern = found_files::absolute(pattern)?;
         Ok(Self::of(Definition { pattern, level }))
     }
 
@@ -133,7 +133,7 @@ impl TableProvider for FooterTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Definition { pattern, level } = self.definition.clone();
         // Of a million files, listing takes seconds.
-        let listed = tokio::task::spawn_blocking(move || files::named(&pattern)).await;
+        let listed = tokio::task::spawn_blocking(move || found_files::named(&pattern)).await;
         let listed = listed.map_err(external)??;
         let mut files = passing(state, listed, filters)?;
         if let (FooterLevel::File, Some(limit)) = (level, limit) {

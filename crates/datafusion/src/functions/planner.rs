@@ -13,14 +13,17 @@ use datafusion::sql::sqlparser::ast::{FunctionArg, FunctionArgExpr, TableFactor}
 
 use crate::error::refused;
 use crate::functions::arguments::Arguments;
-use crate::{footers, generated};
+use crate::{footers, generated, parquet_files};
 
 /// Makes the table of a call.
 type Function = fn(Arguments) -> Result<Arc<dyn TableProvider>>;
 
 /// Our functions, by name.
-const FUNCTIONS: &[(&str, Function)] =
-    &[("footer", footers::table::of_call), ("gen", generated::table::of_call)];
+const FUNCTIONS: &[(&str, Function)] = &[
+    ("footer", footers::table::of_call),
+    ("gen", generated::table::of_call),
+    ("parquet", parquet_files::table::of_call),
+];
 
 /// Turns calls of [`FUNCTIONS`] in a FROM clause into scans of their tables.
 #[derive(Debug)]

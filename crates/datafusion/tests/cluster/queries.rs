@@ -49,6 +49,7 @@ async fn counts_and_sums_are_those_of_one_process_with_any_number_of_partitions(
         format!(
             "SELECT path, count(*), sum(num_values), sum(compressed_bytes) FROM footer('{files}') GROUP BY path ORDER BY path"
         ),
+        format!("SELECT count(*), count(name), min(name), count(phones) FROM parquet('{files}')"),
         format!("SELECT count(*), sum(row_group_rows) FROM footer('{files}', level => 'row_group')"),
         format!(
             "SELECT count(*), sum(num_rows), sum(file_bytes) FROM footer('{files}/*.parquet', level => 'file')"

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use datafusion::error::Result;
-use sawmill_store::found_files::{self, Found};
+use sawmill_store::found_files::{Found, is_pattern, matching, parquet_files};
 
 use crate::error::refused;
 
@@ -11,7 +11,7 @@ use crate::error::refused;
 pub(crate) fn absolute(pattern: &str) -> Result<String> {
     if pattern.contains("://") {
         let advice = "mount the bucket, or download the files";
-        return Err(refused("footer() reads files of this machine and of shared folders", pattern, advice));
+        return Err(refused("only files of this machine and of shared folders can be read", pattern, advice));
     }
     let path = std::path::absolute(pattern);
     let path = path.ok().and_then(|path| path.into_os_string().into_string().ok());
@@ -26,8 +26,8 @@ pub(crate) fn absolute(pattern: &str) -> Result<String> {
 pub(crate) fn named(pattern: &str) -> Result<Vec<String>> {
     let path = Path::new(pattern);
     let mut found = Found::default();
-    if found_files::is_pattern(path) && path.symlink_metadata().is_err() {
-        let matches = found_files::matching(path).map_err(|error| unreadable(path, &error))?;
+    if is_pattern(path) && path.symlink_metadata().is_err() {
+        let matches = matching(path).map_err(|error| unreadable(path, &error))?;
         for path in matches {
             match path.is_dir() {
                 true => below(&path, &mut found)?,
@@ -49,7 +49,7 @@ pub(crate) fn named(pattern: &str) -> Result<Vec<String>> {
 }
 
 fn below(directory: &Path, found: &mut Found) -> Result<()> {
-    let walked = found_files::parquet_files(directory, |_| false, found);
+    let walked = parquet_files(directory, |_| false, found);
     walked.map_err(|(directory, error)| unreadable(&directory, &error))
 }
 

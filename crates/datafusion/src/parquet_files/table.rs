@@ -1,0 +1,151 @@
+//! Parquet files as a table.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::Session;
+use datafusion::common::DFSchema;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::object_store::ObjectStoreUrl;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::{TableProvider, TableType};
+use datafusion::error::Result;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::object_store::local::LocalFileSystem;
+use datafusion::object_store::path::Path as ObjectPath;
+use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use datafusion::physical_plan::ExecutionPlan;
+use sawmill_footer::{Footer, Options};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{external, refused};
+use crate::found_files;
+use crate::functions::arguments::Arguments;
+use crate::parquet_files::reader::FooterReaders;
+
+/// Rows of Parquet files. Of each file's footer, a scan decodes the columns that it needs. The columns of the table
+/// are those of the first file; others may lack some that may be null, and are null there.
+#[derive(Debug)]
+pub struct ParquetTable {
+    definition: Definition,
+    schema: SchemaRef,
+}
+
+/// Which files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Definition {
+    /// An absolute path or pattern.
+    pattern: String,
+}
+
+impl ParquetTable {
+    /// The files that `pattern` names: a file, a directory, or a pattern such as `data/**/*.parquet`.
+    ///
+    /// # Errors
+    /// There are no such files, or the footer of the first one cannot be read.
+    pub fn new(pattern: &str) -> Result<Self> {
+        let definition = Definition { pattern: found_files::absolute(pattern)? };
+        let files = found_files::named(&definition.pattern)?;
+        let Some(first) = files.first() else {
+            return Err(refused("there are no Parquet files", pattern, "check the path"));
+        };
+        // Without row groups: the schema alone.
+        let footer = Footer::open_with(first, &Options::new().row_groups(0..0)).map_err(external)?;
+        let metadata = Arc::new(footer.to_parquet_59(None).map_err(external)?);
+        let arrow = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new())?;
+        Ok(Self { definition, schema: Arc::clone(arrow.schema()) })
+    }
+
+    /// The table of `definition`, whose schema is known.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn of(definition: Definition, schema: SchemaRef) -> Self {
+        Self { definition, schema }
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(crate) fn definition(&self) -> &Definition {
+        &self.definition
+    }
+}
+
+/// The table of `parquet('data/**')`.
+pub(crate) fn of_call(mut call: Arguments) -> Result<Arc<dyn TableProvider>> {
+    let Some(pattern) = call.text("files", Some(0))? else {
+        return Err(refused("the files are missing", "parquet", "name them: parquet('data/**/*.parquet')"));
+    };
+    call.finish()?;
+    Ok(Arc::new(ParquetTable::new(&pattern)?))
+}
+
+/// The files with their sizes.
+fn listed(pattern: &str) -> Result<Vec<PartitionedFile>> {
+    let files = found_files::named(pattern)?;
+    let file = |name: String| {
+        let there = std::fs::metadata(&name);
+        let bytes =
+            there.map_err(|error| refused(error.to_string(), &name, "check the file and its permissions"))?;
+        let path = ObjectPath::from_absolute_path(&name).map_err(external)?;
+        let mut file = PartitionedFile::new("", bytes.len());
+        file.object_meta.location = path;
+        Ok(file)
+    };
+    files.into_iter().map(file).collect()
+}
+
+#[async_trait]
+impl TableProvider for ParquetTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        // DataFusion prunes row groups by them, and filters the rows again.
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let projected = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
+        // Columns that are only filtered by are not among the projected ones.
+        let mut fields = projected.clone();
+        for column in filters.iter().flat_map(Expr::column_refs) {
+            fields.push(self.schema.index_of(&column.name)?);
+        }
+        fields.sort_unstable();
+        fields.dedup();
+        let schema = Arc::new(self.schema.project(&fields)?);
+        // Rows are counted by the metadata of one field.
+        let roots = if fields.is_empty() { self.schema.fields() } else { schema.fields() };
+        let roots = roots.iter().take(fields.len().max(1)).map(|field| field.name().clone()).collect();
+        let store = Arc::new(LocalFileSystem::new());
+        let mut source = ParquetSource::new(Arc::clone(&schema))
+            .with_parquet_file_reader_factory(Arc::new(FooterReaders { store, roots }));
+        if let Some(filter) = conjunction(filters.to_vec()) {
+            let filter = state.create_physical_expr(filter, &DFSchema::try_from(Arc::clone(&schema))?)?;
+            source = source.with_predicate(filter);
+        }
+        let pattern = self.definition.pattern.clone();
+        let files = tokio::task::spawn_blocking(move || listed(&pattern)).await.map_err(external)??;
+        let share = files.len().div_ceil(state.config().target_partitions()).max(1);
+        let groups = files.chunks(share).map(|files| FileGroup::new(files.to_vec())).collect();
+        let places = projected.iter().filter_map(|field| fields.binary_search(field).ok()).collect();
+        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(source))
+            .with_file_groups(groups)
+            .with_projection_indices(Some(places))?
+            .with_limit(limit)
+            .build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+}
