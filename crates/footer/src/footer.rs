@@ -55,7 +55,7 @@ use crate::thrift::trace;
 pub struct Footer {
     pub(crate) bytes: FooterBytes,
     pub(crate) decoded: Decoded,
-    name: Option<Arc<String>>,
+    pub(crate) name: Option<Arc<String>>,
     file_len: Option<u64>,
     method: Method,
     max_page_indexes: u64,

@@ -6,6 +6,7 @@ mod dictionaries;
 mod indexes;
 mod memory;
 mod odd;
+mod page_headers;
 mod pages;
 mod programs;
 mod rows;

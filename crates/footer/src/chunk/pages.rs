@@ -4,20 +4,24 @@
 //! byte range of the chunk ─▶ header (Thrift) ─▶ ChunkPage ─▶ body, passed on in parts ─▶ next header ...
 //! ```
 //!
-//! Nothing is decompressed or decoded. Each read is of [`READ_LEN`] bytes, whatever size a page claims to
-//! have.
+//! Nothing is decompressed or decoded. Each read is of at most [`READ_LEN`] bytes, whatever size a page claims
+//! to have; a header that is not complete within [`MOST_HEADER`] bytes is an error.
 
 use std::ops::Range;
 
+use crate::chunk::column_chunk::ColumnChunk;
 use crate::error::{Error, Fault, FaultKind};
 use crate::open::source::RangeReader;
 use crate::schema::enums::PageType;
 use crate::thrift::cursor::{Cursor, I32, STOP, STRUCT, Step};
 
-/// Bytes per read.
+/// Bytes per read of bodies.
 const READ_LEN: usize = 1 << 18;
 
-/// The longest header accepted; a header may hold bounds of long values.
+/// Bytes per read for a header whose body is left out: several small pages, or little of a large one.
+const HEADER_READ_LEN: usize = 1 << 16;
+
+/// The longest header accepted; a header may hold bounds of long values. `parquet-cpp` accepts as much.
 const MOST_HEADER: usize = 1 << 24;
 
 /// A page of a column chunk.
@@ -48,17 +52,53 @@ pub struct ChunkPages<'r, R: ?Sized> {
     /// Where the next page starts, and where the chunk ends.
     at: u64,
     end: u64,
+    /// The length of the file, once it was asked for.
+    file_len: Option<u64>,
     index: usize,
     /// Bytes already read, starting with the next page.
     buffer: Vec<u8>,
     used: usize,
+    /// The column chunk and its file for errors, if they are known.
+    chunk: Option<String>,
+    file: Option<String>,
 }
 
 impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
-    /// Reads the pages in this range of a file, usually
-    /// [`ColumnChunk::byte_range`](crate::ColumnChunk::byte_range).
+    /// Reads the pages in this range of a file. [`ColumnChunk::pages`] is the same for a column chunk, and its
+    /// errors name the chunk.
     pub fn new(reader: &'r R, range: Range<u64>) -> Self {
-        Self { reader, at: range.start, end: range.end, index: 0, buffer: Vec::new(), used: 0 }
+        Self {
+            reader,
+            at: range.start,
+            end: range.end,
+            file_len: None,
+            index: 0,
+            buffer: Vec::new(),
+            used: 0,
+            chunk: None,
+            file: None,
+        }
+    }
+
+    /// Returns the next page without its body; `None` after the last page.
+    ///
+    /// Costs a read of 64 KiB for each page that does not begin within the last read. Bodies are left out.
+    ///
+    /// # Errors
+    ///
+    /// Bytes cannot be read, a header is malformed or longer than 16 MiB, or a page extends beyond its chunk or
+    /// the file.
+    pub fn next_header(&mut self) -> Result<Option<ChunkPage>, Error> {
+        let Some((page, body_end)) = self.page(HEADER_READ_LEN)? else { return Ok(None) };
+        let there = self.buffer.len() - self.used;
+        // Nothing else notices that the last body is cut off.
+        if page.compressed_size as usize > there && body_end > self.file_len()? {
+            return Err(self.cut_off(body_end));
+        }
+        self.used += there.min(page.compressed_size as usize);
+        self.at = body_end;
+        self.index += 1;
+        Ok(Some(page))
     }
 
     /// Returns the next page and passes its body to `body` in parts; `None` after the last page.
@@ -67,22 +107,9 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     ///
     /// # Errors
     ///
-    /// Bytes cannot be read, a header is malformed, or a page extends beyond its chunk.
+    /// As for [`ChunkPages::next_header`].
     pub fn next_page(&mut self, mut body: impl FnMut(&[u8])) -> Result<Option<ChunkPage>, Error> {
-        if self.at >= self.end {
-            return Ok(None);
-        }
-        let page = self.header()?;
-        self.used += page.header_len;
-        let body_start = page.offset + page.header_len as u64;
-        let body_end = body_start + u64::from(page.compressed_size);
-        if body_end > self.end {
-            let (size, left) = (page.compressed_size, self.end.saturating_sub(body_start));
-            let what = format!(
-                "expected a page within its column chunk, of which {left} bytes are left, found {size}"
-            );
-            return Err(self.error(what));
-        }
+        let Some((page, body_end)) = self.page(READ_LEN)? else { return Ok(None) };
         let mut left = page.compressed_size as usize;
         while left > 0 {
             if self.used == self.buffer.len() {
@@ -98,25 +125,46 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
         Ok(Some(page))
     }
 
+    /// The next page, and where its body ends, which is within the chunk. What is left in the buffer begins
+    /// with the body.
+    fn page(&mut self, read_len: usize) -> Result<Option<(ChunkPage, u64)>, Error> {
+        if self.at >= self.end {
+            return Ok(None);
+        }
+        let page = self.header(read_len)?;
+        self.used += page.header_len;
+        let body_start = page.offset + page.header_len as u64;
+        let body_end = body_start + u64::from(page.compressed_size);
+        if body_end > self.end {
+            let (size, left) = (page.compressed_size, self.end.saturating_sub(body_start));
+            let what = format!(
+                "expected a page within its column chunk, of which {left} bytes are left, found {size}"
+            );
+            return Err(self.error(what));
+        }
+        Ok(Some((page, body_end)))
+    }
+
     /// The header of the next page, which stays in the buffer.
-    fn header(&mut self) -> Result<ChunkPage, Error> {
+    fn header(&mut self, read_len: usize) -> Result<ChunkPage, Error> {
         loop {
-            let there = &self.buffer[self.used..];
-            let (at, left) = (self.at, (self.end - self.at) as usize);
-            let found = page_header(there);
-            let whole = there.len() >= left.min(MOST_HEADER);
-            match found {
-                Ok(page) => return Ok(ChunkPage { index: self.index, offset: at, ..page }),
-                Err(fault) if whole => {
-                    return Err(self.error(format!("expected the header of a page: {}", fault.kind)));
-                }
-                // The header may only be incomplete: read more before rejecting it.
-                Err(_) => {
-                    let more = there.len().max(READ_LEN);
-                    let read = at + there.len() as u64;
-                    self.read_on(read, more)?;
-                }
+            let there = self.buffer.len() - self.used;
+            let kind = match page_header(&self.buffer[self.used..]) {
+                Ok(page) => return Ok(ChunkPage { index: self.index, offset: self.at, ..page }),
+                Err(fault) => fault.kind,
+            };
+            let is_incomplete = matches!(kind, FaultKind::End { .. } | FaultKind::Count { .. });
+            if !is_incomplete || there as u64 >= self.end - self.at {
+                return Err(self.error(format!("expected the header of a page: {kind}")));
             }
+            if there >= MOST_HEADER {
+                let what = format!(
+                    "expected the header of a page of at most {MOST_HEADER} bytes, found a longer one"
+                );
+                return Err(self.error(what));
+            }
+            let more = there.max(read_len).min(MOST_HEADER - there);
+            self.read_on(self.at + there as u64, more)?;
         }
     }
 
@@ -125,10 +173,28 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
         self.buffer.drain(..self.used);
         self.used = 0;
         let kept = self.buffer.len();
-        let len = len.min(usize::try_from(self.end - start).unwrap_or(usize::MAX));
+        let end = self.end.min(self.file_len()?);
+        if start >= end {
+            return Err(self.cut_off(self.end));
+        }
+        let len = len.min(usize::try_from(end - start).unwrap_or(usize::MAX));
         self.buffer.resize(kept + len, 0);
         let read = self.reader.read_exact_at(start, &mut self.buffer[kept..]);
         read.map_err(|error| self.place(Error::io("reading a page", &error)))
+    }
+
+    fn file_len(&mut self) -> Result<u64, Error> {
+        if let Some(len) = self.file_len {
+            return Ok(len);
+        }
+        let len = self.reader.len().map_err(|error| self.place(Error::io("reading a page", &error)))?;
+        Ok(*self.file_len.insert(len))
+    }
+
+    /// A page that should end at `end`, where there is no file any more.
+    fn cut_off(&self, end: u64) -> Error {
+        let len = self.file_len.unwrap_or_default();
+        self.error(format!("expected a page within the file's {len} bytes, found a chunk up to byte {end}"))
     }
 
     fn error(&self, what: String) -> Error {
@@ -136,7 +202,39 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     }
 
     fn place(&self, error: Error) -> Error {
-        error.at_path(format!("page {}, byte {} of the file", self.index, self.at))
+        let page = format!("page {}, byte {} of the file", self.index, self.at);
+        let error = match &self.chunk {
+            None => error.at_path(page),
+            Some(chunk) => error.at_path(format!("{chunk}, {page}")),
+        };
+        match &self.file {
+            None => error,
+            Some(file) => error.in_file(file),
+        }
+    }
+}
+
+impl ColumnChunk<'_> {
+    /// Reads the pages of this chunk, in order. Errors name the file, the row group and the column.
+    ///
+    /// Costs two allocations; each page costs what [`ChunkPages::next_header`] or [`ChunkPages::next_page`]
+    /// does.
+    ///
+    /// # Errors
+    ///
+    /// The chunk is encrypted or in another file, so that its pages cannot be read.
+    pub fn pages<'r, R: RangeReader + ?Sized>(&self, reader: &'r R) -> Result<ChunkPages<'r, R>, Error> {
+        let footer = self.row_group().footer;
+        let chunk = format!("row group {}, column {}", self.row_group().index(), self.path());
+        let refused = |what: String| Err(footer.name_error(Error::new(what).at_path(chunk.clone())));
+        if self.is_encrypted() || !self.has_metadata() {
+            return refused("expected an unencrypted column, found an encrypted column".to_owned());
+        }
+        if let Some(other) = self.locations()?.file_path.filter(|path| !path.is_empty()) {
+            return refused(format!("expected pages in this file, found a chunk of the file {other}"));
+        }
+        let file = footer.name.as_ref().map(|name| name.to_string());
+        Ok(ChunkPages { chunk: Some(chunk), file, ..ChunkPages::new(reader, self.byte_range()) })
     }
 }
 

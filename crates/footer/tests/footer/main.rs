@@ -18,6 +18,7 @@ mod interop_page_indexes;
 mod many;
 mod methods;
 mod overlapping_page_indexes;
+mod page_headers;
 mod page_index_equality;
 mod page_indexes;
 mod policies;

@@ -1,11 +1,11 @@
 //! `--page-headers`: the pages of each column chunk as their headers describe them, dictionaries included.
 //!
-//! Files without page indexes have these, too. Every page of the selected chunks is read, but not
-//! decompressed.
+//! Files without page indexes have these, too. Bodies are left out, and each page is written once its header
+//! is read: a chunk of a billion pages takes no more memory than one of ten thousand.
 
 use std::io::{self, Write};
 
-use sawmill_footer::{ChunkPages, ColumnChunk};
+use sawmill_footer::{ChunkPage, ColumnChunk, RangeReader, RowGroup};
 use serde::Serialize;
 
 use crate::file::open_file::OpenFile;
@@ -14,12 +14,16 @@ use crate::text::style::ratio;
 use crate::text::table::{Left, Right, Table};
 use crate::views::row_groups;
 
+/// How many pages to put into one table: their widths decide that of its columns.
+const ROWS: usize = 10_000;
+
 #[derive(Serialize)]
-struct ChunkHeaders<'a> {
+struct ChunkHeaders<'a, P: Serialize> {
     row_group: usize,
     column: usize,
     path: &'a str,
-    pages: Vec<Page>,
+    /// `None` if they cannot be read here.
+    pages: Option<P>,
 }
 
 #[derive(Serialize)]
@@ -35,17 +39,44 @@ struct Page {
     crc: Option<u32>,
 }
 
-/// The pages up to the first that cannot be read, which is the file's fault.
-fn pages(file: &OpenFile, chunk: &ColumnChunk<'_>) -> Vec<Page> {
-    let mut found = Vec::new();
-    let elsewhere = file.locations(chunk).file_path.is_some_and(|path| !path.is_empty());
-    if !chunk.has_metadata() || chunk.is_encrypted() || elsewhere {
-        return found;
+/// Why the pages of a chunk cannot be read here.
+fn unreadable(file: &OpenFile, chunk: &ColumnChunk<'_>) -> Option<&'static str> {
+    if !chunk.has_metadata() || chunk.is_encrypted() {
+        return Some("encrypted");
     }
-    let Some(reader) = file.reader() else { return found };
-    let mut pages = ChunkPages::new(reader, chunk.byte_range());
-    while let Some(page) = file.or_fault(pages.next_page(|_| {})).flatten() {
-        found.push(Page {
+    let elsewhere = file.locations(chunk).file_path.is_some_and(|path| !path.is_empty());
+    elsewhere.then_some("in another file")
+}
+
+/// The pages up to the first that cannot be read, which is the file's fault.
+fn pages<'a>(
+    file: &'a OpenFile,
+    chunk: ColumnChunk<'a>,
+    reader: &'a dyn RangeReader,
+) -> impl Iterator<Item = ChunkPage> + 'a {
+    let mut pages = file.or_fault(chunk.pages(reader));
+    std::iter::from_fn(move || file.or_fault(pages.as_mut()?.next_header()).flatten())
+}
+
+/// The pages for programs.
+pub(crate) fn json(file: &OpenFile) -> impl Serialize {
+    Each(move || file.chunks().map(move |chunk| of_chunk(file, chunk)))
+}
+
+/// A chunk whose pages are read while it is serialised.
+fn of_chunk<'a>(file: &'a OpenFile, chunk: ColumnChunk<'a>) -> impl Serialize + 'a {
+    let reader = file.reader().filter(|_| unreadable(file, &chunk).is_none());
+    ChunkHeaders {
+        row_group: chunk.row_group().index(),
+        column: chunk.leaf(),
+        path: &file.column(&chunk).path,
+        pages: reader.map(|reader| Each(move || pages(file, chunk, reader).map(Page::from))),
+    }
+}
+
+impl From<ChunkPage> for Page {
+    fn from(page: ChunkPage) -> Self {
+        Self {
             page: page.index,
             page_type: page.page_type.to_string(),
             offset: page.offset,
@@ -54,58 +85,71 @@ fn pages(file: &OpenFile, chunk: &ColumnChunk<'_>) -> Vec<Page> {
             uncompressed_bytes: page.uncompressed_size,
             num_values: page.num_values,
             crc: page.crc,
-        });
-    }
-    found
-}
-
-/// The pages for programs.
-pub(crate) fn json(file: &OpenFile) -> impl Serialize {
-    let headers = move |chunk: ColumnChunk<'_>| ChunkHeaders {
-        row_group: chunk.row_group().index(),
-        column: chunk.leaf(),
-        path: &file.column(&chunk).path,
-        pages: pages(file, &chunk),
-    };
-    Each(move || file.chunks().map(headers))
-}
-
-/// One table for each row group.
-pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
-    let style = &file.style;
-    for (i, group) in file.footer.row_groups().enumerate() {
-        row_groups::heading(&group, i == 0, style, out)?;
-        let mut table = Table::new(&[
-            ("column", Left),
-            ("page", Right),
-            ("type", Left),
-            ("offset", Right),
-            ("header", Right),
-            ("compressed", Right),
-            ("uncompressed", Right),
-            ("ratio", Right),
-            ("values", Right),
-            ("crc", Left),
-        ]);
-        for chunk in group.columns() {
-            for page in pages(file, &chunk) {
-                // The name once, as with page indexes.
-                let path = if page.page == 0 { file.column(&chunk).path.as_str() } else { "" };
-                table.row(&[
-                    &path,
-                    &page.page,
-                    &page.page_type,
-                    &style.count(page.offset),
-                    &style.bytes(page.header_bytes as u64),
-                    &style.bytes(page.compressed_bytes.into()),
-                    &style.bytes(page.uncompressed_bytes.into()),
-                    &ratio(page.uncompressed_bytes.into(), page.compressed_bytes.into()),
-                    &style.stated_count(page.num_values.into()),
-                    &page.crc.map_or_else(|| "-".to_owned(), |crc| format!("{crc:08x}")),
-                ]);
-            }
         }
-        table.write(out)?;
+    }
+}
+
+/// Tables for each row group.
+pub(crate) fn text(file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
+    let Some(reader) = file.reader() else { return Ok(()) };
+    for (i, group) in file.footer.row_groups().enumerate() {
+        row_groups::heading(&group, i == 0, &file.style, out)?;
+        of_row_group(file, group, reader, out)?;
     }
     Ok(())
+}
+
+fn of_row_group(
+    file: &OpenFile,
+    group: RowGroup<'_>,
+    reader: &dyn RangeReader,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let style = &file.style;
+    let (mut table, mut rows) = (empty_table(), 0);
+    for chunk in group.columns() {
+        let path = file.column(&chunk).path.as_str();
+        if let Some(why) = unreadable(file, &chunk) {
+            table.row(&[&path, &"-", &why, &"-", &"-", &"-", &"-", &"-", &"-", &"-"]);
+            rows += 1;
+            continue;
+        }
+        for page in pages(file, chunk, reader) {
+            if rows == ROWS {
+                table.write(out)?;
+                (table, rows) = (empty_table(), 0);
+            }
+            // The name once in a table, as with page indexes.
+            let path = if page.index == 0 || rows == 0 { path } else { "" };
+            table.row(&[
+                &path,
+                &page.index,
+                &page.page_type,
+                &style.count(page.offset),
+                &style.bytes(page.header_len as u64),
+                &style.bytes(page.compressed_size.into()),
+                &style.bytes(page.uncompressed_size.into()),
+                &ratio(page.uncompressed_size.into(), page.compressed_size.into()),
+                &style.stated_count(page.num_values.into()),
+                &page.crc.map_or_else(|| "-".to_owned(), |crc| format!("{crc:08x}")),
+            ]);
+            rows += 1;
+        }
+    }
+    table.write(out)
+}
+
+fn empty_table() -> Table {
+    Table::new(&[
+        ("column", Left),
+        ("page", Right),
+        ("type", Left),
+        ("offset", Right),
+        ("header", Right),
+        ("compressed", Right),
+        ("uncompressed", Right),
+        ("ratio", Right),
+        ("values", Right),
+        ("crc", Left),
+    ])
 }

@@ -14,7 +14,7 @@ const ADDRESSES: u64 = 768 << 20;
 const CLAIMED: u32 = 900 << 20;
 
 /// Runs `sawmill` with an address space of [`ADDRESSES`] bytes.
-fn confined<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Ran {
+pub(super) fn confined<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Ran {
     let mut command = command(args);
     let limit = libc::rlimit { rlim_cur: ADDRESSES, rlim_max: ADDRESSES };
     // SAFETY: setrlimit(2) is async-signal-safe, and reads what the closure owns.
