@@ -2,10 +2,9 @@
 //! for `gen:`.
 
 use std::collections::HashSet;
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use sawmill_footer::DEFAULT_MAX_FOOTER;
@@ -18,6 +17,7 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::arguments::delta::{self, DeltaTable, NamedTable};
+use crate::arguments::paths::standard_input::{STANDARD_INPUT, spool};
 use crate::arguments::paths::{Located, Wanted, file_lists, located};
 use crate::arguments::size_arg;
 use crate::arguments::stores::place_bytes::TAIL;
@@ -25,7 +25,7 @@ use crate::arguments::stores::{Objects, StoreArgs};
 #[cfg(feature = "csv")]
 use crate::arguments::text::TextKind;
 use crate::arguments::text::{self, TextArgs};
-use crate::error::{Error, Exit};
+use crate::error::Error;
 use crate::r#gen::options::dataset_args;
 use crate::screen::console::Console;
 use crate::screen::phases;
@@ -288,12 +288,12 @@ fn open_files(
     let mut source = match (&spooled, opened) {
         // Users do not know the temporary file that holds the stream.
         (Some(file), Err(error)) if error.place() == file.path().display().to_string() => {
-            return Err(Error::failure(error.what(), "standard input", "send a whole Parquet file"));
+            return Err(Error::failure(error.what(), STANDARD_INPUT, "send a whole Parquet file"));
         }
         (_, opened) => opened?,
     };
     if let Some(file) = &spooled {
-        source = source.called(file.path(), "standard input");
+        source = source.called(file.path(), STANDARD_INPUT);
     }
     source = source.compare_page_checksums(!columns.no_page_checksums).read_ahead(read_ahead);
     let source = Box::new(source.select(&columns.columns, &columns.rename)?);
@@ -315,12 +315,12 @@ fn of_text(
     let (source, boundaries) = match (&spooled, opened) {
         // Users do not know the temporary file that holds the stream.
         (Some(file), Err(error)) => {
-            return Err(error.renamed(&file.path().display().to_string(), "standard input"));
+            return Err(error.renamed(&file.path().display().to_string(), STANDARD_INPUT));
         }
         (_, opened) => opened?,
     };
     let source = match &spooled {
-        Some(file) => source.called(file.path(), "standard input"),
+        Some(file) => source.called(file.path(), STANDARD_INPUT),
         None => source,
     };
     if let Some(path) = &text.rejected_lines {
@@ -376,31 +376,6 @@ fn generated(named: &str) -> Result<GeneratedRows, Error> {
     }
     let rows = rows.or(dataset.rows()).unwrap_or(1_000_000);
     Ok(GeneratedRows::new(dataset, rows, seed.unwrap_or(42)))
-}
-
-/// Writes standard input to a temporary file: reading a Parquet file starts at its end.
-fn spool(cancel: &AtomicBool) -> Result<NamedTempFile, Error> {
-    let failed = |error: std::io::Error| {
-        let what = format!("storing the stream failed: {error}");
-        Error::failure(what, std::env::temp_dir().display().to_string(), "free some space, or set TMPDIR")
-    };
-    let mut file = NamedTempFile::with_prefix("sawmill-").map_err(failed)?;
-    let mut input = std::io::stdin().lock();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        if cancel.load(Relaxed) {
-            return Err(Error::new(Exit::Interrupted, "interrupted", "", ""));
-        }
-        let read = match input.read(&mut buffer) {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            read => read
-                .map_err(|error| Error::failure(format!("reading failed: {error}"), "standard input", ""))?,
-        };
-        if read == 0 {
-            return file.flush().map(|()| file).map_err(failed);
-        }
-        file.write_all(&buffer[..read]).map_err(failed)?;
-    }
 }
 
 #[cfg(test)]

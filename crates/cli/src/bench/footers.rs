@@ -1,13 +1,11 @@
 //! `sawmill bench footer`: opens files, reads and decodes their footers, one file after the other.
 
-use clap::{Arg, Args};
-use sawmill_store::Location;
-
-use crate::arguments::paths::Located;
 use crate::bench::case::{Done, Folders, Measured, Measurement};
 use crate::bench::plan::PlanArgs;
 use crate::error::{Error, Exit};
 use crate::footer::FooterArgs;
+use crate::footer::place::{Place, Places};
+use clap::{Arg, Args};
 
 /// Measure opening files and decoding their footers.
 #[derive(Args, Debug)]
@@ -39,10 +37,10 @@ fn without_views(arg: Arg) -> Arg {
 }
 
 pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Result<Measured, Error> {
-    let (Located { places: files, objects }, opening) = args.job.without_views(measurement.cancel)?;
+    let (Places { places: files, objects }, opening) = args.job.without_views(measurement.cancel)?;
     let folder = files.iter().take(1).filter_map(|file| match file {
-        Location::Path(file) => file.parent(),
-        Location::Object(_) => None,
+        Place::Path(file) => file.parent(),
+        Place::Object(_) | Place::StandardInput(_) => None,
     });
     let folder = folder.map(|folder| if folder.as_os_str().is_empty() { ".".into() } else { folder.into() });
     measurement.case(Folders(folder.collect()), |profile| {

@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicBool;
 use clap::{Args, ValueEnum};
 use sawmill_footer::{ColumnSelector, Options};
 use sawmill_inspect::{ComparedParts, FooterDifference, OpenFile};
-use sawmill_store::Location;
 
 use crate::arguments::paths;
-use crate::arguments::stores::{PlaceBytes, StoreArgs};
+use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
+use crate::footer::place::Place;
 use crate::footer::run::unwritten;
 use crate::footer::selection;
 use crate::footer::{decode, escaped_place, style};
@@ -28,9 +28,10 @@ Examples:
   sawmill footer diff old.parquet new.parquet
   sawmill footer diff old.parquet new.parquet --parts schema      # exit code 1 if the schemas differ
   sawmill footer diff a.parquet b.parquet --parts statistics --column 'price_*' --json
-  sawmill footer diff s3://bucket/trips.parquet trips.parquet")]
+  sawmill footer diff s3://bucket/trips.parquet trips.parquet
+  curl -s https://example.com/trips.parquet | sawmill footer diff - trips.parquet")]
 pub(crate) struct DiffArgs {
-    /// The first file.
+    /// The first file: a path, a URL, or - for standard input.
     #[arg(value_name = "A")]
     a: PathBuf,
     /// The file to compare with it.
@@ -64,17 +65,21 @@ pub(crate) fn run(args: &DiffArgs, console: Console, cancel: &Arc<AtomicBool>) -
         false => Options::new().select(selectors),
     };
     let objects = paths::stores_of([&args.a, &args.b], &args.stores, cancel)?;
-    let open = |path: &Path| -> Result<OpenFile, Error> {
-        let place = Location::of(path)?;
-        if let Location::Path(path) = &place {
+    let place = |argument: &Path| Place::of(argument, cancel);
+    let open = |place: &Place| -> Result<OpenFile, Error> {
+        if let Place::Path(path) = place {
             let (_, footer) = decode(path, &options)?;
             return Ok(OpenFile::new(path, footer, style(console)));
         }
-        let opened = PlaceBytes::open(&place, &objects)?;
+        let opened = place.open(&objects)?;
         let footer = opened.footer(&options)?;
-        Ok(OpenFile::over(Path::new(&place.to_string()), footer, style(console), Box::new(opened.bytes)))
+        Ok(OpenFile::over(&place.name(), footer, style(console), Box::new(opened.bytes)))
     };
-    let (a, b) = (open(&args.a)?, open(&args.b)?);
+    if args.a == Path::new("-") && args.b == Path::new("-") {
+        return Err(Error::usage("standard input was given twice", "-", "name a file to compare it with"));
+    }
+    let (place_of_a, place_of_b) = (place(&args.a)?, place(&args.b)?);
+    let (a, b) = (open(&place_of_a)?, open(&place_of_b)?);
     let parts = ComparedParts {
         schema: args.parts.contains(&Part::Schema),
         layout: args.parts.contains(&Part::Layout),
@@ -95,9 +100,7 @@ pub(crate) fn run(args: &DiffArgs, console: Console, cancel: &Arc<AtomicBool>) -
     match difference.len() {
         0 => Ok(()),
         count => {
-            // The query of a URL may be a secret.
-            let shown = |path: &Path| Location::of(path).map(|place| escaped_place(&place));
-            let files = format!("{} and {}", shown(&args.a)?, shown(&args.b)?);
+            let files = [place_of_a, place_of_b].map(|place| escaped_place(&place)).join(" and ");
             Err(Error::failure(format!("the footers differ in {count} places"), files, ""))
         }
     }

@@ -12,11 +12,12 @@ mod bench_files;
 mod diff;
 mod document;
 mod kept_index;
+pub(crate) mod place;
 mod run;
 mod selection;
-mod standard_input;
 mod values;
 
+use std::fmt;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -28,17 +29,15 @@ use clap::{Args, Subcommand};
 use sawmill_footer::{Footer, Options, RangeReader};
 use sawmill_inspect::{FooterSummary, IndexedFile, TextStyle, View, escaped};
 use sawmill_source::ObjectBytes;
-use sawmill_store::Location;
 
 use crate::arguments::part_arg::PartArg;
-use crate::arguments::paths;
 use crate::arguments::size_arg;
-use crate::arguments::stores::StoreArgs;
+use crate::arguments::stores::{Objects, StoreArgs};
 use crate::error::Error;
 use crate::footer::kept_index::KeptIndex;
+use crate::footer::place::{Place, Places};
 pub(crate) use crate::footer::run::Opening;
 use crate::footer::run::{OutputFormat, Run, unwritten};
-use crate::footer::standard_input::InputFiles;
 use crate::footer::values::{bloom_args, dictionary_args, head_args};
 use crate::screen::console::Console;
 use crate::screen::phases::{bytes, seconds, thousands};
@@ -252,18 +251,18 @@ impl Shown {
 
 impl FooterArgs {
     /// The files and what to decode of them, for a benchmark, which shows nothing.
-    pub(crate) fn without_views(&self, cancel: &Arc<AtomicBool>) -> Result<(paths::Located, Opening), Error> {
+    pub(crate) fn without_views(&self, cancel: &Arc<AtomicBool>) -> Result<(Places, Opening), Error> {
         let indexed = self.save_index.is_some() || self.by_index.is_some() || self.plan_merge.is_some();
         if !self.views().is_empty() || self.ndjson || self.csv || indexed {
             let advice = "leave out views and indexes";
             return Err(Error::usage("a benchmark shows nothing of the files", "a view", advice));
         }
-        Ok((self.located(&self.files, cancel)?, self.opening()))
+        Ok((self.located(cancel)?, self.opening()))
     }
 
-    /// The files of `given`, or this part of them: neighbours, and as many in each part.
-    fn located(&self, given: &[PathBuf], cancel: &Arc<AtomicBool>) -> Result<paths::Located, Error> {
-        let mut located = paths::located(given, paths::Wanted::Parquet, &self.stores, cancel)?;
+    /// The files that are named, or this part of them: neighbours, and as many in each part.
+    fn located(&self, cancel: &Arc<AtomicBool>) -> Result<Places, Error> {
+        let mut located = Places::of(&self.files, &self.stores, cancel)?;
         if let Some(PartArg(part)) = self.part {
             let bound = |parts: u32| located.places.len() * parts as usize / part.of() as usize;
             let (from, to) = (bound(part.number() - 1), bound(part.number()));
@@ -271,6 +270,28 @@ impl FooterArgs {
             located.places.drain(..from);
         }
         Ok(located)
+    }
+
+    /// Checks that what is asked for can be had of these places.
+    fn suit(&self, places: &[Place]) -> Result<(), Error> {
+        #[cfg(all(unix, target_pointer_width = "64"))]
+        if let Some(other) = places.iter().find(|place| self.mapped && !matches!(place, Place::Path(_))) {
+            let what = match other {
+                Place::StandardInput(_) => "standard input cannot be mapped into memory",
+                _ => "an object cannot be mapped into memory",
+            };
+            return Err(Error::usage(what, escaped_place(other), "leave out --mapped"));
+        }
+        if (self.save_index.is_some() || self.by_index.is_some()) && places.len() != 1 {
+            let what =
+                format!("expected one file, because an index belongs to one footer, found {}", places.len());
+            return Err(Error::usage(what, "", "run the command for each file, with an index of its own"));
+        }
+        if let (Some(_), [Place::StandardInput(_)]) = (self.plan_merge, places) {
+            let what = "expected files whose merge to plan, found standard input, which is one file";
+            return Err(Error::usage(what, "-", "name the files, their directory, or a pattern"));
+        }
+        Ok(())
     }
 
     fn opening(&self) -> Opening {
@@ -281,6 +302,7 @@ impl FooterArgs {
             mapped: self.mapped,
             index: None,
             tail: self.tail_hint,
+            max_footer: self.max_footer,
             requests: self.requests.get(),
         }
     }
@@ -314,7 +336,7 @@ fn escaped_path(path: &Path) -> String {
 }
 
 /// A place as a terminal shows it.
-fn escaped_place(place: &Location) -> String {
+fn escaped_place(place: &impl fmt::Display) -> String {
     escaped(&place.to_string()).into_owned()
 }
 
@@ -346,42 +368,17 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<Atomic
         let advice = "give one of --json, --ndjson and --csv";
         return Err(Error::usage("several formats for one output", "", advice));
     }
-    let input = InputFiles::of(&args.files)?;
-    let paths::Located { places: files, objects } = args.located(&input.paths, cancel)?;
-    #[cfg(all(unix, target_pointer_width = "64"))]
-    if let Some(url) = files.iter().find(|place| args.mapped && matches!(place, Location::Object(_))) {
-        return Err(Error::usage(
-            "an object cannot be mapped into memory",
-            escaped_place(url),
-            "leave out --mapped",
-        ));
-    }
-    if (args.save_index.is_some() || args.by_index.is_some()) && files.len() != 1 {
-        let what =
-            format!("expected one file, because an index belongs to one footer, found {}", files.len());
-        return Err(Error::usage(what, "", "run the command for each file, with an index of its own"));
-    }
+    let Places { places, objects } = args.located(cancel)?;
+    args.suit(&places)?;
     let index = args.save_index.as_deref().map(|path| KeptIndex::to_save(path, &args.stores, cancel));
     let index = index.transpose()?.map(Arc::new);
-    let by_index = args.by_index.as_deref().map(|path| KeptIndex::to_read(path, &args.stores, cancel));
-    let by_index = by_index.transpose()?;
-    match (&by_index, files.as_slice()) {
-        (Some(index), [Location::Path(file)]) => {
-            let columns = selection::columns(args);
-            let indexed = IndexedFile::open(file, index.path(), &columns, style(console), cancel)?;
-            return show_by_index(args, file, indexed, console, cancel);
-        }
-        (Some(index), [Location::Object(url)]) => {
-            let (columns, name) = (selection::columns(args), PathBuf::from(url.to_string()));
-            let opened = (ObjectBytes(objects.open(url, args.tail_hint)?), name.as_path());
-            let indexed = IndexedFile::over(opened, index.path(), &columns, style(console), cancel)?;
-            return show_by_index(args, &name, indexed, console, cancel);
-        }
-        _ => {}
+    if let (Some(path), [place]) = (&args.by_index, places.as_slice()) {
+        let index = KeptIndex::to_read(path, &args.stores, cancel)?;
+        return by_index(args, (place, &objects), &index, console, cancel);
     }
     let opening = Opening { index, ..args.opening() };
     if let Some(target) = args.plan_merge {
-        return Run::new((&files, &objects), opening, Vec::new(), OutputFormat::MergePlan, console, cancel)
+        return Run::new((&places, &objects), opening, Vec::new(), OutputFormat::MergePlan, console, cancel)
             .plan_merge(target);
     }
     let format = match (console.json, args.ndjson, args.csv) {
@@ -390,7 +387,34 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<Atomic
         (_, _, true) => OutputFormat::Csv,
         _ => OutputFormat::Text,
     };
-    Run::new((&files, &objects), opening, args.views(), format, console, cancel).run()
+    Run::new((&places, &objects), opening, args.views(), format, console, cancel).run()
+}
+
+/// Locates the column chunks that the arguments select by an index, and shows them.
+fn by_index(
+    args: &FooterArgs,
+    (place, objects): (&Place, &Objects),
+    index: &KeptIndex,
+    console: Console,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    let (columns, name) = (selection::columns(args), place.name());
+    let (index, style) = (index.path(), style(console));
+    match place {
+        Place::Path(file) => {
+            let indexed = IndexedFile::open(file, index, &columns, style, cancel)?;
+            show_by_index(args, file, indexed, console, cancel)
+        }
+        Place::Object(url) => {
+            let reader = ObjectBytes(objects.open(url, args.tail_hint)?);
+            let indexed = IndexedFile::over((reader, &name), index, &columns, style, cancel)?;
+            show_by_index(args, &name, indexed, console, cancel)
+        }
+        Place::StandardInput(bytes) => {
+            let indexed = IndexedFile::over((bytes.clone(), &name), index, &columns, style, cancel)?;
+            show_by_index(args, &name, indexed, console, cancel)
+        }
+    }
 }
 
 /// Shows the column chunks of `file` that the arguments select, located by an index.

@@ -13,7 +13,6 @@ use sawmill_inspect::{
     dump_undecoded, dump_undecoded_of, in_order, summary_table, write_csv, write_ndjson, write_remarks,
 };
 use sawmill_source::ObjectBytes;
-use sawmill_store::Location;
 use serde::Serialize;
 
 use crate::arguments::stores::Objects;
@@ -22,6 +21,7 @@ use crate::footer::Shown;
 use crate::footer::bench;
 use crate::footer::document::Document;
 use crate::footer::kept_index::KeptIndex;
+use crate::footer::place::Place;
 use crate::footer::selection;
 use crate::footer::{decode, escaped_place, style};
 use crate::screen::console::Console;
@@ -41,7 +41,7 @@ const AHEAD: usize = 1024;
 
 /// A run of the command.
 pub(crate) struct Run<'r> {
-    files: &'r [Location],
+    files: &'r [Place],
     objects: &'r Objects,
     opening: Opening,
     pub views: Vec<Shown>,
@@ -69,6 +69,8 @@ pub(crate) struct Opening {
     pub index: Option<Arc<KeptIndex>>,
     /// How many last bytes of an object to read first.
     pub tail: u64,
+    /// The longest footer to read.
+    pub max_footer: u64,
     /// How many objects to read at the same time.
     pub requests: usize,
 }
@@ -81,23 +83,31 @@ struct Decoded {
     missed: Option<String>,
     /// Set if views need it.
     footer: Option<Footer>,
-    /// The object that it was read from.
-    object: Option<ObjectBytes>,
+    /// What it was read from, if that is no path.
+    reader: Option<Reader>,
 }
 
+/// An object, or standard input.
+type Reader = Box<dyn RangeReader + Send>;
+
 impl Opening {
-    /// Opens a file or an object, and decodes its footer.
+    /// Opens a file, and decodes its footer. Also returns what an object or standard input was read from.
     pub(crate) fn open(
         &self,
-        file: &Location,
+        place: &Place,
         objects: &Objects,
-    ) -> Result<(FooterSummary, Footer, Option<ObjectBytes>), Error> {
-        match file {
-            Location::Path(path) => {
+    ) -> Result<(FooterSummary, Footer, Option<Reader>), Error> {
+        match place {
+            Place::Path(path) => {
                 let (summary, footer) = self.open_file(path)?;
                 Ok((summary, footer, None))
             }
-            Location::Object(url) => {
+            Place::StandardInput(bytes) => {
+                let read = || Footer::read(bytes, &place.to_string(), &self.options);
+                let (summary, footer) = FooterSummary::of(&place.name(), read)?;
+                Ok((summary, footer, Some(Box::new(bytes.clone()))))
+            }
+            Place::Object(url) => {
                 let name = url.to_string();
                 let mut opened = None;
                 let read = FooterSummary::of(Path::new(&name), || {
@@ -107,7 +117,9 @@ impl Opening {
                 // The error of the store says more than that of the decoder above it.
                 match opened.as_ref().and_then(|object| object.0.fault().cloned()) {
                     Some(fault) => Err(fault.into()),
-                    None => read.map(|(summary, footer)| (summary, footer, opened)),
+                    None => read.map(|(summary, footer)| {
+                        (summary, footer, opened.map(|object| Box::new(object) as Reader))
+                    }),
                 }
             }
         }
@@ -125,7 +137,7 @@ impl Opening {
 
 impl<'r> Run<'r> {
     pub(crate) fn new(
-        (files, objects): (&'r [Location], &'r Objects),
+        (files, objects): (&'r [Place], &'r Objects),
         opening: Opening,
         views: Vec<Shown>,
         format: OutputFormat,
@@ -226,18 +238,18 @@ impl<'r> Run<'r> {
             if cancel.load(Relaxed) {
                 return Ok(None);
             }
-            let (summary, footer, object) = opening.open(&files[index], objects)?;
+            let (summary, footer, reader) = opening.open(&files[index], objects)?;
             if let Some(index) = &opening.index {
                 index.save(&footer)?;
             }
             let there = footer.num_row_groups_in_file();
             let missed = opening.row_groups.as_ref().and_then(|wanted| selection::none_of(wanted, there));
             let facts = dataset.then(|| Facts::of(&summary, &footer, several));
-            Ok(Some(Decoded { summary, facts, missed, footer: footers.then_some(footer), object }))
+            Ok(Some(Decoded { summary, facts, missed, footer: footers.then_some(footer), reader }))
         };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         // Threads that read objects wait most of the time.
-        let threads = match files.iter().any(|file| matches!(file, Location::Object(_))) {
+        let threads = match files.iter().any(|file| matches!(file, Place::Object(_))) {
             true => processors.max(self.opening.requests),
             false => processors,
         };
@@ -277,12 +289,12 @@ impl<'r> Run<'r> {
                 let advice = "--row-groups shows the row groups of the file";
                 self.failed.push(Error::failure(what, escaped_place(path), advice));
             }
-            Ok(Some(Decoded { summary, facts, footer, object, .. })) => {
+            Ok(Some(Decoded { summary, facts, footer, reader, .. })) => {
                 let fault = facts.and_then(|facts| self.dataset.add(&summary, facts));
                 let name = summary.file.clone();
-                let file = footer.map(|footer| match object {
+                let file = footer.map(|footer| match reader {
                     None => OpenFile::new(&name, footer, style),
-                    Some(object) => OpenFile::over(&name, footer, style, Box::new(object)),
+                    Some(reader) => OpenFile::over(&name, footer, style, reader),
                 });
                 take(summary, file.as_ref())?;
                 // One error for each file is enough.
@@ -352,20 +364,32 @@ impl<'r> Run<'r> {
             Ok(())
         })?;
         if views.contains(&Shown::View(View::Dump)) {
-            let style = style(self.console);
-            for &index in &self.broken {
-                let dump = writeln!(out).and_then(|()| match &self.files[index] {
-                    Location::Path(path) => dump_undecoded(path, &style, &mut out),
-                    Location::Object(url) => {
-                        let object = self.objects.open(url, self.opening.tail).ok().map(ObjectBytes);
-                        let reader = object.as_ref().map(|object| object as &dyn RangeReader);
-                        dump_undecoded_of(Path::new(&url.to_string()), reader, &style, &mut out)
-                    }
-                });
-                dump.map_err(|error| unwritten(&error, cancel))?;
-            }
+            self.dump_broken(&mut out).map_err(|error| unwritten(&error, cancel))?;
         }
         out.flush().map_err(|error| unwritten(&error, cancel))
+    }
+
+    /// What can be dumped of the footers that could not be decoded.
+    fn dump_broken(&self, out: &mut dyn Write) -> io::Result<()> {
+        let (style, most) = (style(self.console), self.opening.max_footer);
+        for &index in &self.broken {
+            writeln!(out)?;
+            let place = &self.files[index];
+            let object = match place {
+                Place::Object(url) => self.objects.open(url, self.opening.tail).ok().map(ObjectBytes),
+                Place::Path(_) | Place::StandardInput(_) => None,
+            };
+            let reader: Option<&dyn RangeReader> = match (place, &object) {
+                (Place::Path(path), _) => {
+                    dump_undecoded(path, most, &style, out)?;
+                    continue;
+                }
+                (Place::StandardInput(bytes), _) => Some(bytes),
+                (Place::Object(_), object) => object.as_ref().map(|object| object as &dyn RangeReader),
+            };
+            dump_undecoded_of((&place.name(), reader), most, &style, out)?;
+        }
+        Ok(())
     }
 
     /// The findings in several files, and a total.

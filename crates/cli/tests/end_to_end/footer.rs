@@ -10,6 +10,7 @@ mod page_headers;
 mod pages;
 mod programs;
 mod rows;
+mod standard_input;
 mod views;
 
 use std::fs;

@@ -134,6 +134,9 @@ pub fn raw_footer(path: &Path, row_groups: usize, columns: usize, oddity: &str) 
         w.list(1, 12, columns as u64);
         for column in 0..columns {
             w.begin_element();
+            if odd(column, "elsewhere") {
+                w.binary(1, b"part.0.parquet");
+            }
             w.i64(2, 0);
             if odd(column, "encrypted") {
                 w.begin(8);

@@ -81,16 +81,17 @@ fn head(start: Option<u64>, len: u64, style: &TextStyle, out: &mut dyn Write) ->
     }
 }
 
-/// Dumps the footer of a file that could not be decoded, under a title, as far as the footer can be read.
+/// Dumps the footer of a file that could not be decoded, under a title, as far as the footer can be read. One of
+/// more than `most` bytes is not read.
 ///
 /// # Errors
 ///
 /// Writing failed.
-pub fn dump_undecoded(path: &Path, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
+pub fn dump_undecoded(path: &Path, most: u64, style: &TextStyle, out: &mut dyn Write) -> io::Result<()> {
     // Opening a FIFO would block.
     let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
     let file = if is_file { File::open(path).ok() } else { None };
-    dump_undecoded_of(path, file.as_ref().map(|file| file as &dyn RangeReader), style, out)
+    dump_undecoded_of((path, file.as_ref().map(|file| file as &dyn RangeReader)), most, style, out)
 }
 
 /// Dumps like [`dump_undecoded`] what `reader` has of a file called `name`.
@@ -99,20 +100,23 @@ pub fn dump_undecoded(path: &Path, style: &TextStyle, out: &mut dyn Write) -> io
 ///
 /// Writing failed.
 pub fn dump_undecoded_of(
-    name: &Path,
-    reader: Option<&dyn RangeReader>,
+    (name, reader): (&Path, Option<&dyn RangeReader>),
+    most: u64,
     style: &TextStyle,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "{}: dump, as far as it goes", name_of(name))?;
     // Decoding the file has reported what is wrong with it.
-    let Some(Ok(Some((bytes, start, root)))) = reader.map(footer_of) else { return Ok(()) };
+    let Some(Ok(Some((bytes, start, root)))) = reader.map(|reader| footer_of(reader, most)) else {
+        return Ok(());
+    };
     head(Some(start), bytes.len() as u64, style, out)?;
     write_all(&bytes, root, style, out).map(drop)
 }
 
-/// A footer's bytes, where they start, and what they should contain. `None` if the file has no footer.
-fn footer_of(reader: &dyn RangeReader) -> io::Result<Option<(Vec<u8>, u64, Root)>> {
+/// A footer's bytes, where they start, and what they should contain. `None` if the file has no footer, one of
+/// more than `most` bytes, or one that memory does not suffice for.
+fn footer_of(reader: &dyn RangeReader, most: u64) -> io::Result<Option<(Vec<u8>, u64, Root)>> {
     let Some(tail_at) = reader.len()?.checked_sub(TAIL) else { return Ok(None) };
     let mut tail = [0; TAIL as usize];
     reader.read_exact_at(tail_at, &mut tail)?;
@@ -124,8 +128,11 @@ fn footer_of(reader: &dyn RangeReader) -> io::Result<Option<(Vec<u8>, u64, Root)
     };
     let len = u32::from_le_bytes([a, b, c, d]);
     let Some(start) = tail_at.checked_sub(u64::from(len)) else { return Ok(None) };
-    // Not longer than the file.
-    let mut bytes = vec![0; len as usize];
+    let mut bytes = Vec::new();
+    if u64::from(len) > most || bytes.try_reserve_exact(len as usize).is_err() {
+        return Ok(None);
+    }
+    bytes.resize(len as usize, 0);
     reader.read_exact_at(start, &mut bytes)?;
     Ok(Some((bytes, start, root)))
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::arguments::paths::standard_input::STANDARD_INPUT;
 use crate::error::Error;
 
 /// The longest list that is read: anything longer is not a list of names.
@@ -42,7 +43,7 @@ pub(crate) fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 
 fn read(name: &str) -> Result<String, Error> {
     let (place, advice) = match name {
-        "-" => ("standard input", ""),
+        "-" => (STANDARD_INPUT, ""),
         name => (name, "check the name of the list"),
     };
     let failed = |error: std::io::Error| {

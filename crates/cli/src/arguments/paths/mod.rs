@@ -6,6 +6,7 @@ pub(crate) mod copies;
 pub(crate) mod file_lists;
 #[cfg(feature = "stores")]
 pub(crate) mod keys;
+pub(crate) mod standard_input;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -40,6 +40,11 @@ impl PlaceBytes {
         Ok(Self { bytes, name: place.to_string(), fault })
     }
 
+    /// The bytes of an open file called `name`.
+    pub(crate) fn of(bytes: FileBytes, name: &str) -> Self {
+        Self { bytes, name: name.to_owned(), fault: Fault::default() }
+    }
+
     /// Reads the footer.
     ///
     /// # Errors

@@ -7,17 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use arrow_array::types::{Date32Type, Decimal128Type, Time64NanosecondType, TimestampNanosecondType};
 use arrow_cast::parse::{Parser, parse_decimal};
-use parquet::bloom_filter::Sbbf;
-use sawmill_footer::{ConvertedType, Element, LogicalType, Options, PhysicalType, TimeUnit};
+use bytes::Bytes;
+use parquet::bloom_filter::{BITSET_MAX_LENGTH, Sbbf};
+use parquet::errors::{ParquetError, Result as Parquet};
+use parquet::file::reader::{ChunkReader, Length};
+use sawmill_footer::{ColumnChunk, ConvertedType, Element, LogicalType, Options, PhysicalType, TimeUnit};
 use sawmill_inspect::escaped;
-use sawmill_store::Location;
+use sawmill_source::FileBytes;
 use serde::Serialize;
 
-use crate::arguments::paths::{Located, Wanted, located};
-use crate::arguments::stores::{Objects, PlaceBytes};
+use crate::arguments::stores::Objects;
 use crate::error::Error;
+use crate::footer::place::{Place, Places};
 use crate::footer::run::{interrupted, unwritten};
-use crate::footer::standard_input::InputFiles;
 use crate::footer::values::bloom_args::BloomArgs;
 use crate::footer::values::chunk_alone::chunk_alone;
 use crate::footer::{escaped_path, escaped_place, selection};
@@ -38,9 +40,8 @@ struct Lookup {
 }
 
 pub(crate) fn run(args: &BloomArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
-    let input = InputFiles::of(&args.files)?;
     let mut lookups = Vec::new();
-    let Located { places, objects } = located(&input.paths, Wanted::Parquet, &args.stores, cancel)?;
+    let Places { places, objects } = Places::of(&args.files, &args.stores, cancel)?;
     for place in &places {
         lookups.extend(look_up((place, &objects), args, cancel)?);
     }
@@ -53,12 +54,12 @@ pub(crate) fn run(args: &BloomArgs, console: Console, cancel: &Arc<AtomicBool>) 
 }
 
 fn look_up(
-    (file, objects): (&Location, &Objects),
+    (file, objects): (&Place, &Objects),
     args: &BloomArgs,
     cancel: &AtomicBool,
 ) -> Result<Vec<Lookup>, Error> {
     let options = Options::new().select([selection::selector(&args.column)]);
-    let opened = PlaceBytes::open(file, objects)?;
+    let opened = file.open(objects)?;
     let footer = opened.footer(&options)?;
     let place = || escaped_place(file);
     let leaves: Vec<usize> = (0..footer.num_columns()).filter_map(|at| footer.leaf_of(at)).collect();
@@ -78,9 +79,11 @@ fn look_up(
         })
     };
     let values: Vec<Vec<u8>> = args.value.iter().map(stored).collect::<Result<_, _>>()?;
-    let failed = |error: String| {
+    let failed = |chunk: &ColumnChunk<'_>, error: &str| {
         let what = format!("reading a Bloom filter failed: {error}");
-        opened.because(Error::failure(what, place(), "sawmill footer FILE --check looks for faults"))
+        let (group, path) = (chunk.row_group().index(), chunk.path());
+        let place = format!("{}, row group {group}, column {}", place(), escaped(&path));
+        opened.because(Error::failure(what, place, "sawmill footer FILE --check looks for faults"))
     };
     let lookup = |value: &String| Lookup {
         file: file.to_string(),
@@ -96,8 +99,8 @@ fn look_up(
             return Err(interrupted());
         }
         let filter = match group.column(0) {
-            Some(chunk) => Sbbf::read_from_column_chunk(&chunk_alone(&chunk)?, &opened.bytes)
-                .map_err(|error| failed(error.to_string()))?,
+            Some(chunk) => filter_of(&chunk, &place(), &opened.bytes)?
+                .map_err(|error| failed(&chunk, &error.to_string()))?,
             None => None,
         };
         for (lookup, value) in lookups.iter_mut().zip(&values) {
@@ -110,6 +113,63 @@ fn look_up(
         }
     }
     Ok(lookups)
+}
+
+/// The chunk's filter, if it has one.
+///
+/// # Errors
+///
+/// The outer error: the chunk is encrypted, elsewhere or of an unknown type; the inner one: the filter cannot be read.
+fn filter_of(chunk: &ColumnChunk<'_>, file: &str, bytes: &FileBytes) -> Result<Parquet<Option<Sbbf>>, Error> {
+    let (chunk, bytes) = (chunk_alone(chunk, file)?, FewBytes(bytes));
+    let read = || {
+        let filter = match (chunk.bloom_filter_offset(), chunk.bloom_filter_length()) {
+            (None, _) => return Ok(None),
+            // The whole of it at once, so that its header can be compared with the footer.
+            (Some(offset), Some(length)) => match (u64::try_from(offset), usize::try_from(length)) {
+                (Ok(offset), Ok(length)) => Sbbf::from_bytes(&bytes.get_bytes(offset, length)?)?,
+                _ => return Err(ParquetError::General("its offset or its length is negative".to_owned())),
+            },
+            (Some(_), None) => match Sbbf::read_from_column_chunk(&chunk, &bytes)? {
+                None => return Ok(None),
+                Some(filter) => filter,
+            },
+        };
+        match filter.num_blocks() {
+            0 => Err(ParquetError::General("expected blocks of 32 bytes, found none".to_owned())),
+            _ => Ok(Some(filter)),
+        }
+    };
+    Ok(read())
+}
+
+/// The bytes of a file, of which not more than a filter may have are read at once: a damaged header may claim
+/// 2 GiB.
+struct FewBytes<'a>(&'a FileBytes);
+
+/// What a filter may have: its blocks and its header, which is much shorter.
+const LONGEST: usize = BITSET_MAX_LENGTH + 1024;
+
+impl Length for FewBytes<'_> {
+    fn len(&self) -> u64 {
+        Length::len(self.0)
+    }
+}
+
+impl ChunkReader for FewBytes<'_> {
+    type T = <FileBytes as ChunkReader>::T;
+
+    fn get_read(&self, start: u64) -> Parquet<Self::T> {
+        self.0.get_read(start)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Parquet<Bytes> {
+        if length > LONGEST {
+            let what = format!("expected at most {LONGEST} bytes, found a filter that claims {length}");
+            return Err(ParquetError::General(what));
+        }
+        self.0.get_bytes(start, length)
+    }
 }
 
 impl Lookup {

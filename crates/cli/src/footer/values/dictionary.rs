@@ -12,21 +12,19 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use parquet::column::page::{Page, PageReader};
 use parquet::file::serialized_reader::SerializedPageReader;
-use sawmill_footer::{ChunkPages, ColumnChunk, Encoding, Footer, Options, PageType};
+use sawmill_footer::{ColumnChunk, Encoding, Footer, Options, PageType};
 use sawmill_inspect::{DictionaryValues, JsonSafe};
-use sawmill_store::Location;
 
-use crate::arguments::paths::{Located, Wanted, located};
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
+use crate::footer::place::{Place, Places};
 use crate::footer::run::{interrupted, unwritten};
-use crate::footer::standard_input::InputFiles;
 use crate::footer::values::chunk_alone::chunk_alone;
 use crate::footer::values::dictionary_args::DictionaryArgs;
 use crate::footer::{escaped_place, selection, style};
 use crate::screen::console::Console;
 
-/// The longest dictionary to decompress. Writers stop at some megabytes; a damaged header may claim 2 GiB.
+/// The longest dictionary to read and to decompress. Writers stop at some megabytes; a damaged header may claim 2 GiB.
 const LONGEST: u32 = 256 << 20;
 
 /// A dictionary page, decompressed.
@@ -44,13 +42,12 @@ struct Shown<'a, W> {
 }
 
 pub(crate) fn run(args: &DictionaryArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
-    let input = InputFiles::of(&args.files)?;
-    let Located { places, objects } = located(&input.paths, Wanted::Parquet, &args.stores, cancel)?;
+    let Places { places, objects } = Places::of(&args.files, &args.stores, cancel)?;
     let mut out = console.output(cancel);
     let limit = args.values.unwrap_or(u64::MAX);
     let mut shown = Shown { out: &mut out, console, limit, count: 0 };
     for place in &places {
-        let opened = PlaceBytes::open(place, &objects)?;
+        let opened = place.open(&objects)?;
         let footer = opened.footer(&options(args))?;
         let groups = footer.num_row_groups_in_file();
         if let Some(what) = args.row_group.as_ref().and_then(|wanted| selection::none_of(wanted, groups)) {
@@ -74,7 +71,7 @@ fn options(args: &DictionaryArgs) -> Options {
 }
 
 fn of_file<W: Write>(
-    (place, opened): (&Location, &PlaceBytes),
+    (place, opened): (&Place, &PlaceBytes),
     footer: &Footer,
     shown: &mut Shown<'_, W>,
     cancel: &AtomicBool,
@@ -90,7 +87,7 @@ fn of_file<W: Write>(
             let advice = "sawmill footer FILE --check --pages looks for faults";
             opened.because(Error::failure(format!("reading a dictionary failed: {what}"), place, advice))
         };
-        let Some(dictionary) = read(opened, &chunk, &failed)? else { continue };
+        let Some(dictionary) = read((place, opened), &chunk, &failed)? else { continue };
         let (bytes, count) = (dictionary.page.buffer(), dictionary.page.num_values() as usize);
         let values = DictionaryValues::new(chunk.element(), bytes, count).map_err(&failed)?;
         shown.write(&place.to_string(), &chunk, &dictionary, &values).map_err(|e| unwritten(&e, cancel))?;
@@ -100,7 +97,7 @@ fn of_file<W: Write>(
 
 /// The chunk's dictionary, if it has one.
 fn read(
-    opened: &PlaceBytes,
+    (place, opened): (&Place, &PlaceBytes),
     chunk: &ColumnChunk<'_>,
     failed: &impl Fn(String) -> Error,
 ) -> Result<Option<Dictionary>, Error> {
@@ -109,14 +106,15 @@ fn read(
     if !some && chunk.dictionary_page_offset().is_none() {
         return Ok(None);
     }
-    let alone = chunk_alone(chunk)?;
-    let first = ChunkPages::new(&opened.bytes, chunk.byte_range()).next_page(|_| {});
+    let alone = chunk_alone(chunk, &escaped_place(place))?;
+    let first = chunk.pages(&opened.bytes).and_then(|mut pages| pages.next_header());
     let first = first.map_err(|error| opened.because(error.into()))?;
     let Some(first) = first.filter(|page| page.page_type == PageType::DictionaryPage) else {
         return Ok(None);
     };
-    if first.uncompressed_size > LONGEST {
-        let (most, found) = (LONGEST, first.uncompressed_size);
+    let found = first.uncompressed_size.max(first.compressed_size);
+    if found > LONGEST {
+        let most = LONGEST;
         return Err(failed(format!("expected at most {most} bytes, found one that claims {found}")));
     }
     let pages = SerializedPageReader::new(Arc::new(opened.bytes.clone()), &alone, 0, None);

@@ -12,13 +12,11 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::ParquetMetaData;
 use sawmill_footer::{ColumnSelector, Footer, Options};
 
-use sawmill_store::Location;
-
-use crate::arguments::paths::{Located, Wanted, located};
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
+use crate::footer::place::{Place, Places};
 use crate::footer::run::{interrupted, unwritten};
-use crate::footer::standard_input::InputFiles;
+use crate::footer::values::chunk_alone::is_here;
 use crate::footer::values::head_args::HeadArgs;
 use crate::footer::{escaped_place, selection};
 use crate::r#gen::formats::ndjson::Encoders;
@@ -36,13 +34,12 @@ pub(crate) fn run(
 ) -> Result<(), Error> {
     let mut out = console.output(cancel);
     let (mut left, mut skip) = (rows, args.skip);
-    let input = InputFiles::of(&args.files)?;
-    let Located { places, objects } = located(&input.paths, Wanted::Parquet, &args.stores, cancel)?;
+    let Places { places, objects } = Places::of(&args.files, &args.stores, cancel)?;
     for place in &places {
         if left == 0 {
             break;
         }
-        let opened = PlaceBytes::open(place, &objects)?;
+        let opened = place.open(&objects)?;
         let footer = opened.footer(&options(args))?;
         if let Some(what) = args
             .row_group
@@ -78,7 +75,7 @@ fn options(args: &HeadArgs) -> Options {
 }
 
 fn write_rows(
-    (place, opened): (&Location, &PlaceBytes),
+    (place, opened): (&Place, &PlaceBytes),
     footer: &Footer,
     (skip, rows): (u64, u64),
     out: &mut impl Write,
@@ -88,6 +85,9 @@ fn write_rows(
         let advice = "sawmill footer FILE --check looks for faults; --column reads fewer columns";
         opened.because(Error::failure(format!("reading rows failed: {error}"), escaped_place(place), advice))
     };
+    for chunk in footer.row_groups().flat_map(|group| group.columns()) {
+        is_here(&chunk, &escaped_place(place))?;
+    }
     let left_out = footer.num_columns();
     let metadata = footer.to_parquet_59(None)?;
     let left_out = left_out - metadata.file_metadata().schema_descr().num_columns();

@@ -77,6 +77,30 @@ fn a_value_that_the_column_cannot_hold_is_an_error_with_what_was_expected() {
 }
 
 #[test]
+fn a_filter_of_another_length_than_the_footer_states_answers_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("types.parquet");
+    many_types(&path);
+    let file = path.to_str().unwrap();
+    let columns = sawmill(["footer", file, "--columns", "--column", "text", "--row-group", "0", "--json"]);
+    let chunk = columns.ok().json()["files"][0]["views"]["columns"][0].clone();
+    let at = chunk["bloom_filter_offset"].as_u64().unwrap() as usize;
+    assert!(chunk["bloom_filter_length"].as_u64().is_some(), "{chunk}");
+    // The header starts with the number of bytes of the filter, 32 as a zigzag varint.
+    let whole = std::fs::read(&path).unwrap();
+    assert_eq!(whole[at..at + 2], [0x15, 0x40]);
+    for claimed in [0x00, 0x20, 0x42] {
+        let mut bytes = whole.clone();
+        bytes[at + 1] = claimed;
+        std::fs::write(&path, bytes).unwrap();
+        let error = sawmill(["footer", "bloom", file, "--column", "text", "--value", "n"]).fails(1);
+        for part in ["reading a Bloom filter failed", "types.parquet, row group 0, column text"] {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+}
+
+#[test]
 fn a_damaged_filter_is_an_error_that_names_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("types.parquet");

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{contacts, view};
 use crate::harness::{Ran, command, sawmill};
-use crate::parquet_files::many_types;
+use crate::parquet_files::{many_types, raw_footer};
 
 fn rows(ran: Ran) -> Vec<Value> {
     ran.ok().out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -48,6 +48,24 @@ fn head_prints_the_rows_that_the_generator_made() {
     assert_eq!(names[0]["name"], expected[0].get("name").cloned().unwrap_or(Value::Null));
     let missing = sawmill(["footer", "head", directory, "--row-group", "5"]).fails(1);
     assert!(missing.contains("expected a row group 5"), "{missing}");
+}
+
+#[test]
+fn values_in_another_file_are_not_looked_for_in_this_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("_metadata");
+    raw_footer(&path, 1, 2, "elsewhere");
+    let name = path.to_str().unwrap();
+    for args in [&["head", name][..], &["cat", name], &["bloom", name, "--column", "c1", "--value", "1"]] {
+        let error = sawmill(["footer"].iter().chain(args)).fails(1);
+        for part in
+            ["is in `part.0.parquet`", "_metadata, row group 0, column c1", "name the files that hold"]
+        {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+    let text = view(&path, &["--page-headers", "--column", "c1"]).ok().out;
+    assert!(text.contains("in another file"), "{text}");
 }
 
 #[test]
