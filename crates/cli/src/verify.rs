@@ -78,6 +78,7 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &Arc<AtomicBool>)
     let json = matches!(target, Destination::Postgres(_));
     let lines = args.rejects.as_deref().filter(|file| args.text.takes_rejects(&args.files, Some(file), json));
     let text = args.text.with_rejects(lines, None)?;
+    let text = text.with_types_of(&target, &args.columns.rename, false, cancel)?;
     let target = target.without_rejects(args.rejects.as_deref().filter(|_| lines.is_none()))?;
     let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };
     let inputs = inputs::open(&args.files, &args.columns, &text, &args.objects, console, cancel)?;

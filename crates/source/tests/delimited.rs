@@ -91,7 +91,7 @@ proptest! {
         write_record(&mut writer, &["c0", "c1", "c2"].map(str::to_owned), &mut bytes);
         records.iter().for_each(|record| write_record(&mut writer, record, &mut bytes));
         let dialect = Dialect { delimiter: Some(delimiter), nulls: Vec::new(), ..Dialect::default() };
-        let options = DelimitedOptions { dialect, types: all_text(3), hive: Hive::Ignored, sample: None, most_rejected: None };
+        let options = DelimitedOptions { dialect, types: all_text(3), hive: Hive::Ignored, ..DelimitedOptions::default() };
         let files = opened(&bytes, &options, chunk).unwrap();
         prop_assert_eq!(files.rows(), records.len() as u64);
         let read: Vec<Vec<String>> = texts(&batches(&files, unit_rows, batch_rows).unwrap())
@@ -109,7 +109,7 @@ proptest! {
     ) {
         let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
         let dialect = Dialect { header: false, names, comment: Some(b'#'), nulls: Vec::new(), ..Dialect::default() };
-        let options = DelimitedOptions { dialect, types: all_text(columns), hive: Hive::Ignored, sample: None, most_rejected: None };
+        let options = DelimitedOptions { dialect, types: all_text(columns), hive: Hive::Ignored, ..DelimitedOptions::default() };
         let read = |chunk| {
             let files = opened(text.as_bytes(), &options, chunk).map_err(|error| error.what())?;
             let records = texts(&batches(&files, 3, 2).map_err(|error| error.what())?);

@@ -205,6 +205,8 @@ fn load_share(
     let target = args.destination()?;
     let options = LoadOptions { share, ..args.options(&target)? };
     let text = args.text_with_rejects(&target)?;
+    let by_position = args.map == MapArg::Position;
+    let text = text.with_types_of(&target, &args.columns.rename, by_position, cancel)?;
     let inputs = inputs::open(&args.files, &args.columns, &text, &args.objects, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let mut reading = Reading::of(&inputs, filtered.as_ref());

@@ -244,3 +244,33 @@ fn csv_is_loaded_into_cratedb_and_verified() {
     assert_eq!(run("load", &["--primary-key", "id"]).ok().json()["report"]["rows"], 3_000);
     run("verify", &[]).ok();
 }
+
+#[test]
+fn text_takes_the_types_of_the_tables_columns_if_they_are_asked_for() {
+    let bench = Bench::new();
+    let table = "create table t (code text, fare numeric(10,2), seats smallint, at timestamp, tags int[], \
+                 twice int generated always as (seats * 2) stored)";
+    bench.client().batch_execute(table).unwrap();
+    let file =
+        bench.file("a.csv", "Code,fare,seats,at\n007,12.50,4,2024-03-01 10:00:00\n12,3,1,2024-03-02\n");
+    let append = ["--mode", "append", "--rename", "Code=code"];
+    let types = ["--types", "table"];
+    let loaded = bench.load(&file, "t", &[&append[..], &types, &["--verify"]].concat()).ok();
+    assert!(loaded.out.contains("verified"), "{}", loaded.out);
+    let rows =
+        "select count(*) from t where (code, fare, seats, twice) in (('007', 12.50, 4, 8), ('12', 3, 1, 2))";
+    assert_eq!(bench.count(rows), 2);
+    sawmill(bench.args("verify", &file, "t", &["--rename", "Code=code", "--types", "table"])).ok();
+    // A type by name goes before that of the table.
+    let more = bench.file("b.csv", "code,fare\n1e3,1e1\n");
+    let error = bench.load(&more, "t", &["--mode", "append", "--types", "table"]).fails(1);
+    assert!(error.contains("decimal(10,2)") && error.contains("fare"), "{error}");
+    let explained =
+        bench.load(&more, "t", &[&types[..], &["--types", "fare=float64", "--explain"]].concat()).ok();
+    assert!(explained.out.contains("float64"), "{}", explained.out);
+    let error = bench.load(&more, "none", &["--types", "table"]).fails(1);
+    assert!(error.contains("there is no such table") && error.contains("none"), "{error}");
+    let json = bench.file("c.ndjson", "{\"code\": 1}\n");
+    let error = bench.load(&json, "t", &["--mode", "append", "--types", "table"]).fails(2);
+    assert!(error.contains("delimited text"), "{error}");
+}

@@ -8,7 +8,8 @@ use sawmill_pgcopy::{Column, ColumnType, Enums, PgType, ValueOptions, is_enum, i
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
-use crate::table::catalogue_type;
+use crate::table::{catalogue, catalogue_type};
+use crate::target::Postgres;
 use crate::types::made_types::MadeType;
 use crate::types::natural::{Nested, natural_type};
 
@@ -60,6 +61,24 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
         });
     }
     Ok(columns)
+}
+
+impl Postgres {
+    /// The columns of the table that rows go to, in their order: name, and type as SQL writes it. Computed columns are
+    /// left out. Opens a connection for it.
+    ///
+    /// # Errors
+    /// No connection, or no such table.
+    pub fn columns_of_table(&self, control: &Control<'_>) -> Result<Vec<(String, String)>> {
+        let connection = Connection::open(&self.server, control)?;
+        let Some(found) = catalogue::find(&connection, &self.table, control)? else {
+            return Err(Error::new(Kind::Schema, "there is no such table")
+                .at(format!("table {}, {}", self.table, connection.place()))
+                .advise("create it, or name the types of columns yourself"));
+        };
+        let columns = read(&connection, found.oid, control)?.into_iter().filter(|column| !column.generated);
+        Ok(columns.map(|column| (column.name, column.type_name)).collect())
+    }
 }
 
 /// A table to create: its columns, and the types to create before it, inner ones first.

@@ -33,6 +33,9 @@ pub struct DelimitedOptions {
     /// The types of some columns; those of others are inferred. Of JSON, also of the parts of columns, by paths
     /// such as `user.tags[]`.
     pub types: Vec<(String, ColumnType)>,
+    /// The types of more columns, if the files have columns of these names and [`types`](Self::types) has none for
+    /// them. Not of JSON.
+    pub known_types: Vec<(String, ColumnType)>,
     /// How many records to look at to infer types; `None`: 16,384.
     pub sample: Option<u64>,
     /// Leaves out records that cannot be read, up to this number; `None`: they are errors. All records are read
@@ -129,7 +132,7 @@ impl DelimitedFiles {
         chunk: u64,
         control: &Control<'_>,
     ) -> Result<Self> {
-        let DelimitedOptions { dialect, types: given, hive, sample, most_rejected } = options;
+        let DelimitedOptions { dialect, types, known_types, hive, sample, most_rejected } = options;
         let lenient = most_rejected.is_some();
         let how = Opening { dialect, with_folders: *hive == Hive::Columns, lenient, objects, control };
         let mut opened = map_on_all_cores("opener", places, |place| TextFile::open(place, &how))?;
@@ -145,6 +148,9 @@ impl DelimitedFiles {
         let mut names = first.columns.clone();
         place_columns(&mut opened, &names)?;
         find_boundaries(&mut opened, chunk, control)?;
+        let is_given = |name: &String| types.iter().any(|(given, _)| given == name);
+        let known = known_types.iter().filter(|(name, _)| names.contains(name) && !is_given(name));
+        let given: &[(String, ColumnType)] = &types.iter().chain(known).cloned().collect::<Vec<_>>();
         let sample = Sample { rows: sample.unwrap_or(Sample::ROWS), files: opened.len() };
         let columns = match dialect.records {
             RecordForm::Delimited => find_types(&opened, &names, dialect, given, sample)?,

@@ -16,11 +16,15 @@ pub(crate) use without_csv::open;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
+use sawmill_profile::Profile;
+use sawmill_source::Control;
 use sawmill_store::Location;
 
 use crate::arguments::size_arg;
+use crate::arguments::target::Destination;
 use crate::error::Error;
 use crate::screen::phases;
 
@@ -47,6 +51,9 @@ pub(crate) enum TextKind {
     Delimited,
     Json,
 }
+
+/// What `--types` says for the types of the table's columns.
+const TABLE: &str = "table";
 
 /// Each option names its heading: a heading of the struct would also be that of the options after these.
 const HEADING: &str = "Text";
@@ -91,12 +98,16 @@ pub(crate) struct TextArgs {
     /// Skip this many lines at the start of each file, before the header.
     #[arg(long, value_name = "LINES", help_heading = HEADING)]
     pub skip_lines: Option<u64>,
-    /// The types of columns, such as 'a=int32,b=decimal(10,2),c=date(%d.%m.%Y)', or @FILE with one on each
-    /// line; those of others are inferred from a sample: bool, int16, int32, int64, float32, float64,
+    /// The types of columns, such as 'a=int32,b=decimal(10,2),c=date(%d.%m.%Y)', @FILE with one on each line, or
+    /// the word table for those of the columns of an existing PostgreSQL table. May be repeated. The types of other
+    /// columns are inferred from a sample: bool, int16, int32, int64, float32, float64,
     /// decimal(P,S), date, time, timestamp, timestamptz (each also with _ns, or with a pattern in
     /// parentheses), epoch_s, epoch_ms, epoch_us, epoch_ns, uuid, json, text.
-    #[arg(long, value_name = "NAME=TYPE,...|@FILE", help_heading = HEADING)]
+    #[arg(long, value_name = "NAME=TYPE,...|@FILE|table", help_heading = HEADING)]
     pub types: Vec<String>,
+    /// Columns of the table by their names in the files, with their types in SQL.
+    #[arg(skip)]
+    pub table_types: Vec<(String, String)>,
     /// How text is encoded if it is not UTF-8, such as windows-1252, iso-8859-15, shift_jis or utf-16le. Text
     /// with the byte order mark of UTF-16 needs no option.
     #[arg(long, value_name = "NAME", help_heading = HEADING)]
@@ -201,6 +212,41 @@ impl TextArgs {
         ];
         let of_all_text = of_all_text.into_iter().filter(|_| !for_json);
         given.into_iter().chain(of_all_text).find(|(_, given)| *given).map(|(option, _)| option)
+    }
+
+    /// These options, with the types of the target's columns where `--types table` asks for them.
+    ///
+    /// # Errors
+    /// A target without an existing table; columns that are matched by position.
+    pub(crate) fn with_types_of(
+        &self,
+        target: &Destination,
+        rename: &[(String, String)],
+        by_position: bool,
+        cancel: &AtomicBool,
+    ) -> Result<Cow<'_, Self>, Error> {
+        if !self.types.iter().any(|list| list == TABLE) {
+            return Ok(Cow::Borrowed(self));
+        }
+        let refused = |what: &str| {
+            let advice = "give the types by name: --types 'a=int32,b=decimal(10,2)'";
+            Err(Error::usage(what, "--types table", advice))
+        };
+        let Destination::Postgres(postgres) = target else {
+            return refused("only the types of PostgreSQL's columns are known");
+        };
+        if by_position {
+            return refused("the table's columns are matched by position, not by name");
+        }
+        let phase = Profile::new().phase("types");
+        let mut columns = postgres.columns_of_table(&Control::new(cancel, &phase))?;
+        for (name, _) in &mut columns {
+            if let Some((in_files, _)) = rename.iter().find(|(_, in_table)| in_table == name) {
+                name.clone_from(in_files);
+            }
+        }
+        let types = self.types.iter().filter(|list| *list != TABLE).cloned().collect();
+        Ok(Cow::Owned(Self { types, table_types: columns, ..self.clone() }))
     }
 
     /// Whether a file of --rejects takes records of text that cannot be read: it is named as CSV, or as NDJSON

@@ -35,9 +35,18 @@ pub(crate) fn open(
         dialect.records = RecordForm::Json;
     }
     let types = types(&args.types, &mut dialect.formats)?;
+    if kind == TextKind::Json && !args.table_types.is_empty() {
+        let advice = "give the types of keys: --types 'user.id=int32,payload=json'";
+        return Err(Error::usage(
+            "the types of a table's columns are for delimited text",
+            "--types table",
+            advice,
+        ));
+    }
+    let known_types = known_types(&args.table_types, !args.time_format.is_empty());
     let most_rejected =
         args.rejected_lines.as_ref().map(|_| args.max_rejected_lines.unwrap_or(MOST_REJECTED));
-    let options = DelimitedOptions { dialect, types, hive, sample: args.sample, most_rejected };
+    let options = DelimitedOptions { dialect, types, known_types, hive, sample: args.sample, most_rejected };
     let started = Instant::now();
     let spinner = console.spinner();
     spinner.set_message("boundaries: finding where records start");
@@ -107,6 +116,10 @@ fn types(given: &[String], formats: &mut Formats) -> Result<Vec<(String, ColumnT
     }
     let mut types = Vec::new();
     for part in lists.iter().flat_map(|list| parts(list)).map(str::trim).filter(|part| !part.is_empty()) {
+        if part == super::TABLE {
+            let what = "only load and verify know the types of a table's columns";
+            return Err(Error::usage(what, "--types table", "write NAME=TYPE"));
+        }
         // A name may contain an equals sign, a type does not.
         let Some((name, of)) = part.rsplit_once('=') else {
             return Err(Error::usage(
@@ -119,6 +132,37 @@ fn types(given: &[String], formats: &mut Formats) -> Result<Vec<(String, ColumnT
         types.push((name, column_type(unquoted(of.trim()), formats)?));
     }
     Ok(types)
+}
+
+/// The types that text needs for columns of these types of PostgreSQL. Those of other types are inferred, and so are days
+/// and times that have patterns.
+fn known_types(of_table: &[(String, String)], has_patterns: bool) -> Vec<(String, ColumnType)> {
+    let known = of_table.iter().filter_map(|(name, sql)| Some((name.clone(), of_sql(sql)?)));
+    known
+        .filter(|(_, of)| {
+            let is_moment = matches!(
+                of,
+                ColumnType::Date | ColumnType::Time | ColumnType::Timestamp(_) | ColumnType::TimestampUtc(_)
+            );
+            !(is_moment && has_patterns)
+        })
+        .collect()
+}
+
+/// The type for a type of PostgreSQL as the server writes it
+/// (<https://www.postgresql.org/docs/current/datatype.html>).
+fn of_sql(sql: &str) -> Option<ColumnType> {
+    let name = match sql {
+        "timestamp without time zone" => "timestamp",
+        "timestamp with time zone" => "timestamptz",
+        "time without time zone" => "time",
+        "jsonb" => "json",
+        "character varying" | "character" => "text",
+        _ if sql.starts_with("character varying(") || sql.starts_with("character(") => "text",
+        // Those without digits, and times of less than microseconds, are inferred.
+        _ => sql,
+    };
+    name.parse().ok()
 }
 
 /// The lines of a file of types. Those that are empty or start with # are left out.
@@ -189,6 +233,33 @@ mod tests {
         super::types(&["d=date(%d.%m.%Y),t=timestamp(%d.%m.%Y, %H:%M)".into()], &mut formats).unwrap();
         assert_eq!(formats.patterns.len(), 2);
         assert!(types(&["d=date(%H:%M)".into()]).unwrap_err().to_string().contains("does not describe"));
+    }
+
+    #[test]
+    fn the_types_of_a_table_are_those_of_its_text_unless_they_say_too_little() {
+        for (sql, of) in [
+            ("integer", Some("int32")),
+            ("numeric(10,2)", Some("decimal(10,2)")),
+            ("numeric", None),
+            ("numeric(60,2)", None),
+            ("numeric(3,-2)", None),
+            ("character varying(20)", Some("text")),
+            ("character(3)", Some("text")),
+            ("timestamp without time zone", Some("timestamp")),
+            ("timestamp(3) without time zone", None),
+            ("timestamp with time zone", Some("timestamptz")),
+            ("time without time zone", Some("time")),
+            ("time with time zone", None),
+            ("double precision", Some("float64")),
+            ("jsonb", Some("json")),
+            ("uuid", Some("uuid")),
+            ("integer[]", None),
+            ("point", None),
+        ] {
+            assert_eq!(of_sql(sql).map(|of| of.to_string()).as_deref(), of, "{sql}");
+        }
+        let date = [("d".to_owned(), "date".to_owned()), ("n".to_owned(), "bigint".to_owned())];
+        assert_eq!(known_types(&date, true).len(), 1);
     }
 
     #[test]
