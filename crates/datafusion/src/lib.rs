@@ -24,6 +24,7 @@
 //! | `footers` | footers of Parquet files as a table |
 //! | `generated` | rows of the generator as a table, and files of them as a job |
 //! | `parquet_files` | Parquet files as a table, opened through our footers |
+//! | `loads` | loads into PostgreSQL as jobs (feature `cluster`) |
 //! | `units` | work in units that an engine can place on machines |
 //! | `codec` | plans on their way to the executors of Ballista (feature `cluster`) |
 //! | [`cluster`] | the command `sawmill-cluster` (feature `cluster`) |
@@ -37,6 +38,8 @@ mod footers;
 mod found_files;
 mod functions;
 mod generated;
+#[cfg(feature = "cluster")]
+mod loads;
 mod parquet_files;
 mod row_ranges;
 mod units;

@@ -31,6 +31,39 @@ pub(crate) enum Command {
 pub(crate) enum Job {
     /// Generate the files of a dataset, as `sawmill gen` does: the same bytes.
     Gen(SubmitGenArgs),
+    /// Load Parquet files or generated rows into a table of PostgreSQL, as `sawmill load --part` does.
+    Load(SubmitLoadArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each part of the load is a unit of work, over one connection. When all parts are in, this process checks that no unit
+is missing and puts the table in its place. The same command again finishes a job that was ended. Passwords come from
+PGPASSWORD or ~/.pgpass of each executor and of this process.
+
+Example:
+  sawmill-cluster submit load '/shared/contacts/*.parquet' --to postgres://me@db/logs --table contacts --parts 16 \\
+    --verify --scheduler df://scheduler:50050")]
+pub(crate) struct SubmitLoadArgs {
+    /// Files, a folder, a pattern, or rows of the generator: gen:contacts?rows=1M&seed=7.
+    pub source: String,
+    /// The address of the server, without a password: postgres://user@host/database.
+    #[arg(long, value_name = "URL")]
+    pub to: String,
+    /// The table, which is created.
+    #[arg(long, value_name = "TABLE")]
+    pub table: String,
+    /// Parts of the load; each has one connection.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub parts: u32,
+    /// Read the table back and compare it with the source.
+    #[arg(long)]
+    pub verify: bool,
+    /// The scheduler of a cluster, such as df://scheduler:50050. Without it the job runs in this process.
+    #[arg(long, value_name = "URL")]
+    pub scheduler: Option<String>,
+    #[command(flatten)]
+    pub printed: PrintArgs,
 }
 
 #[derive(Debug, Args)]

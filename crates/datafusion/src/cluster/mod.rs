@@ -8,6 +8,7 @@ mod scheduler;
 mod session;
 mod sql;
 mod submit;
+mod submit_load;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,7 @@ fn run(command: Command) -> Result<()> {
             Command::Scheduler(args) => scheduler::run(args).await,
             Command::Executor(args) => executor::run(args).await,
             Command::Submit(Job::Gen(args)) => submit::generate(args).await,
+            Command::Submit(Job::Load(args)) => submit_load::load(args).await,
             Command::Demo(args) => demo::run(args).await,
         }
     })

@@ -17,6 +17,7 @@ use crate::codec::{decoded, encode};
 use crate::footers::table::{Definition as FooterDefinition, FooterTable};
 use crate::generated::files::{FilesTable, GeneratedFiles};
 use crate::generated::table::{Definition as GeneratedDefinition, GeneratedTable};
+use crate::loads::table::{LoadTable, PartedLoad};
 use crate::parquet_files::table::{Definition as ParquetDefinition, ParquetTable};
 
 /// Encodes and decodes our tables, and leaves the others to Ballista.
@@ -31,6 +32,7 @@ enum Table {
     Footers(FooterDefinition),
     Files(GeneratedFiles),
     Parquet(ParquetDefinition),
+    Load(PartedLoad),
 }
 
 impl Table {
@@ -44,6 +46,9 @@ impl Table {
         if let Some(table) = provider.downcast_ref::<ParquetTable>() {
             return Some(Self::Parquet(table.definition().clone()));
         }
+        if let Some(table) = provider.downcast_ref::<LoadTable>() {
+            return Some(Self::Load(table.load().clone()));
+        }
         provider.downcast_ref::<FilesTable>().map(|table| Self::Files(table.files().clone()))
     }
 
@@ -53,6 +58,7 @@ impl Table {
             Self::Footers(definition) => Ok(Arc::new(FooterTable::of(definition))),
             Self::Files(files) => Ok(Arc::new(FilesTable::new(files))),
             Self::Parquet(definition) => Ok(Arc::new(ParquetTable::of(definition, schema))),
+            Self::Load(load) => Ok(Arc::new(LoadTable::new(load))),
         }
     }
 }

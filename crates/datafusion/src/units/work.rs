@@ -12,6 +12,8 @@ use crate::footers::rows::{FooterRows, FooterWork};
 #[cfg(feature = "cluster")]
 use crate::generated::files::{FilesWork, GeneratedFiles};
 use crate::generated::rows::{GeneratedRows, RowsWork};
+#[cfg(feature = "cluster")]
+use crate::loads::table::{LoadWork, PartedLoad};
 
 /// Takes a batch of rows; false if nobody wants more.
 pub(crate) type SendBatch<'a> = &'a mut (dyn FnMut(RecordBatch) -> bool + Send);
@@ -47,6 +49,9 @@ pub(crate) enum WorkDescription {
     /// Files of a dataset.
     #[cfg(feature = "cluster")]
     Files(GeneratedFiles),
+    /// Parts of a load.
+    #[cfg(feature = "cluster")]
+    Load(PartedLoad),
 }
 
 impl WorkDescription {
@@ -61,6 +66,8 @@ impl WorkDescription {
             Self::Footers(rows) => Ok(Arc::new(FooterWork::new(rows))),
             #[cfg(feature = "cluster")]
             Self::Files(files) => Ok(Arc::new(FilesWork::open(files)?)),
+            #[cfg(feature = "cluster")]
+            Self::Load(load) => Ok(Arc::new(LoadWork::new(load))),
         }
     }
 }

@@ -17,11 +17,18 @@ pub struct Cluster {
     scheduler: Child,
     executors: Vec<Child>,
     work: TempDir,
+    /// The password of the database, which no plan has.
+    password: String,
 }
 
 impl Cluster {
     /// Starts a scheduler and `executors`.
     pub fn start(executors: usize) -> Self {
+        Self::start_with(executors, String::new())
+    }
+
+    /// Starts the same with PGPASSWORD set to `password` for all but the scheduler.
+    pub fn start_with(executors: usize, password: String) -> Self {
         let mut scheduler = command()
             .args(["scheduler", "--port", "0", "--executor-timeout", "10"])
             .stdout(Stdio::piped())
@@ -30,7 +37,8 @@ impl Cluster {
         let mut line = String::new();
         BufReader::new(scheduler.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().strip_prefix("scheduler ").unwrap_or_else(|| panic!("{line:?}")).to_owned();
-        let mut cluster = Self { url, scheduler, executors: Vec::new(), work: tempfile::tempdir().unwrap() };
+        let mut cluster =
+            Self { url, scheduler, executors: Vec::new(), work: tempfile::tempdir().unwrap(), password };
         for _ in 0..executors {
             cluster.add_executor();
         }
@@ -43,6 +51,7 @@ impl Cluster {
         let executor = command()
             .args(["executor", "--scheduler", &self.url, "--tasks", "2", "--work-dir"])
             .arg(work)
+            .env("PGPASSWORD", &self.password)
             .spawn()
             .unwrap();
         self.executors.push(executor);
@@ -56,7 +65,9 @@ impl Cluster {
 
     /// Runs the command with the cluster's scheduler.
     pub fn run(&self, args: &[&str], folder: &Path) -> Output {
-        command().args(args).args(["--scheduler", &self.url]).current_dir(folder).output().unwrap()
+        let mut command = command();
+        command.args(args).args(["--scheduler", &self.url]).env("PGPASSWORD", &self.password);
+        command.current_dir(folder).output().unwrap()
     }
 }
 

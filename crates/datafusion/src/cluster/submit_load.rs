@@ -1,0 +1,48 @@
+//! `sawmill-cluster submit load`.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use datafusion::arrow::compute::{concat_batches, sort_to_indices, take_record_batch};
+use datafusion::error::Result;
+use sawmill_loader::Share;
+use sawmill_profile::format_counted;
+
+use crate::cluster::arguments::{Format, SubmitLoadArgs};
+use crate::cluster::output;
+use crate::cluster::session::{local_session, remote_session};
+use crate::error::external;
+use crate::loads::source::LoadSource;
+use crate::loads::table::{LoadTable, PARTS_SCHEMA, PartedLoad};
+
+/// Loads the parts on the executors, finishes the load in this process, and prints a row for each part.
+pub(crate) async fn load(args: SubmitLoadArgs) -> Result<()> {
+    let load = PartedLoad::new(LoadSource::named(&args.source)?, &args.to, &args.table, args.parts)?;
+    let context = match &args.scheduler {
+        Some(url) => remote_session(url, None).await?,
+        None => local_session(None)?,
+    };
+    let batches = context.read_table(Arc::new(LoadTable::new(load.clone())))?.collect().await?;
+    let parts = concat_batches(&PARTS_SCHEMA, &batches)?;
+    let parts = take_record_batch(&parts, &sort_to_indices(parts.column(0), None, None)?)?;
+    let connections = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let verify = args.verify;
+    let finished = tokio::task::spawn_blocking(move || load.run(Share::Finish, connections, verify));
+    let report = finished.await.map_err(external)??;
+    output::print_batch(parts, args.printed.format()).await?;
+    if let Some(verified) = &report.verified
+        && !verified.matches()
+    {
+        return Err(crate::error::refused(
+            "the table does not hold what the source holds",
+            &args.table,
+            "compare them with sawmill verify",
+        ));
+    }
+    if args.printed.format() == Format::Table {
+        let verified = if report.verified.is_some() { ", verified" } else { "" };
+        let (rows, sum) = (format_counted(report.rows, "row"), report.content.content_sum);
+        println!("{rows} in table {}, content sum {sum}{verified}", args.table);
+    }
+    Ok(())
+}

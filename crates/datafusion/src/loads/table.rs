@@ -1,0 +1,177 @@
+//! The work that loads parts, and its table: a row for each part.
+//!
+//! A unit of the loader commits together with its record in the database, so that a part that is repeated loads what
+//! is missing of it. Two tasks never load one part at a time: the second is refused by the first one's lock.
+
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, UInt32Array};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
+use datafusion::catalog::Session;
+use datafusion::common::internal_datafusion_err;
+use datafusion::datasource::{TableProvider, TableType};
+use datafusion::error::Result;
+use datafusion::logical_expr::Expr;
+use datafusion::physical_plan::ExecutionPlan;
+use sawmill_loader::{LoadOptions, LoadReport, Part, Share, load};
+use sawmill_postgres::Postgres;
+use sawmill_profile::Profile;
+use sawmill_source::Control;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{external, refused};
+use crate::loads::source::LoadSource;
+use crate::units::UnitsExec;
+use crate::units::work::{SendBatch, Work, WorkDescription};
+
+/// A load into a table of PostgreSQL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PartedLoad {
+    source: LoadSource,
+    /// The address of the server, without a password.
+    to: String,
+    table: String,
+    parts: u32,
+}
+
+impl PartedLoad {
+    /// A load in `parts` parts.
+    ///
+    /// # Errors
+    /// The address has a password, which would travel in the plan; there cannot be so many parts.
+    pub(crate) fn new(source: LoadSource, to: &str, table: &str, parts: u32) -> Result<Self> {
+        let user =
+            to.split_once("://").and_then(|(_, rest)| rest.split_once('@')).map_or("", |(user, _)| user);
+        if user.contains(':') || to.to_lowercase().contains("password=") {
+            let advice =
+                "leave it out, and set PGPASSWORD for each executor and for this process, or use ~/.pgpass";
+            return Err(refused("a password in an address would be in the plan of the job", "--to", advice));
+        }
+        if Part::new(1, parts).is_none() {
+            let advice = format!("give 1 to {}", Part::MOST);
+            return Err(refused("there cannot be so many parts", &parts.to_string(), &advice));
+        }
+        Ok(Self { source, to: to.to_owned(), table: table.to_owned(), parts })
+    }
+
+    /// Does a share of the load over `connections` connections.
+    ///
+    /// # Errors
+    /// The source cannot be read, the server refuses, or parts are missing when the load is finished.
+    pub(crate) fn run(&self, share: Share, connections: usize, verify: bool) -> Result<LoadReport> {
+        let source = self.source.open()?;
+        let target = Postgres::new(self.to.parse().map_err(external)?, self.table.parse().map_err(external)?);
+        let (profile, cancel) = (Profile::new(), false.into());
+        let phase = profile.phase("load");
+        let options = LoadOptions { degree: connections, share, verify, ..LoadOptions::default() };
+        load(source.as_ref(), &target, &options, &Control::new(&cancel, &phase)).map_err(external)
+    }
+}
+
+/// The units: each row is a part.
+static UNITS: LazyLock<SchemaRef> =
+    LazyLock::new(|| Arc::new(Schema::new(vec![Field::new("part", DataType::UInt32, false)])));
+
+/// What is said of each part.
+pub(crate) static PARTS_SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+    let field = |name: &str| Field::new(name, DataType::Int64, false);
+    let names = ["part", "units", "rows", "units_there_before", "rows_loaded", "reconnections"];
+    Arc::new(Schema::new(names.map(field).to_vec()))
+});
+
+/// [`PartedLoad`] as work.
+#[derive(Debug)]
+pub(crate) struct LoadWork(PartedLoad);
+
+impl LoadWork {
+    pub(crate) fn new(load: PartedLoad) -> Self {
+        Self(load)
+    }
+}
+
+impl Work for LoadWork {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&PARTS_SCHEMA)
+    }
+
+    fn rows(&self, units: &RecordBatch) -> Option<u64> {
+        Some(units.num_rows() as u64)
+    }
+
+    fn run(&self, units: &RecordBatch, _: usize, send: SendBatch<'_>) -> Result<()> {
+        let parts = units.column_by_name("part").and_then(|column| column.as_primitive_opt::<UInt32Type>());
+        let parts =
+            parts.ok_or_else(|| internal_datafusion_err!("the units of a load lack the column part"))?;
+        for number in parts.values() {
+            let part = Part::new(*number, self.0.parts);
+            let part =
+                part.ok_or_else(|| internal_datafusion_err!("there is no part {number} of the load"))?;
+            let report = self.0.run(Share::Part(part), 1, false)?;
+            let told = [
+                u64::from(*number),
+                report.units,
+                report.rows,
+                report.units_resumed,
+                report.rows_loaded,
+                report.retries,
+            ];
+            let columns = told.map(|number| Arc::new(Int64Array::from(vec![number as i64])) as ArrayRef);
+            if !send(RecordBatch::try_new(self.schema(), columns.to_vec())?) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn description(&self) -> WorkDescription {
+        WorkDescription::Load(self.0.clone())
+    }
+
+    fn explained(&self) -> String {
+        format!("PartedLoad: table={}, parts={}", self.0.table, self.0.parts)
+    }
+}
+
+/// A table whose rows are the parts: reading it loads what is missing of them.
+#[derive(Debug)]
+pub(crate) struct LoadTable(PartedLoad);
+
+impl LoadTable {
+    pub(crate) fn new(load: PartedLoad) -> Self {
+        Self(load)
+    }
+
+    pub(crate) fn load(&self) -> &PartedLoad {
+        &self.0
+    }
+}
+
+#[async_trait]
+impl TableProvider for LoadTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&PARTS_SCHEMA)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _: &[Expr],
+        _: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if projection.is_some_and(|places| !places.iter().copied().eq(0..PARTS_SCHEMA.fields().len())) {
+            return Err(internal_datafusion_err!("the table of a load is read as a whole"));
+        }
+        let part = |number: u32| {
+            let number: ArrayRef = Arc::new(UInt32Array::from(vec![number]));
+            Ok(vec![RecordBatch::try_new(Arc::clone(&UNITS), vec![number])?])
+        };
+        let parts = (1..=self.0.parts).map(part).collect::<Result<Vec<_>>>()?;
+        UnitsExec::over(Arc::new(LoadWork(self.0.clone())), parts, Arc::clone(&UNITS))
+    }
+}
