@@ -119,12 +119,26 @@ impl Preparing<'_, '_> {
             && self.checkpoints.units(self.connection, self.id, self.control)?.is_empty())
     }
 
+    /// Refuses to begin a load that is only to be finished.
+    fn refuse_to_begin(&self) -> Result<()> {
+        match self.options.share {
+            Share::Finish => Err(Error::new(
+                Kind::Mismatch,
+                "no part of this load is on record, so there is nothing to finish",
+            )
+            .at(self.place())
+            .advise("give the files and options of the parts; run the parts first (--part K/N)")),
+            Share::Whole | Share::Part(_) => Ok(()),
+        }
+    }
+
     /// Creates the staging table and the load's record in one transaction.
     fn start(
         &mut self,
         gathered: Option<&FoundTable>,
         staging: &TableName,
     ) -> Result<(LoadRecord, LoadState)> {
+        self.refuse_to_begin()?;
         let connection = self.connection;
         // If several tables are replaced together, they may refer to each other.
         if let (Mode::Replace, Some(found), None) = (self.postgres.mode, &self.found, &self.postgres.several)
@@ -214,6 +228,7 @@ impl Preparing<'_, '_> {
             }
             _ => {}
         }
+        self.refuse_to_begin()?;
         self.refuse_gathered(gathered.as_ref(), &staging)?;
         let create = format!(
             "CREATE TABLE {} AS SELECT {} FROM {} WITH NO DATA",
@@ -306,6 +321,7 @@ impl Preparing<'_, '_> {
                 }
             }
         }
+        self.refuse_to_begin()?;
         let before = match (truncate, self.options.verify) {
             (true, _) => Some(Tally::empty(self.columns.len())),
             (false, _) if self.is_empty()? => Some(Tally::empty(self.columns.len())),

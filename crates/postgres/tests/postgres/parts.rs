@@ -129,6 +129,28 @@ fn a_load_is_not_finished_before_its_last_part() {
 }
 
 #[test]
+fn what_has_not_begun_is_not_finished_and_leaves_nothing_behind() {
+    let (database, people) = (Database::new(), many());
+    let create = "CREATE TABLE there (id bigint PRIMARY KEY, name text, amount double precision)";
+    database.client().batch_execute(create).unwrap();
+    let modes = [
+        ("people", Mode::Create),
+        ("people", Mode::Replace),
+        ("there", Mode::Append),
+        ("there", Mode::Truncate),
+        ("there", Mode::Upsert),
+    ];
+    for (table, mode) in modes {
+        let target = database.target(table).mode(mode).key(vec!["id".into()]);
+        let error = run(&people.source, &target, &finish()).unwrap_err();
+        assert_eq!(error.kind(), Kind::Mismatch);
+        assert!(error.what().contains("no part of this load"), "{mode:?}: {error}");
+        assert!(!database.has(&format!("{table}__sawmill_loading")));
+        assert_eq!(database.count("_sawmill.loads"), 0);
+    }
+}
+
+#[test]
 fn a_part_that_runs_twice_at_once_is_loaded_once() {
     let (database, people) = (Database::new(), many());
     let target = database.target("people");
