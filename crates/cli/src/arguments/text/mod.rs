@@ -106,6 +106,7 @@ pub(crate) struct TextArgs {
     #[arg(long, value_name = "NAME=TYPE,...|@FILE|table", help_heading = HEADING)]
     pub types: Vec<String>,
     /// Columns of the table by their names in the files, with their types in SQL.
+    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "only delimited text needs it"))]
     #[arg(skip)]
     pub table_types: Vec<(String, String)>,
     /// How text is encoded if it is not UTF-8, such as windows-1252, iso-8859-15, shift_jis or utf-16le. Text
