@@ -95,7 +95,7 @@ Examples:
   sawmill footer wide.parquet --save-index wide.index
   sawmill footer wide.parquet --by-index wide.index --column 'price_*' --row-group 7
   sawmill footer bench-files --dir /tmp/footers   # files of up to 100,000 columns to measure
-  sawmill footer s3://bucket/trips --ndjson --part auto/8   # in a job of 8 processes
+  sawmill footer s3://bucket/trips --ndjson --part 2/8   # in a job of 8 processes
   sawmill footer *.parquet --json | jq '.files[].rows'
   sawmill footer s3://bucket/trips 'gs://bucket/2020/*.parquet' https://host/data.parquet
   sawmill footer /data/trips --ndjson | jq -c 'select(.codec == \"UNCOMPRESSED\") | .path'

@@ -1,7 +1,7 @@
 //! The work that loads parts, and its table: a row for each part.
 //!
 //! A unit of the loader commits together with its record in the database, so that a part that is repeated loads what
-//! is missing of it. Two tasks never load one part at a time: the second is refused by the first one's lock.
+//! is missing of it. Two tasks never load one part at a time: the second waits for the lock of the first.
 
 use std::sync::{Arc, LazyLock};
 
