@@ -228,7 +228,7 @@ fn layouts_that_cannot_be_written_are_rejected_with_advice() {
         (vec!["--bloom", "nobody"], "the columns are"),
         (vec!["--compression", "zstd:99"], "-7 to 22"),
         (vec!["--key-value", "nothing"], "KEY=VALUE"),
-        (vec!["--part", "3/2"], "k/n"),
+        (vec!["--part", "3/2"], "no part 3 of 2"),
         (vec!["--out", "ftp://host/x"], "ftp://"),
         (vec!["--files", "2", "--rows-per-file", "10"], "cannot be used with"),
         (vec!["--resume", "--out", "/dev/null"], "resume"),
