@@ -44,7 +44,7 @@ fn parsed(text: &str, variables: Variables<'_>) -> Result<(u32, u32), String> {
     };
     match (1..=of).contains(&number) {
         true => Ok((number, of)),
-        false => Err(format!("there is no part {number} of {of}: parts count from 1")),
+        false => Err(format!("there is no part {number} of {of}; parts are numbered from 1")),
     }
 }
 

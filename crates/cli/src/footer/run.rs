@@ -83,7 +83,7 @@ struct Decoded {
     missed: Option<String>,
     /// Set if views need it.
     footer: Option<Footer>,
-    /// What it was read from, if that is no path.
+    /// The name to show for an input without a path, such as standard input.
     reader: Option<Reader>,
 }
 

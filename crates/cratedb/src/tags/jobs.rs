@@ -80,7 +80,7 @@ pub(crate) fn wait_for(
         let what = format!("a statement of an earlier run still runs at the server (job {id}): {statement}");
         let error = Error::new(Kind::Busy, what)
             .at(client.place())
-            .advise("when it is no longer in sys.jobs, run the same command again to go on");
+            .advise("run the same command again once the job has left sys.jobs");
         waiting.pause(error, &std::sync::Arc::clone(&client.cluster), control)?;
     }
 }

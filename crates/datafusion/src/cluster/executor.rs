@@ -47,7 +47,7 @@ pub(crate) async fn run(args: ExecutorArgs) -> Result<()> {
     start_executor_process(Arc::new(config)).await.map_err(external)
 }
 
-/// A port that nobody listens on. Ballista tells others the port that it was given, so that it cannot choose one
+/// A free port. Ballista tells others the port that it was given, so that it cannot choose one
 /// itself.
 fn free_port(address: IpAddr) -> Result<u16> {
     Ok(TcpListener::bind((address, 0))?.local_addr()?.port())

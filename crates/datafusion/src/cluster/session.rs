@@ -29,7 +29,7 @@ pub fn local_session(partitions: Option<usize>) -> Result<SessionContext> {
 /// A session whose queries run on the executors of the scheduler at `url`, such as `df://scheduler:50050`.
 ///
 /// # Errors
-/// The URL is not valid, or nobody answers there.
+/// The URL is not valid, or no scheduler answers there.
 pub async fn remote_session(url: &str, partitions: Option<usize>) -> Result<SessionContext> {
     let (host, port) = host_and_port(url)?;
     if let Err(error) = TcpStream::connect((host.as_str(), port)).await {

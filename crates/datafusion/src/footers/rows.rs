@@ -136,7 +136,7 @@ impl Sink<'_> {
         }
     }
 
-    /// Appends the rows of a footer; false if nobody wants more.
+    /// Appends the rows of a footer; returns false if the receiver has closed.
     fn rows_of(&mut self, name: &str, footer: &Footer) -> Result<bool> {
         match self.work.rows.level {
             FooterLevel::File => {
@@ -172,7 +172,7 @@ impl Sink<'_> {
         }
     }
 
-    /// Sends the rows if there are `rows` of them, or as many as are still wanted; false if nobody wants more.
+    /// Sends the rows if there are `rows` of them, or as many as are still wanted; false if the receiver has closed.
     fn flush(&mut self, rows: usize) -> Result<bool> {
         if self.cells.rows() < rows.min(self.left).max(1) {
             return Ok(true);

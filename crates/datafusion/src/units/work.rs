@@ -15,7 +15,7 @@ use crate::generated::rows::{GeneratedRows, RowsWork};
 #[cfg(feature = "cluster")]
 use crate::loads::table::{LoadWork, PartedLoad};
 
-/// Takes a batch of rows; false if nobody wants more.
+/// Takes a batch of rows; returns false if the receiver has closed.
 pub(crate) type SendBatch<'a> = &'a mut (dyn FnMut(RecordBatch) -> bool + Send);
 
 /// Work that turns units into rows. What it does depends on the units alone, not on where it runs or how often.
