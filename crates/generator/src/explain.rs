@@ -17,6 +17,7 @@ use crate::layout::rows::ROW_GROUP_ROWS;
 use crate::random::rng::Stream;
 use crate::shred::block::{BLOCK_ROWS, Shredder};
 use crate::shred::operands::numbers;
+use crate::shred::value_buffer::ValueBuffer;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
 use crate::types::civil::date_text;
 use crate::types::logical_type::{LogicalType, Physical, type_text};
@@ -109,6 +110,13 @@ impl Dataset {
                 continue;
             }
             let values = &shredded.leaves[leaf.index].values;
+            if let ValueBuffer::Bytes(texts) = values {
+                let column = &mut columns[leaf.index];
+                let bytes = texts.data.len() + 4 * texts.ends.len();
+                column.bytes_a_row = bytes as f64 / shredded.rows.max(1) as f64;
+                column.expected = format!("for example {:?}", String::from_utf8_lossy(texts.get(0)));
+                continue;
+            }
             let numbers = numbers(leaf, values, 0..values.len());
             let numbers: Vec<f64> = (0..).map_while(|i| numbers.get(i)).map(Number::real).collect();
             if !numbers.is_empty() {
@@ -294,6 +302,8 @@ impl Leaf {
                 let words = (f64::from(*least) + f64::from(*most)) / 2.0;
                 words * Words::get().mean() + (words - 1.0).max(0.0)
             }
+            // Its operands are not known here; `sample_expressions` measures.
+            ValueSpec::Expression(expression) => expression.longest().map_or(0.0, |n| n.min(32) as f64),
             _ => self.sample().iter().map(|s| s.len() as f64).sum::<f64>() / SAMPLE as f64,
         }
     }
@@ -301,7 +311,7 @@ impl Leaf {
     /// A sample of its strings.
     fn sample(&self) -> Vec<Vec<u8>> {
         use crate::shred::leaf_draws::Draws;
-        use crate::shred::value_buffer::{PhysicalBuffer, ValueBuffer};
+        use crate::shred::value_buffer::PhysicalBuffer;
         let numbers: Vec<u64> = (0..SAMPLE).collect();
         let stream = Stream::new(0, 0, 0);
         // Large ids, as in most rows of a long dataset.
@@ -327,6 +337,9 @@ impl Leaf {
         match &self.values {
             ValueSpec::PersonName => "person_name".to_owned(),
             ValueSpec::Unique(_) => "unique".to_owned(),
+            ValueSpec::Choice { table, by: Some(by), .. } => {
+                format!("one of {} values by {}", table.probabilities().len(), by.field)
+            }
             ValueSpec::Choice { table, .. } => match table.probabilities().len() {
                 1 => "constant".to_owned(),
                 n => format!("one of {n} values"),
@@ -401,6 +414,7 @@ impl Leaf {
                 }
                 ReferencedKey::Unique(_) => return self.example(),
             },
+            ValueSpec::Choice { by: Some(_), .. } => return String::new(),
             ValueSpec::Choice { table, .. } => {
                 let likely = table.probabilities().iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
                 let Some((i, p)) = likely else { return String::new() };

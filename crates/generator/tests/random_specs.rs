@@ -71,6 +71,8 @@ const LEAVES: &[&str] = &[
     "type = \"fixed_binary\", width = 5, values = \"bytes\"",
     "type = \"fixed_binary\", width = 3, values = { constant = \"0x0a0b0c\" }",
     "type = \"uuid\", values = \"uuid\"",
+    "type = \"boolean\", values = { expression = \"uniform(0, 1) < 0.3 or exponential(1) > 2\" }",
+    "type = \"string\", values = { expression = \"if(uniform(0, 1) < 0.5, format('n{:03}', uniform(0, 50)), 'ä')\" }",
     "type = \"uuid\", values = { constant = \"123e4567-e89b-12d3-a456-426614174000\" }",
 ];
 

@@ -1,5 +1,7 @@
 //! Values drawn from a list: `constant`, `weights` and `choice`. They are stored with a dictionary.
 
+use std::cmp::Ordering;
+
 use crate::draw::distribution::exponent;
 use crate::draw::value_spec::ValueSpec;
 use crate::error::Error;
@@ -21,6 +23,15 @@ pub(crate) struct Dictionary {
     pub ordered: usize,
 }
 
+impl Dictionary {
+    /// The dictionary of values in column order.
+    pub(crate) fn of<'a>(values: impl Iterator<Item = &'a Listed> + Clone) -> Self {
+        let is_ordered = |value: &&Listed| !matches!(value.key, Key::Real(r) if r.is_nan());
+        let ordered = values.clone().filter(is_ordered).count();
+        Dictionary { entries: values.map(|value| value.entry.clone()).collect(), ordered }
+    }
+}
+
 /// The sort key of a value in its column.
 #[derive(Debug, PartialEq)]
 enum Key {
@@ -30,10 +41,21 @@ enum Key {
 }
 
 /// One value of the list, with its weight.
-struct Listed {
-    entry: Vec<u8>,
+#[derive(Debug)]
+pub(crate) struct Listed {
+    /// PLAIN-encoded, strings without their length.
+    pub entry: Vec<u8>,
     key: Key,
-    weight: f64,
+    pub weight: f64,
+}
+
+/// The order of two values in their column.
+pub(crate) fn ordered(a: &Listed, b: &Listed) -> Ordering {
+    match (&a.key, &b.key) {
+        (Key::Whole(a), Key::Whole(b)) => a.cmp(b),
+        (Key::Real(a), Key::Real(b)) => a.total_cmp(b),
+        _ => a.entry.cmp(&b.entry),
+    }
 }
 
 fn listed(kind: &LogicalType, literal: &Literal<'_>, weight: f64) -> Option<Listed> {
@@ -61,6 +83,15 @@ pub(crate) fn constant(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Re
 
 /// `weights = { VALUE = WEIGHT, ... }`.
 pub(crate) fn weighted(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
+    build(kind, listed_weights(kind, node, path)?, node, path)
+}
+
+/// The values of `{ VALUE = WEIGHT, ... }`.
+pub(crate) fn listed_weights(
+    kind: &LogicalType,
+    node: SpecNode<'_>,
+    path: &str,
+) -> Result<Vec<Listed>, Error> {
     let table = node.any_table(path, "weights")?;
     let mut values = Vec::new();
     for (key, weight) in table.entries() {
@@ -73,7 +104,7 @@ pub(crate) fn weighted(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Re
             table.key_error(key, path, format!("{key:?} is not {}", kind.a_name()), kind.takes())
         })?);
     }
-    build(kind, values, node, path)
+    Ok(values)
 }
 
 /// `choice = [VALUE, ...]`, or `{ values = [...], s = S }`, or `{ file = "...", s = S }`.
@@ -140,11 +171,7 @@ fn build(
         return Err(node.error(path, what, format!("use at most {MOST_VALUES}")));
     }
     // In column order, so that the smallest index of a page is its smallest value.
-    values.sort_by(|a, b| match (&a.key, &b.key) {
-        (Key::Whole(a), Key::Whole(b)) => a.cmp(b),
-        (Key::Real(a), Key::Real(b)) => a.total_cmp(b),
-        _ => a.entry.cmp(&b.entry),
-    });
+    values.sort_by(ordered);
     if let Some(pair) = values.windows(2).find(|pair| pair[0].entry == pair[1].entry) {
         let shown = match pair[0].key {
             Key::Whole(n) => n.to_string(),
@@ -163,9 +190,7 @@ fn build(
         let table = Weights::new(&[share(0), share(1)]).map_err(|bad| bad_weights(&bad, node, path))?;
         return Ok(ValueSpec::Boolean(table));
     }
-    let ordered = values.iter().filter(|v| !matches!(v.key, Key::Real(r) if r.is_nan())).count();
-    let entries = values.into_iter().map(|v| v.entry).collect();
-    Ok(ValueSpec::Choice { table, dictionary: Dictionary { entries, ordered } })
+    Ok(ValueSpec::Choice { table, dictionary: Dictionary::of(values.iter()), by: None })
 }
 
 /// The error for an invalid list of weights.

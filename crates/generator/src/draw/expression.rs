@@ -1,21 +1,30 @@
 //! Formulas over earlier fields of the record: `"start + lognormal(3h, 0.5)"`.
 //!
 //! ```text
-//! sum     = product (("+" | "-") product)*
-//! product = factor (("*" | "/" | "%") factor)*
-//! factor  = number | duration | field | function "(" sum ("," sum)* ")" | "(" sum ")" | "-" factor
+//! value      = both ("or" both)*
+//! both       = comparison ("and" comparison)*
+//! comparison = "not" comparison | sum (("==" | "!=" | "<" | "<=" | ">" | ">=") sum | "in" "(" sum ("," sum)* ")")?
+//! sum        = product (("+" | "-") product)*
+//! product    = factor (("*" | "/" | "%") factor)*
+//! factor     = number | duration | 'text' | field | function "(" value ("," value)* ")" | "(" value ")" | "-" factor
 //! ```
 //!
-//! Whole numbers stay whole under `+`, `-` and `*`. Times keep their ticks, and a real number added to a time
-//! is rounded. Draws by quantiles have names, too. A value is null if a field that it uses is null. Nothing
-//! saturates: a value that is too large or undefined is a [`Misfit`].
+//! A value is a number, a text or a condition, known before a row is made; the type of the field says which of
+//! them its formula must be. Whole numbers stay whole under `+`, `-` and `*`. Times keep their ticks, and a real
+//! number added to a time is rounded. Draws by quantiles have names, too. `if` and `case` evaluate only the
+//! branch that they take. A value is null if a field that the formula names is null. Nothing saturates: a value
+//! that is too large or undefined is a [`Misfit`].
 
 mod columns;
+mod condition;
 mod evaluate;
+mod number_text;
 mod numbers;
+mod operand_values;
+mod parser;
 mod reach;
+mod text;
 
-use crate::draw::distribution::duration_ticks;
 use crate::draw::misfit::Misfit;
 use crate::draw::quantiles::Quantiles;
 use crate::error::Complaint;
@@ -23,8 +32,12 @@ use crate::random::rng::Sequence;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, scaled};
 pub(crate) use columns::Column;
+use condition::Condition;
 pub(crate) use numbers::Numbers;
+pub(crate) use operand_values::{Row, Values};
+use parser::{Parser, Value};
 pub(crate) use reach::Reach;
+use text::Text;
 
 /// The most bytes of an expression.
 const LONGEST: usize = 1000;
@@ -45,6 +58,8 @@ pub(crate) struct Operand {
     pub nullable: bool,
     /// The range of its values, with decimals scaled.
     pub reach: Reach,
+    /// The bytes of its longest value, if it is a string.
+    pub longest: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,12 +137,39 @@ enum Term {
     Negated(Box<Term>),
     Binary(u8, Box<Term>, Box<Term>),
     Call(Function, Vec<Term>),
+    /// The number of characters of a text.
+    Length(Box<Text>),
+    /// The first term where the condition holds, else the second.
+    If(Box<Condition>, Box<Term>, Box<Term>),
+}
+
+impl Term {
+    /// Whether it contains draws.
+    fn draws(&self) -> bool {
+        match self {
+            Term::Drawn(_) => true,
+            Term::Number(_) | Term::Field(_) => false,
+            Term::Negated(of) => of.draws(),
+            Term::Binary(_, left, right) => left.draws() || right.draws(),
+            Term::Call(function, arguments) => function.draws() || arguments.iter().any(Term::draws),
+            Term::Length(text) => text.draws(),
+            Term::If(condition, yes, no) => condition.draws() || yes.draws() || no.draws(),
+        }
+    }
+}
+
+/// What a formula computes.
+#[derive(Clone, Debug)]
+enum Root {
+    Number(Term),
+    Text(Text),
+    Condition(Condition),
 }
 
 /// A parsed expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Expression {
-    node: Term,
+    root: Root,
     pub operands: Vec<Operand>,
     pub text: String,
 }
@@ -144,195 +186,92 @@ impl Expression {
         if text.len() > LONGEST {
             return Err(("the expression is too long".into(), format!("use at most {LONGEST} bytes")));
         }
-        let mut parser = Parser { text, at: 0, kind, draws, resolve, operands: Vec::new(), depth: 0 };
-        let node = parser.sum()?;
-        parser.space();
-        if parser.at < text.len() {
-            return Err(parser.unexpected());
-        }
-        Ok(Expression { node, operands: parser.operands, text: text.to_owned() })
+        let parser = Parser::new(text, kind, draws, resolve);
+        let (value, operands) = parser.formula()?;
+        let wrong = |made: &str, advice: &str| {
+            (format!("the formula is {made}, and the field is {}", kind.a_name()), advice.to_owned())
+        };
+        let root = match value {
+            Value::Number(term) if kind.is_whole() || kind.is_real() => Root::Number(term),
+            Value::Text(text) if kind.is_text() => Root::Text(text),
+            Value::Condition(condition) if *kind == LogicalType::Boolean => Root::Condition(condition),
+            Value::Number(_) if kind.is_text() => {
+                return Err(wrong("a number", "write it as text: format('{}', ...)"));
+            }
+            Value::Number(_) => return Err(wrong("a number", "compare it, like amount > 100")),
+            Value::Text(_) => return Err(wrong("a text", "use a field of type string")),
+            Value::Condition(_) => {
+                return Err(wrong("a condition", "choose by it: if(condition, 1, 0)"));
+            }
+        };
+        Ok(Expression { root, operands, text: text.to_owned() })
     }
 
-    /// Its value for these operands. Random functions draw from `random`.
-    pub(crate) fn value(&self, fields: &[Number], random: &mut Sequence) -> Result<Number, Misfit> {
-        evaluate::evaluate(&self.node, fields, random)
+    /// Its value for these operands, if it is a number; a condition is 1 where it holds. Random functions draw
+    /// from `random`.
+    pub(crate) fn value(&self, row: Row<'_>, random: &mut Sequence) -> Result<Number, Misfit> {
+        match &self.root {
+            Root::Number(node) => evaluate::evaluate(node, row, random),
+            Root::Condition(condition) => condition.holds(row, random).map(|held| Number::Whole(held.into())),
+            Root::Text(_) => Ok(Number::Whole(0)),
+        }
+    }
+
+    /// Appends its value for these operands to `out`, if it is a text.
+    pub(crate) fn write(&self, row: Row<'_>, random: &mut Sequence, out: &mut Vec<u8>) -> Result<(), Misfit> {
+        match &self.root {
+            Root::Text(text) => text.write(row, random, out),
+            Root::Number(_) | Root::Condition(_) => Ok(()),
+        }
+    }
+
+    /// The bytes of its longest value, if it is a text.
+    pub(crate) fn longest(&self) -> Option<u64> {
+        match &self.root {
+            Root::Text(text) => Some(text.longest(&self.operands)),
+            Root::Number(_) | Root::Condition(_) => None,
+        }
     }
 
     /// Whether its values are drawn, at least in part.
     pub(crate) fn draws(&self) -> bool {
-        fn any(node: &Term) -> bool {
-            match node {
-                Term::Drawn(_) => true,
-                Term::Number(_) | Term::Field(_) => false,
-                Term::Negated(of) => any(of),
-                Term::Binary(_, left, right) => any(left) || any(right),
-                Term::Call(function, arguments) => function.draws() || arguments.iter().any(any),
-            }
+        match &self.root {
+            Root::Number(term) => term.draws(),
+            Root::Text(text) => text.draws(),
+            Root::Condition(condition) => condition.draws(),
         }
-        any(&self.node)
     }
 
-    /// Its values for a block, as [`value`](Self::value) computes them one by one; `None` if that must be done.
-    /// `random` has the generator of each value, if there are draws.
-    pub(crate) fn column<'a>(&self, fields: &'a [Numbers], random: &mut [Sequence]) -> Option<Column<'a>> {
-        columns::column(&self.node, fields, random)
+    /// Its `n` values for a block, if it is a number, as [`value`](Self::value) computes them one by one;
+    /// `None` if that must be done. `random` has the generator of each value, if there are draws.
+    pub(crate) fn column<'a>(
+        &self,
+        fields: &'a [Values],
+        random: &mut [Sequence],
+        n: usize,
+    ) -> Option<Column<'a>> {
+        match &self.root {
+            Root::Number(node) => columns::column(node, fields, random, n),
+            Root::Text(_) | Root::Condition(_) => None,
+        }
+    }
+
+    /// Whether it holds, for each of `n` values, if it is a condition; `None` as for
+    /// [`column`](Self::column).
+    pub(crate) fn held(&self, fields: &[Values], random: &mut [Sequence], n: usize) -> Option<Vec<bool>> {
+        match &self.root {
+            Root::Condition(condition) => condition.column(fields, random, n),
+            Root::Number(_) | Root::Text(_) => None,
+        }
     }
 
     /// The range of its values; `None` if it always divides by zero.
     pub(crate) fn reach(&self) -> Option<Reach> {
         let fields: Vec<Reach> = self.operands.iter().map(|operand| operand.reach).collect();
-        reach::reach(&self.node, &fields)
-    }
-}
-
-struct Parser<'a> {
-    text: &'a str,
-    at: usize,
-    kind: &'a LogicalType,
-    draws: &'a [NamedDraw],
-    resolve: &'a mut dyn FnMut(&str) -> Result<Operand, Complaint>,
-    operands: Vec<Operand>,
-    depth: usize,
-}
-
-impl Parser<'_> {
-    fn space(&mut self) {
-        while self.text[self.at..].starts_with([' ', '\t', '\n']) {
-            self.at += 1;
+        match &self.root {
+            Root::Number(node) => reach::reach(node, &fields),
+            Root::Text(_) | Root::Condition(_) => Some(Reach::ANY),
         }
-    }
-
-    fn peek(&mut self) -> Option<u8> {
-        self.space();
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn unexpected(&mut self) -> Complaint {
-        let what = match self.text[self.at..].chars().next() {
-            Some(c) => format!("unexpected {c:?} at character {} of the expression", self.at + 1),
-            None => "the expression ends too early".to_owned(),
-        };
-        (what, "write a formula like \"start + lognormal(3h, 0.5)\"".to_owned())
-    }
-
-    /// Consumes characters as long as `belongs` accepts them.
-    fn take(&mut self, belongs: impl Fn(char) -> bool) -> &str {
-        let start = self.at;
-        let rest = &self.text[start..];
-        self.at += rest.find(|c| !belongs(c)).unwrap_or(rest.len());
-        &self.text[start..self.at]
-    }
-
-    fn sum(&mut self) -> Result<Term, Complaint> {
-        self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err((format!("parentheses more than {DEEPEST} deep"), "flatten the formula".into()));
-        }
-        let mut left = self.product()?;
-        while let Some(operator @ (b'+' | b'-')) = self.peek() {
-            self.at += 1;
-            left = Term::Binary(operator, Box::new(left), Box::new(self.product()?));
-        }
-        self.depth -= 1;
-        Ok(left)
-    }
-
-    fn product(&mut self) -> Result<Term, Complaint> {
-        let mut left = self.factor()?;
-        while let Some(operator @ (b'*' | b'/' | b'%')) = self.peek() {
-            self.at += 1;
-            left = Term::Binary(operator, Box::new(left), Box::new(self.factor()?));
-        }
-        Ok(left)
-    }
-
-    fn factor(&mut self) -> Result<Term, Complaint> {
-        match self.peek() {
-            Some(b'-') => {
-                self.at += 1;
-                self.depth += 1;
-                if self.depth > DEEPEST {
-                    return Err(("too many signs".into(), "flatten the formula".into()));
-                }
-                let negated = Term::Negated(Box::new(self.factor()?));
-                self.depth -= 1;
-                Ok(negated)
-            }
-            Some(b'(') => {
-                self.at += 1;
-                let inner = self.sum()?;
-                self.close()?;
-                Ok(inner)
-            }
-            Some(b'0'..=b'9' | b'.') => self.number(),
-            Some(c) if c.is_ascii_alphabetic() || c == b'_' || c >= 0x80 => self.name(),
-            _ => Err(self.unexpected()),
-        }
-    }
-
-    fn close(&mut self) -> Result<(), Complaint> {
-        match self.peek() {
-            Some(b')') => {
-                self.at += 1;
-                Ok(())
-            }
-            _ => Err(self.unexpected()),
-        }
-    }
-
-    fn number(&mut self) -> Result<Term, Complaint> {
-        let digits = self.take(|c| c.is_ascii_digit() || c == '.' || c == '_').replace('_', "");
-        let unit = self.take(|c| c.is_ascii_alphabetic()).to_owned();
-        if !unit.is_empty() {
-            let Some(per_day) = self.kind.ticks_per_day() else {
-                let what = format!("the duration {digits}{unit} in a field of type {}", self.kind.name());
-                return Err((what, "use durations with dates, times and timestamps only".into()));
-            };
-            let ticks = duration_ticks(&format!("{digits}{unit}"), per_day).ok_or_else(|| {
-                (format!("{digits}{unit} is not a duration"), "use ns, us, ms, s, min, h, d or w".to_owned())
-            })?;
-            let whole = ticks.fract() == 0.0 && ticks.abs() < 1e18;
-            return Ok(Term::Number(if whole { Number::Whole(ticks as i128) } else { Number::Real(ticks) }));
-        }
-        if let Ok(whole) = digits.parse::<i128>() {
-            return Ok(Term::Number(Number::Whole(whole)));
-        }
-        match digits.parse::<f64>() {
-            Ok(real) => Ok(Term::Number(Number::Real(real))),
-            Err(_) => Err((format!("{digits:?} is not a number"), "write numbers like 3 or 0.5".into())),
-        }
-    }
-
-    fn name(&mut self) -> Result<Term, Complaint> {
-        let name = self.take(|c| c.is_alphanumeric() || c == '_' || c == '.').to_owned();
-        if self.peek() != Some(b'(') {
-            if let Some(draw) = self.draws.iter().find(|draw| draw.name == name) {
-                return Ok(Term::Drawn(Box::new(draw.clone())));
-            }
-            let operand = (self.resolve)(&name)?;
-            let known = self.operands.iter().position(|o| o.leaf == operand.leaf);
-            let index = known.unwrap_or_else(|| {
-                self.operands.push(operand);
-                self.operands.len() - 1
-            });
-            return Ok(Term::Field(index));
-        }
-        let Some((_, count, function)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) else {
-            let names: Vec<&str> = FUNCTIONS.iter().map(|(name, ..)| *name).collect();
-            return Err((format!("no function is named {name}"), format!("use {}", names.join(", "))));
-        };
-        self.at += 1;
-        let mut arguments = vec![self.sum()?];
-        while self.peek() == Some(b',') {
-            self.at += 1;
-            arguments.push(self.sum()?);
-        }
-        self.close()?;
-        if arguments.len() != *count {
-            let what = format!("{} arguments for {name}", arguments.len());
-            return Err((what, format!("{name} takes {count}")));
-        }
-        Ok(Term::Call(*function, arguments))
     }
 }
 
@@ -350,14 +289,21 @@ mod tests {
                     repetition: 0,
                     nullable: false,
                     reach: Reach::ANY,
+                    longest: 0,
                 })
             }
             _ => Err((format!("no field {name}"), String::new())),
         })
     }
 
+    /// The operands of one value.
+    fn values(fields: &[Number]) -> Vec<Values> {
+        fields.iter().map(|number| Values::Numbers(Numbers::Any(vec![*number]))).collect()
+    }
+
     fn value(text: &str, fields: &[Number]) -> Number {
-        parsed(text, &LogicalType::Double).unwrap().value(fields, &mut Sequence::new(1)).unwrap()
+        let row = Row { fields: &values(fields), at: 0 };
+        parsed(text, &LogicalType::Double).unwrap().value(row, &mut Sequence::new(1)).unwrap()
     }
 
     #[test]
@@ -384,18 +330,21 @@ mod tests {
                     repetition: 0,
                     nullable: false,
                     reach: Reach::ANY,
+                    longest: 0,
                 })
             },
         );
         let at = Number::Whole(1_700_000_000_000_000_001);
-        let end = expression.unwrap().value(&[at], &mut Sequence::new(3)).unwrap();
+        let row = Row { fields: &values(&[at]), at: 0 };
+        let end = expression.unwrap().value(row, &mut Sequence::new(3)).unwrap();
         assert_eq!(end, Number::Whole(1_700_003_600_000_000_001));
     }
 
     #[test]
     fn undefined_and_too_large_values_are_misfits_and_do_not_saturate() {
         let misfit = |text: &str, fields: &[Number]| {
-            parsed(text, &LogicalType::Double).unwrap().value(fields, &mut Sequence::new(1)).unwrap_err()
+            let row = Row { fields: &values(fields), at: 0 };
+            parsed(text, &LogicalType::Double).unwrap().value(row, &mut Sequence::new(1)).unwrap_err()
         };
         assert_eq!(misfit("1 / a", &[Number::Whole(0)]), Misfit::DividedByZero);
         assert_eq!(misfit("1 % a", &[Number::Real(0.0)]), Misfit::DividedByZero);
@@ -433,5 +382,77 @@ mod tests {
         assert!(wrong(&format!("1{}", "-".repeat(60))).contains("signs"));
         assert!(wrong("1 2").contains("unexpected"));
         assert!(wrong("é(").contains("no function is named"));
+    }
+
+    /// The text that `formula` makes of the operands `name` = "Éva  Kovács", `n` = 7 and `born` = 2000-02-29.
+    fn text(formula: &str) -> String {
+        let mut names = crate::shred::value_buffer::ByteStrings::default();
+        names.data.extend_from_slice("Éva  Kovács".as_bytes());
+        names.push_end();
+        let all = [
+            Values::Texts(names),
+            values(&[Number::Whole(7)]).remove(0),
+            values(&[Number::Whole(11_016)]).remove(0),
+        ];
+        let expression = Expression::parse(formula, &LogicalType::String, &[], &mut |name| {
+            let leaf = ["name", "n", "born"].iter().position(|known| *known == name).unwrap();
+            let kind = [LogicalType::String, LogicalType::Double, LogicalType::Date][leaf].clone();
+            Ok(Operand { leaf, kind, repetition: 0, nullable: false, reach: Reach::ANY, longest: 13 })
+        })
+        .unwrap();
+        let fields: Vec<Values> = expression.operands.iter().map(|o| all[o.leaf].clone()).collect();
+        let mut out = b"before ".to_vec();
+        expression.write(Row { fields: &fields, at: 0 }, &mut Sequence::new(1), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap().strip_prefix("before ").unwrap().to_owned();
+        assert!(text.len() as u64 <= expression.longest().unwrap(), "{formula}");
+        text
+    }
+
+    #[test]
+    fn texts_are_joined_cut_and_formatted() {
+        assert_eq!(text("concat(name, ', ', n, ' ', born)"), "Éva  Kovács, 7 2000-02-29");
+        assert_eq!(
+            text("concat(lower(word(name, 1)), '.', lower(word(name, 2)), '@x.at')"),
+            "éva.kovács@x.at"
+        );
+        assert_eq!(text("upper(substring(name, 1, 2))"), "ÉV");
+        assert_eq!(text("substring('abcdef', n - 3, 2)"), "de");
+        assert_eq!(text("substring('abc', 9, 2)"), "");
+        assert_eq!(text("concat('[', word(name, 3), trim('  a b '), ']')"), "[a b]");
+        assert_eq!(text("replace(name, '  ', '_')"), "Éva_Kovács");
+        assert_eq!(text("replace('a-b-c', '-', '')"), "abc");
+        assert_eq!(text("format('A-{:05}/{:.2}/{}', n, n / 4, born)"), "A-00007/1.75/2000-02-29");
+        assert_eq!(text("if(n > 5 and name != '', 'many', 'few')"), "many");
+        assert_eq!(text("case(n < 5, 'few', born >= '2000-03-01', 'late', 'it''s')"), "it's");
+        assert_eq!(text("format('{}', length(name))"), "11");
+    }
+
+    #[test]
+    fn branches_that_are_not_taken_do_not_fail() {
+        assert_eq!(value("if(a == 0, 0, 1 / a)", &[Number::Whole(0)]), Number::Real(0.0));
+        assert_eq!(value("if(a != 0 and 1 / a > 2, 1, 2)", &[Number::Whole(0)]), Number::Whole(2));
+        assert_eq!(value("if(a = 0 or 1 / a > 2, 1, 2)", &[Number::Whole(0)]), Number::Whole(1));
+        assert_eq!(value("if(a in (1, 2, 3), 1, 2)", &[Number::Whole(3)]), Number::Whole(1));
+    }
+
+    #[test]
+    fn parts_of_the_wrong_type_are_reported_with_their_position() {
+        let wrong = |text: &str| parsed(text, &LogicalType::Double).unwrap_err().0;
+        assert!(wrong("1 + 'x'").contains("a text at character 5 of the expression, where a number"));
+        assert!(
+            wrong("if(a, 1, 2)").contains("a number at character 4 of the expression, where a condition")
+        );
+        assert!(wrong("if(a > 1, 'x', 2)").contains("a text at character 11"));
+        assert!(wrong("if(a > 1, 2)").contains("2 arguments for if"));
+        assert!(wrong("length(a)").contains("where a text"));
+        assert!(wrong("a > 1").contains("the formula is a condition, and the field is a double"));
+        assert!(wrong("a < 'x'").contains("a text at character 5"));
+        assert!(wrong("'x").contains("has no end"));
+        assert!(wrong("case(a > 1, 1, a < 0, 3)").contains("4 arguments for case"));
+        let wrong = |text: &str| parsed(text, &LogicalType::String).unwrap_err();
+        assert!(wrong("a + 1").1.contains("format('{}'"));
+        assert!(wrong("format('{} {}', a)").0.contains("too few arguments"));
+        assert!(wrong("format('{:x}', a)").0.contains("{:x}"));
+        assert!(wrong("replace('a', '', 'b')").0.contains("empty text"));
     }
 }

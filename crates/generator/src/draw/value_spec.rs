@@ -2,7 +2,7 @@
 
 use crate::draw::choice::Dictionary;
 use crate::draw::distribution::{Counts, Curve, Ranks};
-use crate::draw::expression::{Expression, Reach};
+use crate::draw::expression::{Expression, Operand, Reach};
 use crate::draw::monotone::Monotone;
 use crate::draw::quantiles::Quantiles;
 use crate::draw::text::pattern::Pattern;
@@ -13,6 +13,9 @@ use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
 
 pub(crate) mod reader;
+pub(crate) mod weights_by;
+
+use weights_by::WeightsBy;
 
 /// The source of a leaf's values.
 #[derive(Debug)]
@@ -21,10 +24,11 @@ pub(crate) enum ValueSpec {
     PersonName,
     /// Numbers that a template renders.
     Unique(Template),
-    /// Indices into a dictionary of values.
+    /// Indices into a dictionary of values. With weights `by` another field, `table` is their mean.
     Choice {
         table: Weights,
         dictionary: Dictionary,
+        by: Option<Box<WeightsBy>>,
     },
     /// `false` (0) or `true` (1).
     Boolean(Weights),
@@ -116,6 +120,15 @@ impl ReferencedKey {
 }
 
 impl ValueSpec {
+    /// The fields of the record that its values depend on.
+    pub(crate) fn operands(&self) -> &[Operand] {
+        match self {
+            ValueSpec::Expression(expression) => &expression.operands,
+            ValueSpec::Choice { by: Some(by), .. } => &by.operand,
+            _ => &[],
+        }
+    }
+
     /// The range of these values in the type `kind`, with decimals scaled.
     pub(crate) fn reach(&self, kind: &LogicalType) -> Reach {
         let one = kind.one() as f64;

@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use crate::draw::expression::Numbers;
+use crate::draw::expression::Values;
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
@@ -89,7 +89,7 @@ struct Scratch {
     repetition: Vec<u8>,
     masks: Vec<u32>,
     numbers: Vec<u64>,
-    operands: Vec<Numbers>,
+    operands: Vec<Values>,
 }
 
 /// The entries to fill a field for.
@@ -419,9 +419,10 @@ impl Filler<'_> {
         scratch.numbers.clear();
         scratch.operands.clear();
         let own = &mut definition[at..];
-        if let ValueSpec::Expression(expression) = &leaf.values {
+        let wanted = leaf.values.operands();
+        if !wanted.is_empty() {
             let scope = (entries.repetition, field.levels.definition, entries.list_level);
-            there = operands(expression, self.operand_values, scope, own, &mut scratch.operands);
+            there = operands(wanted, self.operand_values, scope, own, &mut scratch.operands);
         }
         self.number(field, leaf, entries, own, there, &mut scratch.numbers);
         let wanted = match self.wanted == (0..BLOCK_ROWS as usize) {

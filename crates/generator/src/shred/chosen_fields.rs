@@ -2,8 +2,6 @@
 //! that other fields can be left out, unless an expression reads them.
 
 #[cfg(feature = "arrow")]
-use crate::draw::value_spec::ValueSpec;
-#[cfg(feature = "arrow")]
 use crate::spec::dataset::Leaf;
 use crate::spec::dataset::{Dataset, Field, Kind};
 
@@ -38,9 +36,7 @@ impl ChosenFields {
             }
             each_leaf_of(&dataset.fields[place], &mut |leaf| {
                 leaves[leaf.index] = true;
-                if let ValueSpec::Expression(expression) = &leaf.values {
-                    open.extend(expression.operands.iter().map(|operand| owners[operand.leaf]));
-                }
+                open.extend(leaf.values.operands().iter().map(|operand| owners[operand.leaf]));
             });
         }
         Self { fields, leaves }

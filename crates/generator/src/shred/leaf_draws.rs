@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::draw::distribution::Curve;
-use crate::draw::expression::{Column, Expression, Numbers};
+use crate::draw::expression::{Column, Expression, Row, Values};
 use crate::draw::misfit::{Misfit, nearest_whole};
 use crate::draw::monotone::Monotone;
 use crate::draw::text::person_name::{self, Addresses};
@@ -15,7 +15,7 @@ use crate::random::instruction_sets::widest;
 use crate::random::rng::{Sequence, Stream, scale64, scale128, unit_interval};
 use crate::random::weights::Weights;
 use crate::shred::first_misfit::FirstMisfit;
-use crate::shred::value_buffer::ValueBuffer;
+use crate::shred::value_buffer::{ByteStrings, ValueBuffer};
 use crate::spec::dataset::Leaf;
 use crate::types::literal::big_endian;
 use crate::types::logical_type::LogicalType;
@@ -31,7 +31,7 @@ pub(crate) struct Draws<'a> {
     /// For sequences and monotone values: the number of each value's row, or of its position in its list.
     pub numbers: &'a [u64],
     /// For expressions: the values of each operand.
-    pub operands: &'a [Numbers],
+    pub operands: &'a [Values],
     /// The requested values; a block is drawn as a whole.
     pub wanted: Range<usize>,
 }
@@ -157,6 +157,7 @@ impl Leaf {
             (ValueSpec::Reference(reference), ValueBuffer::Ids(out)) => {
                 each(out, draws, |_, draw| reference.ranks.rank(draw) - 1);
             }
+            (ValueSpec::Choice { by: Some(by), .. }, ValueBuffer::Indices(out)) => by.draw(draws, out),
             (ValueSpec::Choice { table, .. }, ValueBuffer::Indices(out)) => pick(table, draws, out),
             (ValueSpec::Boolean(table), ValueBuffer::Booleans(out)) => {
                 each(out, draws, |_, draw| table.pick(draw as u32) as u8);
@@ -188,6 +189,12 @@ impl Leaf {
                 sequence((*start, *step), kind.range(), draws, out, &mut misfits);
             }
             (ValueSpec::Monotone(walk), out) => monotone(walk, kind, draws, out, &mut misfits),
+            (ValueSpec::Expression(expression), ValueBuffer::Bytes(out)) => {
+                texts(expression, draws, out, &mut misfits);
+            }
+            (ValueSpec::Expression(expression), ValueBuffer::Booleans(out)) => {
+                conditions(expression, draws, out, &mut misfits);
+            }
             (ValueSpec::Expression(expression), out) => formula(expression, kind, draws, out, &mut misfits),
             (ValueSpec::Reference(reference), out) => {
                 if let ReferencedKey::Sequence { start, step } = reference.key {
@@ -324,18 +331,14 @@ fn formula(
     let generator = |i| Sequence::new(draws.stream.draw(i as u64));
     let mut random: Vec<Sequence> =
         if expression.draws() { (0..draws.n).map(generator).collect() } else { Vec::new() };
-    if let Some(column) = expression.column(draws.operands, &mut random)
+    if let Some(column) = expression.column(draws.operands, &mut random, draws.n)
         && column.len().is_none_or(|n| n == draws.n)
         && append(&column, kind, draws.n, out).is_some()
     {
         return;
     }
-    let mut operands = Vec::with_capacity(draws.operands.len());
-    let mut value = |i: usize, draw| {
-        operands.clear();
-        operands.extend(draws.operands.iter().filter_map(|numbers| numbers.get(i)));
-        expression.value(&operands, &mut Sequence::new(draw))
-    };
+    let value =
+        |at: usize, draw| expression.value(Row { fields: draws.operands, at }, &mut Sequence::new(draw));
     if kind.is_real() {
         let most = kind.most_real();
         // Only non-finite operands have a non-finite result.
@@ -348,6 +351,35 @@ fn formula(
     wholes(out, draws, |i, draw| {
         let whole = value(i, draw).and_then(|value| whole_in(kind, one, range, value));
         misfits.or_stand_in(i, whole)
+    });
+}
+
+/// Appends the texts of a formula.
+fn texts(expression: &Expression, draws: &Draws<'_>, out: &mut ByteStrings, misfits: &mut FirstMisfit) {
+    out.ends.reserve(draws.n);
+    for at in 0..draws.n {
+        let start = out.data.len();
+        let random = &mut Sequence::new(draws.stream.draw(at as u64));
+        let written = expression.write(Row { fields: draws.operands, at }, random, &mut out.data);
+        if written.is_err() {
+            out.data.truncate(start);
+        }
+        misfits.or_stand_in(at, written);
+        out.push_end();
+    }
+}
+
+/// Appends whether a formula holds.
+fn conditions(expression: &Expression, draws: &Draws<'_>, out: &mut Vec<u8>, misfits: &mut FirstMisfit) {
+    let generator = |i| Sequence::new(draws.stream.draw(i as u64));
+    let mut random: Vec<Sequence> =
+        if expression.draws() { (0..draws.n).map(generator).collect() } else { Vec::new() };
+    if let Some(held) = expression.held(draws.operands, &mut random, draws.n) {
+        return out.extend(held.into_iter().map(u8::from));
+    }
+    each(out, draws, |at, draw| {
+        let value = expression.value(Row { fields: draws.operands, at }, &mut Sequence::new(draw));
+        u8::from(misfits.or_stand_in(at, value.map(|value| value == Number::Whole(1))))
     });
 }
 

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::draw::expression::{Expression, Numbers};
+use crate::draw::expression::{Numbers, Operand, Values};
 use crate::draw::value_spec::ValueSpec;
-use crate::shred::value_buffer::ValueBuffer;
+use crate::shred::value_buffer::{ByteStrings, PhysicalBuffer, ValueBuffer};
 use crate::spec::dataset::Leaf;
 use crate::types::literal::big_endian;
 use crate::types::logical_type::LogicalType;
@@ -13,8 +13,8 @@ use crate::types::number::{Number, stored_number};
 /// The values of one leaf in one block.
 #[derive(Debug, Default)]
 pub(crate) struct OperandValues {
-    numbers: Numbers,
-    /// For each entry, the position of its number, or [`NULL`]. Empty if all entries have one.
+    values: Values,
+    /// For each entry, the position of its value, or [`NULL`]. Empty if all entries have one.
     places: Vec<u32>,
 }
 
@@ -32,7 +32,10 @@ impl OperandValues {
         definition: &[u8],
         level: u8,
     ) {
-        self.numbers = numbers(leaf, buffer, first..buffer.len());
+        self.values = match leaf.kind.is_text() {
+            true => Values::Texts(texts(leaf, buffer, first)),
+            false => Values::Numbers(numbers(leaf, buffer, first..buffer.len())),
+        };
         self.places.clear();
         if definition.iter().any(|d| *d != level) {
             let mut next = 0;
@@ -44,12 +47,23 @@ impl OperandValues {
         }
     }
 
-    /// The position of the number of `entry`.
+    /// The position of the value of `entry`.
     fn place(&self, entry: u32) -> u32 {
         match self.places.as_slice() {
             [] => entry,
             places => places.get(entry as usize).copied().unwrap_or(NULL),
         }
+    }
+}
+
+/// The strings of a buffer, from `first` up.
+fn texts(leaf: &Leaf, buffer: &ValueBuffer, first: usize) -> ByteStrings {
+    let mut own = ValueBuffer::new(leaf);
+    own.extend_from(buffer, first..buffer.len());
+    match own.materialise(leaf) {
+        PhysicalBuffer::Bytes(strings) => strings,
+        // Texts are stored as byte strings.
+        _ => ByteStrings::default(),
     }
 }
 
@@ -81,6 +95,7 @@ pub(crate) fn numbers(leaf: &Leaf, buffer: &ValueBuffer, wanted: Range<usize>) -
                     .collect(),
             )
         }
+        ValueBuffer::Booleans(v) => Numbers::Whole(v[wanted].iter().map(|v| i64::from(*v)).collect()),
         _ => Numbers::default(),
     }
     .narrowed()
@@ -97,21 +112,21 @@ fn divided<T: Copy + Into<i64>>(values: &[T], one: i128) -> Vec<f64> {
     values.iter().map(|n| (*n).into() as f64 / one).collect()
 }
 
-/// Computes the operands of an expression for each present entry, and returns the number of these entries. An
+/// Finds the `wanted` operands for each present entry, and returns the number of these entries. An
 /// entry with a null operand becomes null. `scope` has the repetition levels of the entries, the definition
 /// level of present ones, and the repetition level of their list.
 pub(crate) fn operands(
-    expression: &Expression,
+    wanted: &[Operand],
     operand_values: &[OperandValues],
     (repetition, level, list_level): (&[u8], u8, u8),
     definition: &mut [u8],
-    out: &mut Vec<Numbers>,
+    out: &mut Vec<Values>,
 ) -> usize {
-    let values: Vec<&OperandValues> = expression.operands.iter().map(|o| &operand_values[o.leaf]).collect();
-    let same_entries = expression.operands.iter().all(|operand| operand.repetition >= list_level);
+    let values: Vec<&OperandValues> = wanted.iter().map(|o| &operand_values[o.leaf]).collect();
+    let same_entries = wanted.iter().all(|operand| operand.repetition >= list_level);
     let without_nulls = values.iter().all(|values| values.places.is_empty());
     if same_entries && without_nulls && definition.iter().all(|d| *d == level) {
-        out.extend(values.iter().map(|values| values.numbers.clone()));
+        out.extend(values.iter().map(|values| values.values.clone()));
         return repetition.len();
     }
     // For each operand, its entry that belongs to the current entry.
@@ -120,7 +135,7 @@ pub(crate) fn operands(
     let mut there = 0;
     for (i, level_here) in repetition.iter().enumerate() {
         if i > 0 {
-            for (at, operand) in at.iter_mut().zip(&expression.operands) {
+            for (at, operand) in at.iter_mut().zip(wanted) {
                 // A new entry of the operand begins unless a list deeper than its own repeats.
                 *at += u32::from(*level_here <= operand.repetition);
             }
@@ -140,7 +155,7 @@ pub(crate) fn operands(
             places.push(values.place(*at));
         }
     }
-    out.extend(values.iter().zip(&places).map(|(values, places)| values.numbers.at(places)));
+    out.extend(values.iter().zip(&places).map(|(values, places)| values.values.at(places)));
     there
 }
 

@@ -31,7 +31,7 @@ pub(crate) enum ValueBuffer {
 pub(crate) const MOST_STRING_BYTES: usize = u32::MAX as usize;
 
 /// Concatenated byte strings, at most [`MOST_STRING_BYTES`]; the shredder checks this after every block.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ByteStrings {
     /// The end of each string.
     pub ends: Vec<u32>,
@@ -42,6 +42,14 @@ impl ByteStrings {
     /// Ends the string that was appended to `data`.
     pub(crate) fn push_end(&mut self) {
         self.ends.push(self.data.len() as u32);
+    }
+
+    /// String `i`; an empty one if there are fewer.
+    pub(crate) fn get(&self, i: usize) -> &[u8] {
+        let end = |i: usize| self.ends.get(i).map(|end| *end as usize);
+        let start = i.checked_sub(1).map_or(Some(0), end);
+        let range = start.zip(end(i)).map(|(start, end)| start..end);
+        range.and_then(|range| self.data.get(range)).unwrap_or_default()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {

@@ -202,6 +202,17 @@ fn parameters(name: &str, lengths: bool) -> Value {
             &[("length", json!({ "$ref": "#/$defs/length" })), ("letters", json!({ "type": "string" }))],
             &["length"],
         ),
+        "weights_by" => {
+            let weights = json!({ "type": "object", "additionalProperties": number(0.0) });
+            object(
+                &[
+                    ("field", json!({ "type": "string" })),
+                    ("given", json!({ "type": "object", "additionalProperties": weights.clone() })),
+                    ("otherwise", weights),
+                ],
+                &["field", "given", "otherwise"],
+            )
+        }
         "expression" => json!({ "oneOf": [
             { "type": "string" },
             object(&[("formula", json!({ "type": "string" })), ("draws", json!({ "type": "object" }))], &["formula"]),

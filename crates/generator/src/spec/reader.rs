@@ -19,7 +19,7 @@ use crate::random::rng::purpose;
 use crate::random::weights::Weights;
 use crate::spec::dataset::Levels;
 use crate::spec::dataset::{DEEPEST, Dataset, Field, Kind, Leaf, ListStyle, Present};
-use crate::spec::value_length::{MOST_RECORD_BYTES, longest};
+use crate::spec::value_length::{MOST_RECORD_BYTES, SHORT_BYTES, longest};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed, position};
 use crate::types::logical_type::{LEAF_TYPES, LogicalType};
@@ -99,10 +99,12 @@ struct Seen {
     path: String,
     kind: LogicalType,
     levels: Levels,
-    /// Whether formulas can use its values as numbers.
-    numeric: bool,
+    /// Whether formulas can use its values.
+    usable: bool,
     /// The range of its values.
     reach: Reach,
+    /// The bytes of its longest value, if it is a string.
+    longest: u64,
 }
 
 struct Reader<'a> {
@@ -312,9 +314,9 @@ impl Reader<'_> {
             let advice = format!("shorten the values or lists to {MOST_RECORD_BYTES} bytes in one record");
             return Err(node.error(path, what, advice));
         }
-        if let ValueSpec::Expression(expression) = &values {
+        if !values.operands().is_empty() {
             let optional = levels.definition > position.levels.definition;
-            if let (false, Some(operand)) = (optional, expression.operands.iter().find(|o| o.nullable)) {
+            if let (false, Some(operand)) = (optional, values.operands().iter().find(|o| o.nullable)) {
                 let name = &self.leaves[operand.leaf].path;
                 let what = format!("a required field computed from {name}, which can be null");
                 return Err(node.error(
@@ -323,12 +325,13 @@ impl Reader<'_> {
                     format!("add `nulls = 0`: the field is then null wherever {name} is"),
                 ));
             }
-            self.operands.extend(expression.operands.iter().map(|o| o.leaf));
+            self.operands.extend(values.operands().iter().map(|o| o.leaf));
         }
         let index = self.leaves.len();
-        let numeric = kind.is_whole() || kind.is_real();
+        let usable = kind.is_whole() || kind.is_real() || kind.is_text() || kind == LogicalType::Boolean;
         let reach = values.reach(&kind);
-        self.leaves.push(Seen { path: path.to_owned(), kind: kind.clone(), levels, numeric, reach });
+        let longest = longest(&values).unwrap_or(SHORT_BYTES);
+        self.leaves.push(Seen { path: path.to_owned(), kind: kind.clone(), levels, usable, reach, longest });
         let mut leaf = Leaf::new(index, kind, values);
         leaf.most_in_record = position.elements.into();
         Ok(Kind::Leaf(Box::new(leaf)))
@@ -433,9 +436,9 @@ fn operand(
                 let advice = "use fields of the record or of the element that contains this field";
                 return Err((format!("{name} is inside a list"), advice.into()));
             }
-            if !seen.numeric {
+            if !seen.usable {
                 let what = format!("{name} is a {}", seen.kind.name());
-                return Err((what, "use fields that are numbers, dates or times".into()));
+                return Err((what, "use fields that are numbers, dates, times, booleans or strings".into()));
             }
             // Groups on both paths are present wherever this field is.
             let nullable = seen.levels.definition > shared.definition;
@@ -446,6 +449,7 @@ fn operand(
                 repetition: seen.levels.repetition,
                 nullable,
                 reach: seen.reach,
+                longest: seen.longest,
             });
         }
         if group.is_empty() {

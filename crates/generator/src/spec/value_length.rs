@@ -8,6 +8,9 @@ use crate::spec::dataset::{Dataset, Leaf};
 /// size has 31 bits.
 pub(crate) const MOST_RECORD_BYTES: u64 = 1 << 30;
 
+/// The bytes that values are taken to have at most which are always short: names, addresses, keys.
+pub(crate) const SHORT_BYTES: u64 = 256;
+
 /// The length in bytes of the longest value that can be drawn; `None` if values are always short.
 pub(crate) fn longest(values: &ValueSpec) -> Option<u64> {
     match values {
@@ -18,6 +21,7 @@ pub(crate) fn longest(values: &ValueSpec) -> Option<u64> {
         ValueSpec::Choice { dictionary, .. } => {
             dictionary.entries.iter().map(|entry| entry.len() as u64).max()
         }
+        ValueSpec::Expression(expression) => expression.longest(),
         _ => None,
     }
 }

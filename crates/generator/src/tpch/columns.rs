@@ -45,7 +45,7 @@ fn listed(entries: Vec<(Vec<u8>, f64)>) -> ValueSpec {
         Ok(table) => {
             let entries: Vec<Vec<u8>> = entries.into_iter().map(|(entry, _)| entry).collect();
             let ordered = entries.len();
-            ValueSpec::Choice { table, dictionary: Dictionary { entries, ordered } }
+            ValueSpec::Choice { table, dictionary: Dictionary { entries, ordered }, by: None }
         }
         // The lists below have at least one value and positive weights.
         Err(_) => computed(8.0),

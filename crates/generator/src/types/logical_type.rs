@@ -297,6 +297,11 @@ impl LogicalType {
         matches!(self, LogicalType::Float16 | LogicalType::Float | LogicalType::Double)
     }
 
+    /// Whether formulas can compute its values as text.
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self, LogicalType::String | LogicalType::Enum | LogicalType::Json | LogicalType::Binary)
+    }
+
     pub(crate) fn is_temporal(&self) -> bool {
         matches!(
             self,

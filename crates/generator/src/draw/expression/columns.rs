@@ -6,8 +6,10 @@
 
 use std::borrow::Cow;
 
+use super::condition::Condition;
 use super::evaluate::{LARGE, binary, call};
 use super::numbers::Numbers;
+use super::operand_values::{Row, Values};
 use super::{Function, NamedDraw, Term};
 use crate::draw::distribution::Curve;
 use crate::draw::misfit::nearest_whole;
@@ -37,7 +39,7 @@ impl Column<'_> {
         }
     }
 
-    fn get(&self, i: usize) -> Number {
+    pub(super) fn get(&self, i: usize) -> Number {
         match self {
             Column::One(number) => *number,
             Column::Whole(values) => Number::Whole(values[i].into()),
@@ -46,33 +48,121 @@ impl Column<'_> {
     }
 }
 
-/// The values of `node` for the operands `fields`; `random` has the generator of each value.
-pub(super) fn column<'a>(node: &Term, fields: &'a [Numbers], random: &mut [Sequence]) -> Option<Column<'a>> {
+/// The `n` values of `node` for the operands `fields`; `random` has the generator of each value, if there are
+/// draws.
+pub(super) fn column<'a>(
+    node: &Term,
+    fields: &'a [Values],
+    random: &mut [Sequence],
+    n: usize,
+) -> Option<Column<'a>> {
     match node {
         Term::Number(number) => Some(Column::One(*number)),
         Term::Field(i) => match fields.get(*i)? {
-            Numbers::Whole(values) => Some(Column::Whole(Cow::Borrowed(values))),
-            Numbers::Real(values) => Some(Column::Real(Cow::Borrowed(values))),
-            Numbers::Any(_) => None,
+            Values::Numbers(Numbers::Whole(values)) => Some(Column::Whole(Cow::Borrowed(values))),
+            Values::Numbers(Numbers::Real(values)) => Some(Column::Real(Cow::Borrowed(values))),
+            Values::Numbers(Numbers::Any(_)) | Values::Texts(_) => None,
         },
         Term::Drawn(drawn) => drawn_column(drawn, random),
-        Term::Negated(of) => match column(of, fields, random)? {
+        Term::Negated(of) => match column(of, fields, random, n)? {
             Column::One(Number::Whole(n)) => n.checked_neg().map(|n| Column::One(Number::Whole(n))),
             Column::One(Number::Real(v)) => Some(Column::One(Number::Real(-v))),
             Column::Whole(values) => whole(values, Whole::One(0), |n, _| n.checked_neg()),
             Column::Real(values) => each(values, |v| -v),
         },
         Term::Binary(operator, left, right) => {
-            let left = column(left, fields, random)?;
-            binary_column(*operator, left, column(right, fields, random)?)
+            let left = column(left, fields, random, n)?;
+            binary_column(*operator, left, column(right, fields, random, n)?)
         }
+        Term::Length(text) => {
+            let mut none = Sequence::new(0);
+            let lengths = (0..n).map(|at| {
+                let random = random.get_mut(at).unwrap_or(&mut none);
+                text.length(Row { fields, at }, random).ok()
+            });
+            of_one_kind(lengths.collect::<Option<Vec<_>>>()?.into_iter())
+        }
+        Term::If(condition, yes, no) => chosen_column(condition, (yes, no), fields, random, n),
         Term::Call(function, arguments) => {
             let mut values = [Column::One(Number::Whole(0)), Column::One(Number::Whole(0))];
             for (value, node) in values.iter_mut().zip(arguments) {
-                *value = column(node, fields, random)?;
+                *value = column(node, fields, random, n)?;
             }
             let [first, second] = values;
             call_column(*function, first, second, random)
+        }
+    }
+}
+
+/// Runs `part` on the operands and generators at `places` alone.
+pub(super) fn at_places<T>(
+    fields: &[Values],
+    random: &mut [Sequence],
+    places: &[u32],
+    part: impl FnOnce(&[Values], &mut [Sequence]) -> Option<T>,
+) -> Option<T> {
+    let fields: Vec<Values> = fields.iter().map(|values| values.at(places)).collect();
+    let mut picked: Vec<Sequence> =
+        places.iter().filter_map(|place| random.get(*place as usize).cloned()).collect();
+    let result = part(&fields, &mut picked);
+    // Later terms go on with what these have drawn.
+    for (place, picked) in places.iter().zip(picked) {
+        if let Some(random) = random.get_mut(*place as usize) {
+            *random = picked;
+        }
+    }
+    result
+}
+
+/// The values of one term where the condition holds, of the other elsewhere.
+fn chosen_column<'a>(
+    condition: &Condition,
+    (yes, no): (&Term, &Term),
+    fields: &'a [Values],
+    random: &mut [Sequence],
+    n: usize,
+) -> Option<Column<'a>> {
+    let held = condition.column(fields, random, n)?;
+    let mut places = [Vec::new(), Vec::new()];
+    for (place, held) in (0u32..).zip(&held) {
+        places[usize::from(!held)].push(place);
+    }
+    let [holds, fails] = &places;
+    match (holds.as_slice(), fails.as_slice()) {
+        (_, []) => return column(yes, fields, random, n),
+        ([], _) => return column(no, fields, random, n),
+        _ => {}
+    }
+    let mut of = |node: &Term, places: &[u32]| match node {
+        Term::Number(number) => Some(Column::One(*number)),
+        node => at_places(fields, random, places, |fields, random| {
+            column(node, fields, random, places.len()).map(Column::owned)
+        }),
+    };
+    let yes = of(yes, holds)?;
+    let no = of(no, fails)?;
+    if yes.is_whole() && no.is_whole() {
+        let mut out = vec![0; n];
+        scatter(yes.whole()?, holds, &mut out);
+        scatter(no.whole()?, fails, &mut out);
+        return Some(Column::Whole(out.into()));
+    }
+    let (Some(yes), Some(no)) = (yes.only_real(), no.only_real()) else { return None };
+    let mut out = vec![0.0; n];
+    scatter(yes, holds, &mut out);
+    scatter(no, fails, &mut out);
+    Some(Column::Real(out.into()))
+}
+
+/// Writes values to their places in `out`.
+fn scatter<T: Copy>(values: Side<'_, T>, places: &[u32], out: &mut [T])
+where
+    [T]: ToOwned<Owned = Vec<T>>,
+{
+    match values {
+        Side::One(value) => places.iter().for_each(|place| out[*place as usize] = value),
+        Side::Each(values) => {
+            places.iter().zip(values.iter()).for_each(|(place, value)| out[*place as usize] = *value);
         }
     }
 }
@@ -93,17 +183,17 @@ fn of_one_kind(values: impl Iterator<Item = Number>) -> Option<Column<'static>> 
     whole.collect::<Option<Vec<_>>>().map(|values| Column::Whole(values.into()))
 }
 
-/// Real numbers of one side of an operation.
-enum Real<'a> {
-    One(f64),
-    Each(Cow<'a, [f64]>),
+/// The numbers of one side of an operation.
+enum Side<'a, T: Copy>
+where
+    [T]: ToOwned<Owned = Vec<T>>,
+{
+    One(T),
+    Each(Cow<'a, [T]>),
 }
 
-/// Whole numbers of one side of an operation.
-enum Whole<'a> {
-    One(i64),
-    Each(Cow<'a, [i64]>),
-}
+type Real<'a> = Side<'a, f64>;
+type Whole<'a> = Side<'a, i64>;
 
 impl<'a> Column<'a> {
     fn real(self) -> Real<'a> {
@@ -120,6 +210,23 @@ impl<'a> Column<'a> {
             Column::One(Number::Whole(n)) => i64::try_from(n).ok().map(Whole::One),
             Column::Whole(values) => Some(Whole::Each(values)),
             _ => None,
+        }
+    }
+
+    /// The real numbers of the column, if it has only such.
+    fn only_real(self) -> Option<Real<'a>> {
+        match self {
+            Column::One(Number::Real(v)) => Some(Real::One(v)),
+            Column::Real(values) => Some(Real::Each(values)),
+            _ => None,
+        }
+    }
+
+    fn owned(self) -> Column<'static> {
+        match self {
+            Column::One(number) => Column::One(number),
+            Column::Whole(values) => Column::Whole(values.into_owned().into()),
+            Column::Real(values) => Column::Real(values.into_owned().into()),
         }
     }
 
@@ -359,9 +466,20 @@ mod tests {
     fn parsed(text: &str) -> Expression {
         Expression::parse(text, &LogicalType::Double, &[], &mut |name| {
             let leaf = ["a", "b", "t"].iter().position(|known| *known == name).unwrap();
-            Ok(Operand { leaf, kind: LogicalType::Double, repetition: 0, nullable: false, reach: Reach::ANY })
+            Ok(Operand {
+                leaf,
+                kind: LogicalType::Double,
+                repetition: 0,
+                nullable: false,
+                reach: Reach::ANY,
+                longest: 0,
+            })
         })
         .unwrap()
+    }
+
+    fn operands(expression: &Expression, all: &[Numbers]) -> Vec<Values> {
+        expression.operands.iter().map(|o| Values::Numbers(all[o.leaf].clone())).collect()
     }
 
     const FORMULAS: &[&str] = &[
@@ -384,6 +502,13 @@ mod tests {
         "5 - a",
         "7 / b",
         "3 * 4 + 2",
+        "if(a > 0, a * 2, 0)",
+        "if(a > b or t % 3 == 0, uniform(0, 1), normal(a, 1)) + uniform(0, 1)",
+        "if(a != 0 and b / a > 1, b / a, t)",
+        "case(t % 3 == 0, t, t % 3 == 1, t - 1, 7)",
+        "if(not (a < 0) and uniform(0, 1) < 0.5, 1, 2) + uniform(0, 1)",
+        "if(a in (0, 1, 2), sqrt(a), exponential(3))",
+        "length(format('{}', t)) + a",
     ];
 
     proptest! {
@@ -402,13 +527,13 @@ mod tests {
                 Numbers::Real((0..n).map(|i| b + i as f64).collect()),
                 Numbers::Whole((0..n).map(|i| t.saturating_add(i as i64)).collect()),
             ];
-            let fields: Vec<Numbers> = expression.operands.iter().map(|o| all[o.leaf].clone()).collect();
+            let fields = operands(&expression, &all);
             let generator = |i| Sequence::new(seed.wrapping_add(i as u64));
             let mut random: Vec<Sequence> = (0..n).map(generator).collect();
-            if let Some(column) = expression.column(&fields, &mut random) {
+            if let Some(column) = expression.column(&fields, &mut random, n) {
                 for i in 0..n {
-                    let operands: Vec<Number> = fields.iter().filter_map(|field| field.get(i)).collect();
-                    let value = expression.value(&operands, &mut generator(i)).unwrap();
+                    let row = Row { fields: &fields, at: i };
+                    let value = expression.value(row, &mut generator(i)).unwrap();
                     match (column.get(i), value) {
                         (Number::Real(a), Number::Real(b)) => prop_assert!(a == b || a.is_nan() && b.is_nan()),
                         (a, b) => prop_assert_eq!(a.real(), b.real()),
@@ -422,14 +547,22 @@ mod tests {
     fn plain_formulas_are_columns() {
         let all =
             [Numbers::Real(vec![1.5, 2.5]), Numbers::Real(vec![3.0, 4.0]), Numbers::Whole(vec![1 << 50; 2])];
-        for text in ["a + b * 2", "t + a", "max(0, a - 2)", "t + lognormal(3, 0.5)", "min(a, b) / 7", "t * 2"]
-        {
+        for text in [
+            "a + b * 2",
+            "t + a",
+            "max(0, a - 2)",
+            "t + lognormal(3, 0.5)",
+            "min(a, b) / 7",
+            "t * 2",
+            "if(a > 2, 0, a * b)",
+            "case(a > 2, uniform(0, 1), b == 3, t / 2, 0)",
+        ] {
             let expression = parsed(text);
-            let fields: Vec<Numbers> = expression.operands.iter().map(|o| all[o.leaf].clone()).collect();
+            let fields = operands(&expression, &all);
             let mut random = vec![Sequence::new(1), Sequence::new(2)];
-            assert!(expression.column(&fields, &mut random).is_some(), "{text}");
+            assert!(expression.column(&fields, &mut random, 2).is_some(), "{text}");
         }
         let overflows = parsed("t * t");
-        assert!(overflows.column(&all[2..], &mut []).is_none());
+        assert!(overflows.column(&operands(&overflows, &all), &mut [], 2).is_none());
     }
 }

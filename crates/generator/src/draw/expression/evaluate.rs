@@ -1,5 +1,6 @@
 //! Evaluates an expression for one record.
 
+use super::operand_values::Row;
 use super::{Function, Term};
 use crate::draw::distribution::Curve;
 use crate::draw::misfit::{Misfit, nearest_whole};
@@ -12,24 +13,29 @@ use Number::{Real, Whole};
 /// Larger whole numbers, such as times, keep all their digits when a real number is added.
 pub(super) const LARGE: u128 = 1 << 40;
 
-/// The value of `node` for the operands `fields`.
-pub(super) fn evaluate(node: &Term, fields: &[Number], random: &mut Sequence) -> Result<Number, Misfit> {
+/// The value of `node` for the operands `row`.
+pub(super) fn evaluate(node: &Term, row: Row<'_>, random: &mut Sequence) -> Result<Number, Misfit> {
     match node {
         Term::Number(number) => Ok(*number),
         Term::Drawn(drawn) => Ok(drawn.value(random.next())),
-        Term::Field(i) => Ok(fields.get(*i).copied().unwrap_or(Whole(0))),
-        Term::Negated(of) => match evaluate(of, fields, random)? {
+        Term::Field(i) => Ok(row.number(*i)),
+        Term::Length(text) => text.length(row, random),
+        Term::If(condition, yes, no) => {
+            let chosen = if condition.holds(row, random)? { yes } else { no };
+            evaluate(chosen, row, random)
+        }
+        Term::Negated(of) => match evaluate(of, row, random)? {
             Whole(n) => n.checked_neg().map(Whole).ok_or(Misfit::TooLarge),
             Real(v) => Ok(Real(-v)),
         },
         Term::Binary(operator, left, right) => {
-            let (left, right) = (evaluate(left, fields, random)?, evaluate(right, fields, random)?);
+            let (left, right) = (evaluate(left, row, random)?, evaluate(right, row, random)?);
             binary(*operator, left, right)
         }
         Term::Call(function, arguments) => {
             let mut values = [Whole(0); 2];
             for (value, node) in values.iter_mut().zip(arguments) {
-                *value = evaluate(node, fields, random)?;
+                *value = evaluate(node, row, random)?;
             }
             call(*function, values, random)
         }
@@ -97,7 +103,7 @@ pub(super) fn call(
 }
 
 /// Whether `a <= b`, exact to the last digit.
-fn at_most(a: Number, b: Number) -> bool {
+pub(super) fn at_most(a: Number, b: Number) -> bool {
     match (a, b) {
         (Whole(a), Whole(b)) => a <= b,
         (a, b) => a.real() <= b.real(),

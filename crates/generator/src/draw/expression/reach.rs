@@ -43,6 +43,11 @@ pub(super) fn reach(node: &Term, fields: &[Reach]) -> Option<Reach> {
         Term::Drawn(drawn) => drawn.reach(),
         Term::Number(number) => Reach::new(number.real(), number.real()),
         Term::Field(i) => fields.get(*i).copied().unwrap_or(Reach::ANY),
+        Term::Length(_) => Reach::new(0.0, f64::INFINITY),
+        Term::If(_, yes, no) => match (reach(yes, fields), reach(no, fields)) {
+            (Some(a), Some(b)) => Reach::new(a.low.min(b.low), a.high.max(b.high)),
+            (one, other) => one.or(other)?,
+        },
         Term::Negated(of) => reach(of, fields)?.map(|v| -v),
         Term::Binary(operator, left, right) => {
             let (a, b) = (reach(left, fields)?, reach(right, fields)?);
@@ -94,8 +99,9 @@ impl From<Number> for Reach {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{Expression, Operand};
+    use super::super::{Expression, Operand, Row, Values};
     use super::*;
+    use crate::draw::expression::Numbers;
     use crate::random::rng::Sequence;
     use crate::types::logical_type::LogicalType;
 
@@ -103,17 +109,24 @@ mod tests {
         Expression::parse(text, &LogicalType::Double, &[], &mut |name| {
             let leaf = usize::from(name != "a");
             let reach = Reach::ANY;
-            Ok(Operand { leaf, kind: LogicalType::Double, repetition: 0, nullable: false, reach })
+            Ok(Operand { leaf, kind: LogicalType::Double, repetition: 0, nullable: false, reach, longest: 0 })
         })
         .unwrap()
+    }
+
+    /// The range of an expression whose operands are in these ranges.
+    fn of(expression: &Expression, operands: &[Reach]) -> Option<Reach> {
+        let mut expression = expression.clone();
+        expression.operands.iter_mut().zip(operands).for_each(|(operand, reach)| operand.reach = *reach);
+        expression.reach()
     }
 
     #[test]
     fn an_expression_that_always_divides_by_zero_has_no_range() {
         for text in ["a / 0", "1 % (3 - 3)", "abs(a) + 1 / (0 * 5)"] {
-            assert_eq!(reach(&parsed(text).node, &[Reach::ANY]), None, "{text}");
+            assert_eq!(of(&parsed(text), &[Reach::ANY]), None, "{text}");
         }
-        assert_eq!(reach(&parsed("a / (a - 1)").node, &[Reach::new(1.0, 1.0)]), None);
+        assert_eq!(of(&parsed("a / (a - 1)"), &[Reach::new(1.0, 1.0)]), None);
     }
 
     const FORMULAS: &[&str] = &[
@@ -128,6 +141,7 @@ mod tests {
         "sqrt(abs(a)) + ln(abs(b) + 1)",
         "exp(min(a, 5)) * uniform(a, b)",
         "lognormal(3, 0.5) - exponential(2)",
+        "if(a < b, a - b, case(a > 7, 2 * a, b = 3, 1, 0.5))",
     ];
 
     proptest! {
@@ -144,9 +158,13 @@ mod tests {
             let of = |leaf: usize| if leaf == 0 { (low_a, width_a, at_a) } else { (low_b, width_b, at_b) };
             let operands: Vec<_> = expression.operands.iter().map(|o| of(o.leaf)).collect();
             let reaches: Vec<_> = operands.iter().map(|(low, width, _)| Reach::new(*low, low + width)).collect();
-            let numbers: Vec<_> = operands.iter().map(|(low, width, at)| Number::Real(low + at * width)).collect();
-            let reach = reach(&expression.node, &reaches);
-            if let (Some(reach), Ok(value)) = (reach, expression.value(&numbers, &mut Sequence::new(seed))) {
+            let fields: Vec<_> = operands
+                .iter()
+                .map(|(low, width, at)| Values::Numbers(Numbers::Real(vec![low + at * width])))
+                .collect();
+            let row = Row { fields: &fields, at: 0 };
+            let reach = self::of(&expression, &reaches);
+            if let (Some(reach), Ok(value)) = (reach, expression.value(row, &mut Sequence::new(seed))) {
                 let (value, slack) = (value.real(), 1e-9 * (1.0 + value.real().abs()));
                 prop_assert!(value >= reach.low - slack && value <= reach.high + slack, "{} {:?}", value, reach);
             }

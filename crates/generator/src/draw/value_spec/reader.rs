@@ -12,6 +12,7 @@ use crate::draw::quantiles::Quantiles;
 use crate::draw::text::pattern::Pattern;
 use crate::draw::text::random_text::RandomText;
 use crate::draw::text::template::Template;
+use crate::draw::value_spec::weights_by::weights_by;
 use crate::draw::value_spec::{Reference, ReferencedKey, ValueSpec};
 use crate::error::{Complaint, Error};
 use crate::spec_file::folder::SpecFolder;
@@ -44,6 +45,10 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
     ),
     ("zipf", "the ranks 1 to `n`, rank k with a probability proportional to k^-s"),
     ("weights", "one of the keys, with a probability proportional to its weight"),
+    (
+        "weights_by",
+        "one of several values, with weights for each value (`given`) of an earlier `field`, and those `otherwise`",
+    ),
     ("choice", "one of a list of values or of the lines of a `file`, uniformly or with Zipfian skew `s`"),
     ("normal", "the normal distribution of `mean` and standard deviation `stddev`"),
     (
@@ -99,6 +104,7 @@ impl ValueSpec {
         match name {
             "constant" => constant(kind, parameters, path),
             "weights" => weighted(kind, parameters, path),
+            "weights_by" => weights_by(parameters, around),
             "choice" => choice(kind, parameters, path, around.folder),
             "uniform" => numbers().and_then(|()| uniform(parameters, kind, path)),
             "zipf" => numbers().and_then(|()| zipf(parameters, kind, path)),
@@ -113,7 +119,11 @@ impl ValueSpec {
             "walk" => {
                 whole_numbers().and_then(|()| Monotone::read(parameters, kind, path).map(ValueSpec::Monotone))
             }
-            "expression" => numbers().and_then(|()| expression(parameters, around)),
+            "expression" => {
+                let computed =
+                    kind.is_whole() || kind.is_real() || kind.is_text() || *kind == LogicalType::Boolean;
+                only("numbers, texts or conditions", computed).and_then(|()| expression(parameters, around))
+            }
             "ref" => reference(parameters, around),
             "unique" => text().and_then(|()| template(parameters, path)),
             "pattern" => text().and_then(|()| pattern(parameters, path)),
@@ -356,6 +366,9 @@ fn fits(kind: &LogicalType, most: i128, node: SpecNode<'_>, path: &str) -> Resul
 
 /// Refuses formulas whose values never fit the type.
 fn can_fit(expression: &Expression, kind: &LogicalType) -> Result<(), Complaint> {
+    if kind.is_text() || *kind == LogicalType::Boolean {
+        return Ok(());
+    }
     let Some(reach) = expression.reach() else {
         return Err(("the formula always divides by zero".into(), "use another divisor".into()));
     };

@@ -1,0 +1,181 @@
+//! Weights that depend on the value of another field: the language of a person by country.
+
+use std::cmp::Ordering;
+
+use crate::draw::choice::{Dictionary, Listed, bad_weights, listed_weights, ordered};
+use crate::draw::expression::{Operand, Values};
+use crate::draw::value_spec::ValueSpec;
+use crate::draw::value_spec::reader::Surroundings;
+use crate::error::Error;
+use crate::random::weights::Weights;
+use crate::shred::leaf_draws::Draws;
+use crate::spec_file::toml_reader::SpecNode;
+use crate::types::literal::{Literal, real, whole};
+use crate::types::logical_type::LogicalType;
+use crate::types::number::{Number, scaled};
+
+/// The most weights of one field, over all of its tables.
+const MOST_WEIGHTS: usize = 1 << 22;
+
+/// The tables of weights, and which of them a value of the other field chooses.
+#[derive(Debug)]
+pub(crate) struct WeightsBy {
+    /// The other field.
+    pub operand: [Operand; 1],
+    /// Its name in the spec.
+    pub field: String,
+    keys: Keys,
+    /// A table for each key, then the one for all other values.
+    tables: Vec<Weights>,
+}
+
+/// The values that have tables of their own in ascending order, each with the number of its table.
+#[derive(Debug)]
+enum Keys {
+    Texts(Vec<(Vec<u8>, usize)>),
+    Numbers(Vec<(Number, usize)>),
+}
+
+impl WeightsBy {
+    /// Appends an index into the dictionary for each value.
+    pub(crate) fn draw(&self, draws: &Draws<'_>, out: &mut Vec<u32>) {
+        let Some(values) = draws.operands.first() else { return out.resize(out.len() + draws.n, 0) };
+        out.reserve(draws.n);
+        for i in 0..draws.n {
+            let table = self.tables.get(self.table(values, i)).or(self.tables.last());
+            let draw = draws.stream.draw(i as u64);
+            out.push(table.map_or(0, |table| table.pick_fine(draw)));
+        }
+    }
+
+    /// The number of the table for value `i` of the other field.
+    fn table(&self, values: &Values, i: usize) -> usize {
+        let found = match (&self.keys, values) {
+            (Keys::Texts(keys), Values::Texts(texts)) => {
+                let text = texts.get(i);
+                keys.binary_search_by(|(key, _)| key.as_slice().cmp(text))
+                    .ok()
+                    .and_then(|at| keys.get(at))
+                    .map(|(_, table)| *table)
+            }
+            (Keys::Numbers(keys), Values::Numbers(numbers)) => numbers.get(i).and_then(|number| {
+                let at = keys.binary_search_by(|(key, _)| compared(*key, number)).ok()?;
+                keys.get(at).map(|(_, table)| *table)
+            }),
+            _ => None,
+        };
+        found.unwrap_or(usize::MAX)
+    }
+}
+
+fn compared(a: Number, b: Number) -> Ordering {
+    match (a, b) {
+        (Number::Whole(a), Number::Whole(b)) => a.cmp(&b),
+        // -0.0 is the value 0.0.
+        (a, b) => (a.real() + 0.0).total_cmp(&(b.real() + 0.0)),
+    }
+}
+
+/// `weights_by = { field = "NAME", given = { VALUE = { ... } }, otherwise = { ... } }`.
+pub(crate) fn weights_by(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
+    let (kind, path) = (around.kind, around.path);
+    if *kind == LogicalType::Boolean {
+        let advice = "write a condition: { expression = \"uniform(0, 1) < if(kind == 'A', 0.9, 0.1)\" }";
+        return Err(node.error(path, "weights_by of a boolean", advice));
+    }
+    let table = node.table(path, "weights_by", &["field", "given", "otherwise"])?;
+    let name = table.need("field", path, "weights_by")?;
+    let Some(field) = name.string() else {
+        let what = format!("`field = {}`", name.described());
+        return Err(name.error(path, what, "write the name of an earlier field"));
+    };
+    let operand = (around.operand)(field).map_err(|(what, advice)| name.error(path, what, advice))?;
+    let given = table.need("given", path, "weights_by")?;
+    let mut keys = Vec::new();
+    let mut lists = Vec::new();
+    let cases = given.any_table(path, "`given`")?;
+    for (key, weights) in cases.entries() {
+        let number = lists.len();
+        let read = key_of(&operand.kind, key).ok_or_else(|| {
+            let what = format!("{key:?} is not {}, the type of {field}", operand.kind.a_name());
+            cases.key_error(key, path, what, operand.kind.takes())
+        })?;
+        keys.push((read, number));
+        lists.push((listed_weights(kind, weights, path)?, weights));
+    }
+    let otherwise = table.need("otherwise", path, "weights_by")?;
+    lists.push((listed_weights(kind, otherwise, path)?, otherwise));
+    let keys = sorted(keys, &operand.kind).map_err(|key| {
+        given.error(path, format!("the value {key} of {field} is given twice"), "give each value once")
+    })?;
+    let (dictionary, tables) = tables(&lists, path)?;
+    let every: Vec<f64> = (0..dictionary.entries.len())
+        .map(|i| tables.iter().filter_map(|table| table.probabilities().get(i)).sum())
+        .collect();
+    let table = Weights::new(&every).map_err(|bad| bad_weights(&bad, node, path))?;
+    let by = WeightsBy { operand: [operand], field: field.to_owned(), keys, tables };
+    Ok(ValueSpec::Choice { table, dictionary, by: Some(Box::new(by)) })
+}
+
+/// A value of the other field, as its text or its number.
+enum Key {
+    Text(Vec<u8>),
+    Number(Number),
+}
+
+fn key_of(kind: &LogicalType, key: &str) -> Option<Key> {
+    let literal = Literal::of_key(kind, key);
+    match (kind, &literal) {
+        (LogicalType::Boolean, Literal::Boolean(value)) => {
+            Some(Key::Number(Number::Whole(i128::from(*value))))
+        }
+        (LogicalType::Boolean, _) => None,
+        (kind, _) if kind.is_text() => Some(Key::Text(key.as_bytes().to_vec())),
+        (kind, literal) if kind.is_real() => real(kind, literal).map(|v| Key::Number(Number::Real(v))),
+        (kind, literal) => whole(kind, literal).map(|n| Key::Number(scaled(kind, n))),
+    }
+}
+
+/// The keys in order; the first that is there twice is returned as an error.
+fn sorted(keys: Vec<(Key, usize)>, kind: &LogicalType) -> Result<Keys, String> {
+    let (mut texts, mut numbers) = (Vec::new(), Vec::new());
+    for (key, table) in keys {
+        match key {
+            Key::Text(text) => texts.push((text, table)),
+            Key::Number(number) => numbers.push((number, table)),
+        }
+    }
+    if kind.is_text() {
+        texts.sort();
+        return Ok(Keys::Texts(texts));
+    }
+    numbers.sort_by(|(a, _), (b, _)| compared(*a, *b));
+    let mut neighbours = numbers.iter().zip(numbers.iter().skip(1));
+    match neighbours.find(|((a, _), (b, _))| compared(*a, *b) == Ordering::Equal) {
+        Some(((twice, _), _)) => Err(twice.to_string()),
+        None => Ok(Keys::Numbers(numbers)),
+    }
+}
+
+/// The dictionary of all values, and for each list its table of weights over that.
+fn tables(lists: &[(Vec<Listed>, SpecNode<'_>)], path: &str) -> Result<(Dictionary, Vec<Weights>), Error> {
+    let mut all: Vec<&Listed> = lists.iter().flat_map(|(list, _)| list).collect();
+    all.sort_by(|a, b| ordered(a, b));
+    all.dedup_by(|a, b| a.entry == b.entry);
+    let mut tables = Vec::new();
+    for (list, node) in lists {
+        if all.len().saturating_mul(lists.len()) > MOST_WEIGHTS {
+            let what = format!("{} values in {} tables", all.len(), lists.len());
+            return Err(node.error(path, what, format!("use at most {MOST_WEIGHTS} weights in all")));
+        }
+        let mut weights = vec![0.0; all.len()];
+        for one in list {
+            let place = all.binary_search_by(|other| ordered(other, one)).ok();
+            if let Some(weight) = place.and_then(|place| weights.get_mut(place)) {
+                *weight = one.weight;
+            }
+        }
+        tables.push(Weights::new(&weights).map_err(|bad| bad_weights(&bad, *node, path))?);
+    }
+    Ok((Dictionary::of(all.into_iter()), tables))
+}
