@@ -15,8 +15,9 @@ use crate::cluster::arguments::{DatasetArgs, Format, SubmitGenArgs};
 use crate::cluster::output;
 use crate::cluster::session::{local_session, remote_session};
 use crate::error::{external, refused};
-use crate::generated::files::{FILES_SCHEMA, FilesTable, GeneratedFiles};
+use crate::generated::files::{FILES_SCHEMA, GeneratedFiles};
 use crate::generated::spec::Spec;
+use crate::units::job::JobTable;
 
 /// Makes the files, completes the dataset, and prints a row for each file.
 pub(crate) async fn generate(args: SubmitGenArgs) -> Result<()> {
@@ -55,7 +56,7 @@ pub(crate) async fn files(context: &SessionContext, args: &DatasetArgs) -> Resul
     })?;
     let files =
         GeneratedFiles::new((spec, &dataset), (rows, args.files, args.seed), &args.compression, folder)?;
-    let table = context.read_table(Arc::new(FilesTable::new(files.clone())))?;
+    let table = context.read_table(Arc::new(JobTable(files.clone())))?;
     let batches = table.collect().await?;
     let made = concat_batches(&FILES_SCHEMA, &batches)?;
     let order = sort_to_indices(made.column(0), None, None)?;

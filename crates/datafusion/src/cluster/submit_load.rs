@@ -12,8 +12,9 @@ use crate::cluster::arguments::{Format, SubmitLoadArgs};
 use crate::cluster::output;
 use crate::cluster::session::{local_session, remote_session};
 use crate::error::external;
+use crate::loads::parts::{PARTS_SCHEMA, PartedLoad};
 use crate::loads::source::LoadSource;
-use crate::loads::table::{LoadTable, PARTS_SCHEMA, PartedLoad};
+use crate::units::job::JobTable;
 
 /// Loads the parts on the executors, finishes the load in this process, and prints a row for each part.
 pub(crate) async fn load(args: SubmitLoadArgs) -> Result<()> {
@@ -22,7 +23,7 @@ pub(crate) async fn load(args: SubmitLoadArgs) -> Result<()> {
         Some(url) => remote_session(url, None).await?,
         None => local_session(None)?,
     };
-    let batches = context.read_table(Arc::new(LoadTable::new(load.clone())))?.collect().await?;
+    let batches = context.read_table(Arc::new(JobTable(load.clone())))?.collect().await?;
     let parts = concat_batches(&PARTS_SCHEMA, &batches)?;
     let parts = take_record_batch(&parts, &sort_to_indices(parts.column(0), None, None)?)?;
     let connections = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);

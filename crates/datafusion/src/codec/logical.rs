@@ -15,10 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::{decoded, encode};
 use crate::footers::table::{Definition as FooterDefinition, FooterTable};
-use crate::generated::files::{FilesTable, GeneratedFiles};
+use crate::generated::files::GeneratedFiles;
 use crate::generated::table::{Definition as GeneratedDefinition, GeneratedTable};
-use crate::loads::table::{LoadTable, PartedLoad};
+use crate::loads::parts::PartedLoad;
 use crate::parquet_files::table::{Definition as ParquetDefinition, ParquetTable};
+use crate::units::job::JobTable;
 
 /// Encodes and decodes our tables, and leaves the others to Ballista.
 #[derive(Debug, Default)]
@@ -46,19 +47,19 @@ impl Table {
         if let Some(table) = provider.downcast_ref::<ParquetTable>() {
             return Some(Self::Parquet(table.definition().clone()));
         }
-        if let Some(table) = provider.downcast_ref::<LoadTable>() {
-            return Some(Self::Load(table.load().clone()));
+        if let Some(table) = provider.downcast_ref::<JobTable<PartedLoad>>() {
+            return Some(Self::Load(table.0.clone()));
         }
-        provider.downcast_ref::<FilesTable>().map(|table| Self::Files(table.files().clone()))
+        provider.downcast_ref::<JobTable<GeneratedFiles>>().map(|table| Self::Files(table.0.clone()))
     }
 
     fn open(self, schema: SchemaRef) -> Result<Arc<dyn TableProvider>> {
         match self {
             Self::Generated(definition) => Ok(Arc::new(GeneratedTable::open(definition)?)),
             Self::Footers(definition) => Ok(Arc::new(FooterTable::of(definition))),
-            Self::Files(files) => Ok(Arc::new(FilesTable::new(files))),
+            Self::Files(files) => Ok(Arc::new(JobTable(files))),
             Self::Parquet(definition) => Ok(Arc::new(ParquetTable::of(definition, schema))),
-            Self::Load(load) => Ok(Arc::new(LoadTable::new(load))),
+            Self::Load(load) => Ok(Arc::new(JobTable(load))),
         }
     }
 }

@@ -21,37 +21,10 @@ impl FooterLevel {
     pub(crate) const ALL: [(&str, Self); 3] =
         [("chunk", Self::Chunk), ("row_group", Self::RowGroup), ("file", Self::File)];
 
-    pub(crate) fn columns(self) -> &'static [FooterColumn] {
-        use FooterColumn::*;
-        match self {
-            Self::Chunk => &[
-                File,
-                RowGroup,
-                RowGroupRows,
-                Column,
-                Path,
-                PhysicalType,
-                LogicalType,
-                Codec,
-                Encodings,
-                NumValues,
-                CompressedBytes,
-                UncompressedBytes,
-                DataPageOffset,
-                DictionaryPageOffset,
-                NullCount,
-                DistinctCount,
-                Min,
-                Max,
-                Encrypted,
-            ],
-            Self::RowGroup => {
-                &[File, RowGroup, RowGroupRows, NumColumns, CompressedBytes, UncompressedBytes, FileOffset]
-            }
-            Self::File => {
-                &[File, FileBytes, FooterBytes, NumRows, NumRowGroups, NumColumns, Version, CreatedBy]
-            }
-        }
+    /// The columns of this level's table, in their order.
+    pub(crate) fn columns(self) -> Vec<FooterColumn> {
+        let here = |column: &FooterColumn| column.levels().contains(&self);
+        FooterColumn::ALL.iter().copied().filter(here).collect()
     }
 
     /// The schema of the columns at `places`, of all without places.
@@ -67,70 +40,70 @@ impl FooterLevel {
     }
 }
 
-/// A column of one of the tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum FooterColumn {
-    File,
-    FileBytes,
-    FooterBytes,
-    NumRows,
-    NumRowGroups,
-    NumColumns,
-    Version,
-    CreatedBy,
-    RowGroup,
-    RowGroupRows,
-    FileOffset,
-    Column,
-    Path,
-    PhysicalType,
-    LogicalType,
-    Codec,
-    Encodings,
-    NumValues,
-    CompressedBytes,
-    UncompressedBytes,
-    DataPageOffset,
-    DictionaryPageOffset,
-    NullCount,
-    DistinctCount,
-    Min,
-    Max,
-    Encrypted,
+/// Whether a column may be null.
+macro_rules! nullable {
+    (null) => {
+        true
+    };
+    (required) => {
+        false
+    };
 }
 
-impl FooterColumn {
-    fn field(self) -> Field {
-        use FooterColumn::*;
-        let (name, kind, nullable) = match self {
-            File => ("file", DataType::Utf8View, false),
-            FileBytes => ("file_bytes", DataType::Int64, true),
-            FooterBytes => ("footer_bytes", DataType::Int64, false),
-            NumRows => ("num_rows", DataType::Int64, false),
-            NumRowGroups => ("num_row_groups", DataType::Int64, false),
-            NumColumns => ("num_columns", DataType::Int64, false),
-            Version => ("version", DataType::Int64, false),
-            CreatedBy => ("created_by", DataType::Utf8View, true),
-            RowGroup => ("row_group", DataType::Int64, false),
-            RowGroupRows => ("row_group_rows", DataType::Int64, false),
-            FileOffset => ("file_offset", DataType::Int64, true),
-            Column => ("column", DataType::Int64, false),
-            Path => ("path", DataType::Utf8View, false),
-            PhysicalType => ("physical_type", DataType::Utf8View, false),
-            LogicalType => ("logical_type", DataType::Utf8View, true),
-            Codec => ("codec", DataType::Utf8View, true),
-            Encodings => ("encodings", DataType::Utf8View, false),
-            NumValues => ("num_values", DataType::Int64, true),
-            CompressedBytes => ("compressed_bytes", DataType::Int64, true),
-            UncompressedBytes => ("uncompressed_bytes", DataType::Int64, true),
-            DataPageOffset => ("data_page_offset", DataType::Int64, true),
-            DictionaryPageOffset => ("dictionary_page_offset", DataType::Int64, true),
-            NullCount => ("null_count", DataType::Int64, true),
-            DistinctCount => ("distinct_count", DataType::Int64, true),
-            Min => ("min", DataType::Utf8View, true),
-            Max => ("max", DataType::Utf8View, true),
-            Encrypted => ("encrypted", DataType::Boolean, false),
-        };
-        Field::new(name, kind, nullable)
-    }
+/// Defines the columns: name in SQL, type, whether it may be null, and the tables that have it.
+macro_rules! columns {
+    ($($column:ident $name:literal $kind:ident $null:ident in $($level:ident),+;)+) => {
+        /// A column of one of the tables.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum FooterColumn {
+            $($column,)+
+        }
+
+        impl FooterColumn {
+            /// All columns, in the order in which each table has its own.
+            const ALL: &[Self] = &[$(Self::$column,)+];
+
+            fn levels(self) -> &'static [FooterLevel] {
+                match self {
+                    $(Self::$column => &[$(FooterLevel::$level),+],)+
+                }
+            }
+
+            fn field(self) -> Field {
+                match self {
+                    $(Self::$column => Field::new($name, DataType::$kind, nullable!($null)),)+
+                }
+            }
+        }
+    };
+}
+
+columns! {
+    File "file" Utf8View required in Chunk, RowGroup, File;
+    FileBytes "file_bytes" Int64 null in File;
+    FooterBytes "footer_bytes" Int64 required in File;
+    NumRows "num_rows" Int64 required in File;
+    NumRowGroups "num_row_groups" Int64 required in File;
+    RowGroup "row_group" Int64 required in Chunk, RowGroup;
+    RowGroupRows "row_group_rows" Int64 required in Chunk, RowGroup;
+    NumColumns "num_columns" Int64 required in RowGroup, File;
+    Version "version" Int64 required in File;
+    CreatedBy "created_by" Utf8View null in File;
+    Column "column" Int64 required in Chunk;
+    Path "path" Utf8View required in Chunk;
+    PhysicalType "physical_type" Utf8View required in Chunk;
+    LogicalType "logical_type" Utf8View null in Chunk;
+    Codec "codec" Utf8View null in Chunk;
+    Encodings "encodings" Utf8View required in Chunk;
+    NumValues "num_values" Int64 null in Chunk;
+    CompressedBytes "compressed_bytes" Int64 null in Chunk, RowGroup;
+    UncompressedBytes "uncompressed_bytes" Int64 null in Chunk, RowGroup;
+    FileOffset "file_offset" Int64 null in RowGroup;
+    DataPageOffset "data_page_offset" Int64 null in Chunk;
+    DictionaryPageOffset "dictionary_page_offset" Int64 null in Chunk;
+    NullCount "null_count" Int64 null in Chunk;
+    DistinctCount "distinct_count" Int64 null in Chunk;
+    Min "min" Utf8View null in Chunk;
+    Max "max" Utf8View null in Chunk;
+    Encrypted "encrypted" Boolean required in Chunk;
 }

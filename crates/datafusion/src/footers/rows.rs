@@ -47,7 +47,8 @@ pub(crate) struct FooterWork {
 
 impl FooterWork {
     pub(crate) fn new(rows: FooterRows) -> Self {
-        let columns = rows.columns.iter().filter_map(|place| rows.level.columns().get(*place).copied());
+        let all = rows.level.columns();
+        let columns = rows.columns.iter().filter_map(|place| all.get(*place).copied());
         let (columns, schema) = (columns.collect(), rows.level.schema(Some(&rows.columns)));
         Self { rows, columns, schema }
     }

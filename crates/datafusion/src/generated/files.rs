@@ -1,4 +1,4 @@
-//! The work that writes files of a dataset, and its table: a row for each file.
+//! The job that writes files of a dataset: a row for each file.
 //!
 //! A file is a part of the dataset. It appears when it is complete, with a manifest of the part. A task that is
 //! repeated, or that runs twice at a time, finds the complete file and keeps it.
@@ -7,17 +7,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-use async_trait::async_trait;
-use datafusion::arrow::array::{
-    ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, StringArray, UInt32Array,
-};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
-use datafusion::catalog::Session;
+use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::internal_datafusion_err;
-use datafusion::datasource::{TableProvider, TableType};
 use datafusion::error::Result;
-use datafusion::logical_expr::Expr;
-use datafusion::physical_plan::ExecutionPlan;
 use sawmill_generator::{
     Dataset, Existing, FileOptions, GroupBytes, Job, Layout, Output, Part, ROW_GROUP_BYTES, RowSize,
     WrittenFile, write,
@@ -27,11 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{external, refused};
 use crate::generated::spec::Spec;
-use crate::units::UnitsExec;
+use crate::units::job::{Job as UnitsJob, numbers_of};
 use crate::units::work::{SendBatch, Work, WorkDescription};
-
-/// Tasks of one job; each of more files writes several.
-const MOST_TASKS: usize = 4096;
 
 /// Files of a dataset in a folder that all executors see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,10 +99,6 @@ fn options(compression: &str) -> Result<FileOptions> {
     Ok(options)
 }
 
-/// The units: each row is a file.
-static UNITS: LazyLock<SchemaRef> =
-    LazyLock::new(|| Arc::new(Schema::new(vec![Field::new("file", DataType::UInt32, false)])));
-
 /// What is said of each file.
 pub(crate) static FILES_SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     let field = |name: &str, kind| Field::new(name, kind, false);
@@ -169,10 +155,7 @@ impl Work for FilesWork {
     }
 
     fn run(&self, units: &RecordBatch, _: usize, send: SendBatch<'_>) -> Result<()> {
-        let files = units.column_by_name("file").and_then(|column| column.as_primitive_opt::<UInt32Type>());
-        let files =
-            files.ok_or_else(|| internal_datafusion_err!("the units of files lack the column file"))?;
-        for file in files.values() {
+        for file in numbers_of(units)? {
             let part = format!("{}/{}", u64::from(*file) + 1, self.files.files);
             let part = part.parse().map_err(|error: String| internal_datafusion_err!("{error}"))?;
             let written = self.files.write(&self.dataset, part, NonZeroUsize::MIN)?;
@@ -196,47 +179,16 @@ impl Work for FilesWork {
     }
 }
 
-/// A table whose rows are the files: reading it writes those that are not there.
-#[derive(Debug)]
-pub(crate) struct FilesTable(GeneratedFiles);
-
-impl FilesTable {
-    pub(crate) fn new(files: GeneratedFiles) -> Self {
-        Self(files)
+impl UnitsJob for GeneratedFiles {
+    fn work(self) -> Result<Arc<dyn Work>> {
+        Ok(Arc::new(FilesWork::open(self)?))
     }
 
-    pub(crate) fn files(&self) -> &GeneratedFiles {
-        &self.0
-    }
-}
-
-#[async_trait]
-impl TableProvider for FilesTable {
-    fn schema(&self) -> SchemaRef {
+    fn schema() -> SchemaRef {
         Arc::clone(&FILES_SCHEMA)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        _: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _: &[Expr],
-        _: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if projection.is_some_and(|places| !places.iter().copied().eq(0..FILES_SCHEMA.fields().len())) {
-            return Err(internal_datafusion_err!("the table of files is read as a whole"));
-        }
-        let files: Vec<u32> = (0..self.0.files).collect();
-        let share = files.len().div_ceil(MOST_TASKS).max(1);
-        let parts = files.chunks(share).map(|files| {
-            let files: ArrayRef = Arc::new(UInt32Array::from(files.to_vec()));
-            Ok(vec![RecordBatch::try_new(Arc::clone(&UNITS), vec![files])?])
-        });
-        let parts = parts.collect::<Result<Vec<_>>>()?;
-        UnitsExec::over(Arc::new(FilesWork::open(self.0.clone())?), parts, Arc::clone(&UNITS))
+    fn units(&self) -> u32 {
+        self.files
     }
 }

@@ -6,6 +6,8 @@
 //! units.
 
 pub(crate) mod exec;
+#[cfg(feature = "cluster")]
+pub(crate) mod job;
 pub(crate) mod work;
 
 pub(crate) use exec::UnitsExec;

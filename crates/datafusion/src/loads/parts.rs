@@ -1,19 +1,14 @@
-//! The work that loads parts, and its table: a row for each part.
+//! The job that loads parts: a row for each part.
 //!
 //! A unit of the loader commits together with its record in the database, so that a part that is repeated loads what
 //! is missing of it. Two tasks never load one part at a time: the second waits for the lock of the first.
 
 use std::sync::{Arc, LazyLock};
 
-use async_trait::async_trait;
-use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, UInt32Array};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
-use datafusion::catalog::Session;
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::internal_datafusion_err;
-use datafusion::datasource::{TableProvider, TableType};
 use datafusion::error::Result;
-use datafusion::logical_expr::Expr;
-use datafusion::physical_plan::ExecutionPlan;
 use sawmill_loader::{LoadOptions, LoadReport, Part, Share, load};
 use sawmill_postgres::Postgres;
 use sawmill_profile::Profile;
@@ -22,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{external, refused};
 use crate::loads::source::LoadSource;
-use crate::units::UnitsExec;
+use crate::units::job::{Job, numbers_of};
 use crate::units::work::{SendBatch, Work, WorkDescription};
 
 /// A load into a table of PostgreSQL.
@@ -69,10 +64,6 @@ impl PartedLoad {
     }
 }
 
-/// The units: each row is a part.
-static UNITS: LazyLock<SchemaRef> =
-    LazyLock::new(|| Arc::new(Schema::new(vec![Field::new("part", DataType::UInt32, false)])));
-
 /// What is said of each part.
 pub(crate) static PARTS_SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     let field = |name: &str| Field::new(name, DataType::Int64, false);
@@ -100,16 +91,14 @@ impl Work for LoadWork {
     }
 
     fn run(&self, units: &RecordBatch, _: usize, send: SendBatch<'_>) -> Result<()> {
-        let parts = units.column_by_name("part").and_then(|column| column.as_primitive_opt::<UInt32Type>());
-        let parts =
-            parts.ok_or_else(|| internal_datafusion_err!("the units of a load lack the column part"))?;
-        for number in parts.values() {
-            let part = Part::new(*number, self.0.parts);
+        for unit in numbers_of(units)? {
+            let number = unit.saturating_add(1);
+            let part = Part::new(number, self.0.parts);
             let part =
                 part.ok_or_else(|| internal_datafusion_err!("there is no part {number} of the load"))?;
             let report = self.0.run(Share::Part(part), 1, false)?;
             let told = [
-                u64::from(*number),
+                u64::from(number),
                 report.units,
                 report.rows,
                 report.units_resumed,
@@ -133,45 +122,16 @@ impl Work for LoadWork {
     }
 }
 
-/// A table whose rows are the parts: reading it loads what is missing of them.
-#[derive(Debug)]
-pub(crate) struct LoadTable(PartedLoad);
-
-impl LoadTable {
-    pub(crate) fn new(load: PartedLoad) -> Self {
-        Self(load)
+impl Job for PartedLoad {
+    fn work(self) -> Result<Arc<dyn Work>> {
+        Ok(Arc::new(LoadWork::new(self)))
     }
 
-    pub(crate) fn load(&self) -> &PartedLoad {
-        &self.0
-    }
-}
-
-#[async_trait]
-impl TableProvider for LoadTable {
-    fn schema(&self) -> SchemaRef {
+    fn schema() -> SchemaRef {
         Arc::clone(&PARTS_SCHEMA)
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Temporary
-    }
-
-    async fn scan(
-        &self,
-        _: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _: &[Expr],
-        _: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if projection.is_some_and(|places| !places.iter().copied().eq(0..PARTS_SCHEMA.fields().len())) {
-            return Err(internal_datafusion_err!("the table of a load is read as a whole"));
-        }
-        let part = |number: u32| {
-            let number: ArrayRef = Arc::new(UInt32Array::from(vec![number]));
-            Ok(vec![RecordBatch::try_new(Arc::clone(&UNITS), vec![number])?])
-        };
-        let parts = (1..=self.0.parts).map(part).collect::<Result<Vec<_>>>()?;
-        UnitsExec::over(Arc::new(LoadWork(self.0.clone())), parts, Arc::clone(&UNITS))
+    fn units(&self) -> u32 {
+        self.parts
     }
 }
