@@ -13,3 +13,49 @@ pub(crate) fn refused(what: impl AsRef<str>, place: &str, advice: &str) -> DataF
 pub(crate) fn external(error: impl Error + Send + Sync + 'static) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
+
+/// Where the text of an error begins and ends that passes through the errors of Ballista, which show the structure of
+/// what they are about.
+#[cfg(feature = "cluster")]
+const FRAME: (&str, &str) = ("<<sawmill ", ">>");
+
+/// An error of a task, for [`received`] to find.
+#[cfg(feature = "cluster")]
+pub(crate) fn sent(error: &DataFusionError) -> DataFusionError {
+    let (mismatch, (begin, end)) = (u8::from(is_mismatch(error)), FRAME);
+    DataFusionError::Execution(format!("{begin}{mismatch} {}{end}", text_of(error)))
+}
+
+/// The text of an error, without the layers that it passed through, and whether a table does not hold what its source
+/// holds.
+#[cfg(feature = "cluster")]
+pub(crate) fn received(error: &DataFusionError) -> (String, bool) {
+    let text = text_of(error);
+    let framed = || {
+        let (_, text) = text.split_once(FRAME.0)?;
+        let (mismatch, text) = text.split_once(FRAME.1)?.0.split_once(' ')?;
+        // Ballista prints text as Rust does.
+        Some((text.replace("\\\"", "\"").replace("\\n", "\n"), mismatch == "1"))
+    };
+    framed().unwrap_or_else(|| (text.clone(), is_mismatch(error)))
+}
+
+#[cfg(feature = "cluster")]
+fn is_mismatch(error: &DataFusionError) -> bool {
+    let DataFusionError::External(error) = error.find_root() else { return false };
+    error
+        .downcast_ref::<sawmill_source::Error>()
+        .is_some_and(|error| error.kind() == sawmill_source::Kind::Mismatch)
+}
+
+/// The text of an error without the names of the layers that it passed through.
+#[cfg(feature = "cluster")]
+fn text_of(error: &DataFusionError) -> String {
+    match error.find_root() {
+        DataFusionError::Plan(text)
+        | DataFusionError::Execution(text)
+        | DataFusionError::Configuration(text) => text.clone(),
+        DataFusionError::External(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}

@@ -24,7 +24,7 @@
 //! | `footers` | footers of Parquet files as a table |
 //! | `generated` | rows of the generator as a table, and files of them as a job |
 //! | `parquet_files` | Parquet files as a table, opened through our footers |
-//! | `loads` | loads into PostgreSQL as jobs (feature `cluster`) |
+//! | `postgres` | tables of PostgreSQL that statements fill (feature `postgres`), and loads as jobs (feature `cluster`) |
 //! | `units` | work in units that an engine can place on machines |
 //! | `codec` | plans on their way to the executors of Ballista (feature `cluster`) |
 //! | [`cluster`] | the command `sawmill-cluster` (feature `cluster`) |
@@ -38,10 +38,9 @@ mod footers;
 mod found_files;
 mod functions;
 mod generated;
-#[cfg(feature = "cluster")]
-mod loads;
 mod parquet_files;
-mod row_ranges;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod units;
 
 use std::sync::Arc;
@@ -55,6 +54,10 @@ pub use footers::columns::FooterLevel;
 pub use footers::table::FooterTable;
 pub use generated::table::GeneratedTable;
 pub use parquet_files::table::ParquetTable;
+#[cfg(feature = "postgres")]
+pub use postgres::schema::register_postgres;
+#[cfg(feature = "postgres")]
+pub use postgres::statement::sql;
 
 /// Adds the table functions to a session: `gen(spec, rows => .., seed => .., number => .., partitions => ..)`
 /// `footer(files, level => 'chunk' | 'row_group' | 'file')` and `parquet(files)`.

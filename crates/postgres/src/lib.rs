@@ -25,7 +25,7 @@
 //! | room | what it does |
 //! |---|---|
 //! | `target` | a table as a target: how it is created and filled |
-//! | `session` | a load, from the decision what to do to the table in its place |
+//! | `session` | a load, from the decision what to do to the table in its place; the rows of one statement |
 //! | `table` | the catalogue, how columns of source and table fit together, how tables are created and replaced |
 //! | `types` | what a column becomes; composite types and enumerations |
 //! | `encode` | batches into blocks of rows: with their sums, and without refused rows |
@@ -53,6 +53,7 @@ pub use partition::by::PartitionBy;
 pub use partition::survey::{Partitions, Survey};
 pub use records::forget::forget;
 pub use records::status::status;
+pub use session::insertion::Insertion;
 pub use session::rehearsal::Rehearsal;
 pub use table::new_table::TableKind;
 pub use target::{Postgres, Strategy};

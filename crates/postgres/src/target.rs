@@ -83,6 +83,12 @@ impl Postgres {
         }
     }
 
+    /// The same for another table of the server.
+    pub fn of_table(mut self, table: TableName) -> Self {
+        self.table = table;
+        self
+    }
+
     /// How rows get into a new table.
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;

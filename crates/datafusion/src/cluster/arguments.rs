@@ -56,7 +56,7 @@ pub(crate) struct SubmitLoadArgs {
     /// Parts of the load; each has one connection.
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub parts: u32,
-    /// Read the table back and compare it with the source.
+    /// Read the table back and compare it with the source; exit with 4 if they differ.
     #[arg(long)]
     pub verify: bool,
     /// The scheduler of a cluster, such as df://scheduler:50050. Without it the job runs in this process.
@@ -129,15 +129,23 @@ Table functions:
   parquet(FILES)
       the rows of Parquet files
 
+Tables of PostgreSQL, with --to:
+  INSERT INTO pg.TABLE [(COLUMNS)] SELECT ..        CREATE TABLE pg.TABLE AS SELECT ..
+      One transaction takes the rows, and their number is the result. pg.SCHEMA.TABLE names the schema, too.
+
 Examples:
   sawmill-cluster sql \"SELECT count(*), max(name) FROM gen('contacts', rows => 1e6, seed => 7)\"
-  sawmill-cluster sql \"SELECT path, sum(compressed_bytes) FROM footer('data/**') GROUP BY path\" --csv")]
+  sawmill-cluster sql \"SELECT path, sum(compressed_bytes) FROM footer('data/**') GROUP BY path\" --csv
+  sawmill-cluster sql --to postgres://me@db/shop \"CREATE TABLE pg.orders AS SELECT * FROM gen('orders', rows => 1e6)\"")]
 pub(crate) struct SqlArgs {
     /// The statement.
     pub sql: String,
     /// The scheduler of a cluster, such as df://scheduler:50050. Without it the statement runs in this process.
     #[arg(long, value_name = "URL")]
     pub scheduler: Option<String>,
+    /// The PostgreSQL server of the tables pg.*, which statements in this process fill: postgres://user@host/database.
+    #[arg(long, value_name = "URL", conflicts_with = "scheduler")]
+    pub to: Option<String>,
     /// How many partitions a query has: tasks on a cluster, threads in this process [default: the cores here].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub partitions: Option<u32>,

@@ -13,14 +13,19 @@ mod submit_load;
 use std::process::ExitCode;
 
 use clap::Parser;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 
 use arguments::{Arguments, Command, Job};
+
+use crate::error::received;
 
 pub use session::{local_session, remote_session};
 
 /// Deep plans recurse deeply, in the optimizer and in the codecs.
 const STACK_BYTES: usize = 16 << 20;
+
+/// The exit code of `sawmill verify`, too: a table does not hold what its source holds.
+const MISMATCH: u8 = 4;
 
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
@@ -28,8 +33,9 @@ pub fn main() -> ExitCode {
     match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", text_of(&error));
-            ExitCode::FAILURE
+            let (text, mismatch) = received(&error);
+            eprintln!("error: {text}");
+            if mismatch { ExitCode::from(MISMATCH) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -47,15 +53,4 @@ fn run(command: Command) -> Result<()> {
             Command::Demo(args) => demo::run(args).await,
         }
     })
-}
-
-/// The text of an error without the names of the layers that it passed through.
-fn text_of(error: &DataFusionError) -> String {
-    match error.find_root() {
-        DataFusionError::Plan(text)
-        | DataFusionError::Execution(text)
-        | DataFusionError::Configuration(text) => text.clone(),
-        DataFusionError::External(error) => error.to_string(),
-        other => other.to_string(),
-    }
 }

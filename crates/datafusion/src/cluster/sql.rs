@@ -5,6 +5,7 @@ use datafusion::error::Result;
 use crate::cluster::arguments::SqlArgs;
 use crate::cluster::output;
 use crate::cluster::session::{local_session, remote_session};
+use crate::register_postgres;
 
 /// Runs the statement and prints its rows.
 pub(crate) async fn run(args: SqlArgs) -> Result<()> {
@@ -13,6 +14,9 @@ pub(crate) async fn run(args: SqlArgs) -> Result<()> {
         Some(url) => remote_session(url, partitions).await?,
         None => local_session(partitions)?,
     };
-    let rows = context.sql(&args.sql).await?.execute_stream().await?;
+    if let Some(address) = &args.to {
+        register_postgres(&context, address)?;
+    }
+    let rows = crate::sql(&context, &args.sql).await?.execute_stream().await?;
     output::print(rows, args.printed.format()).await
 }

@@ -14,11 +14,13 @@ use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{decoded, encode};
+use crate::error::refused;
 use crate::footers::table::{Definition as FooterDefinition, FooterTable};
 use crate::generated::files::GeneratedFiles;
 use crate::generated::table::{Definition as GeneratedDefinition, GeneratedTable};
-use crate::loads::parts::PartedLoad;
 use crate::parquet_files::table::{Definition as ParquetDefinition, ParquetTable};
+use crate::postgres::parts::PartedLoad;
+use crate::postgres::table::PostgresTable;
 use crate::units::job::JobTable;
 
 /// Encodes and decodes our tables, and leaves the others to Ballista.
@@ -92,6 +94,10 @@ impl LogicalExtensionCodec for SawmillLogicalCodec {
         node: Arc<dyn TableProvider>,
         buf: &mut Vec<u8>,
     ) -> Result<()> {
+        if node.is::<PostgresTable>() {
+            let advice = "run the statement in a session of one process, or submit a load";
+            return Err(refused("a cluster does not insert into PostgreSQL", &table.to_string(), advice));
+        }
         match Table::of(node.as_ref()) {
             Some(ours) => encode(&ours, buf),
             None => self.others.try_encode_table_provider(table, node, buf),

@@ -35,7 +35,7 @@ impl PhysicalExtensionCodec for SawmillPhysicalCodec {
             return self.others.try_decode(buf, inputs, ctx, proto_converter);
         };
         match inputs {
-            [units] => Ok(Arc::new(UnitsExec::new(work?.open()?, Arc::clone(units)))),
+            [units] => Ok(Arc::new(UnitsExec::new(work?.open()?, Arc::clone(units)).of_another_process())),
             _ => internal_err!("UnitsExec has one input, its units, found {}", inputs.len()),
         }
     }

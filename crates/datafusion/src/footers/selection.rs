@@ -7,7 +7,7 @@ use sawmill_footer::{Options, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::footers::columns::FooterLevel;
-use crate::row_ranges::RowRanges;
+use crate::units::row_ranges::RowRanges;
 
 /// The row groups and columns that a query can need.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,8 +18,8 @@ use crate::error::refused;
 use crate::functions::arguments::Arguments;
 use crate::generated::rows::{Column, GeneratedRows, RowsWork, UNITS, number_field, units_of};
 use crate::generated::spec::Spec;
-use crate::row_ranges::RowRanges;
 use crate::units::UnitsExec;
+use crate::units::row_ranges::RowRanges;
 
 /// The seed of `sawmill gen`, too.
 const DEFAULT_SEED: u64 = 42;

@@ -21,6 +21,8 @@ use datafusion::physical_plan::{
 };
 use futures_util::StreamExt;
 
+#[cfg(feature = "cluster")]
+use crate::error::sent;
 use crate::units::work::Work;
 
 /// Batches that wait for the operator above, in each partition.
@@ -34,6 +36,9 @@ pub(crate) struct UnitsExec {
     units: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    /// Another process reads the errors.
+    #[cfg(feature = "cluster")]
+    sends_errors: bool,
 }
 
 impl UnitsExec {
@@ -46,7 +51,20 @@ impl UnitsExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        Self { work, units, properties, metrics: ExecutionPlanMetricsSet::new() }
+        Self {
+            work,
+            units,
+            properties,
+            metrics: ExecutionPlanMetricsSet::new(),
+            #[cfg(feature = "cluster")]
+            sends_errors: false,
+        }
+    }
+
+    /// The same operator as part of a plan from another process.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn of_another_process(self) -> Self {
+        Self { sends_errors: true, ..self }
     }
 
     /// An operator over units in memory: a partition for each of `partitions`, at least one.
@@ -123,7 +141,12 @@ impl ExecutionPlan for UnitsExec {
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match (children.pop(), children.is_empty()) {
-            (Some(units), true) => Ok(Arc::new(Self::new(Arc::clone(&self.work), units))),
+            (Some(units), true) => {
+                let replaced = Self::new(Arc::clone(&self.work), units);
+                #[cfg(feature = "cluster")]
+                let replaced = Self { sends_errors: self.sends_errors, ..replaced };
+                Ok(Arc::new(replaced))
+            }
             _ => internal_err!("UnitsExec has one child"),
         }
     }
@@ -144,6 +167,8 @@ impl ExecutionPlan for UnitsExec {
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let mut stream = RecordBatchReceiverStream::builder(self.schema(), WAITING_BATCHES);
         let (sender, work) = (stream.tx(), Arc::clone(&self.work));
+        #[cfg(feature = "cluster")]
+        let sends_errors = self.sends_errors;
         stream.spawn(async move {
             while let Some(units) = units.next().await {
                 let (units, sender, work) = (units?, sender.clone(), Arc::clone(&work));
@@ -153,7 +178,10 @@ impl ExecutionPlan for UnitsExec {
                         metrics.record_output(batch.num_rows());
                         sender.blocking_send(Ok(batch)).is_ok()
                     };
-                    work.run(&units, batch_rows, &mut send)
+                    let done = work.run(&units, batch_rows, &mut send);
+                    #[cfg(feature = "cluster")]
+                    let done = done.map_err(|error| if sends_errors { sent(&error) } else { error });
+                    done
                 });
                 done.await.map_err(|error| DataFusionError::External(Box::new(error)))??;
             }

@@ -8,6 +8,7 @@
 pub(crate) mod exec;
 #[cfg(feature = "cluster")]
 pub(crate) mod job;
+pub(crate) mod row_ranges;
 pub(crate) mod work;
 
 pub(crate) use exec::UnitsExec;

@@ -13,7 +13,7 @@ use crate::footers::rows::{FooterRows, FooterWork};
 use crate::generated::files::{FilesWork, GeneratedFiles};
 use crate::generated::rows::{GeneratedRows, RowsWork};
 #[cfg(feature = "cluster")]
-use crate::loads::parts::{LoadWork, PartedLoad};
+use crate::postgres::parts::{LoadWork, PartedLoad};
 
 /// Takes a batch of rows; returns false if the receiver has closed.
 pub(crate) type SendBatch<'a> = &'a mut (dyn FnMut(RecordBatch) -> bool + Send);
@@ -33,6 +33,7 @@ pub(crate) trait Work: Debug + Send + Sync {
     fn run(&self, units: &RecordBatch, batch_rows: usize, send: SendBatch<'_>) -> Result<()>;
 
     /// What an executor needs to do the same work.
+    #[cfg_attr(not(feature = "cluster"), allow(dead_code, reason = "only codecs send work elsewhere"))]
     fn description(&self) -> WorkDescription;
 
     /// What `EXPLAIN` shows.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
+use sawmill_datafusion::cluster::remote_session;
 use sawmill_localpg::LocalPg;
 
 use crate::processes::{Cluster, command};
@@ -48,16 +49,42 @@ fn rows_arrive_once_with_more_parts_than_tasks_at_a_time_and_with_fewer() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().to_str().unwrap();
-    said(
-        &cluster
-            .run(&["submit", "gen", "orders", "--rows", "50k", "--files", "5", "--out", out], Path::new("/")),
-    );
-    let out = said(&submit(&cluster, out, &to, "orders", "4"));
+    let out_folder = folder.path().to_str().unwrap();
+    let made = ["submit", "gen", "orders", "--rows", "50k", "--files", "5", "--out", out_folder];
+    said(&cluster.run(&made, Path::new("/")));
+    let out = said(&submit(&cluster, out_folder, &to, "orders", "4"));
     assert!(out.contains("50,000 rows in table orders") && out.contains(", verified"), "{out}");
+    // Units are recorded, but a row of theirs is gone.
+    client.execute("delete from orders where ctid = (select min(ctid) from orders)", &[]).unwrap();
+    let differs = submit(&cluster, out_folder, &to, "orders", "4");
+    let error = String::from_utf8_lossy(&differs.stderr).into_owned();
+    assert_eq!(differs.status.code(), Some(4), "{error}");
+    let expected =
+        "error: the table has 49999 rows; according to the records 50000 were loaded into it - table ";
+    assert!(error.contains(expected) && error.trim_end().ends_with("load in mode replace"), "{error}");
     let secret = submit(&cluster, "gen:orders?rows=5", "postgres://me:secret@host/db", "t", "1");
     let error = String::from_utf8_lossy(&secret.stderr).into_owned();
     assert!(error.contains("a password in an address") && !error.contains("secret"), "{error}");
+}
+
+#[test]
+fn a_statement_that_fills_a_table_is_refused_by_a_cluster() {
+    let server = LocalPg::start().unwrap();
+    let mut client = Client::connect(&server.url(), NoTls).unwrap();
+    client.batch_execute("create table t (n bigint)").unwrap();
+    let cluster = Cluster::start(1);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let error = runtime.block_on(async {
+        let context = remote_session(&cluster.url, None).await.unwrap();
+        sawmill_datafusion::register_postgres(&context, &server.url()).unwrap();
+        let insert = sawmill_datafusion::sql(&context, "INSERT INTO pg.t SELECT 1 AS n").await;
+        match insert {
+            Ok(rows) => rows.collect().await.unwrap_err().to_string(),
+            Err(error) => error.to_string(),
+        }
+    });
+    assert!(error.contains("a cluster does not insert into PostgreSQL"), "{error}");
+    assert_eq!(count(&mut client, "t"), 0);
 }
 
 #[test]

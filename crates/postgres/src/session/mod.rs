@@ -3,6 +3,7 @@
 pub(crate) mod activity;
 mod comparison;
 mod finishing;
+pub(crate) mod insertion;
 mod notes;
 mod opening;
 pub(crate) mod prepare;

@@ -8,6 +8,7 @@ use sawmill_pgcopy::{Column, ColumnType, Enums, PgType, ValueOptions, is_enum, i
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
+use crate::table::catalogue::FoundTable;
 use crate::table::{catalogue, catalogue_type};
 use crate::target::Postgres;
 use crate::types::made_types::MadeType;
@@ -71,13 +72,20 @@ impl Postgres {
     /// No connection, or no such table.
     pub fn columns_of_table(&self, control: &Control<'_>) -> Result<Vec<(String, String)>> {
         let connection = Connection::open(&self.server, control)?;
-        let Some(found) = catalogue::find(&connection, &self.table, control)? else {
-            return Err(Error::new(Kind::Schema, "there is no such table")
-                .at(format!("table {}, {}", self.table, connection.place()))
-                .advise("create it, or name the types of columns yourself"));
-        };
+        let found = self.find(&connection, control)?;
         let columns = read(&connection, found.oid, control)?.into_iter().filter(|column| !column.generated);
         Ok(columns.map(|column| (column.name, column.type_name)).collect())
+    }
+
+    /// The table, which has to be there.
+    pub(crate) fn find(&self, connection: &Connection, control: &Control<'_>) -> Result<FoundTable> {
+        let found = catalogue::find(connection, &self.table, control)?.ok_or_else(|| {
+            Error::new(Kind::Schema, "there is no such table")
+                .at(format!("table {}, {}", self.table, connection.place()))
+                .advise("check its name, or create it")
+        })?;
+        found.check_table(&self.table, connection.place())?;
+        Ok(found)
     }
 }
 

@@ -1,0 +1,202 @@
+//! Tables of PostgreSQL that statements fill: all rows of a statement, or none.
+
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use datafusion::arrow::array::AsArray;
+use datafusion::arrow::datatypes::{Int64Type, UInt64Type};
+use datafusion::dataframe::DataFrameWriteOptions;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use postgres::{Client, NoTls};
+use sawmill_localpg::LocalPg;
+
+/// A session with our functions and the tables of a server.
+struct Tables {
+    server: LocalPg,
+    client: Client,
+    context: SessionContext,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Tables {
+    fn start(partitions: usize) -> Self {
+        let server = LocalPg::start().unwrap();
+        let client = Client::connect(&server.url(), NoTls).unwrap();
+        let config = SessionConfig::new().with_target_partitions(partitions);
+        let context = SessionContext::new_with_config(config);
+        sawmill_datafusion::register(&context).unwrap();
+        sawmill_datafusion::register_postgres(&context, &server.url()).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        Self { server, client, context, runtime }
+    }
+
+    /// The number that a statement returns, or its error.
+    fn run(&self, sql: &str) -> Result<u64, String> {
+        let ran = self.runtime.block_on(async {
+            let rows = sawmill_datafusion::sql(&self.context, sql).await?.collect().await?;
+            Ok(rows[0].column(0).as_primitive::<UInt64Type>().value(0))
+        });
+        ran.map_err(|error: datafusion::error::DataFusionError| error.to_string())
+    }
+
+    /// What the table holds, as the server sees it.
+    fn number(&mut self, sql: &str) -> i64 {
+        self.client.query_one(sql, &[]).unwrap().get(0)
+    }
+
+    fn exists(&mut self, table: &str) -> bool {
+        self.client.query_one("select to_regclass($1) is not null", &[&table]).unwrap().get(0)
+    }
+
+    /// The same from a query of DataFusion.
+    fn queried(&self, sql: &str) -> i64 {
+        let rows = self.runtime.block_on(async { self.context.sql(sql).await?.collect().await }).unwrap();
+        rows[0].column(0).as_primitive::<Int64Type>().value(0)
+    }
+}
+
+#[test]
+fn a_new_table_has_the_rows_of_the_query_whatever_its_partitions() {
+    for partitions in [1, 3, 8] {
+        let mut tables = Tables::start(partitions);
+        let rows = "gen('orders', rows => 50000, seed => 7)";
+        assert_eq!(tables.run(&format!("CREATE TABLE pg.orders AS SELECT * FROM {rows}")), Ok(50_000));
+        assert_eq!(tables.number("select count(*) from orders"), 50_000);
+        // Into the same columns once more, and into a schema that is named.
+        assert_eq!(tables.run(&format!("INSERT INTO pg.public.orders SELECT * FROM {rows}")), Ok(50_000));
+        assert_eq!(tables.number("select count(*) from orders"), 100_000);
+        let copied =
+            "CREATE TABLE pg.contacts AS SELECT name, length(name) AS n FROM gen('contacts', rows => 3e4)";
+        assert_eq!(tables.run(copied), Ok(30_000));
+        let length = tables.queried("SELECT sum(length(name)) FROM gen('contacts', rows => 3e4)");
+        assert_eq!(tables.number("select sum(n)::bigint from contacts"), length);
+        assert_eq!(tables.number("select sum(length(name))::bigint from contacts"), length);
+        assert_eq!(tables.run("CREATE TABLE pg.none AS SELECT * FROM gen('contacts', rows => 0)"), Ok(0));
+        assert!(tables.exists("none"));
+    }
+}
+
+#[test]
+fn columns_are_those_of_the_statement_and_the_others_have_their_defaults() {
+    let mut tables = Tables::start(2);
+    let table = "create table t (id bigint generated always as identity, a int not null default 7, b text, \
+                 at date, twice int generated always as (a * 2) stored)";
+    tables.client.batch_execute(table).unwrap();
+    assert_eq!(tables.run("INSERT INTO pg.t (b, at) VALUES ('x', '2024-02-29'), (null, null)"), Ok(2));
+    assert_eq!(tables.run("INSERT INTO pg.t (\"b\", A) SELECT 'y', 3"), Ok(1));
+    assert_eq!(tables.number("select count(*) from t where a = 7 and twice = 14 and id in (1, 2)"), 2);
+    assert_eq!(tables.number("select count(*) from t where b = 'x' and at = '2024-02-29'"), 1);
+    assert_eq!(tables.number("select count(*) from t where b = 'y' and a = 3 and id = 3"), 1);
+    // Without names: the first columns, in their order.
+    tables.client.batch_execute("create table u (k int, v text, w text default 'w')").unwrap();
+    assert_eq!(
+        tables.run("INSERT INTO pg.u SELECT number, name FROM gen('contacts', 5, number => 'number')"),
+        Ok(5)
+    );
+    assert_eq!(tables.number("select count(*) from u where w = 'w' and k between 0 and 4"), 5);
+}
+
+#[test]
+fn rows_of_a_data_frame_keep_their_types() {
+    let mut tables = Tables::start(3);
+    tables.client.batch_execute("create table t (n smallint, name text)").unwrap();
+    let written = tables.runtime.block_on(async {
+        let rows = tables.context.sql("SELECT n, name FROM gen('contacts', 20000, number => 'n')").await?;
+        rows.write_table("pg.t", DataFrameWriteOptions::new()).await
+    });
+    assert_eq!(written.unwrap()[0].column(0).as_primitive::<UInt64Type>().value(0), 20_000);
+    assert_eq!(tables.number("select sum(n)::bigint from t"), (0..20_000).sum::<i64>());
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_a_row_is_sent() {
+    let mut tables = Tables::start(2);
+    tables.client.batch_execute("create table t (a int, b boolean); create view v as select 1 as a").unwrap();
+    for (statement, parts) in [
+        ("INSERT INTO pg.t SELECT true, false", &["column \"a\" is integer", "Boolean", "cast"][..]),
+        ("INSERT INTO pg.t SELECT 1.5e0, true", &["1.5 cannot be stored exactly", "column \"a\"", "row 1"]),
+        ("INSERT INTO pg.t (b, a) SELECT DATE '2024-01-01', 1", &["column \"b\" is boolean", "Date32"]),
+        ("INSERT INTO pg.t (c) SELECT 1", &["column \"c\" is not in the table"]),
+        ("INSERT INTO pg.t (a, b) SELECT 1", &["the query has 1 columns, the insertion 2"]),
+        ("INSERT INTO pg.t SELECT 1, true, 3 AS c", &["the query has 3 columns, the insertion 2"]),
+        ("INSERT INTO pg.absent SELECT 1", &["there is no such table", "absent", "create it"]),
+        ("INSERT INTO pg.v SELECT 1", &["it is a view, not a table"]),
+        ("INSERT OVERWRITE pg.t SELECT 1, true", &["this form of INSERT"]),
+        ("CREATE TABLE pg.t AS SELECT 1 AS a", &["there is a table", "table t", "insert into it"]),
+        ("CREATE TABLE pg.u (a int)", &["this form of CREATE TABLE"]),
+        ("CREATE TABLE pg.u AS SELECT INTERVAL '1 month' AS a, 1 AS ctid", &["column \"ctid\""]),
+        ("SELECT count(*) FROM pg.t", &["cannot be read", "query it on the server"]),
+        ("INSERT INTO pg.t SELECT a, b FROM pg.t", &["cannot be read"]),
+    ] {
+        let error = tables.run(statement).unwrap_err();
+        assert!(parts.iter().all(|part| error.contains(part)), "{statement}: {error}");
+    }
+    assert_eq!(tables.number("select count(*) from t"), 0);
+    assert!(!tables.exists("u"));
+}
+
+#[test]
+fn a_statement_that_fails_in_the_middle_leaves_nothing() {
+    let mut tables = Tables::start(3);
+    tables.client.batch_execute("create table t (n smallint check (n <> 31000), name text)").unwrap();
+    let rows = |rows: u32| format!("SELECT n, name FROM gen('contacts', {rows}, number => 'n')");
+    // A value that the column cannot hold, one that the server refuses, and a query that fails.
+    let error = tables.run(&format!("INSERT INTO pg.t {}", rows(40_000))).unwrap_err();
+    assert!(error.contains("column \"n\"") && error.contains("32768") && error.contains("row "), "{error}");
+    let error = tables.run(&format!("INSERT INTO pg.t {}", rows(32_000))).unwrap_err();
+    assert!(error.contains("check constraint"), "{error}");
+    let fails = "SELECT 1 / (30000 - n) AS n, name FROM gen('contacts', 40000, number => 'n')";
+    for statement in [format!("INSERT INTO pg.t {fails}"), format!("CREATE TABLE pg.u AS {fails}")] {
+        let error = tables.run(&statement).unwrap_err();
+        assert!(error.to_lowercase().contains("divide by zero"), "{error}");
+    }
+    assert_eq!(tables.number("select count(*) from t"), 0);
+    assert!(!tables.exists("u"));
+    // The connection has gone, too, and the same table takes rows.
+    assert_eq!(tables.run(&format!("INSERT INTO pg.t {}", rows(30_000))), Ok(30_000));
+    assert_eq!(tables.number("select count(*) from t"), 30_000);
+}
+
+/// `sawmill-cluster sql`.
+fn sql(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sawmill-cluster"));
+    command.arg("sql").args(arguments);
+    command
+}
+
+#[track_caller]
+fn refused(output: &Output) -> String {
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{error}");
+    error
+}
+
+#[test]
+fn the_command_is_killed_in_the_middle_and_the_same_command_fills_the_table() {
+    let mut tables = Tables::start(1);
+    let url = tables.server.url();
+    let statement = "CREATE TABLE pg.c AS SELECT * FROM gen('contacts', rows => 2e6)";
+    let mut killed = sql(&["--to", &url, statement]).spawn().unwrap();
+    let copied = "select coalesce(max(tuples_processed), 0) from pg_stat_progress_copy";
+    let started = Instant::now();
+    while tables.number(copied) < 100_000 {
+        assert!(started.elapsed() < Duration::from_secs(60), "no rows");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    killed.kill().unwrap();
+    assert!(!killed.wait().unwrap().success());
+    assert!(!tables.exists("c"));
+    let made = sql(&["--to", &url, "--csv", statement]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&made.stdout), "count\n2000000\n", "{made:?}");
+    assert_eq!(tables.number("select count(*) from c"), 2_000_000);
+}
+
+#[test]
+fn a_cluster_does_not_insert() {
+    let statement = "INSERT INTO pg.t SELECT 1";
+    let both = ["--to", "postgres://me@host/db", "--scheduler", "df://127.0.0.1:1", statement];
+    let error = refused(&sql(&both).output().unwrap());
+    assert!(error.contains("'--to <URL>' cannot be used with") && error.contains("--scheduler"), "{error}");
+    let error = refused(&sql(&[statement]).output().unwrap());
+    assert!(error.contains("there is no server for the table - pg.t - give the address"), "{error}");
+}

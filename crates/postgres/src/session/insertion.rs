@@ -1,0 +1,111 @@
+//! Rows of one statement into one table: all of them, or none.
+
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use bytes::Bytes;
+use sawmill_loader::TableName;
+use sawmill_pgcopy::Column;
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result};
+
+use crate::table::catalogue;
+use crate::table::columns;
+use crate::target::Postgres;
+use crate::write::binary_copy::BinaryCopy;
+
+/// A COPY in a transaction. Dropped before [`commit`](Self::commit), it leaves nothing behind.
+pub struct Insertion {
+    // Dropped before the connection that it belongs to.
+    copy: BinaryCopy,
+    connection: Connection,
+    columns: Arc<Vec<Column>>,
+    table: TableName,
+    sent: u64,
+}
+
+impl Postgres {
+    /// Begins the insertion of rows of this schema: in mode create into a new table, which is there when the rows
+    /// are, else into the columns of the table that have the names of the fields. Opens a connection for it.
+    ///
+    /// # Errors
+    /// In mode create a table of this name, else none; fields that fit into no column, all in one error; no
+    /// connection or no permission.
+    pub fn insert(&self, schema: &Schema, control: &Control<'_>) -> Result<Insertion> {
+        let in_statement =
+            |error: Error| error.advise("rename, cast or leave out columns in the SELECT of the statement");
+        let new = match self.mode.makes_the_table() {
+            true => {
+                let new = columns::natural(schema, &self.table, self.nested, &self.values);
+                Some(new.map_err(in_statement)?)
+            }
+            false => None,
+        };
+        let connection = Connection::open(&self.server, control)?;
+        connection.batch(control, "BEGIN")?;
+        let columns = match new {
+            Some(new) => {
+                self.check_name_is_free(&connection, control)?;
+                connection.batch(control, &self.kind.create(&self.table, &new, schema, None))?;
+                new.columns
+            }
+            None => {
+                let found = self.find(&connection, control)?;
+                let existing = columns::read(&connection, found.oid, control)?;
+                columns::matched(schema, &existing, &self.table, &self.values).map_err(in_statement)?
+            }
+        };
+        let (table, list) = (self.table.quoted(), columns::list(&columns));
+        let copy = format!("COPY {table} ({list}) FROM STDIN (FORMAT binary)");
+        let copy = connection.wait(control, connection.client.prepare(&copy))?;
+        let copy = connection.wait_for(control, BinaryCopy::begin(&connection, &copy))?;
+        Ok(Insertion { copy, connection, columns, table: self.table.clone(), sent: 0 })
+    }
+
+    fn check_name_is_free(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        match catalogue::find(connection, &self.table, control)? {
+            None => Ok(()),
+            Some(_) => Err(Error::new(Kind::Schema, "there is a table, view or index of this name")
+                .at(format!("table {}, {}", self.table, connection.place()))
+                .advise("choose another name, or insert into it")),
+        }
+    }
+}
+
+impl Insertion {
+    /// The columns that the rows have to be encoded for, in this order.
+    pub fn columns(&self) -> &Arc<Vec<Column>> {
+        &self.columns
+    }
+
+    /// Sends a block of `rows` encoded rows.
+    ///
+    /// # Errors
+    /// The server refuses rows that were sent earlier, or the connection is lost: nothing is inserted.
+    pub fn send(&mut self, block: Bytes, rows: u64, control: &Control<'_>) -> Result<()> {
+        let Self { copy, connection, .. } = self;
+        connection.wait_for(control, copy.send(connection, block))?;
+        self.sent += rows;
+        Ok(())
+    }
+
+    /// Ends the statement, and returns the number of rows that the server has stored.
+    ///
+    /// # Errors
+    /// The server refuses a row, stores another number of rows than were sent, or the connection is lost. If it is
+    /// lost while the server commits, the error says so; otherwise nothing is inserted.
+    pub fn commit(mut self, control: &Control<'_>) -> Result<u64> {
+        let place = || format!("table {}, {}", self.table, self.connection.place());
+        self.connection.wait_for(control, self.copy.finish(self.sent, place))?;
+        self.connection.commit(control).map_err(|error| match error.kind() {
+            Kind::Connection => {
+                let what = format!("the connection was lost while the rows were committed: {}", error.what());
+                Error::new(Kind::Connection, what)
+                    .at(place())
+                    .advise("count the rows of the table before you run the statement again")
+            }
+            _ => error,
+        })?;
+        Ok(self.sent)
+    }
+}
