@@ -253,7 +253,8 @@ impl<'r> Run<'r> {
             true => processors.max(self.opening.requests),
             false => processors,
         };
-        let ahead = if footers { threads } else { AHEAD };
+        // While one object takes a second more, the others of that second are decoded.
+        let ahead = if footers { threads } else { AHEAD.max(64 * threads) };
         // A bar would disturb views that are written to the terminal.
         let bar = match several && !(footers && io::stdout().is_terminal()) {
             true => self.console.bar_of_files(files.len() as u64),

@@ -17,6 +17,7 @@ use crate::location::ObjectUrl;
 use crate::objects::{Access, Answer, Object, Pending, Traffic, Version};
 use crate::remote::build::Built;
 use crate::remote::faults::{fault, lacks_ranges, was_repeated};
+use crate::remote::hedging::Hedging;
 use crate::remote::writing::uploads::Uploads;
 
 /// How often a transfer that breaks off begins anew. Requests that fail at once are repeated by the client.
@@ -30,11 +31,12 @@ pub(super) struct Client {
     pub runtime: Handle,
     cancel: Arc<AtomicBool>,
     traffic: Arc<Traffic>,
+    hedging: Arc<Hedging>,
 }
 
 impl Client {
     pub(super) fn new(built: Built, runtime: Handle, cancel: Arc<AtomicBool>, traffic: Arc<Traffic>) -> Self {
-        Self { store: built.store, uploads: built.uploads, runtime, cancel, traffic }
+        Self { store: built.store, uploads: built.uploads, runtime, cancel, traffic, hedging: Arc::default() }
     }
 
     /// Waits for work until the caller cancels.
@@ -140,7 +142,7 @@ impl Client {
     }
 
     async fn get_once(&self, path: &Path, options: GetOptions) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
-        let answer = self.store.get_opts(path, options).await?;
+        let answer = self.hedging.first(|| self.store.get_opts(path, options.clone())).await?;
         let (meta, length) = (answer.meta.clone(), answer.range.end - answer.range.start);
         let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
         let mut stream = answer.into_stream();

@@ -12,6 +12,7 @@ mod build;
 mod client;
 mod copying;
 mod faults;
+mod hedging;
 mod listing;
 mod options;
 mod stores;
