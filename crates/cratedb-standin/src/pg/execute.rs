@@ -15,7 +15,7 @@ impl Connection<'_> {
         let Some(Portal { sql, columns: arguments }) = self.portal.take() else {
             return self.error("34000", "no portal");
         };
-        let Ok(Statement::Unnest { name, columns, sources, ignore }) = parse(&sql, "doc") else {
+        let Ok(Statement::Unnest { name, columns, sources, conflict }) = parse(&sql, "doc") else {
             return self.error("0A000", "only INSERT from UNNEST is supported");
         };
         if let Some(error) = self.shared.not_recovered(&sql) {
@@ -35,7 +35,7 @@ impl Connection<'_> {
                 self.shared.later(move |shared| {
                     std::thread::sleep(time);
                     // The client is gone. By now the answer may be that the table is unknown.
-                    let _ = shared.engine.insert(&name, &columns, &rows, ignore, usize::MAX);
+                    let _ = shared.engine.insert(&name, &columns, &rows, &conflict, usize::MAX);
                 });
                 return Err(ended());
             }
@@ -43,10 +43,10 @@ impl Connection<'_> {
                 let (first, rest) = rows.split_at(rows.len() / 2);
                 let rest = rest.to_vec();
                 // As above.
-                let _ = self.shared.engine.insert(&name, &columns, first, ignore, usize::MAX);
+                let _ = self.shared.engine.insert(&name, &columns, first, &conflict, usize::MAX);
                 self.shared.later(move |shared| {
                     if !shared.engine.jobs().run_for(&sql, time) {
-                        let _ = shared.engine.insert(&name, &columns, &rest, ignore, usize::MAX);
+                        let _ = shared.engine.insert(&name, &columns, &rest, &conflict, usize::MAX);
                     }
                 });
                 return Err(ended());
@@ -59,7 +59,7 @@ impl Connection<'_> {
             _ => usize::MAX,
         };
         self.shared.row_cost.spend(rows.len());
-        let inserted = self.shared.engine.insert(&name, &columns, &rows, ignore, most);
+        let inserted = self.shared.engine.insert(&name, &columns, &rows, &conflict, most);
         match fault {
             Some(Fault::Restart(away, recovering)) => {
                 self.shared.restart(0, away, recovering);

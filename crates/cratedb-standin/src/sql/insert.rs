@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::tokens::Token;
-use super::{Cast, Expression, Statement};
+use super::{Cast, Expression, OnConflict, Statement};
 use crate::types::{Policy, Type};
 
 /// What a column is selected from.
@@ -18,12 +18,7 @@ impl Cursor {
         let columns = self.list(Self::ident)?;
         if self.words("values") {
             let rows = self.items(|cursor| cursor.list(Self::expression))?;
-            return Ok(Statement::Insert {
-                name,
-                columns,
-                rows,
-                ignore: self.words("on conflict do nothing"),
-            });
+            return Ok(Statement::Insert { name, columns, rows, conflict: self.on_conflict()? });
         }
         self.expect("(")?;
         self.expect("select")?;
@@ -46,7 +41,29 @@ impl Cursor {
             }
         };
         let sources = selected.into_iter().map(source).collect::<Result<_, _>>()?;
-        Ok(Statement::Unnest { name, columns, sources, ignore: self.words("on conflict do nothing") })
+        Ok(Statement::Unnest { name, columns, sources, conflict: self.on_conflict()? })
+    }
+
+    fn on_conflict(&mut self) -> Result<OnConflict, String> {
+        if self.words("on conflict do nothing") {
+            return Ok(OnConflict::Ignore);
+        }
+        if !self.words("on conflict") {
+            return Ok(OnConflict::Refuse);
+        }
+        let key = self.list(Self::ident)?;
+        self.expect("do update set")?;
+        let set = self.items(|cursor| {
+            let column = cursor.ident()?;
+            cursor.expect("=")?;
+            cursor.expect("excluded")?;
+            cursor.expect(".")?;
+            match cursor.ident()? == column {
+                true => Ok(column),
+                false => Err(format!("line 1: only {column} = excluded.{column} is supported")),
+            }
+        })?;
+        Ok(OnConflict::Update { key, set })
     }
 
     /// A column of UNNEST with its cast.

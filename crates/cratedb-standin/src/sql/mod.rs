@@ -101,6 +101,17 @@ pub(crate) struct Select {
     pub(crate) limit: Option<usize>,
 }
 
+/// What becomes of a row whose key exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OnConflict {
+    /// It is refused.
+    Refuse,
+    /// `DO NOTHING`
+    Ignore,
+    /// `(key) DO UPDATE SET`: these columns of the existing row get its values.
+    Update { key: Vec<String>, set: Vec<String> },
+}
+
 /// A statement.
 #[derive(Clone, Debug)]
 pub(crate) enum Statement {
@@ -123,9 +134,9 @@ pub(crate) enum Statement {
     /// OPTIMIZE TABLE
     Optimize { name: Name, flush: bool },
     /// INSERT ... VALUES
-    Insert { name: Name, columns: Vec<String>, rows: Vec<Vec<Expression>>, ignore: bool },
+    Insert { name: Name, columns: Vec<String>, rows: Vec<Vec<Expression>>, conflict: OnConflict },
     /// INSERT ... SELECT FROM UNNEST: the parameter and the cast for each column.
-    Unnest { name: Name, columns: Vec<String>, sources: Vec<(usize, Cast)>, ignore: bool },
+    Unnest { name: Name, columns: Vec<String>, sources: Vec<(usize, Cast)>, conflict: OnConflict },
     /// SELECT
     Select(Select),
     /// UPDATE

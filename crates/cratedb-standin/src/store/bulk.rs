@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::condition::argument;
 use super::{Engine, Error, RowResult, error, parsed};
 use crate::json::Json;
-use crate::sql::{Name, Statement};
+use crate::sql::{Name, OnConflict, Statement};
 
 /// Rejected rows of a shard that are answered with a reason; all others have none.
 const EXPLAINED: usize = 10;
@@ -21,8 +21,8 @@ impl Engine {
         rows: &[Vec<Json>],
         most: usize,
     ) -> Result<Vec<RowResult>, Error> {
-        let (name, columns, expressions, ignore) = match parsed(sql, schema)? {
-            Statement::Insert { name, columns, rows, ignore } => (name, columns, rows, ignore),
+        let (name, columns, expressions, conflict) = match parsed(sql, schema)? {
+            Statement::Insert { name, columns, rows, conflict } => (name, columns, rows, conflict),
             _ => return Err(error(400, 4000, "SQLParseException[Bulk requests take INSERT only]")),
         };
         let [expressions] = expressions.as_slice() else {
@@ -33,7 +33,7 @@ impl Engine {
             let values = expressions.iter().map(|expression| argument(expression, arguments));
             full.push(values.collect::<Result<Vec<Json>, Error>>()?);
         }
-        self.insert(&name, &columns, &full, ignore, most)
+        self.insert(&name, &columns, &full, &conflict, most)
     }
 
     /// Inserts rows; all of them are complete.
@@ -42,17 +42,18 @@ impl Engine {
         name: &Name,
         columns: &[String],
         rows: &[Vec<Json>],
-        ignore: bool,
+        conflict: &OnConflict,
         most: usize,
     ) -> Result<Vec<RowResult>, Error> {
         self.with(name, |table| {
             let positions =
                 columns.iter().map(|column| table.position(column)).collect::<Result<Vec<_>, _>>()?;
+            let existing = table.existing(conflict)?;
             let before = table.rows.len();
             let mut results = Vec::with_capacity(rows.len());
             let mut explained: HashMap<u64, usize> = HashMap::new();
             for row in rows {
-                match table.insert(name, &positions, row, ignore) {
+                match table.insert(name, &positions, row, &existing) {
                     Ok(RowResult::Refused(code, message)) => {
                         let of_shard = explained.entry(shard(row, table.shards)).or_default();
                         *of_shard += 1;

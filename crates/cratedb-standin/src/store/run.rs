@@ -37,11 +37,11 @@ impl Engine {
                 table.flush(flush);
                 Answer::done(1)
             }),
-            Statement::Insert { name, columns, rows, ignore } => {
+            Statement::Insert { name, columns, rows, conflict } => {
                 let rows =
                     rows.iter().map(|row| row.iter().map(|value| argument(value, arguments)).collect());
                 let rows = rows.collect::<Result<Vec<Vec<Json>>, Error>>()?;
-                let results = self.insert(&name, &columns, &rows, ignore, usize::MAX)?;
+                let results = self.insert(&name, &columns, &rows, &conflict, usize::MAX)?;
                 match results.iter().find(|result| matches!(result, RowResult::Refused(..))) {
                     Some(RowResult::Refused(code, message)) => Err(error(409, *code, message.clone())),
                     _ => {
@@ -50,7 +50,7 @@ impl Engine {
                     }
                 }
             }
-            Statement::Unnest { name, columns, sources, ignore } => {
+            Statement::Unnest { name, columns, sources, conflict } => {
                 let arrays = arguments.iter().map(|argument| match argument {
                     Json::Array(array) => array.clone(),
                     other => vec![other.clone()],
@@ -58,7 +58,7 @@ impl Engine {
                 let rows = unnested(&arrays.collect::<Vec<_>>(), &sources);
                 let rows = rows.map_err(|what| error(400, 4000, what))?;
                 // Rows that are refused vanish: the answer counts the others.
-                let results = self.insert(&name, &columns, &rows, ignore, usize::MAX)?;
+                let results = self.insert(&name, &columns, &rows, &conflict, usize::MAX)?;
                 Answer::done(results.iter().filter(|result| **result == RowResult::Count(1)).count() as i64)
             }
             Statement::Select(select) => match (select.name.0.as_str(), select.name.1.as_str()) {

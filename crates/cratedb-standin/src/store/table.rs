@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::condition::{holds, names_key};
 use super::{Error, RowResult, error};
 use crate::json::Json;
-use crate::sql::{Column, Condition, CreateTable, Name};
+use crate::sql::{Column, Condition, CreateTable, Name, OnConflict};
 use crate::types::{Refused, Type, Value, date_trunc, name_quoted, to_text};
 
 #[derive(Clone, Debug)]
@@ -30,6 +30,16 @@ pub(super) struct Table {
     pub(super) rows: Vec<Row>,
     by_id: HashMap<String, usize>,
     next: u64,
+}
+
+/// What happens to a row whose key a new row has.
+pub(super) enum Existing {
+    /// The new row is an error.
+    Refuses,
+    /// The new row is ignored.
+    Stays,
+    /// It takes the new row's values of these columns.
+    Takes(Vec<usize>),
 }
 
 /// How a row ends that is not inserted.
@@ -178,15 +188,34 @@ impl Table {
         format!("CREATE TABLE IF NOT EXISTS \"{}\".\"{}\" (\n{lines}\n)", name.0, name.1)
     }
 
+    /// What a statement says of rows whose key exists.
+    pub(super) fn existing(&self, conflict: &OnConflict) -> Result<Existing, Error> {
+        let OnConflict::Update { key, set } = conflict else {
+            return Ok(if *conflict == OnConflict::Ignore { Existing::Stays } else { Existing::Refuses });
+        };
+        let named: Vec<&String> = self.key.iter().map(|at| &self.columns[*at].name).collect();
+        if named.len() != key.len() {
+            let what = format!("Number of conflict targets ([{}]) did not match", key.join(", "));
+            let what = format!("{what} the number of primary key columns ([{}])", joined(&named));
+            return Err(error(400, 4000, format!("IllegalArgumentException[{what}]")));
+        }
+        if !key.iter().all(|column| named.contains(&column)) {
+            let what = format!("Conflict target ([{}]) did not match", key.join(", "));
+            let what = format!("{what} the primary key columns ([{}])", joined(&named));
+            return Err(error(400, 4000, format!("IllegalArgumentException[{what}]")));
+        }
+        set.iter().map(|column| self.position(column)).collect::<Result<_, _>>().map(Existing::Takes)
+    }
+
     /// Inserts one row; `Err` rejects the whole request.
     pub(super) fn insert(
         &mut self,
         name: &Name,
         columns: &[usize],
         values: &[Json],
-        ignore: bool,
+        existing: &Existing,
     ) -> Result<RowResult, Error> {
-        match self.row(name, columns, values).and_then(|row| self.place(row, ignore)) {
+        match self.row(name, columns, values).and_then(|row| self.place(row, existing)) {
             Ok(()) => Ok(RowResult::Count(1)),
             Err(Stop::Row(result)) => Ok(result),
             Err(Stop::Request(error)) => Err(error),
@@ -243,24 +272,35 @@ impl Table {
         }
     }
 
-    /// Stores a row unless its key exists.
-    fn place(&mut self, values: Vec<Value>, ignore: bool) -> Result<(), Stop> {
+    /// Stores a row; one whose key exists becomes of that row what the statement says.
+    fn place(&mut self, values: Vec<Value>, existing: &Existing) -> Result<(), Stop> {
         self.next += 1;
         let id = match self.key.as_slice() {
             [] => format!("{:020}", self.next.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
             key => key.iter().map(|at| to_text(&values[*at])).collect::<Vec<_>>().join("\u{1}"),
         };
-        if self.by_id.contains_key(&id) {
-            if ignore {
-                return Err(RowResult::Count(0).into());
+        if let Some(row) = self.by_id.get(&id) {
+            match existing {
+                Existing::Refuses => {
+                    let what = "DuplicateKeyException[A document with the same primary key exists already]";
+                    return Err(RowResult::Refused(4091, what.into()).into());
+                }
+                Existing::Stays => return Err(RowResult::Count(0).into()),
+                Existing::Takes(columns) => {
+                    let row = &mut self.rows[*row];
+                    columns.iter().for_each(|at| row.values[*at].clone_from(&values[*at]));
+                    return Ok(());
+                }
             }
-            let what = "DuplicateKeyException[A document with the same primary key exists already]";
-            return Err(RowResult::Refused(4091, what.into()).into());
         }
         self.by_id.insert(id.clone(), self.rows.len());
         self.rows.push(Row { id, values, visible: false, deleted: false, durable: !self.asynchronous });
         Ok(())
     }
+}
+
+fn joined(names: &[&String]) -> String {
+    names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// A value converted to its column's type.

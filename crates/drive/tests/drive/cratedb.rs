@@ -34,6 +34,10 @@ name = "columns"
 unnest = "drive_orders"
 rows = 40
 [[operations]]
+name = "upsert"
+upsert = "drive_orders"
+rows = 3
+[[operations]]
 name = "update"
 update = "drive_orders"
 [[operations]]
