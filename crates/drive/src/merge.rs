@@ -266,6 +266,7 @@ fn proof(results: &[&DriveResult]) -> Vec<Proof> {
         sum.foreign += one.foreign;
         sum.doubled += one.doubled;
         sum.read_back += one.read_back;
+        sum.replaced |= one.replaced;
         let room = 10usize.saturating_sub(sum.examples.len());
         sum.examples.extend(one.examples.iter().take(room).cloned());
     }

@@ -82,13 +82,14 @@ fn searched(args: &DriveArgs, plan: &Plan) -> Result<Option<Vec<Limit>>, Error> 
 
 fn verdict(result: &DriveResult, address: &Address, cancel: &AtomicBool) -> Result<(), Error> {
     if let Some(proof) = result.proof.iter().find(|proof| !proof.holds()) {
-        let what = format!("{} acknowledged rows are lost, {} differ", proof.lost, proof.different);
-        return Err(Error::new(
-            Exit::Mismatch,
-            what,
-            format!("table {}", proof.table),
-            "see the examples above",
-        ));
+        let advice = match proof.replaced {
+            true => {
+                "let no other program use the table during the run, such as a second drive with --overwrite"
+            }
+            false => "see the examples above",
+        };
+        let what = proof.violations().join(", ");
+        return Err(Error::new(Exit::Mismatch, what, format!("table {}", proof.table), advice));
     }
     if cancel.load(Relaxed) {
         let advice = "the figures are those of the time until then; no row was looked for";

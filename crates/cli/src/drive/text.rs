@@ -113,6 +113,9 @@ fn proof_text(proof: &Proof) -> String {
         number(proof.unknown),
         number(proof.read_back)
     );
+    if proof.replaced {
+        out.push_str("  another program dropped the table during the run and made one of the same name\n");
+    }
     proof.examples.iter().for_each(|example| {
         let _ = writeln!(out, "  {example}");
     });

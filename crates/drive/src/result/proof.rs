@@ -1,5 +1,6 @@
 //! What was found of the rows that the run wrote.
 
+use sawmill_profile::format_grouped;
 use serde::{Deserialize, Serialize};
 
 /// The rows of one table after the run, compared with what the server acknowledged.
@@ -29,6 +30,10 @@ pub struct Proof {
     pub foreign: u64,
     /// Rows that were found more than once.
     pub doubled: u64,
+    /// Whether the table is another one than this run made or found: someone dropped it during the run, and made one
+    /// of its name. Only PostgreSQL tells.
+    #[serde(default)]
+    pub replaced: bool,
     /// Examples of lost, different or unexpected rows, by number; at most ten.
     pub examples: Vec<String>,
     /// Rows that were read back for this.
@@ -38,6 +43,19 @@ pub struct Proof {
 impl Proof {
     /// Whether every acknowledged row was found once with its values, and nothing else but unknown ones.
     pub fn holds(&self) -> bool {
-        self.lost + self.different + self.failed_but_found + self.foreign + self.doubled == 0
+        self.violations().is_empty()
+    }
+
+    /// What does not hold, in words: `3 acknowledged rows are lost`.
+    pub fn violations(&self) -> Vec<String> {
+        let all = [
+            (self.lost, "acknowledged rows are lost"),
+            (self.different, "rows have other values"),
+            (self.failed_but_found, "rows are there although the server refused them"),
+            (self.doubled, "rows are there more than once"),
+            (self.foreign, "rows are there that this run did not write"),
+        ];
+        let found = all.into_iter().filter(|(rows, _)| *rows > 0);
+        found.map(|(rows, what)| format!("{} {what}", format_grouped(rows))).collect()
     }
 }

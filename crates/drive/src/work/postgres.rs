@@ -7,8 +7,8 @@ mod session;
 mod watch;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sawmill_pgcopy::{HEADER, TRAILER};
@@ -33,6 +33,8 @@ pub(crate) struct PgTarget {
     /// For everything else.
     plain: Server,
     version: String,
+    /// The object identifiers of the tables, by their names.
+    tables: Mutex<BTreeMap<String, String>>,
 }
 
 impl PgTarget {
@@ -52,7 +54,11 @@ impl PgTarget {
         if let Some(level) = &plan.isolation {
             operations = operations.setting("default_transaction_isolation", level);
         }
-        Ok(Self { server: operations, plain: server.clone(), version })
+        Ok(Self { server: operations, plain: server.clone(), version, tables: Mutex::default() })
+    }
+
+    fn tables(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn connect(&self) -> Result<BlockingConnection> {
@@ -79,6 +85,9 @@ impl Target for PgTarget {
                 };
                 Error::new(Kind::Exists, error.what()).at(format!("table {}", table.name)).advise(advice)
             })?;
+            if let Some(oid) = oid(&mut connection, &table.name)? {
+                self.tables().insert(table.name.clone(), oid);
+            }
             fill(&mut connection, table, *rows, cancel)?;
         }
         Ok(())
@@ -99,7 +108,11 @@ impl Target for PgTarget {
     }
 
     fn prove(&self, table: &SharedTable, cancel: &AtomicBool) -> Result<Proof> {
-        proof::prove(&mut self.connect()?, table, cancel)
+        let mut connection = self.connect()?;
+        let now = oid(&mut connection, &table.name)?;
+        let mut proof = proof::prove(&mut connection, table, cancel)?;
+        proof.replaced = now.as_ref() != self.tables().get(&table.name);
+        Ok(proof)
     }
 
     fn tear_down(&self, tables: &[Arc<SharedTable>]) -> Result<()> {
@@ -121,6 +134,17 @@ impl Target for PgTarget {
     fn listener(&self) -> Option<sawmill_profile::Target> {
         self.plain.local_listener()
     }
+}
+
+/// The object identifier of a table: another one of the same name has another one.
+fn oid(connection: &mut BlockingConnection, table: &str) -> Result<Option<String>> {
+    let sql = format!("SELECT to_regclass({})::oid", literal(&statements::quoted(table)));
+    let rows = connection.simple(&sql, PATIENCE)?;
+    Ok(rows.into_iter().flatten().next().flatten())
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// Inserts the rows that are there before the run.
