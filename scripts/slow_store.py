@@ -5,8 +5,8 @@
 
 Serves FOLDER/BUCKET/KEY as s3://BUCKET/KEY at http://127.0.0.1:9100 (path style), signatures unread. Each
 request waits --latency milliseconds; bodies in both directions share --rate megabytes a second. GET and HEAD
-with ranges and If-Match, ListObjectsV2, PUT, and uploads in parts. It keeps what it receives only with --keep.
-Prints its numbers of requests and bytes when its standard input ends.
+with ranges and If-Match, ListObjectsV2, PUT, DELETE of one or several, and uploads in parts. It keeps what it
+receives only with --keep. Prints its numbers of requests and bytes when its standard input ends.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import re
 import sys
 import time
 from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 PIECE = 256 << 10
 
@@ -88,6 +88,13 @@ class Store:
         if method == "PUT" and "uploadId" in query:
             self.uploads[query["uploadId"][0]][int(query["partNumber"][0])] = bytes(kept)
             return await self.plain(writer, 200, 'ETag: "part"\r\n')
+        if method == "POST" and "delete" in query:
+            gone = re.findall("<Key>(.*?)</Key>", kept.decode())
+            for name in (os.path.join(self.folder, bucket, unescape(name)) for name in gone):
+                if os.path.isfile(name):
+                    os.remove(name)
+            deleted = "".join(f"<Deleted><Key>{name}</Key></Deleted>" for name in gone)
+            return await self.xml(writer, f"<DeleteResult>{deleted}</DeleteResult>")
         if method == "POST":
             parts = self.uploads.pop(query["uploadId"][0], {})
             written = escape(self.write(file, [parts[n] for n in sorted(parts)]))
