@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sawmill_drive::{Address, DriveResult, Driving, Limit, NamedResult, Plan, find_max, run as drive};
+use sawmill_profile::write_whole;
 
 use crate::drive::args::{DriveArgs, DriveCommand, OfResults};
 use crate::drive::{merge, plan, results, text};
@@ -40,7 +41,7 @@ fn drive_it(args: &DriveArgs, console: Console, cancel: &Arc<AtomicBool>) -> Res
     if let Some(path) = &args.results {
         let json = serde_json::to_vec_pretty(&result);
         let json = json.map_err(|error| Error::failure(error.to_string(), "the result", ""))?;
-        std::fs::write(path, json).map_err(|error| unwritten(path, &error))?;
+        write_whole(path, &json)?;
     }
     drop(watchers);
     if let Some(path) = &args.watch.html {
@@ -113,16 +114,14 @@ fn verdict(result: &DriveResult, address: &Address, cancel: &AtomicBool) -> Resu
 
 /// Finds out before the run whether the result can be written after it.
 fn may_write(path: &Path) -> Result<(), Error> {
+    let is_new = !path.exists();
     let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
-    opened.map(drop).map_err(|error| unwritten(path, &error))
-}
-
-fn unwritten(path: &Path, error: &std::io::Error) -> Error {
-    Error::failure(
-        format!("the result cannot be written: {error}"),
-        path.display().to_string(),
-        "write elsewhere",
-    )
+    // A run that is killed leaves no empty file.
+    let tried = opened.and_then(|_| if is_new { std::fs::remove_file(path) } else { Ok(()) });
+    tried.map_err(|error| {
+        let what = format!("the result cannot be written: {error}");
+        Error::failure(what, path.display().to_string(), "write elsewhere")
+    })
 }
 
 /// A word of the command line without the password of a URL.

@@ -156,6 +156,25 @@ sql = "WITH gone AS (DELETE FROM orders WHERE sawmill_row = 10), other AS (UPDAT
 }
 
 #[test]
+fn a_second_run_that_drops_the_table_is_named_by_the_first() {
+    let server = LocalPg::start().unwrap();
+    let of = |time: &str, seed: u64| {
+        let operation = "[tables.devices]\n[[operations]]\ninsert = \"devices\"\n";
+        plan(&format!("rate = 100\nfor = \"{time}\"\nseed = {seed}\noverwrite = true\n{operation}"))
+    };
+    let (first, second) = std::thread::scope(|scope| {
+        let first = scope.spawn(|| driven(&of("3s", 1), &address(&server), None));
+        std::thread::sleep(Duration::from_millis(1200));
+        let second = driven(&of("1s", 2), &address(&server), None);
+        (first.join().unwrap(), second)
+    });
+    let (first, second) = (&first.proof[0], &second.proof[0]);
+    assert!(first.replaced && first.lost + first.different > 0 && !first.holds(), "{first:?}");
+    // The table of the second run is its own, with rows of the first.
+    assert!(!second.replaced && second.lost == 0, "{second:?}");
+}
+
+#[test]
 fn errors_are_counted_by_their_code_and_break_the_limit() {
     let server = LocalPg::start().unwrap();
     let plan = plan(
