@@ -17,7 +17,8 @@ use sawmill_source::{Control, OrderedRows, Partition, PartitionedBy, Source, Uni
 
 use super::ConvertArgs;
 use super::dictionaries::without_useless;
-use super::staging::{StagedDirectory, has_only_partitions};
+use super::run::Written;
+use super::staging::{self, StagedDirectory, has_only_partitions};
 use super::writer::{cast, of_parquet, properties, with_types, without_views};
 use crate::error::Error;
 use crate::r#gen::formats::failed;
@@ -61,8 +62,8 @@ struct Shared<'a> {
 }
 
 impl Folders<'_> {
-    /// Writes all partitions. Returns the number of written bytes.
-    pub(super) fn write(&self) -> Result<u64, Error> {
+    /// Writes all partitions.
+    pub(super) fn write(&self) -> Result<Written, Error> {
         let staged = StagedDirectory::create(self.args.out())?;
         let mut partitions: Vec<(usize, Partition)> =
             self.rows.partitions().into_iter().enumerate().collect();
@@ -78,7 +79,7 @@ impl Folders<'_> {
             .map(|column_idx| vec![SortingColumn { column_idx, descending: false, nulls_first: false }]);
         let properties = properties(self.args, &schema).map_err(|error| self.refused(error))?;
         let properties = properties.set_sorting_columns(sorting).build();
-        let threads = self.args.threads();
+        let (threads, files) = (self.args.threads(), partitions.len() as u64);
         let shared = Shared {
             waiting: Mutex::new(partitions.into()),
             failure: Mutex::new(None),
@@ -105,7 +106,7 @@ impl Folders<'_> {
         self.rows.check_unchanged()?;
         let bytes = shared.bytes.into_inner();
         staged.finish()?;
-        Ok(bytes)
+        Ok(Written { bytes, files })
     }
 
     /// The columns of the files: those of a list are in the names of the folders.
@@ -191,7 +192,6 @@ impl Folders<'_> {
 
 /// Rejects an output that cannot become a directory of folders.
 pub(super) fn check_out(args: &ConvertArgs, by: &PartitionedBy, source: &dyn Source) -> Result<(), Error> {
-    let (out, shown) = (args.out(), args.out().display().to_string());
     if let PartitionedBy::Period(period, _) = by
         && source.schema().field_with_name(period.name()).is_ok()
     {
@@ -207,27 +207,8 @@ pub(super) fn check_out(args: &ConvertArgs, by: &PartitionedBy, source: &dyn Sou
         let advice = "partition by another column: that of a list is in the names of the folders alone";
         return Err(Error::usage("the files would have no column", format!("--partition-by {by}"), advice));
     }
-    let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
-    if !metadata.is_dir() {
-        return Err(Error::usage("the output exists and is not a directory", shown, "give another name"));
-    }
-    let entries = has_only_partitions(out).map_err(|error| failed("reading the directory", out, &error))?;
-    let is_empty = std::fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
-    if is_empty {
-        return Ok(());
-    }
-    if !args.overwrite {
-        return Err(Error::usage("the directory exists already", shown, "--overwrite replaces it"));
-    }
-    if !entries {
-        let what = "the directory has other files than Parquet in folders COLUMN=VALUE";
-        return Err(Error::usage(what, shown, "--overwrite would remove them: give another name"));
-    }
-    let Ok(canonical) = out.canonicalize() else { return Ok(()) };
-    match source.files().iter().any(|file| Path::new(&file.name).starts_with(&canonical)) {
-        true => Err(Error::usage("an input is in the directory to replace", shown, "give another name")),
-        false => Ok(()),
-    }
+    let what = "the directory has other files than Parquet in folders COLUMN=VALUE";
+    staging::check_out(args, source, what, has_only_partitions)
 }
 
 /// The number of the column's leaf; `None` after nested columns, whose leaves are not counted here.

@@ -9,6 +9,8 @@ mod out;
 #[cfg(feature = "formats")]
 mod parse_only;
 #[cfg(feature = "formats")]
+mod parts;
+#[cfg(feature = "formats")]
 mod run;
 #[cfg(feature = "formats")]
 mod staging;
@@ -46,20 +48,22 @@ Examples:
   sawmill convert events.ndjson.zst --types 'payload=json' --out events.parquet
   sawmill convert trips.parquet --to ndjson --out - | head
   sawmill convert trips.csv --parse-only --columns fare
+  sawmill convert 'trips/*.csv.gz' --out trips-parquet --file-size 1GB --compression zstd
   sawmill convert trips.csv --sort-by at --partition-by 'day(at)' --out trips
   sawmill convert trips.csv --sort-by at --partition-by 'month(at)' --out trips --index-dir /fast/tmp --explain
   sawmill convert 's3://bucket/raw/*.csv' --out s3://bucket/trips.parquet --compression zstd
   zcat trips.csv.gz | sawmill convert - --format csv --types 'fare=decimal(10,2)' --out trips.parquet
 
 The output has the rows of all inputs in their order, or in that of --sort-by. It takes its name when it is
-complete.")]
+complete, a directory when all of its files are.")]
 pub(crate) struct ConvertArgs {
     /// Parquet files or text such as .csv or .ndjson.gz (all of one kind), directories, patterns, @LIST, - for
     /// standard input, gen:DATASET?rows=10M for generated rows, or URLs of objects.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The file or the object to write: a path, or s3://, gs:// and az:// URLs. - is standard output, for CSV
-    /// and NDJSON. With --partition-by, the directory.
+    /// and NDJSON. A name that ends with / or has no extension is a directory, of part-00000.parquet and so on,
+    /// or of folders with --partition-by.
     #[arg(long, value_name = "FILE|DIR", required_unless_present = "parse_only")]
     out: Option<PathBuf>,
     /// Read and parse all rows on all cores, write nothing, and print the number of rows, the time, and the sums
@@ -80,9 +84,14 @@ pub(crate) struct ConvertArgs {
     /// The format to write [default: by the extension of --out].
     #[arg(long, value_enum)]
     to: Option<OutputFormat>,
-    /// Replace the file if it exists. An input is never replaced.
+    /// Replace the file if it exists, or a directory that has only such files. An input is never replaced.
     #[arg(long)]
     overwrite: bool,
+    /// Approximate size of each file of a directory except the last, like 1GB; a file has at least 4,096 rows
+    /// [default: 256MiB].
+    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
+        conflicts_with_all = ["partition_by", "parse_only"])]
+    file_size: Option<u64>,
     /// The compression codec of Parquet: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli.
     #[arg(long, default_value = "none")]
     compression: Compression,
@@ -191,6 +200,7 @@ pub(crate) fn run(
 ) -> Result<(), crate::error::Error> {
     let ConvertArgs { files: _, parse_only: _, to: _, overwrite: _, compression: _, .. } = args;
     let ConvertArgs { row_group_rows: _, csv_null: _, threads: _, columns: _, rows: _, text: _, .. } = args;
+    let _ = args.file_size;
     let ConvertArgs { partition_by: _, order, explain: _, rejects: _, max_rejects: _, .. } = args;
     let _ = (&args.objects, &args.parquet, order);
     Err(crate::error::Error::not_built(format!("convert --out {}", args.out().display()), "formats"))

@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::folders::{self, Folders};
 use super::out::{self, Out};
 use super::parse_only;
+use super::parts::{self, Parts};
 use super::units_in_order;
 use super::writer::{ParquetFile, cast, of_parquet, parquet_writer, plain_type, text_writer, without_views};
 use super::{ConvertArgs, OutputFormat};
@@ -38,12 +39,28 @@ struct Converted<'a> {
     rows: u64,
     bytes_in: u64,
     bytes_out: u64,
+    files_out: u64,
     /// The last phase.
     phase: &'a PhaseReport,
     /// All phases, in their order.
     phases: &'a [PhaseReport],
     #[serde(flatten)]
     ordered: Option<Ordered>,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Written {
+    pub bytes: u64,
+    pub files: u64,
+}
+
+impl Written {
+    /// Counts a file of so many bytes.
+    pub(super) fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.files += 1;
+    }
 }
 
 /// What `--explain --json` prints.
@@ -77,6 +94,9 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
     if let Some(option) = args.parquet.given().filter(|_| format != OutputFormat::Parquet) {
         return Err(Error::usage("this option is available for Parquet only", option, "leave it out"));
     }
+    if args.is_directory() && args.partition_by.is_none() {
+        parts::check_out(args, source)?;
+    }
     let mut phases = inputs.phases();
     let Some(order) = args.order.order(args.partition_by.clone())? else {
         if args.explain {
@@ -88,7 +108,7 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
     args.refuse_url()?;
     if let Some(by) = &order.partition_by {
         folders::check_out(args, by, source)?;
-    } else {
+    } else if !args.is_directory() {
         out::check_file(args.out(), args.overwrite, source)?;
     }
     let place = args.order.place(directory_of(args.out()));
@@ -156,18 +176,21 @@ fn convert(
         (_, Some((rows, order, by))) => {
             Folders { args, rows, by, sort_by: order.sort_by.as_deref(), phase: &phase, cancel }.write()
         }
+        _ if args.is_directory() => Parts { args, format, source, phase: &phase, cancel }.write(),
         (OutputFormat::Parquet, _) => to_parquet(args, source, &phase, cancel),
         (OutputFormat::Csv, _) => to_text(args, Format::Csv, source, &phase, cancel),
         (OutputFormat::Ndjson, _) => to_text(args, Format::Ndjson, source, &phase, cancel),
     };
     let title = if in_order.is_some() { "write" } else { "convert" };
-    let bytes_out = console.with_bar(title, source.rows(), &AtomicU64::new(0), &phase, write)?;
+    let Written { bytes: bytes_out, files: files_out } =
+        console.with_bar(title, source.rows(), &AtomicU64::new(0), &phase, write)?;
     let rows = phase.rows();
     phases.push(phase.finish());
     let Some(phase) = phases.last() else { return Ok(()) };
     let ordered = in_order.map(|(rows, _)| Ordered::of(rows));
     let out = args.shown();
-    let converted = Converted { out, files, rows, bytes_in, bytes_out, phase, phases: &phases, ordered };
+    let phases = &phases;
+    let converted = Converted { out, files, rows, bytes_in, bytes_out, files_out, phase, phases, ordered };
     if is_stream {
         console.step(&summary(&converted));
         return Ok(());
@@ -176,7 +199,7 @@ fn convert(
 }
 
 fn summary(converted: &Converted<'_>) -> String {
-    let Converted { out, files, rows, bytes_in, bytes_out, phases, ordered, .. } = converted;
+    let Converted { out, files, rows, bytes_in, bytes_out, files_out, phases, ordered, .. } = converted;
     let seconds: f64 = phases.iter().map(|phase| phase.wall.as_secs_f64()).sum();
     let counted = |count: u64, one: &str| {
         format!("{} {one}{}", phases::thousands(count), if count == 1 { "" } else { "s" })
@@ -188,19 +211,21 @@ fn summary(converted: &Converted<'_>) -> String {
         phases::bytes(*bytes_out),
         phases::bytes(*bytes_in),
     );
+    if *files_out > 1 {
+        text += &format!(", in {}", counted(*files_out, "file"));
+    }
     if let Some(ordered) = ordered {
         text = format!("{text}\n{}", ordered.line(phases));
     }
     text
 }
 
-/// Returns the number of written bytes.
 fn to_parquet(
     args: &ConvertArgs,
     source: &dyn Source,
     phase: &Phase,
     cancel: &Arc<AtomicBool>,
-) -> Result<u64, Error> {
+) -> Result<Written, Error> {
     let out = Out::begin(args, source, cancel)?;
     let file = ParquetFile { file: out, bytes: 0, phase };
     let mut writer = parquet_writer(args, source.schema(), file).map_err(|error| refused(args, error, 0))?;
@@ -210,17 +235,16 @@ fn to_parquet(
     let written = writer.into_inner().map_err(|error| refused(args, of_parquet(error), rows))?;
     source.check_unchanged()?;
     written.file.finish().map_err(|error| failed("writing", args.out(), &error))?;
-    Ok(written.bytes)
+    Ok(Written { bytes: written.bytes, files: 1 })
 }
 
-/// Returns the number of written bytes.
 fn to_text(
     args: &ConvertArgs,
     format: Format,
     source: &dyn Source,
     phase: &Phase,
     cancel: &Arc<AtomicBool>,
-) -> Result<u64, Error> {
+) -> Result<Written, Error> {
     let wrong = |error: &io::Error| match error.kind() {
         io::ErrorKind::BrokenPipe => Error::output(error),
         _ => failed("writing", args.out(), error),
@@ -238,11 +262,11 @@ fn to_text(
     out.flush().map_err(|error| wrong(&error))?;
     let Counted { target, bytes, .. } = out.into_inner().map_err(|error| wrong(error.error()))?;
     target.finish().map_err(|error| wrong(&error))?;
-    Ok(bytes)
+    Ok(Written { bytes, files: 1 })
 }
 
 /// Passes all batches to `write`, in order; returns the number of their rows.
-fn pass(
+pub(super) fn pass(
     args: &ConvertArgs,
     source: &dyn Source,
     phase: &Phase,
@@ -296,10 +320,23 @@ impl ConvertArgs {
         self.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from)
     }
 
+    /// Whether the output is a directory of files.
+    fn is_directory(&self) -> bool {
+        let out = self.out();
+        match Location::of(out) {
+            Ok(Location::Path(_)) if self.partition_by.is_some() => true,
+            Ok(Location::Path(path)) if path != Path::new("-") => {
+                let ends = out.to_string_lossy().ends_with(std::path::is_separator);
+                ends || path.is_dir() || (path.extension().is_none() && path.symlink_metadata().is_err())
+            }
+            _ => false,
+        }
+    }
+
     fn format(&self) -> Result<OutputFormat, Error> {
-        let named = match Location::of(self.out())? {
-            Location::Path(path) => path,
-            Location::Object(url) => PathBuf::from(url.key()),
+        let (named, place_is_path) = match Location::of(self.out())? {
+            Location::Path(path) => (path, true),
+            Location::Object(url) => (PathBuf::from(url.key()), false),
         };
         let extension = named.extension().map(|extension| extension.to_string_lossy().to_lowercase());
         let by_name = match extension.as_deref() {
@@ -324,12 +361,22 @@ impl ConvertArgs {
                 )),
             };
         }
+        if self.is_directory() {
+            return Ok(self.to.unwrap_or(OutputFormat::Parquet));
+        }
+        if self.file_size.is_some() {
+            let advice =
+                "name a directory: one that is there, or a name that ends with / or has no extension";
+            return Err(Error::usage("--file-size is that of the files in a directory", place, advice));
+        }
         match self.to.or(by_name) {
-            None => Err(Error::usage(
-                "the format to write is not known",
-                place,
-                "give --to parquet, csv or ndjson",
-            )),
+            None => {
+                let mut advice = "give --to parquet, csv or ndjson".to_owned();
+                if place_is_path {
+                    advice += ", or end the name with / for a directory of Parquet files";
+                }
+                Err(Error::usage("the format to write is not known", place, advice))
+            }
             Some(OutputFormat::Parquet) if self.out() == Path::new("-") => Err(Error::usage(
                 "Parquet is not written to standard output",
                 place,

@@ -4,8 +4,10 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sawmill_source::Source;
 use sawmill_store::directories;
 
+use super::ConvertArgs;
 use crate::error::Error;
 use crate::r#gen::formats::failed;
 
@@ -124,6 +126,39 @@ fn sync_all(directory: &Path) -> io::Result<()> {
         }
     }
     directories::sync(directory)
+}
+
+/// Rejects an output that cannot become a directory: `replaceable` tells whether one that is there has only
+/// what such a run writes, and `other` says that it has not.
+pub(super) fn check_out(
+    args: &ConvertArgs,
+    source: &dyn Source,
+    other: &str,
+    replaceable: fn(&Path) -> io::Result<bool>,
+) -> Result<(), Error> {
+    let (out, shown) = (args.out(), args.out().display().to_string());
+    if out.file_name().is_none() {
+        return Err(Error::usage("the directory has no name of its own", shown, "give one below it"));
+    }
+    let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
+    if !metadata.is_dir() {
+        return Err(Error::usage("the output exists and is not a directory", shown, "give another name"));
+    }
+    let is_replaceable = replaceable(out).map_err(|error| failed("reading the directory", out, &error))?;
+    if fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none()) {
+        return Ok(());
+    }
+    if !args.overwrite {
+        return Err(Error::usage("the directory exists already", shown, "--overwrite replaces it"));
+    }
+    if !is_replaceable {
+        return Err(Error::usage(other, shown, "--overwrite would remove them: give another name"));
+    }
+    let Ok(canonical) = out.canonicalize() else { return Ok(()) };
+    match source.files().iter().any(|file| Path::new(&file.name).starts_with(&canonical)) {
+        true => Err(Error::usage("an input is in the directory to replace", shown, "give another name")),
+        false => Ok(()),
+    }
 }
 
 /// Whether a directory has only what such a run writes: folders `column=value`, and Parquet files in them.

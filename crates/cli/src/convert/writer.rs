@@ -17,7 +17,7 @@ use sawmill_profile::Phase;
 
 use super::{ConvertArgs, ParquetArgs};
 use crate::r#gen::format::Format;
-use crate::r#gen::formats::batch_writer::{BatchWriter, Out};
+use crate::r#gen::formats::batch_writer::BatchWriter;
 use crate::r#gen::formats::text_form::NoText;
 use crate::r#gen::options::file_args::{DataPageVersion, Statistics, YesNo};
 
@@ -185,12 +185,12 @@ fn allows(encoding: Encoding, data_type: &DataType) -> bool {
 }
 
 /// Returns a writer of CSV or NDJSON.
-pub(super) fn text_writer<'a, 'w>(
+pub(super) fn text_writer<W: Write>(
     args: &ConvertArgs,
     format: Format,
     schema: &SchemaRef,
-    out: &'a mut Out<'w>,
-) -> Result<BatchWriter<'a, 'w>, NoText> {
+    out: W,
+) -> Result<BatchWriter<W>, NoText> {
     let null = args.csv_null.as_deref().unwrap_or_default();
     Ok(BatchWriter::new((format, false, null), &with_types(schema, plain_type), out)?)
 }

@@ -121,3 +121,112 @@ fn lines_that_cannot_be_read_go_to_the_file_of_rejects() {
     let few = [&types[..], &[&bad, "--max-rejects", "1", "--overwrite"]].concat();
     convert(&at("a.csv"), &at("b.csv"), &few).fails(1);
 }
+
+/// Returns the lines of all files of a directory, in the order of their names.
+fn lines_of(directory: &Path) -> Vec<String> {
+    let text = names(directory).into_iter().map(|name| fs::read_to_string(directory.join(name)).unwrap());
+    text.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn a_directory_has_files_of_about_the_size_asked_for_and_the_rows_in_their_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let rows = 200_000_u64;
+    for (name, ids) in [("a.csv", 0..rows / 2), ("b.csv", rows / 2..rows)] {
+        let lines: String = ids.map(|id| format!("{id},{}\n", id * 7919 % 1_000_003)).collect();
+        fs::write(at(name), format!("id,n\n{lines}")).unwrap();
+    }
+    let sources = [at("a.csv"), at("b.csv")].map(|path| path.to_str().unwrap().to_owned());
+    let out = at("parts");
+    let run = |out: &Path, more: &[&str]| {
+        let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
+        sawmill([&["convert"], &sources[..], &["--out", out.to_str().unwrap()], more].concat())
+    };
+    let told = run(&out, &["--file-size", "400kB", "--threads", "3", "--json"]).ok().json();
+    let files = names(&out);
+    assert!(files.len() > 4 && told["files_out"] == files.len(), "{files:?} {told}");
+    assert_eq!(files[1], "part-00001.parquet");
+    let sizes: Vec<u64> = files.iter().map(|name| fs::metadata(out.join(name)).unwrap().len()).collect();
+    assert!(sizes.iter().rev().skip(1).all(|size| (300_000..600_000).contains(size)), "{sizes:?}");
+    assert_eq!(told["bytes_out"], sizes.iter().sum::<u64>());
+    // The same command makes the same files on any number of threads.
+    run(&at("again"), &["--file-size", "400kB", "--threads", "1"]).ok();
+    for name in &files {
+        assert!(fs::read(out.join(name)).unwrap() == fs::read(at("again").join(name)).unwrap(), "{name}");
+    }
+    for format in ["csv", "ndjson"] {
+        let text = at(format);
+        let options = ["--to", format, "--file-size", "1MB"];
+        sawmill(
+            [&["convert", out.to_str().unwrap(), "--out", text.to_str().unwrap()], &options[..]].concat(),
+        )
+        .ok();
+        assert!(names(&text).len() > 1 && names(&text)[0] == format!("part-00000.{format}"));
+        let ids: Vec<u64> = lines_of(&text)
+            .iter()
+            .filter(|line| *line != "id,n")
+            .map(|line| {
+                let digits = line.trim_start_matches("{\"id\":");
+                digits.split(',').next().unwrap().parse().unwrap()
+            })
+            .collect();
+        assert!(ids.into_iter().eq(0..rows), "every row once, in the order of the inputs: {format}");
+    }
+}
+
+#[test]
+fn a_directory_is_whole_or_not_there_and_only_one_of_ours_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("a.csv"), "a,b\n1,2\n").unwrap();
+    fs::write(at("empty.csv"), "a,b\n").unwrap();
+    fs::write(at("wrong.csv"), format!("a,b\n{}3\n", "1,2\n".repeat(20_000))).unwrap();
+    // A trailing slash, no extension, and an empty directory that is there name a directory.
+    convert(&at("a.csv"), &at("x.y/"), &[]).ok();
+    convert(&at("empty.csv"), &at("none"), &["--types", "a=int64,b=int64"]).ok();
+    assert_eq!(names(&at("x.y")), ["part-00000.parquet"]);
+    assert_eq!(names(&at("none")), ["part-00000.parquet"]);
+    convert(&at("none"), &at("none.csv"), &[]).ok();
+    assert_eq!(fs::read_to_string(at("none.csv")).unwrap(), "a,b\n");
+    fs::create_dir(at("there.parquet")).unwrap();
+    convert(&at("a.csv"), &at("there.parquet"), &["--to", "csv"]).ok();
+    assert_eq!(fs::read_to_string(at("there.parquet/part-00000.csv")).unwrap(), "a,b\n1,2\n");
+    // A failure leaves nothing, not even the files before it.
+    let error = convert(&at("wrong.csv"), &at("bad"), &["--file-size", "1"]).fails(1);
+    assert!(error.contains("wrong.csv, line 20002"), "{error}");
+    assert!(!at("bad").exists());
+    // What is there stays unless it is to be replaced, and is of ours.
+    assert!(convert(&at("a.csv"), &at("none"), &[]).fails(2).contains("--overwrite replaces it"));
+    convert(&at("a.csv"), &at("none"), &["--overwrite"]).ok();
+    fs::write(at("none/mine.txt"), "mine").unwrap();
+    assert!(convert(&at("a.csv"), &at("none"), &["--overwrite"]).fails(2).contains("other files"));
+    assert!(convert(&at("a.csv"), Path::new("/"), &[]).fails(2).contains("no name"));
+    let size = convert(&at("a.csv"), &at("one.parquet"), &["--file-size", "1MB"]).fails(2);
+    assert!(size.contains("--file-size") && size.contains("ends with /"), "{size}");
+    let left = ["a.csv", "empty.csv", "none", "none.csv", "there.parquet", "wrong.csv", "x.y"];
+    assert_eq!(names(dir.path()), left);
+}
+
+#[test]
+fn a_killed_conversion_leaves_no_directory_and_the_same_command_makes_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let lines: String = (0..400_000_u64).map(|id| format!("{id},{}\n", id * 7919 % 1_000_003)).collect();
+    fs::write(at("a.csv"), format!("id,n\n{lines}")).unwrap();
+    let (from, out) = (at("a.csv"), at("parts"));
+    let args = ["convert", from.to_str().unwrap(), "--out", out.to_str().unwrap(), "--file-size", "100kB"];
+    let mut killed = Command::new(env!("CARGO_BIN_EXE_sawmill")).args(args).spawn().unwrap();
+    let begun = || {
+        let left = names(dir.path()).into_iter().find(|name| name.ends_with(".partial"))?;
+        names(&dir.path().join(left)).iter().any(|name| name == "part-00002.parquet").then_some(())
+    };
+    while begun().is_none() && killed.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    killed.kill().unwrap();
+    let was_killed = !killed.wait().unwrap().success();
+    assert!(was_killed && !out.exists(), "killed while the third file was there");
+    assert_eq!(sawmill(args.iter().copied().chain(["--json"])).ok().json()["rows"], 400_000);
+    assert_eq!(names(dir.path()), ["a.csv", "parts"], "what the killed run had left is gone");
+}

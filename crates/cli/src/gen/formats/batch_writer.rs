@@ -16,19 +16,19 @@ use super::text_form::{NoText, text_batch, text_schema};
 use crate::r#gen::format::Format;
 
 /// A writer of one of the formats.
-pub(crate) enum BatchWriter<'a, 'w> {
-    File(Box<FileWriter<&'a mut Out<'w>>>),
-    Stream(Box<StreamWriter<&'a mut Out<'w>>>),
-    Ndjson(LineDelimitedWriter<&'a mut Out<'w>>),
-    Csv(CsvWriter<&'a mut Out<'w>>),
+pub(crate) enum BatchWriter<W: Write> {
+    File(Box<FileWriter<W>>),
+    Stream(Box<StreamWriter<W>>),
+    Ndjson(LineDelimitedWriter<W>),
+    Csv(CsvWriter<W>),
 }
 
-impl<'a, 'w> BatchWriter<'a, 'w> {
+impl<W: Write> BatchWriter<W> {
     /// A writer of a format to a stream or a file; the text is CSV's null.
     pub(crate) fn new(
         (format, is_stream, csv_null): (Format, bool, &str),
         schema: &SchemaRef,
-        out: &'a mut Out<'w>,
+        out: W,
     ) -> Result<Self, ArrowError> {
         Ok(match format {
             Format::Arrow if is_stream => BatchWriter::Stream(Box::new(StreamWriter::try_new(out, schema)?)),
@@ -52,12 +52,16 @@ impl<'a, 'w> BatchWriter<'a, 'w> {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Result<(), ArrowError> {
+    /// Writes what ends the rows, and returns where they went, which is not flushed.
+    pub(crate) fn finish(self) -> Result<W, ArrowError> {
         match self {
-            BatchWriter::File(mut writer) => writer.finish(),
-            BatchWriter::Stream(mut writer) => writer.finish(),
-            BatchWriter::Ndjson(mut writer) => writer.finish(),
-            BatchWriter::Csv(_) => Ok(()),
+            BatchWriter::File(writer) => writer.into_inner(),
+            BatchWriter::Stream(writer) => writer.into_inner(),
+            BatchWriter::Ndjson(mut writer) => {
+                writer.finish()?;
+                Ok(writer.into_inner())
+            }
+            BatchWriter::Csv(writer) => Ok(writer.into_inner()),
         }
     }
 }

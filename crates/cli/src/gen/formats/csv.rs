@@ -38,6 +38,11 @@ impl<W: Write> CsvWriter<W> {
         Ok(writer)
     }
 
+    /// Returns where the lines went: all of them are there.
+    pub(super) fn into_inner(self) -> W {
+        self.out
+    }
+
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
         let options = FormatOptions::new().with_display_error(false);
         let cells = batch.columns().iter().map(|column| match column.data_type() {

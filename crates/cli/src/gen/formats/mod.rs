@@ -235,5 +235,5 @@ fn write_rows(
         first += batch.num_rows() as u64;
         phase.add_rows(batch.num_rows() as u64);
     }
-    writer.finish().map_err(arrow)
+    writer.finish().map(|_| ()).map_err(arrow)
 }

@@ -1,0 +1,167 @@
+//! Writes the rows, in their order, to the files of a directory, each of about the same size.
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use parquet::arrow::ArrowWriter;
+use sawmill_profile::Phase;
+use sawmill_source::Source;
+use sawmill_store::WholeFile;
+
+use super::out::Out;
+use super::run::{Written, pass, refused};
+use super::staging::{self, StagedDirectory};
+use super::writer::{ParquetFile, cast, of_parquet, parquet_writer, plain_type, text_writer, without_views};
+use super::{ConvertArgs, OutputFormat};
+use crate::error::Error;
+use crate::r#gen::format::Format;
+use crate::r#gen::formats::batch_writer::{BatchWriter, Counted, Out as TextOut};
+use crate::r#gen::formats::files::OpenFile;
+use crate::r#gen::formats::text_form::NoText;
+
+/// The size of a file, unless the command line has another.
+const FILE_BYTES: u64 = 256 << 20;
+
+/// The buffer of a file of text: so much of it is not counted yet.
+const BUFFER: usize = 1 << 16;
+
+/// A file that is being written.
+enum Part<'p> {
+    Parquet(Box<ArrowWriter<ParquetFile<'p>>>),
+    Text(BatchWriter<TextOut<'p>>),
+}
+
+/// Writes the files of a directory.
+pub(super) struct Parts<'a> {
+    pub args: &'a ConvertArgs,
+    pub format: OutputFormat,
+    pub source: &'a dyn Source,
+    pub phase: &'a Phase,
+    pub cancel: &'a AtomicBool,
+}
+
+impl Parts<'_> {
+    /// Writes all rows. The directory takes its name when all files are complete.
+    pub(super) fn write(&self) -> Result<Written, Error> {
+        let staged = StagedDirectory::create(self.args.out())?;
+        let most = self.args.file_size.unwrap_or(FILE_BYTES);
+        let mut written = Written::default();
+        let mut open = None;
+        let rows = pass(self.args, self.source, self.phase, self.cancel, |batch| {
+            let (mut part, before) = match open.take() {
+                Some(part) => part,
+                None => (self.begin(staged.path(), written.files)?, self.phase.bytes()),
+            };
+            part.write(batch)?;
+            match part.bytes(self.phase.bytes() - before) >= most {
+                true => written.add(part.finish()?),
+                false => open = Some((part, before)),
+            }
+            Ok(())
+        })?;
+        // Without rows there is a file that has the columns.
+        let last = match open {
+            Some((part, _)) => Some(Ok(part)),
+            None if written.files == 0 => Some(self.begin(staged.path(), 0)),
+            None => None,
+        };
+        if let Some(last) = last {
+            let bytes = last.and_then(Part::finish).map_err(|error| refused(self.args, error, rows))?;
+            written.add(bytes);
+        }
+        self.source.check_unchanged()?;
+        staged.finish()?;
+        Ok(written)
+    }
+
+    fn begin(&self, directory: &Path, number: u64) -> Result<Part<'_>, NoText> {
+        let path = directory.join(format!("part-{number:05}.{}", extension(self.format)));
+        let file = WholeFile::create(&path).map_err(io)?;
+        let schema = self.source.schema();
+        let format = match self.format {
+            OutputFormat::Parquet => {
+                let file = ParquetFile { file: Out::File(file), bytes: 0, phase: self.phase };
+                return parquet_writer(self.args, schema, file).map(|file| Part::Parquet(Box::new(file)));
+            }
+            OutputFormat::Csv => Format::Csv,
+            OutputFormat::Ndjson => Format::Ndjson,
+        };
+        let counted = Counted { target: OpenFile::Whole(file), bytes: 0, phase: self.phase };
+        let out = BufWriter::with_capacity(BUFFER, counted);
+        text_writer(self.args, format, schema, out).map(Part::Text)
+    }
+}
+
+impl Part<'_> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), NoText> {
+        match self {
+            Self::Parquet(writer) => writer.write(&cast(batch, without_views)?).map_err(of_parquet),
+            Self::Text(writer) => writer.write(&cast(batch, plain_type)?),
+        }
+    }
+
+    /// About how many bytes the file would have if it ended here.
+    fn bytes(&self, written: u64) -> u64 {
+        match self {
+            Self::Parquet(writer) => written + writer.in_progress_size() as u64,
+            Self::Text(_) => written,
+        }
+    }
+
+    /// Completes the file, and returns its size.
+    fn finish(self) -> Result<u64, NoText> {
+        match self {
+            Self::Parquet(writer) => {
+                let ParquetFile { file, bytes, .. } = writer.into_inner().map_err(of_parquet)?;
+                file.finish().map_err(io)?;
+                Ok(bytes)
+            }
+            Self::Text(writer) => {
+                let mut out = writer.finish()?;
+                out.flush().map_err(io)?;
+                let Counted { target, bytes, .. } =
+                    out.into_inner().map_err(|error| io(error.into_error()))?;
+                target.finish().map_err(io)?;
+                Ok(bytes)
+            }
+        }
+    }
+}
+
+fn io(error: std::io::Error) -> NoText {
+    NoText::Arrow(ArrowError::IoError(error.to_string(), error))
+}
+
+fn extension(format: OutputFormat) -> &'static str {
+    match format {
+        OutputFormat::Parquet => "parquet",
+        OutputFormat::Csv => "csv",
+        OutputFormat::Ndjson => "ndjson",
+    }
+}
+
+/// Rejects an output that cannot become a directory of files.
+pub(super) fn check_out(args: &ConvertArgs, source: &dyn Source) -> Result<(), Error> {
+    let what = "the directory has other files than part-NNNNN.parquet, .csv or .ndjson";
+    staging::check_out(args, source, what, has_only_parts)
+}
+
+/// Whether a directory has only what such a run writes.
+fn has_only_parts(directory: &Path) -> std::io::Result<bool> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let number = name.strip_prefix("part-").and_then(|rest| rest.split_once('.'));
+        let is_ours = number.is_some_and(|(number, extension)| {
+            number.bytes().all(|byte| byte.is_ascii_digit())
+                && ["parquet", "csv", "ndjson"].contains(&extension)
+        });
+        if !is_ours || !entry.file_type()?.is_file() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
