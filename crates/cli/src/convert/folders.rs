@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
@@ -18,7 +18,7 @@ use sawmill_source::{Control, OrderedRows, Partition, PartitionedBy, Source, Uni
 use super::ConvertArgs;
 use super::dictionaries::without_useless;
 use super::run::Written;
-use super::staging::{self, StagedDirectory, has_only_partitions};
+use super::staging::{self, Layout, Staged};
 use super::writer::{cast, of_parquet, properties, with_types, without_views};
 use crate::error::Error;
 use crate::r#gen::formats::failed;
@@ -45,7 +45,7 @@ pub(super) struct Folders<'a> {
     pub by: &'a PartitionedBy,
     pub sort_by: Option<&'a str>,
     pub phase: &'a Phase,
-    pub cancel: &'a AtomicBool,
+    pub cancel: &'a Arc<AtomicBool>,
 }
 
 /// What all threads share.
@@ -64,7 +64,7 @@ struct Shared<'a> {
 impl Folders<'_> {
     /// Writes all partitions.
     pub(super) fn write(&self) -> Result<Written, Error> {
-        let staged = StagedDirectory::create(self.args.out())?;
+        let staged = Staged::begin(self.args, Layout::Folders, self.cancel)?;
         let mut partitions: Vec<(usize, Partition)> =
             self.rows.partitions().into_iter().enumerate().collect();
         // The largest first, so that no thread begins one when the others are done.
@@ -191,7 +191,12 @@ impl Folders<'_> {
 }
 
 /// Rejects an output that cannot become a directory of folders.
-pub(super) fn check_out(args: &ConvertArgs, by: &PartitionedBy, source: &dyn Source) -> Result<(), Error> {
+pub(super) fn check_out(
+    args: &ConvertArgs,
+    by: &PartitionedBy,
+    source: &dyn Source,
+    cancel: &Arc<AtomicBool>,
+) -> Result<(), Error> {
     if let PartitionedBy::Period(period, _) = by
         && source.schema().field_with_name(period.name()).is_ok()
     {
@@ -207,8 +212,7 @@ pub(super) fn check_out(args: &ConvertArgs, by: &PartitionedBy, source: &dyn Sou
         let advice = "partition by another column: that of a list is in the names of the folders alone";
         return Err(Error::usage("the files would have no column", format!("--partition-by {by}"), advice));
     }
-    let what = "the directory has other files than Parquet in folders COLUMN=VALUE";
-    staging::check_out(args, source, what, has_only_partitions)
+    staging::check_out(args, source, Layout::Folders, cancel)
 }
 
 /// The number of the column's leaf; `None` after nested columns, whose leaves are not counted here.

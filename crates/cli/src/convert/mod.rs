@@ -14,6 +14,8 @@ mod parts;
 mod run;
 #[cfg(feature = "formats")]
 mod staging;
+#[cfg(all(feature = "formats", feature = "stores"))]
+mod store_folder;
 #[cfg(feature = "formats")]
 mod units_in_order;
 #[cfg(feature = "formats")]
@@ -52,6 +54,7 @@ Examples:
   sawmill convert trips.csv --sort-by at --partition-by 'day(at)' --out trips
   sawmill convert trips.csv --sort-by at --partition-by 'month(at)' --out trips --index-dir /fast/tmp --explain
   sawmill convert 's3://bucket/raw/*.csv' --out s3://bucket/trips.parquet --compression zstd
+  sawmill convert trips.csv --sort-by at --partition-by 'day(at)' --out s3://bucket/trips
   zcat trips.csv.gz | sawmill convert - --format csv --types 'fare=decimal(10,2)' --out trips.parquet
 
 The output has the rows of all inputs in their order, or in that of --sort-by. It takes its name when it is
@@ -63,7 +66,7 @@ pub(crate) struct ConvertArgs {
     files: Vec<PathBuf>,
     /// The file or the object to write: a path, or s3://, gs:// and az:// URLs. - is standard output, for CSV
     /// and NDJSON. A name that ends with / or has no extension is a directory, of part-00000.parquet and so on,
-    /// or of folders with --partition-by.
+    /// or of folders with --partition-by; in a store the objects are sent when all files are complete.
     #[arg(long, value_name = "FILE|DIR", required_unless_present = "parse_only")]
     out: Option<PathBuf>,
     /// Read and parse all rows on all cores, write nothing, and print the number of rows, the time, and the sums

@@ -42,9 +42,6 @@ impl Out {
         cancel: &Arc<AtomicBool>,
     ) -> Result<Self, Error> {
         let shown = url.to_string();
-        if url.key().is_empty() || url.key().ends_with('/') {
-            return Err(Error::usage("the output is a folder", shown, "give the name of an object"));
-        }
         if source.files().iter().any(|file| file.name == shown) {
             return Err(Error::usage("the output is one of the inputs", shown, "give another name"));
         }

@@ -2,6 +2,7 @@
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use arrow_array::RecordBatch;
@@ -13,7 +14,7 @@ use sawmill_store::WholeFile;
 
 use super::out::Out;
 use super::run::{Written, pass, refused};
-use super::staging::{self, StagedDirectory};
+use super::staging::{Layout, Staged};
 use super::writer::{ParquetFile, cast, of_parquet, parquet_writer, plain_type, text_writer, without_views};
 use super::{ConvertArgs, OutputFormat};
 use crate::error::Error;
@@ -40,13 +41,13 @@ pub(super) struct Parts<'a> {
     pub format: OutputFormat,
     pub source: &'a dyn Source,
     pub phase: &'a Phase,
-    pub cancel: &'a AtomicBool,
+    pub cancel: &'a Arc<AtomicBool>,
 }
 
 impl Parts<'_> {
     /// Writes all rows. The directory takes its name when all files are complete.
     pub(super) fn write(&self) -> Result<Written, Error> {
-        let staged = StagedDirectory::create(self.args.out())?;
+        let staged = Staged::begin(self.args, Layout::Parts, self.cancel)?;
         let most = self.args.file_size.unwrap_or(FILE_BYTES);
         let mut written = Written::default();
         let mut open = None;
@@ -141,27 +142,4 @@ fn extension(format: OutputFormat) -> &'static str {
         OutputFormat::Csv => "csv",
         OutputFormat::Ndjson => "ndjson",
     }
-}
-
-/// Rejects an output that cannot become a directory of files.
-pub(super) fn check_out(args: &ConvertArgs, source: &dyn Source) -> Result<(), Error> {
-    let what = "the directory has other files than part-NNNNN.parquet, .csv or .ndjson";
-    staging::check_out(args, source, what, has_only_parts)
-}
-
-/// Whether a directory has only what such a run writes.
-fn has_only_parts(directory: &Path) -> std::io::Result<bool> {
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let number = name.strip_prefix("part-").and_then(|rest| rest.split_once('.'));
-        let is_ours = number.is_some_and(|(number, extension)| {
-            number.bytes().all(|byte| byte.is_ascii_digit())
-                && ["parquet", "csv", "ndjson"].contains(&extension)
-        });
-        if !is_ours || !entry.file_type()?.is_file() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

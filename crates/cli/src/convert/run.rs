@@ -16,7 +16,8 @@ use serde::Serialize;
 use super::folders::{self, Folders};
 use super::out::{self, Out};
 use super::parse_only;
-use super::parts::{self, Parts};
+use super::parts::Parts;
+use super::staging::{self, Layout};
 use super::units_in_order;
 use super::writer::{ParquetFile, cast, of_parquet, parquet_writer, plain_type, text_writer, without_views};
 use super::{ConvertArgs, OutputFormat};
@@ -95,7 +96,7 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
         return Err(Error::usage("this option is available for Parquet only", option, "leave it out"));
     }
     if args.is_directory() && args.partition_by.is_none() {
-        parts::check_out(args, source)?;
+        staging::check_out(args, source, Layout::Parts, cancel)?;
     }
     let mut phases = inputs.phases();
     let Some(order) = args.order.order(args.partition_by.clone())? else {
@@ -105,13 +106,16 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
         return convert(args, format, source, None, phases, &profile, console, cancel);
     };
     OrderedRows::check(source, &order)?;
-    args.refuse_url()?;
     if let Some(by) = &order.partition_by {
-        folders::check_out(args, by, source)?;
-    } else if !args.is_directory() {
+        folders::check_out(args, by, source, cancel)?;
+    } else if !args.is_directory() && matches!(Location::of(args.out())?, Location::Path(_)) {
         out::check_file(args.out(), args.overwrite, source)?;
     }
-    let place = args.order.place(directory_of(args.out()));
+    let beside = match Location::of(args.out())? {
+        Location::Path(_) => directory_of(args.out()).to_owned(),
+        Location::Object(_) => args.temporary(),
+    };
+    let place = args.order.place(&beside);
     let by_row = ByRow::new(source);
     let whole = filtered.is_none() && limited.is_none();
     let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
@@ -320,23 +324,28 @@ impl ConvertArgs {
         self.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from)
     }
 
-    /// Whether the output is a directory of files.
+    /// Whether the output is a directory of files, or a folder of a store.
     fn is_directory(&self) -> bool {
         let out = self.out();
+        if self.partition_by.is_some() {
+            return true;
+        }
         match Location::of(out) {
-            Ok(Location::Path(_)) if self.partition_by.is_some() => true,
             Ok(Location::Path(path)) if path != Path::new("-") => {
                 let ends = out.to_string_lossy().ends_with(std::path::is_separator);
                 ends || path.is_dir() || (path.extension().is_none() && path.symlink_metadata().is_err())
+            }
+            Ok(Location::Object(url)) => {
+                url.key().ends_with('/') || Path::new(url.key()).extension().is_none()
             }
             _ => false,
         }
     }
 
     fn format(&self) -> Result<OutputFormat, Error> {
-        let (named, place_is_path) = match Location::of(self.out())? {
-            Location::Path(path) => (path, true),
-            Location::Object(url) => (PathBuf::from(url.key()), false),
+        let named = match Location::of(self.out())? {
+            Location::Path(path) => path,
+            Location::Object(url) => PathBuf::from(url.key()),
         };
         let extension = named.extension().map(|extension| extension.to_string_lossy().to_lowercase());
         let by_name = match extension.as_deref() {
@@ -370,13 +379,11 @@ impl ConvertArgs {
             return Err(Error::usage("--file-size is that of the files in a directory", place, advice));
         }
         match self.to.or(by_name) {
-            None => {
-                let mut advice = "give --to parquet, csv or ndjson".to_owned();
-                if place_is_path {
-                    advice += ", or end the name with / for a directory of Parquet files";
-                }
-                Err(Error::usage("the format to write is not known", place, advice))
-            }
+            None => Err(Error::usage(
+                "the format to write is not known",
+                place,
+                "give --to parquet, csv or ndjson, or end the name with / for a directory of Parquet files",
+            )),
             Some(OutputFormat::Parquet) if self.out() == Path::new("-") => Err(Error::usage(
                 "Parquet is not written to standard output",
                 place,
@@ -386,19 +393,13 @@ impl ConvertArgs {
         }
     }
 
-    /// Rejects a URL: rows are sorted through files beside the output.
-    fn refuse_url(&self) -> Result<(), Error> {
-        match Location::of(self.out())? {
-            Location::Path(_) => Ok(()),
-            Location::Object(url) => {
-                let advice = "write to this machine, and copy the files from there";
-                Err(Error::usage("sorted rows are written to files alone", url.to_string(), advice))
-            }
-        }
+    /// Where files go that are not beside the output.
+    pub(super) fn temporary(&self) -> PathBuf {
+        self.order.index_dir.clone().unwrap_or_else(std::env::temp_dir)
     }
 
     /// The output as messages name it: the query of a URL may be a secret.
-    fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         Location::of(self.out()).map_or_else(|_| "--out".to_owned(), |place| place.to_string())
     }
 }

@@ -3,9 +3,11 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use sawmill_source::Source;
-use sawmill_store::directories;
+use sawmill_store::{Location, directories};
 
 use super::ConvertArgs;
 use crate::error::Error;
@@ -20,7 +22,7 @@ pub(super) struct StagedDirectory {
     lock: Option<File>,
 }
 
-const LOCK: &str = ".lock";
+pub(super) const LOCK: &str = ".lock";
 const SUFFIX: &str = ".partial";
 
 impl StagedDirectory {
@@ -128,15 +130,106 @@ fn sync_all(directory: &Path) -> io::Result<()> {
     directories::sync(directory)
 }
 
-/// Rejects an output that cannot become a directory: `replaceable` tells whether one that is there has only
-/// what such a run writes, and `other` says that it has not.
+/// What a run writes into a directory.
+#[derive(Clone, Copy)]
+pub(super) enum Layout {
+    /// `part-00000.parquet` and so on.
+    Parts,
+    /// Parquet files in folders `column=value`.
+    Folders,
+}
+
+impl Layout {
+    /// Whether such a run writes files of this name, relative to the directory.
+    pub(super) fn has(self, name: &str) -> bool {
+        match self {
+            Self::Parts => {
+                let number = name.strip_prefix("part-").and_then(|rest| rest.split_once('.'));
+                number.is_some_and(|(number, extension)| {
+                    number.bytes().all(|byte| byte.is_ascii_digit())
+                        && ["parquet", "csv", "ndjson"].contains(&extension)
+                })
+            }
+            Self::Folders => {
+                let mut folders = name.rsplit('/').skip(1);
+                name.ends_with(".parquet") && folders.all(|folder| folder.contains('='))
+            }
+        }
+    }
+
+    pub(super) fn files(self) -> &'static str {
+        match self {
+            Self::Parts => "part-NNNNN.parquet, .csv or .ndjson",
+            Self::Folders => "Parquet in folders COLUMN=VALUE",
+        }
+    }
+}
+
+/// Where a directory of files is written, and where it goes when it is whole.
+pub(super) struct Staged {
+    directory: StagedDirectory,
+    #[cfg(feature = "stores")]
+    folder: Option<super::store_folder::StoreFolder>,
+}
+
+impl Staged {
+    /// Begins the directory of the command line, or a temporary one for the folder of a store.
+    #[cfg_attr(
+        not(feature = "stores"),
+        expect(unused_variables, reason = "only folders of stores need them")
+    )]
+    pub(super) fn begin(args: &ConvertArgs, layout: Layout, cancel: &Arc<AtomicBool>) -> Result<Self, Error> {
+        match Location::of(args.out())? {
+            Location::Path(_) => Ok(Self {
+                directory: StagedDirectory::create(args.out())?,
+                #[cfg(feature = "stores")]
+                folder: None,
+            }),
+            #[cfg(not(feature = "stores"))]
+            Location::Object(url) => Err(Error::not_built(url.to_string(), "stores")),
+            #[cfg(feature = "stores")]
+            Location::Object(url) => {
+                let folder = super::store_folder::StoreFolder::open(args, &url, layout, cancel)?;
+                let name = url.key().trim_matches('/').rsplit('/').next().unwrap_or_default();
+                let place = args.temporary().join(format!("sawmill-{name}"));
+                Ok(Self { directory: StagedDirectory::create(&place)?, folder: Some(folder) })
+            }
+        }
+    }
+
+    /// Where to write until it is whole.
+    pub(super) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Puts the directory, or its files as objects, in place.
+    pub(super) fn finish(self) -> Result<(), Error> {
+        #[cfg(feature = "stores")]
+        if let Some(folder) = &self.folder {
+            return folder.fill(self.path());
+        }
+        self.directory.finish()
+    }
+}
+
+/// Rejects an output that cannot become a directory of this layout.
 pub(super) fn check_out(
     args: &ConvertArgs,
     source: &dyn Source,
-    other: &str,
-    replaceable: fn(&Path) -> io::Result<bool>,
+    layout: Layout,
+    cancel: &Arc<AtomicBool>,
 ) -> Result<(), Error> {
-    let (out, shown) = (args.out(), args.out().display().to_string());
+    let (out, shown) = (args.out(), args.shown());
+    if let Location::Object(url) = Location::of(out)? {
+        let folder = format!("{}/", url.to_string().trim_end_matches('/'));
+        if source.files().iter().any(|file| file.name.starts_with(&folder)) {
+            return Err(Error::usage("an input is in the folder to write", shown, "give another name"));
+        }
+        #[cfg(feature = "stores")]
+        super::store_folder::StoreFolder::open(args, &url, layout, cancel)?;
+        let _ = cancel;
+        return Ok(());
+    }
     if out.file_name().is_none() {
         return Err(Error::usage("the directory has no name of its own", shown, "give one below it"));
     }
@@ -144,15 +237,16 @@ pub(super) fn check_out(
     if !metadata.is_dir() {
         return Err(Error::usage("the output exists and is not a directory", shown, "give another name"));
     }
-    let is_replaceable = replaceable(out).map_err(|error| failed("reading the directory", out, &error))?;
+    let files = files_below(out)?;
     if fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none()) {
         return Ok(());
     }
     if !args.overwrite {
         return Err(Error::usage("the directory exists already", shown, "--overwrite replaces it"));
     }
-    if !is_replaceable {
-        return Err(Error::usage(other, shown, "--overwrite would remove them: give another name"));
+    if files.iter().any(|(name, _)| !layout.has(name)) {
+        let what = format!("the directory has other files than {}", layout.files());
+        return Err(Error::usage(what, shown, "--overwrite would remove them: give another name"));
     }
     let Ok(canonical) = out.canonicalize() else { return Ok(()) };
     match source.files().iter().any(|file| Path::new(&file.name).starts_with(&canonical)) {
@@ -161,20 +255,22 @@ pub(super) fn check_out(
     }
 }
 
-/// Whether a directory has only what such a run writes: folders `column=value`, and Parquet files in them.
-pub(super) fn has_only_partitions(directory: &Path) -> io::Result<bool> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let fits = match entry.file_type()?.is_dir() {
-            true => name.contains('=') && has_only_partitions(&entry.path())?,
-            false => name.ends_with(".parquet"),
-        };
-        if !fits {
-            return Ok(false);
+/// The files below a directory in the order of their names, each with its name relative to the directory.
+pub(super) fn files_below(directory: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
+    let (mut files, mut folders) = (Vec::new(), vec![(String::new(), directory.to_owned())]);
+    while let Some((prefix, folder)) = folders.pop() {
+        let wrong = |error: io::Error| failed("reading the directory", &folder, &error);
+        for entry in fs::read_dir(&folder).map_err(wrong)? {
+            let entry = entry.map_err(wrong)?;
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            match entry.file_type().map_err(wrong)?.is_dir() {
+                true => folders.push((format!("{name}/"), entry.path())),
+                false => files.push((name, entry.path())),
+            }
         }
     }
-    Ok(true)
+    files.sort();
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -194,9 +290,9 @@ mod tests {
         }
         drop(StagedDirectory::create(&out).unwrap());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-        assert!(has_only_partitions(&out).unwrap());
+        assert!(files_below(&out).unwrap().iter().all(|(name, _)| Layout::Folders.has(name)));
         fs::write(out.join("day=1/mine.txt"), "x").unwrap();
-        assert!(!has_only_partitions(&out).unwrap());
+        assert!(!files_below(&out).unwrap().iter().all(|(name, _)| Layout::Folders.has(name)));
     }
 
     #[test]

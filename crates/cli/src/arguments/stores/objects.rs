@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-#[cfg(feature = "delta")]
-use sawmill_store::UploadLimits;
-use sawmill_store::{Kind, ObjectReader, ObjectUrl, ObjectWriter, StoreOptions, Stores};
+use sawmill_store::{
+    Kind, ObjectFolder, ObjectReader, ObjectUrl, ObjectWriter, StoreOptions, Stores, UploadLimits,
+};
 
 use super::StoreArgs;
 use crate::arguments::paths::keys::{self, FoundKeys};
@@ -91,6 +91,21 @@ impl Objects {
         }
         let folder = self.stores()?.folder(url, UploadLimits::default(), false)?;
         Ok(Box::new(sawmill_delta::StoreTable(folder)))
+    }
+
+    /// The keys of all objects below a folder.
+    pub(crate) fn below(&self, folder: &ObjectUrl) -> Result<Vec<String>, sawmill_store::Error> {
+        let listed = self.stores()?.list(folder)?;
+        Ok(listed.iter().map(|object| object.url().key().to_owned()).collect())
+    }
+
+    /// A folder to write objects to, which replace others only if `replaces` is set.
+    pub(crate) fn folder(
+        &self,
+        url: &ObjectUrl,
+        replaces: bool,
+    ) -> Result<ObjectFolder, sawmill_store::Error> {
+        self.stores()?.folder(url, UploadLimits::default(), replaces)
     }
 
     /// Opens an object and reads its last bytes.

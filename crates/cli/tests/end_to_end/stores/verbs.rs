@@ -80,16 +80,56 @@ fn text_and_parquet_are_converted_between_objects() {
     for (out, why) in [
         ("s3://raw/a.csv", "the output is one of the inputs"),
         ("s3://raw/out/back.csv", "the object exists already"),
-        ("s3://raw/out/", "the format to write is not known"),
+        ("s3://raw/out.x", "the format to write is not known"),
+        ("s3://raw/out/", "other objects than part-NNNNN"),
     ] {
         let error = s3.sawmill(&["convert", "s3://raw/a.csv", "--out", out]).fails(2);
-        assert!(error.contains(why) && error.contains(out), "{error}");
+        assert!(error.contains(why) && error.contains(out.trim_end_matches('/')), "{error}");
     }
     s3.sawmill(&["convert", "s3://raw/a.csv", "--out", "s3://raw/out/back.csv", "--overwrite"]).ok();
     s3.put("raw", "broken.csv", b"a,b\n1,2\n\"3\n");
     let error = s3.sawmill(&["convert", "s3://raw/broken.csv", "--out", "s3://raw/broken.parquet"]).fails(1);
     assert!(error.contains("s3://raw/broken.csv") && !error.contains("/sawmill-"), "{error}");
     assert_eq!(s3.object("raw", "broken.parquet"), None);
+    assert_eq!(s3.uploads("raw"), [""; 0]);
+}
+
+#[test]
+fn folders_of_a_store_take_the_files_of_a_conversion_when_all_are_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines: String = (0..30_000).map(|id| format!("{id},2024-01-0{} 00:00:00\n", 1 + id % 3)).collect();
+    std::fs::write(folder.path().join("a.csv"), format!("id,at\n{lines}")).unwrap();
+    let Some(s3) = S3::with("raw", folder.path()) else { return };
+    let ordered = ["--sort-by", "at", "--partition-by", "day(at)"];
+    for (to, options) in [("days", &ordered[..]), ("parts", &["--file-size", "100kB"])] {
+        let (local, url) = (folder.path().join(to), format!("s3://raw/out/{to}"));
+        let of = |out| [&["convert", "s3://raw/a.csv", "--out", out], options].concat();
+        s3.sawmill(&of(local.to_str().unwrap())).ok();
+        s3.sawmill(&of(&url)).ok();
+        let rows = s3.sawmill(&["convert", &url, "--parse-only", "--json"]).ok().json()["rows"].clone();
+        assert_eq!(rows, 30_000);
+        let name = if to == "days" { "day=2024-01-02/part-0.parquet" } else { "part-00001.parquet" };
+        let sent = s3.object("raw", &format!("out/{to}/{name}")).unwrap();
+        assert_eq!(sent, std::fs::read(local.join(name)).unwrap());
+        assert_eq!(s3.object("raw", &format!("out/{to}/_unfinished_by_sawmill_convert")), None);
+        // What is there stays, unless it is to be replaced or a run did not finish.
+        assert!(s3.sawmill(&of(&url)).fails(2).contains("--overwrite replaces them"));
+        let stale = format!(
+            "out/{to}/{}",
+            if to == "days" { "day=1999-01-01/part-0.parquet" } else { "part-00099.parquet" }
+        );
+        s3.put("raw", &stale, b"stale");
+        s3.put("raw", &format!("out/{to}/_unfinished_by_sawmill_convert"), b"");
+        s3.sawmill(&of(&url)).ok();
+        assert_eq!(s3.object("raw", &stale), None, "the rows of the run that did not finish are gone");
+        assert_eq!(s3.object("raw", &format!("out/{to}/_unfinished_by_sawmill_convert")), None);
+        s3.put("raw", &format!("out/{to}/mine.txt"), b"mine");
+        let error = s3.sawmill(&[&of(&url)[..], &["--overwrite"]].concat()).fails(2);
+        assert!(error.contains("mine.txt"), "{error}");
+    }
+    let sorted = ["convert", "s3://raw/a.csv", "--sort-by", "at", "--out", "s3://raw/sorted.parquet"];
+    s3.sawmill(&sorted).ok();
+    assert!(s3.object("raw", "sorted.parquet").is_some());
     assert_eq!(s3.uploads("raw"), [""; 0]);
 }
 
