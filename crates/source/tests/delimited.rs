@@ -193,7 +193,7 @@ fn lines_before_the_header_comments_and_escapes_are_read_as_the_dialect_says() {
 #[test]
 fn a_record_of_another_length_is_named_by_line_and_offset() {
     let error = refused("a,b\n1,2\n\"x\ny\",3\n4\n", &DelimitedOptions::default());
-    assert!(error.contains("the record has 1 fields, and there are 2 columns"), "{error}");
+    assert!(error.contains("the record has 1 field, and the file has 2 columns"), "{error}");
     assert!(error.contains("a.csv, line 5, byte offset 16"), "{error}");
 }
 
@@ -415,7 +415,7 @@ fn records_that_cannot_be_read_are_left_out_with_their_places_and_reasons() {
         let first = &files.rejected()[0];
         assert_eq!((first.line, first.record.as_str()), (Some(16), "x7,1\n"));
         assert!(first.reason.contains("\"x7\" is not of type int64"), "{}", first.reason);
-        assert_eq!(files.rejected()[1].reason, "the record has 1 fields, and there are 2 columns");
+        assert_eq!(files.rejected()[1].reason, "the record has 1 field, and the file has 2 columns");
         assert!(files.rejected()[2].reason.contains("after a closing quote"));
         assert_eq!(files.rejected()[2].record, "29,\"q\"q,\n");
         assert_ne!(
@@ -426,4 +426,25 @@ fn records_that_cannot_be_read_are_left_out_with_their_places_and_reasons() {
     let fewer = DelimitedOptions { most_rejected: Some(89), ..options };
     let error = opened(text.as_bytes(), &fewer, 1 << 20).err().unwrap().to_string();
     assert!(error.contains("more than 89 records cannot be read"), "{error}");
+}
+
+#[test]
+fn records_that_are_not_utf_8_are_rejected_wherever_the_sample_meets_them() {
+    let mut text = b"a,b\n".to_vec();
+    for id in 0..3000 {
+        text.extend_from_slice(format!("{id},caf").as_bytes());
+        text.extend_from_slice(if id % 100 == 7 { b"\xe9\n" } else { "é\n".as_bytes() });
+    }
+    let strict = opened(&text, &DelimitedOptions::default(), 1 << 20).err().unwrap().to_string();
+    assert!(strict.contains("not UTF-8") && strict.contains("line 9"), "{strict}");
+    let options = DelimitedOptions { most_rejected: Some(30), ..DelimitedOptions::default() };
+    for chunk in [40, 1 << 20] {
+        let files = opened(&text, &options, chunk).unwrap();
+        assert_eq!((files.rows(), files.rejected().len()), (2970, 30), "chunk {chunk}");
+        let first = &files.rejected()[0];
+        assert_eq!((first.line, first.record.as_str()), (Some(9), "7,caf\u{fffd}\n"));
+        assert!(first.reason.contains("not UTF-8"), "{}", first.reason);
+        let schema = files.schema();
+        assert_eq!(schema.field(0).data_type(), &arrow_schema::DataType::Int64, "{schema}");
+    }
 }

@@ -322,7 +322,8 @@ pub(crate) fn on_sample<R: Send>(
     Ok(())
 }
 
-/// Passes the records of a piece: text, their fields as ranges of it, and its place in the file.
+/// Passes the records of a piece: text, their fields as ranges of it, and its place in the file. Records that are
+/// not UTF-8 are left out of a file whose bad records are rejected later.
 pub(crate) fn each_record(
     file: &TextFile,
     piece: Piece,
@@ -339,14 +340,29 @@ pub(crate) fn each_record(
         }
         left -= read as u64;
         let (bytes, base) = cursor.buffer();
-        let start = cells.first().map_or(0, |cell| cell.start as usize);
-        let end = cells.last().map_or(0, |cell| cell.end as usize);
-        let text = std::str::from_utf8(&bytes[start..end])
-            .map_err(|error| not_utf8(file, base + (start + error.valid_up_to()) as u64))?;
-        for cell in &mut cells {
-            (cell.start, cell.end) = (cell.start - start as u32, cell.end - start as u32);
+        let range = |cells: &[Cell]| {
+            let ends = cells.first().zip(cells.last());
+            ends.map_or(0..0, |(first, last)| first.start as usize..last.end as usize)
+        };
+        let mut pass = |cells: &mut [Cell]| {
+            let range = range(cells);
+            let start = range.start as u32;
+            let text = std::str::from_utf8(&bytes[range])
+                .map_err(|error| not_utf8(file, base + u64::from(start) + error.valid_up_to() as u64))?;
+            for cell in cells.iter_mut() {
+                (cell.start, cell.end) = (cell.start - start, cell.end - start);
+            }
+            each(text, cells, base + u64::from(start))
+        };
+        if !file.splitter.lenient || std::str::from_utf8(&bytes[range(&cells)]).is_ok() {
+            pass(&mut cells)?;
+            continue;
         }
-        each(text, &cells, base + start as u64)?;
+        for record in cells.chunks_mut(file.fields().max(1)) {
+            if std::str::from_utf8(&bytes[range(record)]).is_ok() {
+                pass(record)?;
+            }
+        }
     }
     Ok(())
 }

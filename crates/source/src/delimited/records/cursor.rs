@@ -194,7 +194,7 @@ impl<'a> Cursor<'a> {
                     }
                     let fields = cells.len() - before;
                     cells.truncate(before);
-                    let why = format!("the record has {fields} fields, and there are {columns} columns");
+                    let why = other_fields(fields, columns);
                     return Ok(Checked::Bad { start, end: next, why });
                 }
                 Step::Skipped(next) => self.at = next,
@@ -249,12 +249,21 @@ impl<'a> Cursor<'a> {
     }
 
     fn ragged(&self, fields: usize, columns: usize) -> Error {
-        let what = format!("the record has {fields} fields, and there are {columns} columns");
-        Error::new(Kind::Source, what).at(self.file.place(self.offset())).advise(
+        Error::new(Kind::Source, other_fields(fields, columns)).at(self.file.place(self.offset())).advise(
             "correct the record, check --delimiter, --quote and --skip-lines, or allow such records with \
                  --ragged fill or fill-and-cut",
         )
     }
+}
+
+/// What is wrong with a record of another number of fields.
+fn other_fields(fields: usize, columns: usize) -> String {
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    format!(
+        "the record has {fields} field{}, and the file has {columns} column{}",
+        plural(fields),
+        plural(columns)
+    )
 }
 
 /// The error for bytes that are not UTF-8.
