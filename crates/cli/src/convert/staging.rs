@@ -17,6 +17,8 @@ use crate::r#gen::formats::failed;
 /// under another name; it is removed when it is dropped before, and by the next run after a kill.
 pub(super) struct StagedDirectory {
     out: PathBuf,
+    /// Whether it may take the place of another directory.
+    replaces: bool,
     staging: PathBuf,
     /// Locked while this process writes.
     lock: Option<File>,
@@ -26,8 +28,9 @@ pub(super) const LOCK: &str = ".lock";
 const SUFFIX: &str = ".partial";
 
 impl StagedDirectory {
-    /// Begins the directory `out`.
-    pub(super) fn create(out: &Path) -> Result<Self, Error> {
+    /// Begins the directory `out`, which takes the place of another one that is not empty only if `replaces` is
+    /// set.
+    pub(super) fn create(out: &Path, replaces: bool) -> Result<Self, Error> {
         let parent = directories::directory_of(out);
         let wrong = |error: io::Error| failed("making the directory", out, &error);
         directories::make(parent).map_err(wrong)?;
@@ -38,7 +41,7 @@ impl StagedDirectory {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made.map_err(wrong)?,
             }
-            let mut staged = Self { out: out.to_owned(), staging, lock: None };
+            let mut staged = Self { out: out.to_owned(), replaces, staging, lock: None };
             let lock = File::create(staged.staging.join(LOCK)).map_err(wrong)?;
             // Without locks no directory is taken for abandoned either.
             let _ = lock.lock();
@@ -60,7 +63,7 @@ impl StagedDirectory {
         sync_all(&self.staging).map_err(wrong)?;
         let parent = directories::directory_of(&self.out).to_owned();
         let replaced = parent.join(format!("{}{}-replaced{SUFFIX}", prefix(&self.out), std::process::id()));
-        let replaces = self.out.exists();
+        let replaces = self.replaces && self.out.exists();
         if replaces {
             fs::rename(&self.out, &replaced).map_err(wrong)?;
         }
@@ -68,6 +71,10 @@ impl StagedDirectory {
             if replaces {
                 // The error of the first rename is the one to report.
                 let _ = fs::rename(&replaced, &self.out);
+            } else if self.out.exists() {
+                let what = "another program has written to the directory in the meantime";
+                let advice = "--overwrite replaces it";
+                return Err(Error::failure(what, self.out.display().to_string(), advice));
             }
             return Err(wrong(error));
         }
@@ -181,7 +188,7 @@ impl Staged {
     pub(super) fn begin(args: &ConvertArgs, layout: Layout, cancel: &Arc<AtomicBool>) -> Result<Self, Error> {
         match Location::of(args.out())? {
             Location::Path(_) => Ok(Self {
-                directory: StagedDirectory::create(args.out())?,
+                directory: StagedDirectory::create(args.out(), args.overwrite)?,
                 #[cfg(feature = "stores")]
                 folder: None,
             }),
@@ -192,7 +199,7 @@ impl Staged {
                 let folder = super::store_folder::StoreFolder::open(args, &url, layout, cancel)?;
                 let name = url.key().trim_matches('/').rsplit('/').next().unwrap_or_default();
                 let place = args.temporary().join(format!("sawmill-{name}"));
-                Ok(Self { directory: StagedDirectory::create(&place)?, folder: Some(folder) })
+                Ok(Self { directory: StagedDirectory::create(&place, false)?, folder: Some(folder) })
             }
         }
     }
@@ -282,13 +289,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("out");
         for content in ["first", "second"] {
-            let staged = StagedDirectory::create(&out).unwrap();
+            let staged = StagedDirectory::create(&out, true).unwrap();
             fs::create_dir(staged.path().join("day=1")).unwrap();
             fs::write(staged.path().join("day=1/a.parquet"), content).unwrap();
             staged.finish().unwrap();
             assert_eq!(fs::read_to_string(out.join("day=1/a.parquet")).unwrap(), content);
         }
-        drop(StagedDirectory::create(&out).unwrap());
+        // One that was not there when this began stays.
+        let late = StagedDirectory::create(&out, false).unwrap();
+        fs::write(late.path().join("a.parquet"), "third").unwrap();
+        assert!(late.finish().unwrap_err().to_string().contains("in the meantime"));
+        assert_eq!(fs::read_to_string(out.join("day=1/a.parquet")).unwrap(), "second");
+        drop(StagedDirectory::create(&out, true).unwrap());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         assert!(files_below(&out).unwrap().iter().all(|(name, _)| Layout::Folders.has(name)));
         fs::write(out.join("day=1/mine.txt"), "x").unwrap();
@@ -299,14 +311,14 @@ mod tests {
     fn what_a_killed_run_left_is_removed_and_what_is_being_written_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("out");
-        let alive = StagedDirectory::create(&out).unwrap();
-        let killed = StagedDirectory::create(&out).unwrap();
+        let alive = StagedDirectory::create(&out, true).unwrap();
+        let killed = StagedDirectory::create(&out, true).unwrap();
         killed.lock.as_ref().unwrap().unlock().unwrap();
         // The next directory may take the name of the one that is removed.
         let left = killed.staging.join("day=1");
         fs::create_dir(&left).unwrap();
         std::mem::forget(killed);
-        let next = StagedDirectory::create(&out).unwrap();
+        let next = StagedDirectory::create(&out, true).unwrap();
         assert!(!left.exists() && alive.path().exists() && next.path().exists());
     }
 }
