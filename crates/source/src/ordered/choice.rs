@@ -1,8 +1,9 @@
 //! Whether an index keeps copies of the rows: a sample says how scattered the rows of a window are.
 //!
 //! Copies are written and read one after the other, some 100 ns for a row of 70 bytes. Without them each row
-//! that has no neighbours is a read of its own: 400 ns where the file is in memory, and a hundred times that on a
-//! disk. Rows that are nearly in order have neighbours, and wide ones take longer to copy than to find.
+//! that has no neighbours is a read of its own: 1 µs where the file is in memory, and 60 µs on a disk that has
+//! to be asked (`docs/csv.md`, scattered reads). Rows that are nearly in order have
+//! neighbours, and wide ones take longer to copy than to find.
 
 use super::addressed::{Addressed, Scattered};
 use super::entry::ENTRY_BYTES;
