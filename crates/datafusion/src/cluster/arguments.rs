@@ -23,7 +23,8 @@ pub(crate) enum Command {
     /// Run a job whose units of work are placed on the executors of a scheduler.
     #[command(subcommand)]
     Submit(Job),
-    /// Start a scheduler and two executors on this machine, generate files on them, and read their footers by SQL.
+    /// Start a scheduler, two executors and PostgreSQL on this machine; generate files, read their footers by SQL, load
+    /// them, and compare the table with them.
     Demo(DemoArgs),
 }
 
@@ -31,8 +32,38 @@ pub(crate) enum Command {
 pub(crate) enum Job {
     /// Generate the files of a dataset, as `sawmill gen` does: the same bytes.
     Gen(SubmitGenArgs),
+    /// Read footers and print a row for each column chunk, row group or file.
+    Footer(SubmitFooterArgs),
     /// Load Parquet files or generated rows into a table of PostgreSQL, as `sawmill load --part` does.
     Load(SubmitLoadArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The columns are those of the table footer() in SQL. Rows come in no order: executors read the files side by side.
+
+Example:
+  sawmill-cluster submit footer '/shared/**/*.parquet' --level file --json --scheduler df://scheduler:50050")]
+pub(crate) struct SubmitFooterArgs {
+    /// A file, a folder or a pattern.
+    pub files: String,
+    /// What a row is.
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Chunk)]
+    pub level: Level,
+    /// The scheduler of a cluster, such as df://scheduler:50050. Without it the job runs in this process.
+    #[arg(long, value_name = "URL")]
+    pub scheduler: Option<String>,
+    #[command(flatten)]
+    pub printed: PrintArgs,
+}
+
+/// What a row about footers is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Level {
+    Chunk,
+    RowGroup,
+    File,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use datafusion::error::Result;
+use sawmill_localpg::LocalPg;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -12,20 +13,26 @@ use crate::cluster::arguments::{DatasetArgs, DemoArgs, Format};
 use crate::cluster::output;
 use crate::cluster::session::remote_session;
 use crate::cluster::submit;
-use crate::error::refused;
+use crate::error::{external, refused};
 
 /// Executors of the demo.
 const EXECUTORS: usize = 2;
 
-/// Generates files on a cluster and reads their footers. All of it is removed at the end.
+/// Parts of the load: more than tasks run at a time.
+const PARTS: &str = "4";
+
+/// Generates files on a cluster, reads their footers, and loads them into a database of its own. All of it is removed at
+/// the end.
 pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("sawmill-cluster-").tempdir()?;
+    let server = tokio::task::spawn_blocking(LocalPg::start).await.map_err(external)?.map_err(external)?;
+    let database = Database::of(&server.url())?;
     let (scheduler, url) = scheduler().await?;
     let mut processes = vec![scheduler];
     for number in 0..EXECUTORS {
-        processes.push(executor(&url, &folder.path().join(format!("executor-{number}")))?);
+        processes.push(executor(&url, &folder.path().join(format!("executor-{number}")), &database)?);
     }
-    println!("a scheduler at {url} and {EXECUTORS} executors");
+    println!("a scheduler at {url}, {EXECUTORS} executors, and PostgreSQL at {}", database.address);
     let context = remote_session(&url, None).await?;
     let out = folder.path().join("contacts");
     let dataset = DatasetArgs {
@@ -47,11 +54,47 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     println!("{sql}");
     let started = Instant::now();
     output::print(context.sql(&sql).await?.execute_stream().await?, Format::Table).await?;
-    println!("the footers took {:.1} s", started.elapsed().as_secs_f64());
+    println!("the footers took {:.1} s\n", started.elapsed().as_secs_f64());
+    let started = Instant::now();
+    load(&out, &url, &database).await?;
+    println!("the load took {:.1} s", started.elapsed().as_secs_f64());
     for mut process in processes {
         process.kill().await?;
     }
-    Ok(())
+    tokio::task::spawn_blocking(move || server.stop()).await.map_err(external)?.map_err(external)
+}
+
+/// Where rows go. Plans and arguments have the address, the environment of processes the password.
+struct Database {
+    address: String,
+    password: String,
+}
+
+impl Database {
+    /// The database at a URL that has a password.
+    fn of(url: &str) -> Result<Self> {
+        let parts = || {
+            let (scheme, rest) = url.split_once("://")?;
+            let (user, place) = rest.split_once('@')?;
+            let (user, password) = user.split_once(':')?;
+            let (address, password) = (format!("{scheme}://{user}@{place}"), password.to_owned());
+            Some(Self { address, password })
+        };
+        parts().ok_or_else(|| refused("the database has no password", "demo", "start it again"))
+    }
+}
+
+/// Loads the files on the executors, and compares the table with them.
+async fn load(files: &Path, scheduler: &str, database: &Database) -> Result<()> {
+    let (address, table) = (&database.address, "contacts");
+    println!("submit load {} --to {address} --table {table} --parts {PARTS} --verify", files.display());
+    let mut job = command()?;
+    job.args(["submit", "load"]).arg(files).args(["--to", address, "--table", table, "--parts", PARTS]);
+    job.args(["--verify", "--scheduler", scheduler]).env("PGPASSWORD", &database.password);
+    match job.status().await?.success() {
+        true => Ok(()),
+        false => Err(refused("the load failed", "demo", "see its message above")),
+    }
 }
 
 /// This command, as a process that ends with this one.
@@ -75,8 +118,10 @@ async fn scheduler() -> Result<(Child, String)> {
 }
 
 /// Starts an executor of one task at a time.
-fn executor(scheduler: &str, work: &Path) -> Result<Child> {
+fn executor(scheduler: &str, work: &Path, database: &Database) -> Result<Child> {
     std::fs::create_dir(work)?;
     let args = ["executor", "--scheduler", scheduler, "--tasks", "1", "--work-dir"];
-    Ok(command()?.args(args).arg(work).stdout(Stdio::null()).spawn()?)
+    let mut process = command()?;
+    process.args(args).arg(work).env("PGPASSWORD", &database.password).stdout(Stdio::null());
+    Ok(process.spawn()?)
 }

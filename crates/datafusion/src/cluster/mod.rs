@@ -8,6 +8,7 @@ mod scheduler;
 mod session;
 mod sql;
 mod submit;
+mod submit_footer;
 mod submit_load;
 
 use std::process::ExitCode;
@@ -49,6 +50,7 @@ fn run(command: Command) -> Result<()> {
             Command::Scheduler(args) => scheduler::run(args).await,
             Command::Executor(args) => executor::run(args).await,
             Command::Submit(Job::Gen(args)) => submit::generate(args).await,
+            Command::Submit(Job::Footer(args)) => submit_footer::footer(args).await,
             Command::Submit(Job::Load(args)) => submit_load::load(args).await,
             Command::Demo(args) => demo::run(args).await,
         }

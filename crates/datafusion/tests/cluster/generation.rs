@@ -154,4 +154,8 @@ fn the_demo_runs() {
     let said = assert_made(&demo);
     assert!(said.contains("4 files with 200,000 rows in ") && said.contains("4 made, 0 kept"), "{said}");
     assert!(said.contains("| name "), "{said}");
+    assert!(
+        said.contains("200,000 rows in table contacts, content sum ") && said.contains(", verified"),
+        "{said}"
+    );
 }

@@ -82,6 +82,12 @@ fn the_command_runs_on_a_cluster_and_says_what_is_wrong() {
     let found = run("SELECT sum(num_rows) AS rows FROM footer('*.parquet', level => 'file')");
     assert!(found.status.success(), "{found:?}");
     assert_eq!(String::from_utf8_lossy(&found.stdout), "{\"rows\":24000}\n");
+    for (level, rows) in [("file", 24), ("row_group", 48), ("chunk", 48 * 3)] {
+        let args = ["submit", "footer", "*.parquet", "--level", level, "--json"];
+        let found = cluster.run(&args, folder.path());
+        let lines = String::from_utf8_lossy(&found.stdout).lines().count();
+        assert_eq!(lines, rows, "{level}: {}", String::from_utf8_lossy(&found.stderr));
+    }
     let damaged = folder.path().join("damaged.parquet");
     std::fs::write(&damaged, "PAR1 nothing PAR1").unwrap();
     let found = run("SELECT count(*) FROM footer('*.parquet')");
