@@ -25,6 +25,7 @@
 //! | `generated` | rows of the generator as a table, and files of them as a job |
 //! | `parquet_files` | Parquet files as a table, opened through our footers |
 //! | `postgres` | tables of PostgreSQL that statements fill (feature `postgres`), and loads as jobs (feature `cluster`) |
+//! | `objects` | objects of stores, and their footers |
 //! | `units` | work in units that an engine can place on machines |
 //! | `codec` | plans on their way to the executors of Ballista (feature `cluster`) |
 //! | [`cluster`] | the command `sawmill-cluster` (feature `cluster`) |
@@ -38,6 +39,7 @@ mod footers;
 mod found_files;
 mod functions;
 mod generated;
+mod objects;
 mod parquet_files;
 #[cfg(feature = "postgres")]
 mod postgres;

@@ -232,7 +232,7 @@ async fn a_file_that_is_damaged_or_missing_is_an_error_with_its_name() {
         ),
         ("footer('data', levels => 'file')", "no such argument - footer(.. levels => ..)"),
         ("footer()", "the files are missing"),
-        ("footer('s3://bucket/a')", "of shared folders can be read - s3://bucket/a"),
+        ("footer('ftp://bucket/a')", "files cannot be read from ftp://"),
     ] {
         let error = rows(&context(), &format!("SELECT * FROM {call}")).await.unwrap_err().to_string();
         assert!(error.contains(expected), "{call}: {error}");

@@ -27,7 +27,7 @@
 //! | `whole_file` | a file that takes its name when every byte is on disk |
 //! | `partial` | the names of files until then |
 //! | [`directories`] | directories made, and their entries put on disk |
-//! | [`found_files`] | files by a pattern of their names, or below a directory |
+//! | [`found_files`] | files by a pattern of their names or below a directory, and objects among listed names |
 //! | `location` | paths and URLs |
 //! | `objects` | objects, requests for their bytes, and readers of them; needs only the standard library |
 //! | `remote` | S3, Google Cloud Storage, Azure and HTTP (feature `objects`) |

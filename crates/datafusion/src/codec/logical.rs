@@ -98,6 +98,10 @@ impl LogicalExtensionCodec for SawmillLogicalCodec {
             let advice = "run the statement in a session of one process, or submit a load";
             return Err(refused("a cluster does not insert into PostgreSQL", &table.to_string(), advice));
         }
+        if node.downcast_ref::<ParquetTable>().is_some_and(ParquetTable::is_of_store) {
+            let advice = "run the query in one process, or read files in a shared folder";
+            return Err(refused("a cluster does not read rows of objects", &table.to_string(), advice));
+        }
         match Table::of(node.as_ref()) {
             Some(ours) => encode(&ours, buf),
             None => self.others.try_encode_table_provider(table, node, buf),

@@ -10,10 +10,10 @@ use datafusion::error::Result;
 use sawmill_footer::{ColumnChunk, Footer, Options};
 use serde::{Deserialize, Serialize};
 
-use crate::error::external;
 use crate::footers::cells::Cells;
 use crate::footers::columns::{FooterColumn, FooterLevel};
 use crate::footers::selection::Selection;
+use crate::objects;
 use crate::units::work::{SendBatch, Work, WorkDescription};
 
 /// Rows of footers.
@@ -55,11 +55,12 @@ impl FooterWork {
 
     /// Opens a footer again that could not be decoded with the selected columns: files of one query may have
     /// different columns. `None` if it has none of them.
-    fn with_columns_of_its_own(&self, name: &str) -> Result<Option<Footer>, sawmill_footer::Error> {
-        let schema = Footer::open_with(name, &Options::new().row_groups(0..0))?.shared_schema();
+    fn with_columns_of_its_own(&self, name: &str) -> Result<Option<Footer>> {
+        let schema = objects::footer(name, &Options::new().row_groups(0..0))?.shared_schema();
         match self.rows.selection.is_in(&schema) {
-            true => Footer::open_with(name, &self.rows.selection.options(self.rows.level, Some(&schema)))
-                .map(Some),
+            true => {
+                objects::footer(name, &self.rows.selection.options(self.rows.level, Some(&schema))).map(Some)
+            }
             false => Ok(None),
         }
     }
@@ -84,7 +85,7 @@ impl Work for FooterWork {
         let left = self.rows.limit.unwrap_or(usize::MAX);
         let sink = Mutex::new(Sink { work: self, cells, batch_rows, left, send, ended: Ok(()) });
         // One thread reads the ends of many files at a time, and makes their rows; the engine has others.
-        Footer::open_many(&names, &options, |place, footer| {
+        objects::footers(&names, &options, |place, footer| {
             let (Ok(mut sink), Some(name)) = (sink.lock(), names.get(place)) else {
                 return ControlFlow::Break(());
             };
@@ -117,7 +118,7 @@ struct Sink<'a> {
 }
 
 impl Sink<'_> {
-    fn take(&mut self, name: &str, footer: Result<Footer, sawmill_footer::Error>) -> ControlFlow<()> {
+    fn take(&mut self, name: &str, footer: Result<Footer>) -> ControlFlow<()> {
         let footer = match footer {
             Err(_) if self.work.rows.selection.names_columns() => self.work.with_columns_of_its_own(name),
             other => other.map(Some),
@@ -125,7 +126,7 @@ impl Sink<'_> {
         let done = match footer {
             Ok(Some(footer)) => self.rows_of(name, &footer),
             Ok(None) => Ok(true),
-            Err(error) => Err(external(error)),
+            Err(error) => Err(error),
         };
         match done {
             Ok(true) => ControlFlow::Continue(()),

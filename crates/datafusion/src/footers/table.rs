@@ -48,7 +48,7 @@ impl FooterTable {
     /// The files that `pattern` names: a file, a directory, or a pattern such as `data/**/*.parquet`.
     ///
     /// # Errors
-    /// The pattern is the URL of a store.
+    /// The pattern is a URL of another scheme, or one with a signature.
     pub fn new(pattern: &str, level: FooterLevel) -> Result<Self> {
         let pattern = found_files::absolute(pattern)?;
         Ok(Self::of(Definition { pattern, level }))

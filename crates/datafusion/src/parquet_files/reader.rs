@@ -1,7 +1,6 @@
 //! Hands DataFusion the metadata of the columns of a scan alone.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,13 +16,25 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use sawmill_footer::{Error, Footer, Options};
+use sawmill_footer::{Footer, Options};
+use sawmill_store::ObjectUrl;
+
+use crate::objects::{self, ObjectBytes};
 
 /// Makes readers of files whose metadata has the fields `roots` alone, each with its nested fields.
 #[derive(Debug)]
 pub(crate) struct FooterReaders {
-    pub store: Arc<dyn ObjectStore>,
+    pub place: Place,
     pub roots: Arc<[String]>,
+}
+
+/// Where the files are.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// On this machine.
+    Files(Arc<dyn ObjectStore>),
+    /// In the store of this URL.
+    Objects(ObjectUrl),
 }
 
 impl ParquetFileReaderFactory for FooterReaders {
@@ -34,8 +45,18 @@ impl ParquetFileReaderFactory for FooterReaders {
         _: Option<usize>,
         _: &ExecutionPlanMetricsSet,
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
-        let (store, roots) = (Arc::clone(&self.store), Arc::clone(&self.roots));
-        Ok(Box::new(FooterReader { store, roots, path: file.object_meta.location, metadata: None }))
+        let (roots, path) = (Arc::clone(&self.roots), file.object_meta.location);
+        Ok(match &self.place {
+            Place::Files(store) => {
+                Box::new(FooterReader { store: Arc::clone(store), roots, path, metadata: None })
+            }
+            Place::Objects(url) => Box::new(ObjectFooterReader {
+                url: url.sibling(path.as_ref()),
+                roots,
+                object: None,
+                metadata: None,
+            }),
+        })
     }
 }
 
@@ -64,7 +85,8 @@ impl AsyncFileReader for FooterReader {
                 return Ok(Arc::clone(metadata));
             }
             let (path, roots) = (format!("/{}", self.path), Arc::clone(&self.roots));
-            let decoded = tokio::task::spawn_blocking(move || metadata(Path::new(&path), &roots));
+            let decode = move || metadata(&roots, |options| objects::footer(&path, options));
+            let decoded = tokio::task::spawn_blocking(decode);
             let decoded = Arc::new(decoded.await.map_err(external)?.map_err(external)?);
             self.metadata = Some(Arc::clone(&decoded));
             Ok(decoded)
@@ -78,20 +100,82 @@ fn external(error: impl std::error::Error + Send + Sync + 'static) -> ParquetErr
 }
 
 /// The metadata of the fields `roots` that a file has; of its first field, if it has none of them.
-fn metadata(path: &Path, roots: &[String]) -> Result<ParquetMetaData, Error> {
+fn metadata(roots: &[String], open: impl Fn(&Options) -> Result<Footer>) -> Result<ParquetMetaData> {
     let of = |roots: &[String]| Options::new().column_roots(roots.iter().cloned());
-    let footer = match Footer::open_with(path, &of(roots)) {
+    let footer = match open(&of(roots)) {
         Ok(footer) => footer,
         // Files of one table may have different columns.
         Err(_) => {
-            let schema = Footer::open_with(path, &Options::new().row_groups(0..0))?.shared_schema();
+            let schema = open(&Options::new().row_groups(0..0))?.shared_schema();
             let has = |root: &String| schema.root().children().any(|field| field.name() == root);
             let mut there: Vec<String> = roots.iter().filter(|root| has(root)).cloned().collect();
             if there.is_empty() {
                 there.extend(schema.root().children().take(1).map(|field| field.name().to_owned()));
             }
-            Footer::open_with(path, &of(&there))?
+            open(&of(&there))?
         }
     };
-    footer.to_parquet_59(None)
+    footer.to_parquet_59(None).map_err(crate::error::external)
+}
+
+/// Reads an object with requests that block threads for them.
+struct ObjectFooterReader {
+    url: ObjectUrl,
+    roots: Arc<[String]>,
+    object: Option<Arc<ObjectBytes>>,
+    metadata: Option<Arc<ParquetMetaData>>,
+}
+
+impl ObjectFooterReader {
+    /// Does something with the object, which is opened once.
+    async fn with_object<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&ObjectBytes) -> Result<T> + Send + 'static,
+    ) -> ParquetResult<T> {
+        let (there, url) = (self.object.clone(), self.url.clone());
+        let done = tokio::task::spawn_blocking(move || {
+            let object = there.map_or_else(|| objects::open(&url).map(Arc::new), Ok)?;
+            let done = work(&object);
+            match (done, object.0.fault().cloned()) {
+                // The error of the store says more than that of the reader above it.
+                (Err(_), Some(fault)) => Err(crate::error::external(fault)),
+                (done, _) => Ok((object, done?)),
+            }
+        });
+        let (object, done) = done.await.map_err(external)?.map_err(external)?;
+        self.object = Some(object);
+        Ok(done)
+    }
+}
+
+impl AsyncFileReader for ObjectFooterReader {
+    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
+        let read = move |object: &ObjectBytes| {
+            let mut bytes = vec![0; usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0)];
+            object.0.read_exact_at(range.start, &mut bytes).map_err(crate::error::external)?;
+            Ok(Bytes::from(bytes))
+        };
+        self.with_object(read).boxed()
+    }
+
+    fn get_metadata<'a>(
+        &'a mut self,
+        _: Option<&'a ArrowReaderOptions>,
+    ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
+        async move {
+            if let Some(metadata) = &self.metadata {
+                return Ok(Arc::clone(metadata));
+            }
+            let (name, roots) = (self.url.to_string(), Arc::clone(&self.roots));
+            let decode = move |object: &ObjectBytes| {
+                metadata(&roots, |options| {
+                    Footer::read(object, &name, options).map_err(crate::error::external)
+                })
+            };
+            let decoded = Arc::new(self.with_object(decode).await?);
+            self.metadata = Some(Arc::clone(&decoded));
+            Ok(decoded)
+        }
+        .boxed()
+    }
 }

@@ -18,13 +18,15 @@ use datafusion::object_store::local::LocalFileSystem;
 use datafusion::object_store::path::Path as ObjectPath;
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use datafusion::physical_plan::ExecutionPlan;
-use sawmill_footer::{Footer, Options};
+use sawmill_footer::Options;
+use sawmill_store::ObjectUrl;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{external, refused};
 use crate::found_files;
 use crate::functions::arguments::Arguments;
-use crate::parquet_files::reader::FooterReaders;
+use crate::objects;
+use crate::parquet_files::reader::{FooterReaders, Place};
 
 /// Rows of Parquet files. Of each file's footer, a scan decodes the columns that it needs. The columns of the table
 /// are those of the first file; others may lack some that may be null, and are null there.
@@ -53,7 +55,7 @@ impl ParquetTable {
             return Err(refused("there are no Parquet files", pattern, "check the path"));
         };
         // Without row groups: the schema alone.
-        let footer = Footer::open_with(first, &Options::new().row_groups(0..0)).map_err(external)?;
+        let footer = objects::footer(first, &Options::new().row_groups(0..0))?;
         let metadata = Arc::new(footer.to_parquet_59(None).map_err(external)?);
         let arrow = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new())?;
         Ok(Self { definition, schema: Arc::clone(arrow.schema()) })
@@ -63,6 +65,12 @@ impl ParquetTable {
     #[cfg(feature = "cluster")]
     pub(crate) fn of(definition: Definition, schema: SchemaRef) -> Self {
         Self { definition, schema }
+    }
+
+    /// Whether the files are objects of a store.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn is_of_store(&self) -> bool {
+        objects::url_of(&self.definition.pattern).is_ok_and(|url| url.is_some())
     }
 
     #[cfg(feature = "cluster")]
@@ -80,9 +88,33 @@ pub(crate) fn of_call(mut call: Arguments) -> Result<Arc<dyn TableProvider>> {
     Ok(Arc::new(ParquetTable::new(&pattern)?))
 }
 
-/// The files with their sizes.
-fn listed(pattern: &str) -> Result<Vec<PartitionedFile>> {
-    let files = found_files::named(pattern)?;
+/// The files or objects with their sizes, and where they are.
+fn listed(pattern: &str) -> Result<(Place, Vec<PartitionedFile>)> {
+    Ok(match objects::url_of(pattern)? {
+        Some(url) => {
+            let found = found_files::objects_named(&url)?;
+            let files = found.iter().map(|(url, bytes)| object(url, *bytes)).collect::<Result<_>>()?;
+            (Place::Objects(url), files)
+        }
+        None => {
+            let files = files(found_files::named(pattern)?)?;
+            (Place::Files(Arc::new(LocalFileSystem::new())), files)
+        }
+    })
+}
+
+/// An object by its key.
+fn object(url: &ObjectUrl, bytes: Option<u64>) -> Result<PartitionedFile> {
+    let bytes = match bytes {
+        Some(bytes) => bytes,
+        None => objects::open(url)?.0.object().size(),
+    };
+    let mut file = PartitionedFile::new("", bytes);
+    file.object_meta.location = ObjectPath::parse(url.key()).map_err(external)?;
+    Ok(file)
+}
+
+fn files(names: Vec<String>) -> Result<Vec<PartitionedFile>> {
     let file = |name: String| {
         let there = std::fs::metadata(&name);
         let bytes =
@@ -92,7 +124,7 @@ fn listed(pattern: &str) -> Result<Vec<PartitionedFile>> {
         file.object_meta.location = path;
         Ok(file)
     };
-    files.into_iter().map(file).collect()
+    names.into_iter().map(file).collect()
 }
 
 #[async_trait]
@@ -129,15 +161,15 @@ impl TableProvider for ParquetTable {
         // Rows are counted by the metadata of one field.
         let roots = if fields.is_empty() { self.schema.fields() } else { schema.fields() };
         let roots = roots.iter().take(fields.len().max(1)).map(|field| field.name().clone()).collect();
-        let store = Arc::new(LocalFileSystem::new());
+        let pattern = self.definition.pattern.clone();
+        let listed = tokio::task::spawn_blocking(move || listed(&pattern)).await;
+        let (place, files) = listed.map_err(external)??;
         let mut source = ParquetSource::new(Arc::clone(&schema))
-            .with_parquet_file_reader_factory(Arc::new(FooterReaders { store, roots }));
+            .with_parquet_file_reader_factory(Arc::new(FooterReaders { place, roots }));
         if let Some(filter) = conjunction(filters.to_vec()) {
             let filter = state.create_physical_expr(filter, &DFSchema::try_from(Arc::clone(&schema))?)?;
             source = source.with_predicate(filter);
         }
-        let pattern = self.definition.pattern.clone();
-        let files = tokio::task::spawn_blocking(move || listed(&pattern)).await.map_err(external)??;
         let share = files.len().div_ceil(state.config().target_partitions()).max(1);
         let groups = files.chunks(share).map(|files| FileGroup::new(files.to_vec())).collect();
         let places = projected.iter().filter_map(|field| fields.binary_search(field).ok()).collect();

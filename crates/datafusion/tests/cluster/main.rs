@@ -2,5 +2,6 @@
 
 mod generation;
 mod loading;
+mod objects;
 mod processes;
 mod queries;

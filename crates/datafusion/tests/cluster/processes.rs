@@ -17,19 +17,25 @@ pub struct Cluster {
     scheduler: Child,
     executors: Vec<Child>,
     work: TempDir,
-    /// The password of the database, which no plan has.
-    password: String,
+    /// What no plan has: the password of the database, the keys of a store.
+    environment: Vec<(String, String)>,
 }
 
 impl Cluster {
     /// Starts a scheduler and `executors`.
     pub fn start(executors: usize) -> Self {
-        Self::start_with(executors, String::new())
+        Self::start_in(executors, Vec::new())
     }
 
-    /// Starts the same with PGPASSWORD set to `password` for all but the scheduler.
+    /// Starts the same with the password of a database.
     pub fn start_with(executors: usize, password: String) -> Self {
+        Self::start_in(executors, vec![("PGPASSWORD".to_owned(), password)])
+    }
+
+    /// Starts the same with variables for all processes.
+    pub fn start_in(executors: usize, environment: Vec<(String, String)>) -> Self {
         let mut scheduler = command()
+            .envs(environment.clone())
             .args(["scheduler", "--port", "0", "--executor-timeout", "10"])
             .stdout(Stdio::piped())
             .spawn()
@@ -38,7 +44,7 @@ impl Cluster {
         BufReader::new(scheduler.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().strip_prefix("scheduler ").unwrap_or_else(|| panic!("{line:?}")).to_owned();
         let mut cluster =
-            Self { url, scheduler, executors: Vec::new(), work: tempfile::tempdir().unwrap(), password };
+            Self { url, scheduler, executors: Vec::new(), work: tempfile::tempdir().unwrap(), environment };
         for _ in 0..executors {
             cluster.add_executor();
         }
@@ -51,7 +57,7 @@ impl Cluster {
         let executor = command()
             .args(["executor", "--scheduler", &self.url, "--tasks", "2", "--work-dir"])
             .arg(work)
-            .env("PGPASSWORD", &self.password)
+            .envs(self.environment.clone())
             .spawn()
             .unwrap();
         self.executors.push(executor);
@@ -66,7 +72,7 @@ impl Cluster {
     /// Runs the command with the cluster's scheduler.
     pub fn run(&self, args: &[&str], folder: &Path) -> Output {
         let mut command = command();
-        command.args(args).args(["--scheduler", &self.url]).env("PGPASSWORD", &self.password);
+        command.args(args).args(["--scheduler", &self.url]).envs(self.environment.clone());
         command.current_dir(folder).output().unwrap()
     }
 }

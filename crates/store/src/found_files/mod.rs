@@ -1,7 +1,9 @@
-//! Files of this machine by a pattern of their names, or below a directory.
+//! Files of this machine, and objects among listed names: by a pattern, or below a folder.
 
 mod globs;
+mod keys;
 mod walk;
 
 pub use globs::{is_pattern, matches, matching};
+pub use keys::{FoundKeys, is_parquet, literal_folder};
 pub use walk::{Found, is_left_out, parquet_files};

@@ -4,8 +4,6 @@
 #[cfg(feature = "formats")]
 pub(crate) mod copies;
 pub(crate) mod file_lists;
-#[cfg(feature = "stores")]
-pub(crate) mod keys;
 pub(crate) mod standard_input;
 
 use std::io;
@@ -13,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+#[cfg(feature = "stores")]
+use sawmill_store::found_files::FoundKeys;
 use sawmill_store::found_files::{self, Found};
 use sawmill_store::{Location, ObjectUrl};
 
@@ -37,6 +37,23 @@ impl Wanted {
             Self::ParquetOrText if found.files.is_empty() => found.others,
             _ => found.files,
         }
+    }
+
+    /// The wanted objects among those found. Objects below a folder are wanted by their extension.
+    #[cfg(feature = "stores")]
+    pub(crate) fn among<'a>(self, found: FoundKeys<'a>) -> Vec<&'a str> {
+        match self {
+            Self::ParquetOrText if found.files.is_empty() => {
+                found.others.into_iter().filter(|key| has_text_extension(Path::new(key))).collect()
+            }
+            _ => found.files,
+        }
+    }
+
+    /// Whether a key is the name of an object rather than the start of several names.
+    #[cfg(feature = "stores")]
+    pub(crate) fn is_object(self, key: &str) -> bool {
+        found_files::is_parquet(key) || (self == Self::ParquetOrText && has_text_extension(Path::new(key)))
     }
 }
 

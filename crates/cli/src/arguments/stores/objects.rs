@@ -1,15 +1,16 @@
 //! Objects in stores: found by name, prefix or pattern, and opened.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use sawmill_store::found_files::{self, FoundKeys};
 use sawmill_store::{
     Kind, ObjectFolder, ObjectReader, ObjectUrl, ObjectWriter, StoreOptions, Stores, UploadLimits,
 };
 
 use super::StoreArgs;
-use crate::arguments::paths::keys::{self, FoundKeys};
 use crate::arguments::paths::{ICEBERG, Wanted, nothing_in, refuse_table};
 use crate::error::Error;
 
@@ -38,11 +39,11 @@ impl Objects {
         }
         let stores = self.stores()?;
         let key = url.key();
-        let is_pattern = keys::is_pattern(key);
-        if !is_pattern && keys::is_object(key, wanted) {
+        let is_pattern = found_files::is_pattern(Path::new(key));
+        if !is_pattern && wanted.is_object(key) {
             return Ok(vec![url.clone()]);
         }
-        let prefix = if is_pattern { keys::literal_folder(key) } else { key };
+        let prefix = if is_pattern { found_files::literal_folder(key) } else { key };
         let listed = stores.list(&url.sibling(prefix))?;
         let all = listed.iter().map(|object| object.url().key());
         // An object may have the name of a pattern.
@@ -60,11 +61,12 @@ impl Objects {
             refuse_table(&url.to_string(), is_delta, is_iceberg)?;
         }
         let found = match is_pattern {
-            true => FoundKeys::matching(key, all, wanted),
-            false => FoundKeys::below(key, all, wanted),
+            true => FoundKeys::matching(key, all),
+            false => FoundKeys::below(key, all),
         };
-        match (found.files.is_empty(), is_pattern) {
-            (false, _) => Ok(found.files.into_iter().map(|key| url.sibling(key)).collect()),
+        let (left_out, files) = (found.left_out, wanted.among(found));
+        match (files.is_empty(), is_pattern) {
+            (false, _) => Ok(files.into_iter().map(|key| url.sibling(key)).collect()),
             (true, true) => {
                 let advice =
                     "check the pattern; it skips names that start with _ or . unless it starts so itself";
@@ -74,7 +76,7 @@ impl Objects {
             (true, false) if listed.is_empty() && !key.is_empty() && !key.ends_with('/') => {
                 Ok(vec![url.clone()])
             }
-            (true, false) => Err(nothing_in(&url.to_string(), found.left_out)),
+            (true, false) => Err(nothing_in(&url.to_string(), left_out)),
         }
     }
 

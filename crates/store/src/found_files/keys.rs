@@ -2,46 +2,33 @@
 
 use std::path::Path;
 
-use sawmill_store::found_files;
-
-use super::Wanted;
-use crate::arguments::text::has_text_extension;
-
-/// Whether a key contains characters that only patterns have.
-pub(crate) fn is_pattern(key: &str) -> bool {
-    found_files::is_pattern(Path::new(key))
-}
+use super::{is_left_out, matches as matches_name};
 
 /// Whether a key has the extension of Parquet files.
-pub(crate) fn is_parquet(key: &str) -> bool {
+pub fn is_parquet(key: &str) -> bool {
     Path::new(key).extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"))
 }
 
 /// The folder of a pattern up to its first part that is one.
-pub(crate) fn literal_folder(pattern: &str) -> &str {
+pub fn literal_folder(pattern: &str) -> &str {
     let first = pattern.find(['*', '?', '[']).unwrap_or(pattern.len());
     pattern.get(..first).and_then(|start| start.rfind('/')).map_or("", |end| &pattern[..end])
 }
 
-/// Whether a key is the name of an object rather than the start of several names.
-pub(crate) fn is_object(key: &str, wanted: Wanted) -> bool {
-    is_parquet(key) || (wanted == Wanted::ParquetOrText && has_text_extension(Path::new(key)))
-}
-
 /// The objects that a folder or a pattern stands for, among all that were listed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct FoundKeys<'a> {
+pub struct FoundKeys<'a> {
     /// Parquet files, and what a pattern matches itself.
     pub files: Vec<&'a str>,
-    /// Files of delimited text.
-    texts: Vec<&'a str>,
+    /// Others below a folder.
+    pub others: Vec<&'a str>,
     /// How many `.parquet` files were skipped because of their names.
     pub left_out: usize,
 }
 
 impl<'a> FoundKeys<'a> {
     /// Those below a folder.
-    pub(crate) fn below(folder: &str, keys: impl Iterator<Item = &'a str>, wanted: Wanted) -> Self {
+    pub fn below(folder: &str, keys: impl Iterator<Item = &'a str>) -> Self {
         let folder = folder.trim_end_matches('/');
         let mut found = Self::default();
         for key in keys {
@@ -55,11 +42,11 @@ impl<'a> FoundKeys<'a> {
                 None => {}
             }
         }
-        found.take(wanted)
+        found
     }
 
     /// Those that match a pattern, and those in folders that do.
-    pub(crate) fn matching(pattern: &str, keys: impl Iterator<Item = &'a str>, wanted: Wanted) -> Self {
+    pub fn matching(pattern: &str, keys: impl Iterator<Item = &'a str>) -> Self {
         let mut found = Self::default();
         for key in keys {
             match matches(pattern, key) {
@@ -68,29 +55,19 @@ impl<'a> FoundKeys<'a> {
                 None => {}
             }
         }
-        found.take(wanted)
+        found
     }
 
     fn add(&mut self, key: &'a str) {
-        if is_parquet(key) {
-            self.files.push(key);
-        } else if has_text_extension(Path::new(key)) {
-            self.texts.push(key);
+        match is_parquet(key) {
+            true => self.files.push(key),
+            false => self.others.push(key),
         }
-    }
-
-    /// Keeps the wanted ones, as a walk through directories does.
-    fn take(mut self, wanted: Wanted) -> Self {
-        let texts = std::mem::take(&mut self.texts);
-        if self.files.is_empty() && wanted == Wanted::ParquetOrText {
-            self.files = texts;
-        }
-        self
     }
 }
 
 fn is_shown(name: &str) -> bool {
-    !found_files::is_left_out(name.as_ref())
+    !is_left_out(name.as_ref())
 }
 
 /// How a key matches a pattern.
@@ -113,7 +90,7 @@ fn matches(pattern: &str, key: &str) -> Option<Match> {
             match parts.get(part) {
                 Some(&"**") if is_shown(name) && at + 1 < names.len() => next.push(part),
                 Some(&"**") => {}
-                Some(pattern) if found_files::matches(pattern, name) => {
+                Some(pattern) if matches_name(pattern, name) => {
                     itself |= at + 1 == names.len() && part + 1 == parts.len();
                     next.push(part + 1);
                 }
@@ -149,9 +126,7 @@ mod tests {
 
     #[test]
     fn keys_match_patterns_as_paths_do() {
-        let found = |pattern: &str, key| {
-            !FoundKeys::matching(pattern, std::iter::once(key), Wanted::Parquet).files.is_empty()
-        };
+        let found = |pattern: &str, key| !FoundKeys::matching(pattern, std::iter::once(key)).files.is_empty();
         for (pattern, key) in [
             ("a/*.parquet", "a/b.parquet"),
             ("a/**/*.parquet", "a/b.parquet"),
@@ -177,19 +152,15 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_has_the_parquet_files_below_it_or_else_its_text() {
+    fn a_folder_has_the_parquet_files_below_it_and_others() {
         let keys = ["a/b/c.parquet", "ab/c.parquet", "a/c.csv", "a/_temporary/c.parquet", "c.PARQUET"];
-        let below = |folder: &str, wanted| FoundKeys::below(folder, keys.iter().copied(), wanted);
-        let found = below("a/", Wanted::ParquetOrText);
-        assert_eq!((found.files, found.left_out), (vec!["a/b/c.parquet"], 1));
-        assert_eq!(below("", Wanted::Parquet).files, ["a/b/c.parquet", "ab/c.parquet", "c.PARQUET"]);
+        let below = |folder: &str| FoundKeys::below(folder, keys.iter().copied());
+        let found = below("a/");
+        assert_eq!((found.files, found.others, found.left_out), (vec!["a/b/c.parquet"], vec!["a/c.csv"], 1));
+        assert_eq!(below("").files, ["a/b/c.parquet", "ab/c.parquet", "c.PARQUET"]);
         let text = ["t/1.csv", "t/2.tsv", "t/3.txt"];
-        let below = |wanted| FoundKeys::below("t", text.into_iter(), wanted).files;
-        assert_eq!(below(Wanted::ParquetOrText), ["t/1.csv", "t/2.tsv"]);
-        assert!(below(Wanted::Parquet).is_empty());
-        let matching =
-            |pattern: &str| FoundKeys::matching(pattern, text.into_iter(), Wanted::ParquetOrText).files;
-        assert_eq!(matching("t/*.txt"), ["t/3.txt"]);
-        assert_eq!(matching("*"), ["t/1.csv", "t/2.tsv"]);
+        let matching = |pattern: &str| FoundKeys::matching(pattern, text.into_iter());
+        assert_eq!(matching("t/*.txt").files, ["t/3.txt"]);
+        assert_eq!(matching("*").others, text);
     }
 }

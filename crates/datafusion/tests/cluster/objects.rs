@@ -1,0 +1,126 @@
+//! Objects of a store: an S3 server by others (moto, from PyPI) has the files of a folder.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::processes::{Cluster, command};
+
+/// Fills the bucket `data` with the files of a folder, prints the port, and serves until its input ends.
+const SERVER: &str = r#"
+import os, sys
+from moto.server import ThreadedMotoServer
+import boto3
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+port = server.get_host_and_port()[1]
+s3 = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}", region_name="us-east-1",
+                  aws_access_key_id="a", aws_secret_access_key="b")
+s3.create_bucket(Bucket="data")
+for name in os.listdir(sys.argv[1]):
+    s3.upload_file(os.path.join(sys.argv[1], name), "data", f"contacts/{name}")
+print(port, flush=True)
+sys.stdin.read()
+"#;
+
+/// A server that ends with the test.
+struct S3 {
+    process: Child,
+    endpoint: String,
+}
+
+impl S3 {
+    /// `None`, after saying so, without moto.
+    fn with(folder: &Path) -> Option<Self> {
+        let python = std::env::var("SAWMILL_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let there = Command::new(&python).args(["-c", "import moto.server, boto3"]).output();
+        if !there.is_ok_and(|output| output.status.success()) {
+            println!("skipped: {python} has no moto[server] (S3); name one that has in SAWMILL_PYTHON");
+            return None;
+        }
+        let mut server = Command::new(&python);
+        server.args(["-c", SERVER]).arg(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = server.stderr(Stdio::null()).spawn().unwrap();
+        let mut port = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        Some(Self { process, endpoint: format!("http://127.0.0.1:{}", port.trim()) })
+    }
+
+    fn environment(&self) -> Vec<(String, String)> {
+        let variables = [
+            ("AWS_ENDPOINT_URL", self.endpoint.as_str()),
+            ("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE"),
+            ("AWS_SECRET_ACCESS_KEY", "SECRETEXAMPLE"),
+            ("AWS_REGION", "us-east-1"),
+            ("AWS_ALLOW_HTTP", "true"),
+        ];
+        variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+    }
+}
+
+impl Drop for S3 {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[track_caller]
+fn rows(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn error(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn objects_have_the_rows_of_files_in_one_process_and_on_a_cluster() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let made = ["submit", "gen", "contacts", "--rows", "60k", "--files", "6", "--out", out];
+    rows(&command().args(made).output().unwrap());
+    let Some(server) = S3::with(folder.path()) else { return };
+    let cluster = Cluster::start_in(2, server.environment());
+    let alone =
+        |sql: &str| command().args(["sql", sql, "--csv"]).envs(server.environment()).output().unwrap();
+    let together = |sql: &str| cluster.run(&["sql", sql, "--csv"], Path::new("/"));
+    let footers = [
+        "SELECT count(*), sum(compressed_bytes), min(min), max(max) FROM footer('FILES')",
+        "SELECT path, sum(num_values) FROM footer('FILES') WHERE path IN ('name', 'none') GROUP BY path",
+        "SELECT count(*), sum(row_group_rows) FROM footer('FILES', level => 'row_group')",
+        "SELECT sum(num_rows), sum(file_bytes) FROM footer('FILES', level => 'file') WHERE file LIKE '%-00003.parquet'",
+    ];
+    for sql in footers {
+        let expected = rows(&alone(&sql.replace("FILES", out)));
+        for named in ["s3://data/contacts", "s3://data/contacts/*.parquet", "s3://data/**/*.parquet"] {
+            let sql = sql.replace("FILES", named);
+            assert_eq!(rows(&alone(&sql)), expected, "{sql}");
+            assert_eq!(rows(&together(&sql)), expected, "{sql}");
+        }
+    }
+    for sql in [
+        "SELECT count(*), max(name), count(phones) FROM parquet('FILES')",
+        "SELECT name, count(*) FROM parquet('FILES') WHERE name < 'Aarav B' GROUP BY name ORDER BY name",
+    ] {
+        let json =
+            |sql: &str| command().args(["sql", sql, "--json"]).envs(server.environment()).output().unwrap();
+        let expected = rows(&json(&sql.replace("FILES", out)));
+        assert_eq!(rows(&json(&sql.replace("FILES", "s3://data/contacts"))), expected, "{sql}");
+    }
+    let one = "SELECT count(*) FROM parquet('s3://data/contacts/contacts-00002.parquet')";
+    assert_eq!(rows(&alone(one)), "count(*)\n10000\n");
+    let found = error(&together(one));
+    assert!(found.contains("a cluster does not read rows of objects"), "{found}");
+    for (files, what) in [
+        ("s3://data/none", "there are no Parquet files - s3://data/none"),
+        ("s3://data/none.parquet", "s3://data/none.parquet"),
+        ("s3://absent/*.parquet", "s3://absent"),
+        ("https://host/a.parquet?X-Amz-Signature=S", "a URL with a query cannot be used"),
+    ] {
+        let found = error(&alone(&format!("SELECT count(*) FROM footer('{files}')")));
+        assert!(found.contains(what) && !found.contains("Signature"), "{files}: {found}");
+    }
+}
