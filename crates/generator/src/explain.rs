@@ -322,6 +322,7 @@ impl Leaf {
             numbers: &numbers,
             operands: &[],
             wanted: 0..0,
+            seed: 0,
         };
         let mut buffer = ValueBuffer::new(self);
         // Strings always fit.
@@ -363,6 +364,8 @@ impl Leaf {
             ValueSpec::Monotone(_) => "walk".to_owned(),
             ValueSpec::Expression(expression) => expression.text.clone(),
             ValueSpec::Reference(reference) => format!("one of {} keys", reference.ranks.count()),
+            ValueSpec::OtherColumn(column) => column.name.clone(),
+            ValueSpec::ChildNumber(fan_out) => format!("number of the row per {}", fan_out.parent),
             ValueSpec::Words { least, most } => format!("{least} to {most} words"),
             ValueSpec::Email => "email".to_owned(),
             ValueSpec::Uuid => "uuid".to_owned(),
@@ -426,7 +429,8 @@ impl Leaf {
                 let shown = self.number(entry).map_or(shown, |n| self.shown(n));
                 return format!("{shown} in {:.1} %", 100.0 * p);
             }
-            ValueSpec::Expression(_) => return String::new(),
+            ValueSpec::Expression(_) | ValueSpec::OtherColumn(_) => return String::new(),
+            ValueSpec::ChildNumber(_) => return "1, 2, ...".to_owned(),
             ValueSpec::Uuid | ValueSpec::Bytes { .. } | ValueSpec::Computed { .. } => return String::new(),
             _ => return self.example(),
         };

@@ -375,6 +375,10 @@ fn generated(named: &str) -> Result<GeneratedRows, Error> {
         ));
     }
     let rows = rows.or(dataset.rows()).unwrap_or(1_000_000);
+    if let Some(most) = dataset.most_rows().filter(|most| rows > *most) {
+        let what = format!("{rows} rows of {}, which has {most}", dataset.name());
+        return Err(Error::usage(what, format!("gen:{named}"), "leave out rows"));
+    }
     Ok(GeneratedRows::new(dataset, rows, seed.unwrap_or(42)))
 }
 

@@ -17,6 +17,7 @@ mod spec;
 #[cfg_attr(not(feature = "delta"), path = "without_table.rs")]
 mod table;
 pub(crate) mod tpch;
+mod whole_schema;
 #[cfg(any(test, not(feature = "formats")))]
 mod without_formats;
 
@@ -67,6 +68,7 @@ Examples:
   sawmill gen clean s3://bucket/contacts   # aborts the uploads that a killed run left
   sawmill gen contacts --rows 1M --table delta --out s3://bucket/contacts   # a version of a Delta table
   sawmill gen tpch --scale 10 --out /tmp/tpch   # all tables of TPC-H, a folder each
+  sawmill gen shop.toml --scale 0.1 --out /tmp/shop # all tables of a spec, a folder each
   sawmill gen tpch/lineitem --scale 1 --files 4 --out /tmp/lineitem
   sawmill gen contacts --encoding name=delta-bytearray --bloom phones.number --out /tmp/odd
 
@@ -291,8 +293,8 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> R
         let spec = args.dataset.spec(console, &args.uploads.stores, cancel)?;
         return console.result(&spec, || spec.clone());
     }
-    if tpch::is_all(args) {
-        let tables = tpch::make_all(args, console, cancel)?;
+    if let Some(tables) = whole_schema::tables(args)? {
+        let tables = whole_schema::make_all(args, &tables, console, cancel)?;
         let lines: Vec<&str> = tables.iter().map(|made| made.summary.as_str()).collect();
         let results: Vec<&GenResult> = tables.iter().map(|made| &made.result).collect();
         return console.result(&AllTables { tables: results }, || lines.join("\n") + "\n");

@@ -24,6 +24,7 @@ mod gen_formats;
 mod gen_layouts;
 mod gen_parts;
 mod gen_sizes;
+mod gen_tables;
 mod gen_together;
 mod guarantees;
 mod harness;

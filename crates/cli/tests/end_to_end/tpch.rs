@@ -65,9 +65,9 @@ fn options_that_tpc_h_leaves_no_choice_for_are_errors() {
         (&["gen", "tpch/orders", "--seed", "7"], "--seed for a table of TPC-H"),
         (&["gen", "tpch/order"], "the tables are region, nation"),
         (&["gen", "tpch/orders", "--scale", "0"], "scale factor"),
-        (&["gen", "contacts", "--scale", "2"], "a scale for a dataset other than TPC-H"),
+        (&["gen", "contacts", "--scale", "2"], "a scale for a dataset that has a single table"),
         (&["gen", "spec", "tpch/orders"], "have no spec"),
-        (&["gen", "tpch", "--out", "all.parquet"], "eight tables do not fit into one file"),
+        (&["gen", "tpch", "--out", "all.parquet"], "8 tables do not fit into one file"),
     ] {
         let makes = args[1] != "spec" && !args.contains(&"--out");
         let out: &[&str] = if makes { &["--out", out] } else { &[] };

@@ -13,6 +13,8 @@ pub(crate) enum Misfit {
     DividedByZero,
     /// A function that is undefined for this argument.
     Undefined(&'static str, f64),
+    /// There is no row of another table to take a column from.
+    NoRow,
     /// A formula had an intermediate result of more than 128 bits.
     TooLarge,
 }
@@ -36,6 +38,7 @@ impl Misfit {
             }
             Misfit::DividedByZero => "the formula divides by zero".to_owned(),
             Misfit::Undefined(function, argument) => format!("{function}({argument}) is undefined"),
+            Misfit::NoRow => "no row of the other table belongs to this row".to_owned(),
             Misfit::TooLarge => "the formula computes a number of more than 128 bits".to_owned(),
         }
     }
@@ -43,6 +46,7 @@ impl Misfit {
     /// The advice for a column of these values.
     pub(crate) fn advice(self, values: &ValueSpec) -> &'static str {
         match (self, values) {
+            (Misfit::NoRow, _) => "make only as many rows as the spec declares for this table",
             (Misfit::DividedByZero, _) => "avoid a divisor of 0, for example with max(1, ...)",
             (Misfit::Undefined(..), _) => {
                 "limit the argument to where the function is defined, for example with max()"

@@ -1,5 +1,7 @@
 //! How the values of a leaf are drawn.
 
+use std::sync::Arc;
+
 use crate::draw::choice::Dictionary;
 use crate::draw::distribution::{Counts, Curve, Ranks};
 use crate::draw::expression::{Expression, Operand, Reach};
@@ -8,13 +10,18 @@ use crate::draw::quantiles::Quantiles;
 use crate::draw::text::pattern::Pattern;
 use crate::draw::text::random_text::RandomText;
 use crate::draw::text::template::Template;
+use crate::random::permutation::Permutation;
 use crate::random::weights::Weights;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
 
+pub(crate) mod fan_out;
+pub(crate) mod other_column;
 pub(crate) mod reader;
 pub(crate) mod weights_by;
 
+use fan_out::FanOut;
+use other_column::{OtherColumn, RowOf};
 use weights_by::WeightsBy;
 
 /// The source of a leaf's values.
@@ -68,6 +75,10 @@ pub(crate) enum ValueSpec {
     Expression(Expression),
     /// A key of another dataset.
     Reference(Reference),
+    /// A column of the row that a reference names, or of the parent.
+    OtherColumn(OtherColumn),
+    /// 1, 2, ... for the rows of each parent.
+    ChildNumber(Arc<FanOut>),
     /// From `least` to `most` words.
     Words {
         least: u32,
@@ -97,6 +108,22 @@ pub(crate) enum ValueSpec {
 pub(crate) struct Reference {
     pub ranks: Ranks,
     pub key: ReferencedKey,
+    /// The name of the other dataset.
+    pub to: String,
+    /// The order of the rows by frequency, if it is not that of their numbers.
+    pub shuffled: Option<Permutation>,
+}
+
+impl Reference {
+    /// The row for a random `draw`.
+    #[inline(always)]
+    pub(crate) fn row(&self, draw: u64) -> u64 {
+        let row = self.ranks.rank(draw) - 1;
+        match &self.shuffled {
+            Some(order) => order.of(row),
+            None => row,
+        }
+    }
 }
 
 /// How the key of row `k` is computed; rows count from 0.
@@ -125,7 +152,17 @@ impl ValueSpec {
         match self {
             ValueSpec::Expression(expression) => &expression.operands,
             ValueSpec::Choice { by: Some(by), .. } => &by.operand,
+            ValueSpec::OtherColumn(OtherColumn { of: RowOf::Key { operand, .. }, .. }) => operand,
             _ => &[],
+        }
+    }
+
+    /// Whether its values are drawn, beyond what their operands and row numbers determine.
+    pub(crate) fn draws(&self) -> bool {
+        match self {
+            ValueSpec::Expression(expression) => expression.draws(),
+            ValueSpec::OtherColumn(_) | ValueSpec::ChildNumber(_) | ValueSpec::Sequence { .. } => false,
+            _ => true,
         }
     }
 
@@ -164,6 +201,8 @@ impl ValueSpec {
             }
             ValueSpec::Sequence { start, .. } => stored(Reach::new(f64::NEG_INFINITY, *start as f64)),
             ValueSpec::Monotone(monotone) => stored(monotone.reach()),
+            ValueSpec::OtherColumn(column) => column.reach,
+            ValueSpec::ChildNumber(_) => stored(Reach::new(1.0, f64::INFINITY)),
             ValueSpec::Expression(expression) => {
                 let reach = expression.reach().unwrap_or(Reach::ANY);
                 Reach::new(reach.low.max(low / one), reach.high.min(high / one))

@@ -83,6 +83,15 @@ impl Weights {
         std::hint::select_unpredictable((draw as u32) < threshold, cell, alias)
     }
 
+    /// The index that [`fill`](Self::fill) writes to place `i`.
+    pub(crate) fn at(&self, stream: Stream, i: u64) -> u32 {
+        if self.cells.len() > 1 << 12 {
+            return self.pick_fine(stream.draw(i));
+        }
+        // Two 32-bit draws come from each 64-bit draw.
+        self.pick((stream.draw(i / 2) >> (32 * (i % 2))) as u32)
+    }
+
     /// The probability of each index.
     pub(crate) fn probabilities(&self) -> &[f64] {
         &self.probabilities

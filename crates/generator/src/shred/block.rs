@@ -16,6 +16,7 @@ use crate::draw::expression::Values;
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
+use crate::draw::value_spec::other_column::{OtherColumn, RowOf};
 use crate::error::Error;
 use crate::random::rng::{Stream, purpose};
 use crate::shred::chosen_fields::{ChosenFields, lists_in};
@@ -67,6 +68,7 @@ impl Shredded {
 #[derive(Debug)]
 pub(crate) struct Shredder<'a> {
     dataset: &'a Dataset,
+    /// The seed of the job.
     seed: u64,
     chosen: ChosenFields,
     shredded: Shredded,
@@ -225,7 +227,8 @@ impl<'a> Shredder<'a> {
     fn block(&mut self, block: u64, wanted: Range<usize>) {
         let rows = [0u8; BLOCK_ROWS as usize];
         let mut filler = Filler {
-            seed: self.seed,
+            seed: self.dataset.seeded(self.seed),
+            job_seed: self.seed,
             block,
             shredded: &mut self.shredded,
             scratch: &mut self.scratch,
@@ -318,7 +321,9 @@ fn prepare(fields: &[Field], list: Option<usize>, lists: &mut usize, leaves: &mu
 
 /// Fills one block.
 struct Filler<'a> {
+    /// The seed of this table, and that of the job.
     seed: u64,
+    job_seed: u64,
     block: u64,
     shredded: &'a mut Shredded,
     scratch: &'a mut Vec<Scratch>,
@@ -441,6 +446,7 @@ impl Filler<'_> {
             numbers: &scratch.numbers,
             operands: &scratch.operands,
             wanted,
+            seed: self.job_seed,
         };
         let buffer = &mut self.shredded.leaves[leaf.index];
         let first = buffer.values.len();
@@ -464,7 +470,7 @@ impl Filler<'_> {
         buffer.definition = definition;
     }
 
-    /// For sequences and monotone values: appends the number of each of the `there` values, which have the
+    /// For sequences, monotone values and columns of the parent: appends the number of each of the `there` values, which have the
     /// definition levels `own`.
     fn number(
         &self,
@@ -484,7 +490,12 @@ impl Filler<'_> {
                     (*definition == field.levels.definition).then_some(position)
                 }));
             }
-            ValueSpec::Sequence { .. } | ValueSpec::Monotone(_) if entries.list_level == 0 => {
+            ValueSpec::Sequence { .. }
+            | ValueSpec::Monotone(_)
+            | ValueSpec::OtherColumn(OtherColumn { of: RowOf::Parent(_), .. })
+            | ValueSpec::ChildNumber(_)
+                if entries.list_level == 0 =>
+            {
                 let rows = self.block * BLOCK_ROWS..(self.block + 1) * BLOCK_ROWS;
                 if own.is_empty() {
                     numbers.extend(rows);

@@ -1,5 +1,7 @@
 //! Draws the values of a leaf into its buffer, from its distribution and a random stream.
 
+mod other_rows;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -34,6 +36,8 @@ pub(crate) struct Draws<'a> {
     pub operands: &'a [Values],
     /// The requested values; a block is drawn as a whole.
     pub wanted: Range<usize>,
+    /// The seed of the job, from which other tables draw, too.
+    pub seed: u64,
 }
 
 /// Appends `n` values; value `i` is made from draw `i`.
@@ -155,7 +159,7 @@ impl Leaf {
                 out.extend(draws.first_id..draws.first_id + draws.n as u64);
             }
             (ValueSpec::Reference(reference), ValueBuffer::Ids(out)) => {
-                each(out, draws, |_, draw| reference.ranks.rank(draw) - 1);
+                each(out, draws, |_, draw| reference.row(draw));
             }
             (ValueSpec::Choice { by: Some(by), .. }, ValueBuffer::Indices(out)) => by.draw(draws, out),
             (ValueSpec::Choice { table, .. }, ValueBuffer::Indices(out)) => pick(table, draws, out),
@@ -198,8 +202,18 @@ impl Leaf {
             (ValueSpec::Expression(expression), out) => formula(expression, kind, draws, out, &mut misfits),
             (ValueSpec::Reference(reference), out) => {
                 if let ReferencedKey::Sequence { start, step } = reference.key {
-                    wholes(out, draws, |_, draw| start + step * i128::from(reference.ranks.rank(draw) - 1));
+                    wholes(out, draws, |_, draw| start + step * i128::from(reference.row(draw)));
                 }
+            }
+            (ValueSpec::OtherColumn(column), out) => column.draw(draws, out, &mut misfits),
+            (ValueSpec::ChildNumber(fan_out), out) => {
+                let children = fan_out.children(draws.seed, draws.numbers);
+                let range = kind.range();
+                wholes(out, draws, |i, _| {
+                    let child = children.get(i).copied().flatten().ok_or(Misfit::NoRow);
+                    let number = child.map(|child| Number::Whole(i128::from(child.number) + 1));
+                    misfits.or_stand_in(i, number.and_then(|n| whole_in(kind, kind.one(), range, n)))
+                });
             }
             (ValueSpec::Words { least, most }, out) => {
                 let words = Words::get();

@@ -32,10 +32,7 @@ impl OperandValues {
         definition: &[u8],
         level: u8,
     ) {
-        self.values = match leaf.kind.is_text() {
-            true => Values::Texts(texts(leaf, buffer, first)),
-            false => Values::Numbers(numbers(leaf, buffer, first..buffer.len())),
-        };
+        self.values = values(leaf, buffer, first);
         self.places.clear();
         if definition.iter().any(|d| *d != level) {
             let mut next = 0;
@@ -53,6 +50,14 @@ impl OperandValues {
             [] => entry,
             places => places.get(entry as usize).copied().unwrap_or(NULL),
         }
+    }
+}
+
+/// The values of a buffer from `first` up, as operands.
+pub(crate) fn values(leaf: &Leaf, buffer: &ValueBuffer, first: usize) -> Values {
+    match leaf.kind.is_text() {
+        true => Values::Texts(texts(leaf, buffer, first)),
+        false => Values::Numbers(numbers(leaf, buffer, first..buffer.len())),
     }
 }
 

@@ -40,6 +40,10 @@ pub struct Dataset {
     pub(crate) present: Option<Present>,
     pub(crate) leaves: usize,
     pub(crate) text_hash: u128,
+    /// Distinguishes the draws of a table from those of the other tables of its spec; 0 for a single dataset.
+    pub(crate) salt: u64,
+    /// The rows that the spec declares at most.
+    pub(crate) most_rows: Option<u64>,
     /// Computes the rows, if the fields do not draw their values.
     pub(crate) maker: Option<Box<dyn RowMaker>>,
 }
@@ -144,6 +148,18 @@ impl Leaf {
     }
 }
 
+/// The text of the spec in a file.
+fn spec_text(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+        Error::spec(
+            format!("cannot read the dataset spec: {error}"),
+            path.display().to_string(),
+            format!("name a TOML file or a built-in dataset: {}, wide", names.join(", ")),
+        )
+    })
+}
+
 impl Dataset {
     /// Parses and validates a dataset spec. The files that it names are read from the current directory.
     ///
@@ -153,19 +169,38 @@ impl Dataset {
         reader::read(text, &SpecFolder::new(None, text), 0)
     }
 
+    /// Parses the table `table` of a spec with several tables, each of which has `scale` times its rows.
+    ///
+    /// # Errors
+    /// As [`Dataset::from_toml`], and if the spec has no such table.
+    pub fn table_from_toml(text: &str, table: &str, scale: Option<f64>) -> Result<Self, Error> {
+        reader::read_one(text, &SpecFolder::new(None, text), table, scale)
+    }
+
+    /// Reads the table `table` of the spec in a file, as [`table_from_toml`](Self::table_from_toml).
+    ///
+    /// # Errors
+    /// As [`Dataset::from_file`], and if the spec has no such table.
+    pub fn table_of_file(path: &Path, table: &str, scale: Option<f64>) -> Result<Self, Error> {
+        let text = spec_text(path)?;
+        let folder = SpecFolder::new(path.parent(), &text);
+        reader::read_one(&text, &folder, table, scale).map_err(|error| error.in_file(path))
+    }
+
+    /// The names of the tables of the spec in a file, in its order; none if it describes a single dataset.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no TOML.
+    pub fn tables_of_file(path: &Path) -> Result<Vec<String>, Error> {
+        reader::table_names(&spec_text(path)?).map_err(|error| error.in_file(path))
+    }
+
     /// Reads the dataset spec in a file. The files and datasets that it names are read from the same folder.
     ///
     /// # Errors
     /// As [`Dataset::from_toml`], and if the file cannot be read.
     pub fn from_file(path: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-            Error::spec(
-                format!("cannot read the dataset spec: {error}"),
-                path.display().to_string(),
-                format!("name a TOML file or a built-in dataset: {}, wide", names.join(", ")),
-            )
-        })?;
+        let text = spec_text(path)?;
         reader::read(&text, &SpecFolder::new(path.parent(), &text), 0).map_err(|error| error.in_file(path))
     }
 
@@ -191,6 +226,27 @@ impl Dataset {
     /// The number of rows in its spec, if the spec has one.
     pub fn rows(&self) -> Option<u64> {
         self.rows
+    }
+
+    /// The most rows that it has: a table of children has no rows beyond those of the last parent.
+    pub fn most_rows(&self) -> Option<u64> {
+        self.most_rows
+    }
+
+    /// The seed of its draws in a job with this `seed`.
+    pub(crate) fn seeded(&self, seed: u64) -> u64 {
+        seed ^ self.salt
+    }
+
+    /// The leaf `index` and its field.
+    pub(crate) fn leaf(&self, index: usize) -> Option<(&Field, &Leaf)> {
+        let mut found = None;
+        self.each_leaf(&mut |field, leaf| {
+            if leaf.index == index {
+                found = Some((field, leaf));
+            }
+        });
+        found
     }
 
     /// The number of columns in its files.

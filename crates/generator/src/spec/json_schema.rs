@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::draw::lengths::LENGTHS;
 use crate::draw::value_spec::reader::VALUES;
-use crate::spec::reader::{DATASET_KEYS, GROUP_KEYS};
+use crate::spec::reader::{DATASET_KEYS, GROUP_KEYS, PER};
+use crate::spec::tables::SCHEMA_KEYS;
 use crate::types::logical_type::{LEAF_TYPES, LogicalType, MOST_DIGITS, MOST_WIDTH};
 
 /// The JSON schema (draft 2020-12) of dataset specs.
@@ -24,15 +25,16 @@ pub fn json_schema() -> Value {
         "title": "Sawmill dataset spec",
         "type": "object",
         "additionalProperties": false,
-        "required": ["name", "fields"],
+        "required": ["name"],
+        "oneOf": [{ "required": ["fields"] }, { "required": ["tables"] }],
         "properties": {
             "name": name,
-            "rows": { "type": "integer", "minimum": 1, "description": about(DATASET_KEYS, "rows") },
-            "fields": {
-                "type": "array", "minItems": 1, "description": about(DATASET_KEYS, "fields"),
-                "items": { "allOf": [{ "$ref": "#/$defs/field" }, { "required": ["name"] }] },
-            },
+            "rows": rows(),
+            "fields": fields(),
             "present": { "$ref": "#/$defs/present", "description": about(DATASET_KEYS, "present") },
+            "tables": {
+                "type": "array", "minItems": 1, "description": about(SCHEMA_KEYS, "tables"), "items": table(&name),
+            },
         },
         "$defs": {
             "field": { "type": "object", "required": ["type"], "oneOf": types },
@@ -57,6 +59,31 @@ pub fn json_schema() -> Value {
             "values": values(),
         },
     })
+}
+
+fn rows() -> Value {
+    json!({ "type": "integer", "minimum": 1, "description": about(DATASET_KEYS, "rows") })
+}
+
+fn fields() -> Value {
+    json!({
+        "type": "array", "minItems": 1, "description": about(DATASET_KEYS, "fields"),
+        "items": { "allOf": [{ "$ref": "#/$defs/field" }, { "required": ["name"] }] },
+    })
+}
+
+/// One of several tables.
+fn table(name: &Value) -> Value {
+    let mut per = object(
+        &[("table", json!({ "type": "string" })), ("rows", json!({ "$ref": "#/$defs/length" }))],
+        &["table", "rows"],
+    );
+    per["description"] = json!(PER.1);
+    let present = json!({ "$ref": "#/$defs/present", "description": about(DATASET_KEYS, "present") });
+    object(
+        &[("name", name.clone()), ("rows", rows()), (PER.0, per), ("fields", fields()), ("present", present)],
+        &["name", "fields"],
+    )
 }
 
 fn about(keys: &[(&str, &str)], key: &str) -> String {
@@ -142,7 +169,7 @@ fn values() -> Value {
         .iter()
         .map(|(name, text)| {
             let mut schema = match *name {
-                "person_name" | "email" | "uuid" => json!({ "const": name }),
+                "person_name" | "email" | "uuid" | "child_number" => json!({ "const": name }),
                 "words" | "bytes" => {
                     json!({ "oneOf": [{ "const": name }, object(&[(name, parameters(name, false))], &[name])] })
                 }
@@ -239,10 +266,14 @@ fn parameters(name: &str, lengths: bool) -> Value {
         "ref" => json!({ "oneOf": [
             { "type": "string" },
             object(
-                &[("to", json!({ "type": "string" })), ("rows", json!({ "type": "integer", "minimum": 1 })), ("s", number(0.0))],
+                &[("to", json!({ "type": "string" })), ("rows", json!({ "type": "integer", "minimum": 1 })), ("s", number(0.0)), ("shuffled", json!({ "type": "boolean" }))],
                 &["to"],
             ),
         ] }),
+        "lookup" => {
+            let name = || json!({ "type": "string" });
+            object(&[("by", name()), ("column", name())], &["by", "column"])
+        }
         "words" | "bytes" => object(&[("min", count()), ("max", count())], &["min", "max"]),
         _ => json!({ "type": "string" }),
     }

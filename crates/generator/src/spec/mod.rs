@@ -3,5 +3,6 @@
 pub(crate) mod dataset;
 pub(crate) mod json_schema;
 pub(crate) mod reader;
+pub(crate) mod tables;
 pub(crate) mod value_length;
 pub(crate) mod wide;

@@ -1,10 +1,13 @@
 //! Reads a dataset spec: from TOML to the tree of fields, with all checks.
 
-mod later_keys;
+pub(crate) mod later_keys;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use toml::Spanned;
 use toml::de::DeTable;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::draw::choice::bad_weights;
 use crate::draw::distribution::count;
@@ -12,13 +15,16 @@ use crate::draw::expression::{Operand, Reach};
 use crate::draw::lengths::Lengths;
 use crate::draw::lengths::MOST_ELEMENTS;
 use crate::draw::nulls::Nulls;
-use crate::draw::value_spec::reader::{FoundKey, Surroundings};
+use crate::draw::value_spec::fan_out::FanOut;
+use crate::draw::value_spec::other_column::Referring;
+use crate::draw::value_spec::reader::{FoundKey, OtherTables, Surroundings};
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::{Complaint, Error};
 use crate::random::rng::purpose;
 use crate::random::weights::Weights;
 use crate::spec::dataset::Levels;
 use crate::spec::dataset::{DEEPEST, Dataset, Field, Kind, Leaf, ListStyle, Present};
+use crate::spec::tables::{self, Tables};
 use crate::spec::value_length::{MOST_RECORD_BYTES, SHORT_BYTES, longest};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed, position};
@@ -32,6 +38,10 @@ pub(crate) const DATASET_KEYS: &[(&str, &str)] = &[
     ("present", "which optional fields of the record are present together"),
 ];
 
+/// The key of a table beside those of a dataset.
+pub(crate) const PER: (&str, &str) =
+    ("per", "the parent `table`, for each row of which the table has a drawn number of `rows`");
+
 /// The types with nested fields, and the keys of each.
 pub(crate) const GROUP_KEYS: &[(&str, &[&str])] = &[
     ("struct", &["fields", "present"]),
@@ -44,14 +54,68 @@ const MOST_REFERENCES: usize = 8;
 
 /// Reads the spec in `text`. `depth` counts the references that led here from the requested dataset.
 pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<Dataset, Error> {
-    let parsed = DeTable::parse(text).map_err(|error| {
+    let parsed = parsed(text)?;
+    let root = SpecTable::root(parsed.get_ref(), text);
+    if let Some(tables) = Tables::of(root, folder, None)? {
+        let what = "a spec with several tables, where one is needed";
+        return Err(Error::spec(what, "", format!("name one: SPEC/TABLE, of {}", tables.names().join(", "))));
+    }
+    read_table(root, None, folder, depth)
+}
+
+/// Reads the table `name` of a spec with several; each has `scale` times its rows.
+pub(crate) fn read_one(
+    text: &str,
+    folder: &SpecFolder<'_>,
+    name: &str,
+    scale: Option<f64>,
+) -> Result<Dataset, Error> {
+    if scale.is_some_and(|scale| !(scale.is_finite() && scale > 0.0)) {
+        return Err(Error::spec("a scale that is not above 0", name, "give a number like 0.1 or 10"));
+    }
+    let parsed = parsed(text)?;
+    let root = SpecTable::root(parsed.get_ref(), text);
+    let Some(tables) = Tables::of(root, folder, scale)? else {
+        let what = format!("no table {name:?}: the spec describes a single dataset");
+        return Err(Error::spec(what, "", "name the spec alone"));
+    };
+    let dataset = tables.dataset(name, 0)?;
+    // Other tables may hold it, too, but only those that were read for it.
+    drop(tables);
+    let mut dataset = Arc::try_unwrap(dataset)
+        .map_err(|_| Error::spec("tables that look one another up", name, "remove one of the look-ups"))?;
+    // Its rows are those of the spec, the table and the scale.
+    let mut parts = folder.sum().to_le_bytes().to_vec();
+    parts.extend_from_slice(&scale.unwrap_or(1.0).to_le_bytes());
+    parts.extend_from_slice(name.as_bytes());
+    dataset.text_hash = xxh3_128(&parts);
+    Ok(dataset)
+}
+
+/// The names of the tables of the spec in `text`; none if it describes a single dataset.
+pub(crate) fn table_names(text: &str) -> Result<Vec<String>, Error> {
+    let parsed = parsed(text)?;
+    Ok(tables::names(SpecTable::root(parsed.get_ref(), text)))
+}
+
+fn parsed(text: &str) -> Result<Spanned<DeTable<'_>>, Error> {
+    DeTable::parse(text).map_err(|error| {
         let place = error.span().map_or_else(String::new, |span| position(text, span.start));
         let what = error.message().trim().replace('\n', ", ");
         Error::spec(what, place, "see `sawmill gen contacts --print` for a valid spec")
-    })?;
-    let root = SpecTable::root(parsed.get_ref(), text);
-    let keys: Vec<&str> = DATASET_KEYS.iter().map(|(key, _)| *key).collect();
-    root.check("", "a dataset", &keys)?;
+    })
+}
+
+/// Reads a dataset, or one of the `tables` of a spec.
+pub(crate) fn read_table(
+    root: SpecTable<'_>,
+    tables: Option<&Tables<'_>>,
+    folder: &SpecFolder<'_>,
+    depth: usize,
+) -> Result<Dataset, Error> {
+    let keys = DATASET_KEYS.iter().chain(tables.map(|_| &PER));
+    let keys: Vec<&str> = keys.map(|(key, _)| *key).collect();
+    root.check("", if tables.is_some() { "a table" } else { "a dataset" }, &keys)?;
     let name = root.need("name", "", "a dataset")?;
     let named = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let stem = name.string().filter(|n| !n.is_empty() && n.chars().all(named));
@@ -59,12 +123,17 @@ pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<
         let what = format!("{} cannot be the start of file names", name.described());
         return Err(name.error("", what, "use letters, digits, - and _"));
     };
-    let rows = root.get("rows").map(|node| count(node, "", i64::MAX as u64)).transpose()?;
+    let (rows, fan_out) = match tables {
+        Some(tables) => (tables.rows(stem)?, tables.fan_out(stem)?),
+        None => (root.get("rows").map(|node| count(node, "", i64::MAX as u64)).transpose()?, None),
+    };
     let mut reader = Reader {
         folder,
         depth,
         dataset: stem,
         rows,
+        tables,
+        fan_out,
         leaves: Vec::new(),
         operands: Vec::new(),
         keys: HashMap::new(),
@@ -75,11 +144,19 @@ pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<
     later_keys::collect(specs, names.as_deref(), "", folder, &mut reader.keys);
     let position = Position { parent: "", levels: Levels::default(), elements: 1, depth: 1 };
     let fields = reader.fields(specs, position, names.as_deref())?;
-    let text_hash = folder.sum();
     let leaves = reader.leaves.len();
     let operands = reader.operands;
-    let mut dataset =
-        Dataset { name: stem.to_owned(), rows, fields, present, leaves, text_hash, maker: None };
+    let mut dataset = Dataset {
+        name: stem.to_owned(),
+        rows,
+        fields,
+        present,
+        leaves,
+        text_hash: folder.sum(),
+        salt: tables.map_or(0, |_| purpose(stem, "table")),
+        most_rows: reader.fan_out.map(|fan_out| fan_out.rows),
+        maker: None,
+    };
     dataset.each_leaf_mut(&mut |leaf| leaf.is_operand = operands.contains(&leaf.index));
     Ok(dataset)
 }
@@ -105,6 +182,8 @@ struct Seen {
     reach: Reach,
     /// The bytes of its longest value, if it is a string.
     longest: u64,
+    /// The table that its values are keys of.
+    refers: Option<Referring>,
 }
 
 struct Reader<'a> {
@@ -112,6 +191,10 @@ struct Reader<'a> {
     depth: usize,
     dataset: &'a str,
     rows: Option<u64>,
+    /// The tables of the spec, if it has several.
+    tables: Option<&'a Tables<'a>>,
+    /// How the rows of this table follow from those of its parent.
+    fan_out: Option<Arc<FanOut>>,
     leaves: Vec<Seen>,
     /// The leaves that expressions use.
     operands: Vec<usize>,
@@ -301,7 +384,20 @@ impl Reader<'_> {
             path,
             folder,
             operand: &mut |name| operand(name, path, leaves, groups),
-            key: &mut |name| key(name, dataset, rows, keys, folder, depth),
+            key: &mut |name| key(name, (dataset, rows, keys), self.tables, folder, depth),
+            tables: OtherTables {
+                referring: &|name| {
+                    let operand = operand(name, path, leaves, groups)?;
+                    let refers = leaves.get(operand.leaf).and_then(|seen| seen.refers.clone());
+                    let advice = "name an earlier field with `ref` values, or with the key of the parent";
+                    let refers = refers
+                        .ok_or_else(|| (format!("{name} does not refer to a table"), advice.to_owned()));
+                    refers.map(|refers| (operand, refers))
+                },
+                table: &|name| other_table(name, dataset, self.tables, folder, depth),
+                fan_out: self.fan_out.as_ref(),
+            },
+            in_list: position.levels.repetition > 0,
         };
         let values = ValueSpec::read(node, &mut around)?;
         if let Some(longest) = longest(&values)
@@ -331,7 +427,16 @@ impl Reader<'_> {
         let usable = kind.is_whole() || kind.is_real() || kind.is_text() || kind == LogicalType::Boolean;
         let reach = values.reach(&kind);
         let longest = longest(&values).unwrap_or(SHORT_BYTES);
-        self.leaves.push(Seen { path: path.to_owned(), kind: kind.clone(), levels, usable, reach, longest });
+        let refers = values.referring();
+        self.leaves.push(Seen {
+            path: path.to_owned(),
+            kind: kind.clone(),
+            levels,
+            usable,
+            reach,
+            longest,
+            refers,
+        });
         let mut leaf = Leaf::new(index, kind, values);
         leaf.most_in_record = position.elements.into();
         Ok(Kind::Leaf(Box::new(leaf)))
@@ -375,7 +480,7 @@ fn nulls(table: SpecTable<'_>, together: Option<usize>, path: &str) -> Result<Nu
 }
 
 /// Reads which fields of `table` are present together, and returns the names of these fields with it.
-fn present(
+pub(crate) fn present(
     table: SpecTable<'_>,
     fields: SpecNode<'_>,
     path: &str,
@@ -459,12 +564,12 @@ fn operand(
     }
 }
 
-/// Finds the key `name`, which is a dataset and one of its fields.
+/// Finds the key `name`, which is a dataset and one of its fields. `own` are the name, rows and keys of the
+/// dataset that is read.
 fn key(
     name: &str,
-    dataset: &str,
-    rows: Option<u64>,
-    keys: &HashMap<String, ReferencedKey>,
+    own: (&str, Option<u64>, &HashMap<String, ReferencedKey>),
+    tables: Option<&Tables<'_>>,
     folder: &SpecFolder<'_>,
     depth: usize,
 ) -> Result<FoundKey, Complaint> {
@@ -473,28 +578,14 @@ fn key(
         return Err((format!("{name:?} is not a key of a dataset"), advice.into()));
     };
     let missing = || (format!("{of} has no key {field:?}"), advice.to_owned());
+    let (dataset, rows, keys) = own;
     if of == dataset {
         return keys.get(field).map(|key| (key.clone(), rows)).ok_or_else(missing);
     }
-    if depth >= MOST_REFERENCES {
-        let what = format!("datasets that refer to one another more than {MOST_REFERENCES} deep");
-        return Err((what, "shorten the chain of references".into()));
+    if let Some(tables) = tables.filter(|tables| tables.has(of)) {
+        return tables.key(of, field)?.ok_or_else(missing);
     }
-    let named = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if of.is_empty() || !of.chars().all(named) {
-        return Err((format!("{of:?} is not a valid dataset name"), advice.into()));
-    }
-    let file = format!("{of}.toml");
-    let text = match (folder.read(&file), Dataset::built_in_text(of)) {
-        (Ok(text), _) => text,
-        (Err(_), Some(Ok(text))) => text,
-        (Err(error), _) => {
-            let what = format!("cannot find the dataset {of}: {}: {error}", folder.path(&file).display());
-            return Err((what, "put its spec next to this one, or use a built-in dataset".into()));
-        }
-    };
-    let referenced = read(&text, folder, depth + 1)
-        .map_err(|error| (format!("the spec of {of} is not valid: {error}"), "fix that spec".to_owned()))?;
+    let referenced = other_dataset(of, folder, depth)?;
     let mut found = None;
     referenced.each_leaf(&mut |other, leaf| {
         if other.path == field && other.levels == Levels::default() {
@@ -502,6 +593,49 @@ fn key(
         }
     });
     found.map(|key| (key, referenced.rows)).ok_or_else(missing)
+}
+
+/// The table or dataset `name`, whose columns are looked up from the dataset `own`.
+fn other_table(
+    name: &str,
+    own: &str,
+    tables: Option<&Tables<'_>>,
+    folder: &SpecFolder<'_>,
+    depth: usize,
+) -> Result<Arc<Dataset>, Complaint> {
+    let invalid = |error: Error| (format!("the table {name} is not valid: {error}"), "fix it".to_owned());
+    match tables.filter(|tables| tables.has(name)) {
+        Some(tables) => tables.dataset(name, depth + 1).map_err(invalid),
+        None if name == own => {
+            let what = format!("{name} looks up its own columns");
+            Err((what, "look up columns of another table".into()))
+        }
+        None => other_dataset(name, folder, depth).map(Arc::new),
+    }
+}
+
+/// Reads the dataset `name`: a spec in the same folder, or a built-in one.
+fn other_dataset(name: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<Dataset, Complaint> {
+    if depth >= MOST_REFERENCES {
+        let what = format!("datasets that refer to one another more than {MOST_REFERENCES} deep");
+        return Err((what, "shorten the chain of references".into()));
+    }
+    let named = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || !name.chars().all(named) {
+        let advice = "write a dataset and its key, like \"orders.id\"";
+        return Err((format!("{name:?} is not a valid dataset name"), advice.into()));
+    }
+    let file = format!("{name}.toml");
+    let text = match (folder.read(&file), Dataset::built_in_text(name)) {
+        (Ok(text), _) => text,
+        (Err(_), Some(Ok(text))) => text,
+        (Err(error), _) => {
+            let what = format!("cannot find the dataset {name}: {}: {error}", folder.path(&file).display());
+            return Err((what, "put its spec next to this one, or use a built-in dataset".into()));
+        }
+    };
+    read(&text, folder, depth + 1)
+        .map_err(|error| (format!("the spec of {name} is not valid: {error}"), "fix that spec".to_owned()))
 }
 
 #[cfg(test)]

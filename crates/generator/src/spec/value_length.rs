@@ -22,6 +22,7 @@ pub(crate) fn longest(values: &ValueSpec) -> Option<u64> {
             dictionary.entries.iter().map(|entry| entry.len() as u64).max()
         }
         ValueSpec::Expression(expression) => expression.longest(),
+        ValueSpec::OtherColumn(column) => column.longest,
         _ => None,
     }
 }

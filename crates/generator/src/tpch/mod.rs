@@ -107,6 +107,8 @@ impl Dataset {
             fields,
             present: None,
             text_hash: xxh3_128(format!("tpch {} {scale} by tpchgen 4", table.name()).as_bytes()),
+            salt: 0,
+            most_rows: None,
             maker: Some(maker),
         })
     }

@@ -18,7 +18,8 @@ use crate::screen::console::Console;
 #[group(skip)]
 pub(crate) struct DatasetArgs {
     /// A built-in dataset (contacts, orders, events, devices, deep, wide, wide:N, wide:N:string), a table of
-    /// TPC-H (tpch/lineitem and so on; tpch makes all eight) or a dataset spec (a TOML file).
+    /// TPC-H (tpch/lineitem and so on; tpch makes all eight) or a dataset spec (a TOML file; if it has several
+    /// tables, all of them, or one as SPEC/TABLE).
     #[arg(required_unless_present_any = ["schema", "like"])]
     dataset: Option<String>,
     /// Take the columns of a Parquet, Arrow or JSON file, or of the Parquet files in a directory or that
@@ -30,7 +31,8 @@ pub(crate) struct DatasetArgs {
     /// rows and from the footers. URLs of objects are read, too.
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
     like: Option<PathBuf>,
-    /// The scale factor of TPC-H, which determines the rows of its tables [default: 1, 6 million line items].
+    /// The scale factor of TPC-H, which determines the rows of its tables [default: 1, 6 million line items], or
+    /// what the rows of each table of a spec with several are multiplied by.
     #[arg(long, value_name = "FACTOR")]
     scale: Option<f64>,
     #[command(flatten)]
@@ -60,6 +62,7 @@ impl DatasetArgs {
             let what = "tables of TPC-H have no spec";
             return Err(Error::usage(what, name, format!("look at its columns with gen explain {name}")));
         }
+        let name = spec_table(name).map_or(name, |(file, _)| file);
         match Dataset::built_in_text(name) {
             Some(text) => Ok(text?),
             None => std::fs::read_to_string(name).map_err(|error| unreadable(name, &error)),
@@ -80,6 +83,7 @@ impl DatasetArgs {
         let is_file =
             |name: &&str| Dataset::built_in_text(name).is_none() && tpch::named(name, None).is_none();
         let spec = self.dataset.as_deref().filter(is_file);
+        let spec = spec.map(|name| spec_table(name).map_or(name, |(file, _)| file));
         self.like.iter().chain(&self.schema).cloned().chain(spec.map(PathBuf::from)).collect()
     }
 
@@ -98,10 +102,20 @@ impl DatasetArgs {
     }
 }
 
-/// The dataset called `name`: a built-in one, a table of TPC-H at `scale`, or the spec in that file.
+/// The file and the table of `SPEC/TABLE`; `None` if `name` is another name, or that of a file.
+fn spec_table(name: &str) -> Option<(&str, &str)> {
+    let (file, table) = name.rsplit_once('/')?;
+    (Path::new(file).is_file() && !Path::new(name).exists()).then_some((file, table))
+}
+
+/// The dataset called `name`: a built-in one, a table of TPC-H at `scale`, the spec in that file, or a table of
+/// it as `SPEC/TABLE`.
 pub(crate) fn named(name: &str, scale: Option<f64>) -> Result<Dataset, Error> {
     if let Some(table) = tpch::named(name, scale) {
         return table;
+    }
+    if let Some((file, table)) = spec_table(name) {
+        return Ok(Dataset::table_of_file(Path::new(file), table, scale)?);
     }
     if scale.is_some() {
         return Err(scale_elsewhere(name));
@@ -116,7 +130,8 @@ pub(crate) fn named(name: &str, scale: Option<f64>) -> Result<Dataset, Error> {
 }
 
 fn scale_elsewhere(name: &str) -> Error {
-    Error::usage("a scale for a dataset other than TPC-H", name, "give its number of rows instead")
+    let what = "a scale for a dataset that has a single table";
+    Error::usage(what, name, "give its number of rows instead")
 }
 
 fn unreadable(name: &str, error: &std::io::Error) -> Error {

@@ -83,6 +83,11 @@ impl LayoutArgs {
             return Err(Error::usage("--rows for a table of TPC-H", dataset.name(), advice));
         }
         let rows = self.rows.or(dataset.rows()).unwrap_or(1_000_000);
+        if let Some(most) = dataset.most_rows().filter(|most| rows > *most) {
+            let what = format!("{rows} rows of {}, which has {most}", dataset.name());
+            let advice = "leave out --rows, or declare more rows of its parent table";
+            return Err(Error::usage(what, dataset.name(), advice));
+        }
         let size = RowSize::measure(dataset, options, seed)?;
         // The share of a file's rows that goes to the largest folder.
         let share = match &self.partition_by {
@@ -119,6 +124,11 @@ impl LayoutArgs {
         let most = (0..layout.files).map(|file| layout.file_rows(file)).map(|rows| rows.end - rows.start);
         size.check_row_groups(group.min(most.max().unwrap_or(0)))?;
         Ok(layout.with_page_rows(self.page_rows.unwrap_or_else(|| size.page_rows()))?)
+    }
+
+    /// Whether --rows is given.
+    pub(crate) fn sets_rows(&self) -> bool {
+        self.rows.is_some()
     }
 
     /// Whether files of an earlier run may be replaced.

@@ -51,6 +51,16 @@ impl Template {
         }
     }
 
+    /// The id of a string that the template rendered; `None` for other strings.
+    pub(crate) fn id(&self, text: &[u8]) -> Option<u64> {
+        let digits = text.strip_prefix(self.prefix.as_slice())?.strip_suffix(self.suffix.as_slice())?;
+        let next = |id: u64, digit: &u8| match digit {
+            b'0'..=b'9' => id.checked_mul(10)?.checked_add(u64::from(digit - b'0')),
+            _ => None,
+        };
+        digits.iter().try_fold(0, next)
+    }
+
     /// Appends the string of `id`.
     pub(crate) fn render(&self, id: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.prefix);

@@ -3,6 +3,8 @@
 //! `values` is either a name (`"person_name"`) or a table with one key: the name of a distribution with its
 //! parameters. The reader checks everything that drawing relies on.
 
+use std::sync::Arc;
+
 use crate::draw::choice::{choice, constant, weighted};
 use crate::draw::distribution::{Counts, Curve, Ranks, count, exponent, quantity};
 use crate::draw::expression::{Expression, NamedDraw, Operand};
@@ -12,9 +14,14 @@ use crate::draw::quantiles::Quantiles;
 use crate::draw::text::pattern::Pattern;
 use crate::draw::text::random_text::RandomText;
 use crate::draw::text::template::Template;
+use crate::draw::value_spec::fan_out::FanOut;
+use crate::draw::value_spec::other_column::{Referring, child_number, lookup, parent};
 use crate::draw::value_spec::weights_by::weights_by;
 use crate::draw::value_spec::{Reference, ReferencedKey, ValueSpec};
 use crate::error::{Complaint, Error};
+use crate::random::permutation::Permutation;
+use crate::random::rng::purpose;
+use crate::spec::dataset::Dataset;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed};
 use crate::types::literal::{Literal, real, whole};
@@ -34,6 +41,24 @@ pub(crate) struct Surroundings<'a> {
     pub operand: &'a mut dyn FnMut(&str) -> Result<Operand, Complaint>,
     /// Finds the key of another dataset, and the number of rows in that dataset's spec.
     pub key: &'a mut dyn FnMut(&str) -> Result<FoundKey, Complaint>,
+    /// Columns of other rows.
+    pub tables: OtherTables<'a>,
+    /// Whether the field is inside a list.
+    pub in_list: bool,
+}
+
+/// Finds what a name means.
+type Find<'a, T> = &'a dyn Fn(&str) -> Result<T, Complaint>;
+
+/// What a field may use of other tables.
+#[derive(Clone, Copy)]
+pub(crate) struct OtherTables<'a> {
+    /// Finds an earlier field that refers to another table.
+    pub referring: Find<'a, (Operand, Referring)>,
+    /// The other table of that name.
+    pub table: Find<'a, Arc<Dataset>>,
+    /// How the rows of this table follow from those of its parent.
+    pub fan_out: Option<&'a Arc<FanOut>>,
 }
 
 /// The names of distributions and what they draw, for error messages and the JSON schema.
@@ -66,6 +91,9 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
     ("walk", "from `start`, increasing by `step` each row, with `jitter`; some values are `late`"),
     ("expression", "a formula over earlier fields of the record"),
     ("ref", "the key of a row of another dataset; rows are drawn with Zipfian skew"),
+    ("lookup", "a `column` of the row that an earlier field refers to (`by`)"),
+    ("parent", "a column of the row of the parent table to which this row belongs"),
+    ("child_number", "1, 2, ... for the rows of each row of the parent table"),
     ("unique", "a template with a number that is unique in the dataset"),
     ("pattern", "strings that match a regular expression"),
     ("person_name", "\"First Last\""),
@@ -125,12 +153,14 @@ impl ValueSpec {
                 only("numbers, texts or conditions", computed).and_then(|()| expression(parameters, around))
             }
             "ref" => reference(parameters, around),
+            "lookup" => lookup(parameters, around),
+            "parent" => parent(parameters, around),
             "unique" => text().and_then(|()| template(parameters, path)),
             "pattern" => text().and_then(|()| pattern(parameters, path)),
             "words" => text().and_then(|()| words(parameters, path)),
             "text" => text().and_then(|()| RandomText::read(parameters, path).map(ValueSpec::Text)),
             "bytes" => bytes(Some(parameters), parameters, around),
-            "person_name" | "email" | "uuid" => {
+            "person_name" | "email" | "uuid" | "child_number" => {
                 let what = format!("{name} does not take parameters");
                 Err(parameters.error(path, what, format!("write `values = \"{name}\"`")))
             }
@@ -151,6 +181,7 @@ fn without_parameters(
             _ => ValueSpec::PersonName,
         }),
         "uuid" => uuid(node, around),
+        "child_number" => child_number(node, around),
         "words" => text_only(name, node, around).map(|()| ValueSpec::Words { least: 3, most: 8 }),
         "bytes" => bytes(None, node, around),
         _ => Err(unknown(name, node, around.path)),
@@ -484,10 +515,10 @@ fn uniform(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSp
 
 fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
     let path = around.path;
-    let (to, rows, s) = match node.string() {
-        Some(to) => (to, None, 1.0),
+    let (to, rows, s, shuffled) = match node.string() {
+        Some(to) => (to, None, 1.0, false),
         None => {
-            let table = node.table(path, "ref", &["to", "rows", "s"])?;
+            let table = node.table(path, "ref", &["to", "rows", "s", "shuffled"])?;
             let to = table.need("to", path, "ref")?;
             let Some(name) = to.string() else {
                 let what = format!("`to = {}`", to.described());
@@ -495,7 +526,12 @@ fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueS
             };
             let rows = table.get("rows").map(|node| count(node, path, u64::MAX >> 11)).transpose()?;
             let s = table.get("s").map_or(Ok(1.0), |node| exponent(node, path))?;
-            (name, rows, s)
+            let shuffled = table.get("shuffled").map_or(Ok(false), |node| {
+                node.boolean().ok_or_else(|| {
+                    node.error(path, format!("`shuffled = {}`", node.described()), "use true or false")
+                })
+            })?;
+            (name, rows, s, shuffled)
         }
     };
     let (key, rows_in_spec) = (around.key)(to).map_err(|(what, advice)| node.error(path, what, advice))?;
@@ -520,5 +556,8 @@ fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueS
     }
     let ranks = Ranks::new(rows, s)
         .ok_or_else(|| node.error(path, format!("a reference with s = {s}"), "use an s from 0 to 100"))?;
-    Ok(ValueSpec::Reference(Reference { ranks, key }))
+    // The same rows are frequent in every field that refers to the key.
+    let shuffled = shuffled.then(|| Permutation::new(rows, purpose(to, "order")));
+    let to = to.split_once('.').map_or(to, |(dataset, _)| dataset).to_owned();
+    Ok(ValueSpec::Reference(Reference { ranks, key, to, shuffled }))
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::draw::value_spec::reader::Surroundings;
+use crate::draw::value_spec::reader::{OtherTables, Surroundings};
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::Complaint;
 use crate::spec_file::folder::SpecFolder;
@@ -13,7 +13,7 @@ use crate::types::logical_type::LogicalType;
 /// Adds the keys among the fields `specs` of the record, or of its struct at `path`: required fields with
 /// `sequence` or `unique` values. Fields named in `together` are optional. The reader of the fields reports
 /// what is wrong with them.
-pub(super) fn collect(
+pub(crate) fn collect(
     specs: SpecNode<'_>,
     together: Option<&[String]>,
     path: &str,
@@ -58,6 +58,8 @@ fn key(table: SpecTable<'_>, type_name: &str, path: &str, folder: &SpecFolder<'_
         folder,
         operand: &mut |_| Err(not_here()),
         key: &mut |_| Err(not_here()),
+        tables: OtherTables { referring: &|_| Err(not_here()), table: &|_| Err(not_here()), fan_out: None },
+        in_list: false,
     };
     ReferencedKey::of(&ValueSpec::read(node, &mut around).ok()?)
 }

@@ -1,0 +1,61 @@
+//! Datasets of several tables, made by one command, each in a folder of its name: TPC-H, and specs with tables.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use sawmill_generator::Dataset;
+
+use crate::error::Error;
+use crate::r#gen::{GenArgs, Made, make, tpch};
+use crate::screen::console::Console;
+
+/// The tables that the command makes; `None` if it makes a single dataset.
+pub(super) fn tables(args: &GenArgs) -> Result<Option<Vec<String>>, Error> {
+    let Some(name) = args.dataset.name() else { return Ok(None) };
+    if tpch::is_all(name) {
+        return Ok(Some(tpch::tables().into_iter().map(str::to_owned).collect()));
+    }
+    let path = Path::new(name);
+    if Dataset::built_in_text(name).is_some() || !path.is_file() {
+        return Ok(None);
+    }
+    Ok(Some(Dataset::tables_of_file(path)?).filter(|tables| !tables.is_empty()))
+}
+
+/// Makes all `tables`, each in a folder of its name.
+pub(super) fn make_all(
+    args: &GenArgs,
+    tables: &[String],
+    console: Console,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Vec<Made>, Error> {
+    let (out, name) = (args.out.display().to_string(), args.dataset.name().unwrap_or_default());
+    let one = format!("generate a table alone: {name}/{}", tables.first().map_or("", String::as_str));
+    if args.out == Path::new("-") || args.out.extension().is_some_and(|extension| extension == "parquet") {
+        let what = format!("{} tables do not fit into one file", tables.len());
+        return Err(Error::usage(what, out, "name a directory with --out"));
+    }
+    if args.layout.partition_by.is_some() {
+        return Err(Error::usage(format!("--partition-by with all tables of {name}"), out, one));
+    }
+    if args.layout.sets_rows() {
+        let advice = format!("multiply the rows of all tables by --scale, or {one}");
+        return Err(Error::usage(format!("--rows with all tables of {name}"), out, advice));
+    }
+    let to_device = args.out.starts_with("/dev");
+    let named = |table: &String| {
+        let mut args = args.clone();
+        args.dataset.set_name(format!("{name}/{table}"));
+        if !to_device {
+            args.out.push(table);
+        }
+        args
+    };
+    let all: Vec<GenArgs> = tables.iter().map(named).collect();
+    // What is wrong with a later table is said before the first one is written.
+    for args in &all {
+        args.dataset.dataset(console, &args.uploads.stores, cancel)?;
+    }
+    all.iter().map(|args| make(args, console, cancel)).collect()
+}

@@ -1,0 +1,170 @@
+//! Columns of other rows: of the row that a reference names, or of the parent.
+
+use std::sync::Arc;
+
+use crate::draw::expression::{Operand, Reach, Values};
+use crate::draw::value_spec::fan_out::FanOut;
+use crate::draw::value_spec::reader::Surroundings;
+use crate::draw::value_spec::{ReferencedKey, ValueSpec};
+use crate::error::{Complaint, Error};
+use crate::spec::dataset::Dataset;
+use crate::spec_file::toml_reader::SpecNode;
+use crate::types::logical_type::LogicalType;
+use crate::types::number::Number;
+
+/// A column of a row of another table.
+#[derive(Debug)]
+pub(crate) struct OtherColumn {
+    pub of: RowOf,
+    /// The other table.
+    pub dataset: Arc<Dataset>,
+    /// Its column.
+    pub leaf: usize,
+    /// The range of its values.
+    pub reach: Reach,
+    /// The bytes of its longest value, if they are strings that may be long.
+    pub longest: Option<u64>,
+    /// `TABLE.COLUMN`.
+    pub name: String,
+}
+
+/// Which row of the other table.
+#[derive(Debug)]
+pub(crate) enum RowOf {
+    /// The one with the key that a field of this record has.
+    Key { operand: [Operand; 1], key: ReferencedKey },
+    /// The parent of this row.
+    Parent(Arc<FanOut>),
+}
+
+/// A field whose values are keys of another table.
+#[derive(Clone, Debug)]
+pub(crate) struct Referring {
+    pub table: String,
+    pub key: ReferencedKey,
+}
+
+impl ValueSpec {
+    /// The table that its values are keys of.
+    pub(crate) fn referring(&self) -> Option<Referring> {
+        match self {
+            ValueSpec::Reference(reference) => {
+                Some(Referring { table: reference.to.clone(), key: reference.key.clone() })
+            }
+            ValueSpec::OtherColumn(OtherColumn { of: RowOf::Parent(fan_out), dataset, leaf, .. }) => {
+                let (_, leaf) = dataset.leaf(*leaf)?;
+                let key = ReferencedKey::of(&leaf.values)?;
+                Some(Referring { table: fan_out.parent.clone(), key })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl ReferencedKey {
+    /// The row with key `i` of `keys`; `None` if no row has it.
+    pub(crate) fn row(&self, keys: &Values, i: usize) -> Option<u64> {
+        match (self, keys) {
+            (ReferencedKey::Sequence { start, step }, Values::Numbers(numbers)) => {
+                let key = match numbers.get(i)? {
+                    Number::Whole(n) => n,
+                    Number::Real(_) => return None,
+                };
+                let offset = key.checked_sub(*start)?;
+                let row = offset.checked_div(*step)?;
+                (row.checked_mul(*step)? == offset).then_some(())?;
+                u64::try_from(row).ok()
+            }
+            (ReferencedKey::Unique(template), Values::Texts(texts)) => template.id(texts.get(i)),
+            _ => None,
+        }
+    }
+}
+
+/// `lookup = { by = "FIELD", column = "COLUMN" }`.
+pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
+    let path = around.path;
+    let table = node.table(path, "lookup", &["by", "column"])?;
+    let (by, column) = (table.need("by", path, "lookup")?, table.need("column", path, "lookup")?);
+    let name = by.string().unwrap_or_default();
+    let found = (around.tables.referring)(name);
+    let (operand, referring) = found.map_err(|(what, advice)| by.error(path, what, advice))?;
+    let dataset = (around.tables.table)(&referring.table);
+    let dataset = dataset.map_err(|(what, advice)| by.error(path, what, advice))?;
+    if let ReferencedKey::Sequence { step: 0, .. } = referring.key {
+        let what = format!("all rows of {} have the same key", referring.table);
+        return Err(by.error(path, what, "use a sequence with another `step`"));
+    }
+    let of = RowOf::Key { operand: [operand], key: referring.key };
+    let column = column_of(of, dataset, column.string().unwrap_or_default(), around.kind);
+    column.map(ValueSpec::OtherColumn).map_err(|(what, advice)| node.error(path, what, advice))
+}
+
+/// `parent = "COLUMN"`.
+pub(crate) fn parent(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
+    let path = around.path;
+    let fan_out = fan_out(node, around)?;
+    let dataset = (around.tables.table)(&fan_out.parent);
+    let dataset = dataset.map_err(|(what, advice)| node.error(path, what, advice))?;
+    let column = column_of(RowOf::Parent(fan_out), dataset, node.string().unwrap_or_default(), around.kind);
+    column.map(ValueSpec::OtherColumn).map_err(|(what, advice)| node.error(path, what, advice))
+}
+
+/// `"child_number"`: 1, 2, ... for the rows of each parent.
+pub(crate) fn child_number(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+    if !around.kind.is_whole() {
+        let what = format!("child_number counts, and the field is {}", around.kind.a_name());
+        return Err(node.error(around.path, what, "use a field of an integer type"));
+    }
+    fan_out(node, around).map(ValueSpec::ChildNumber)
+}
+
+fn fan_out(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Arc<FanOut>, Error> {
+    let path = around.path;
+    let Some(fan_out) = around.tables.fan_out else {
+        let advice =
+            "add `per = { table = \"PARENT\", rows = { uniform = { min = 1, max = 5 } } }` to the table";
+        return Err(node.error(path, "a table without a parent", advice));
+    };
+    if around.in_list {
+        let advice = "use it in a field of the record, and that field in a formula";
+        return Err(node.error(path, "a column of the parent inside a list", advice));
+    }
+    Ok(fan_out.clone())
+}
+
+/// The column `name` of the table, for a field of type `kind`.
+fn column_of(
+    of: RowOf,
+    dataset: Arc<Dataset>,
+    name: &str,
+    kind: &LogicalType,
+) -> Result<OtherColumn, Complaint> {
+    let mut found = None;
+    let mut all = Vec::new();
+    dataset.each_leaf(&mut |field, leaf| {
+        all.push(field.path.clone());
+        if field.path == name {
+            let is_plain = field.levels.definition == 0 && field.levels.repetition == 0;
+            found = Some((leaf, is_plain));
+        }
+    });
+    let table = dataset.name();
+    let Some((leaf, is_plain)) = found else {
+        return Err((
+            format!("{table} has no column {name:?}"),
+            format!("its columns are {}", all.join(", ")),
+        ));
+    };
+    if !is_plain || matches!(leaf.kind, LogicalType::Int96) || dataset.maker.is_some() {
+        let what = format!("{table}.{name} may be null, is in a list, or cannot be looked up");
+        return Err((what, "use a required column outside of lists".into()));
+    }
+    if leaf.kind != *kind {
+        let what = format!("{table}.{name} is {}, and the field is {}", leaf.kind.a_name(), kind.a_name());
+        return Err((what, "give the field the type of that column".into()));
+    }
+    let (index, name) = (leaf.index, format!("{table}.{name}"));
+    let (reach, longest) = (leaf.values.reach(kind), crate::spec::value_length::longest(&leaf.values));
+    Ok(OtherColumn { of, dataset, leaf: index, reach, longest, name })
+}

@@ -1,0 +1,202 @@
+//! A spec with several tables: each is a dataset of its own, and may refer to the others in any order.
+//!
+//! Rows are functions of their numbers, so a table needs of another one its keys, its number of rows and, for
+//! columns of other rows, its fields; never its files.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::draw::distribution::count;
+use crate::draw::lengths::Lengths;
+use crate::draw::nulls::Nulls;
+use crate::draw::value_spec::ReferencedKey;
+use crate::draw::value_spec::fan_out::FanOut;
+use crate::error::{Complaint, Error};
+use crate::random::rng::purpose;
+use crate::spec::dataset::Dataset;
+use crate::spec::reader::{present, read_table};
+use crate::spec_file::folder::SpecFolder;
+use crate::spec_file::toml_reader::{SpecNode, SpecTable};
+
+/// The keys of a spec with several tables, with their descriptions.
+pub(crate) const SCHEMA_KEYS: &[(&str, &str)] = &[
+    ("name", "the name of the dataset"),
+    ("tables", "the tables, each with its `name`, `fields` and `rows` or `per`"),
+];
+
+/// The most tables of a spec.
+const MOST_TABLES: usize = 1000;
+
+/// The longest chain of parents.
+const MOST_PARENTS: usize = 32;
+
+/// The tables of a spec.
+pub(crate) struct Tables<'a> {
+    tables: Vec<(&'a str, SpecTable<'a>)>,
+    folder: &'a SpecFolder<'a>,
+    /// What the rows of each table are multiplied by.
+    scale: f64,
+    /// The tables that have been read.
+    read: RefCell<HashMap<String, Arc<Dataset>>>,
+    /// The tables that are being read, each because of the one before it.
+    open: RefCell<Vec<String>>,
+}
+
+impl<'a> Tables<'a> {
+    /// The tables of a spec; `None` if it describes a single dataset.
+    pub(crate) fn of(
+        root: SpecTable<'a>,
+        folder: &'a SpecFolder<'a>,
+        scale: Option<f64>,
+    ) -> Result<Option<Self>, Error> {
+        let Some(node) = root.get("tables") else { return Ok(None) };
+        let keys: Vec<&str> = SCHEMA_KEYS.iter().map(|(key, _)| *key).collect();
+        root.check("", "a spec with several tables", &keys)?;
+        let Some(array) = node.array().filter(|array| (1..=MOST_TABLES).contains(&array.len())) else {
+            let what = format!("`tables` is {}", node.described());
+            return Err(node.error(
+                "",
+                what,
+                format!("write 1 to {MOST_TABLES} tables, each under [[tables]]"),
+            ));
+        };
+        let scale = scale.unwrap_or(1.0);
+        let mut tables: Vec<(&str, SpecTable<'_>)> = Vec::new();
+        for table in array {
+            let table = table.any_table("", "a table")?;
+            let name = table.need("name", "", "a table")?;
+            let text = name.string().unwrap_or_default();
+            if tables.iter().any(|(other, _)| *other == text) {
+                return Err(name.error("", format!("two tables are named {text:?}"), "rename one of them"));
+            }
+            tables.push((text, table));
+        }
+        let (read, open) = (RefCell::default(), RefCell::default());
+        Ok(Some(Tables { tables, folder, scale, read, open }))
+    }
+
+    /// The names of the tables, in the order of the spec.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.tables.iter().map(|(name, _)| (*name).to_owned()).collect()
+    }
+
+    fn table(&self, name: &str) -> Option<SpecTable<'a>> {
+        self.tables.iter().find(|(other, _)| *other == name).map(|(_, table)| *table)
+    }
+
+    /// Whether the spec has a table of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.table(name).is_some()
+    }
+
+    /// The dataset of the table `name`.
+    pub(crate) fn dataset(&self, name: &str, depth: usize) -> Result<Arc<Dataset>, Error> {
+        if let Some(read) = self.read.borrow().get(name) {
+            return Ok(read.clone());
+        }
+        let Some(table) = self.table(name) else {
+            let advice = format!("its tables are {}", self.names().join(", "));
+            return Err(Error::spec(format!("the spec has no table {name:?}"), "", advice));
+        };
+        if self.open.borrow().iter().any(|open| open == name) {
+            let chain = self.open.borrow().join(", ");
+            let what = format!("tables that look one another up: {chain}, {name}");
+            return Err(table.error("", what, "look up a column that needs no look-up of its own"));
+        }
+        self.open.borrow_mut().push(name.to_owned());
+        let dataset = read_table(table, Some(self), self.folder, depth);
+        self.open.borrow_mut().pop();
+        let dataset = Arc::new(dataset?);
+        self.read.borrow_mut().insert(name.to_owned(), dataset.clone());
+        Ok(dataset)
+    }
+
+    /// The keys of the table `name`.
+    pub(crate) fn keys(&self, name: &str) -> HashMap<String, ReferencedKey> {
+        let mut keys = HashMap::new();
+        let fields = self.table(name).and_then(|table| Some((table, table.get("fields")?)));
+        if let Some((table, fields)) = fields {
+            // The reader of that table reports what is wrong with it.
+            let together = present(table, fields, "").ok().and_then(|(names, _)| names);
+            super::reader::later_keys::collect(fields, together.as_deref(), "", self.folder, &mut keys);
+        }
+        keys
+    }
+
+    /// The number of rows of the table `name`, if the spec says it.
+    pub(crate) fn rows(&self, name: &str) -> Result<Option<u64>, Error> {
+        self.rows_below(name, 0)
+    }
+
+    fn rows_below(&self, name: &str, depth: usize) -> Result<Option<u64>, Error> {
+        let Some(table) = self.table(name) else { return Ok(None) };
+        match (table.get("rows"), self.fan_out_below(name, depth)?) {
+            (Some(node), Some(_)) => {
+                Err(node.error("", "`rows` of a table with `per`", "remove one: `per` determines the rows"))
+            }
+            (None, Some(fan_out)) => Ok(Some(fan_out.rows)),
+            (Some(node), None) => {
+                let rows = count(node, "", i64::MAX as u64)?;
+                Ok(Some(((rows as f64 * self.scale).round() as u64).max(1)))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// How the rows of the table `name` follow from those of its parent.
+    pub(crate) fn fan_out(&self, name: &str) -> Result<Option<Arc<FanOut>>, Error> {
+        self.fan_out_below(name, 0)
+    }
+
+    fn fan_out_below(&self, name: &str, depth: usize) -> Result<Option<Arc<FanOut>>, Error> {
+        let Some(node) = self.table(name).and_then(|table| table.get("per")) else { return Ok(None) };
+        let per = node.table("", "`per`", &["table", "rows"])?;
+        let parent = per.need("table", "", "`per`")?;
+        let parent_name = parent.string().unwrap_or_default();
+        if depth > MOST_PARENTS || parent_name == name {
+            return Err(parent.error(
+                "",
+                "tables that are one another's parents",
+                "end the chain at a table with `rows`",
+            ));
+        }
+        if !self.has(parent_name) {
+            let advice = format!("the tables are {}", self.names().join(", "));
+            return Err(parent.error("", format!("no table is named {}", parent.described()), advice));
+        }
+        let Some(parents) = self.rows_below(parent_name, depth + 1)? else {
+            let what = format!("the table {parent_name} has an unknown number of rows");
+            return Err(parent.error("", what, format!("add `rows` to {parent_name}")));
+        };
+        let counts = Lengths::read(per.need("rows", "", "`per`")?, None, Nulls::Never, "")?;
+        let fan_out = FanOut::new(parent_name, parents, &counts, purpose(name, "children"));
+        if fan_out.rows == 0 {
+            let what = format!("{parents} rows of {parent_name} have no rows of {name}");
+            return Err(node.error("", what, "declare more rows for each"));
+        }
+        Ok(Some(Arc::new(fan_out)))
+    }
+
+    /// The key `of.field`, and the number of rows of its table.
+    pub(crate) fn key(
+        &self,
+        of: &str,
+        field: &str,
+    ) -> Result<Option<(ReferencedKey, Option<u64>)>, Complaint> {
+        let rows = self.rows(of).map_err(|error| {
+            (format!("the table {of} is not valid: {error}"), "fix that table".to_owned())
+        })?;
+        Ok(self.keys(of).remove(field).map(|key| (key, rows)))
+    }
+}
+
+/// The names of the tables of a spec, in its order; none if it describes a single dataset.
+pub(crate) fn names(root: SpecTable<'_>) -> Vec<String> {
+    let tables = root.get("tables").and_then(SpecNode::array);
+    let name = |table: SpecNode<'_>| {
+        let table = table.any_table("", "a table").ok()?;
+        table.get("name").and_then(|name| name.string()).map(str::to_owned)
+    };
+    tables.into_iter().flatten().filter_map(name).collect()
+}
