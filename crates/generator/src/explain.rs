@@ -359,6 +359,7 @@ impl Leaf {
             }
             .to_owned(),
             ValueSpec::Quantiles(quantiles) => format!("quantiles, {} pieces", quantiles.pieces()),
+            ValueSpec::Seasonal(seasonal) => format!("seasonal over {} days", seasonal.days()),
             ValueSpec::Counts(counts) => format!("counts of mean {:.3}", counts.mean()),
             ValueSpec::Sequence { .. } => "sequence".to_owned(),
             ValueSpec::Monotone(_) => "walk".to_owned(),
@@ -429,7 +430,9 @@ impl Leaf {
                 let shown = self.number(entry).map_or(shown, |n| self.shown(n));
                 return format!("{shown} in {:.1} %", 100.0 * p);
             }
-            ValueSpec::Expression(_) | ValueSpec::OtherColumn(_) => return String::new(),
+            ValueSpec::Expression(_) | ValueSpec::OtherColumn(_) | ValueSpec::Seasonal(_) => {
+                return String::new();
+            }
             ValueSpec::ChildNumber(_) => return "1, 2, ...".to_owned(),
             ValueSpec::Uuid | ValueSpec::Bytes { .. } | ValueSpec::Computed { .. } => return String::new(),
             _ => return self.example(),

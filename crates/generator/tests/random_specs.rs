@@ -55,6 +55,8 @@ const LEAVES: &[&str] = &[
     "type = \"timestamp\", unit = \"ns\", zone = \"UTC\", values = { choice = [2024-01-01T00:00:00Z, 2024-01-01T00:00:00.000000001+02:00] }",
     "type = \"timestamp\", unit = \"int96\", values = { uniform = { min = 1960-01-01T00:00:00, max = 2030-01-01T00:00:00 } }",
     "type = \"timestamp\", unit = \"int96\", values = { choice = [1960-01-01T00:00:00, 2030-01-01T00:00:00.5] }",
+    "type = \"date\", values = { seasonal = { from = 1999-12-01, to = 2001-02-28, weekdays = { sun = 0 } } }",
+    "type = \"timestamp\", unit = \"int96\", values = { seasonal = { from = 2024-01-01, to = 2024-03-31, hours = { 3 = 9 } } }",
     "type = \"string\", values = \"person_name\"",
     "type = \"string\", values = \"email\"",
     "type = \"string\", values = { words = { min = 0, max = 5 } }",

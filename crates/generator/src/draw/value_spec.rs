@@ -18,10 +18,12 @@ use crate::types::number::{Number, stored_number};
 pub(crate) mod fan_out;
 pub(crate) mod other_column;
 pub(crate) mod reader;
+pub(crate) mod seasonal;
 pub(crate) mod weights_by;
 
 use fan_out::FanOut;
 use other_column::{OtherColumn, RowOf};
+use seasonal::Seasonal;
 use weights_by::WeightsBy;
 
 /// The source of a leaf's values.
@@ -64,6 +66,8 @@ pub(crate) enum ValueSpec {
     },
     /// A distribution by its quantiles.
     Quantiles(Quantiles),
+    /// Dates and timestamps by the weights of the calendar.
+    Seasonal(Seasonal),
     /// Poisson or geometric.
     Counts(Counts),
     /// `start + step * number`, where the number is that of the row, or of the element in its list.
@@ -201,6 +205,7 @@ impl ValueSpec {
             }
             ValueSpec::Sequence { start, .. } => stored(Reach::new(f64::NEG_INFINITY, *start as f64)),
             ValueSpec::Monotone(monotone) => stored(monotone.reach()),
+            ValueSpec::Seasonal(seasonal) => stored(seasonal.reach()),
             ValueSpec::OtherColumn(column) => column.reach,
             ValueSpec::ChildNumber(_) => stored(Reach::new(1.0, f64::INFINITY)),
             ValueSpec::Expression(expression) => {

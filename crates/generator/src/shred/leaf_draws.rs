@@ -189,6 +189,7 @@ impl Leaf {
                 true => reals(out, draws, |_, draw| quantiles.real(draw)),
                 false => wholes(out, draws, |_, draw| quantiles.whole(draw)),
             },
+            (ValueSpec::Seasonal(seasonal), out) => wholes(out, draws, |_, draw| seasonal.value(draw)),
             (ValueSpec::Sequence { start, step }, out) => {
                 sequence((*start, *step), kind.range(), draws, out, &mut misfits);
             }

@@ -270,6 +270,25 @@ fn parameters(name: &str, lengths: bool) -> Value {
                 &["to"],
             ),
         ] }),
+        "seasonal" => {
+            let weights = || {
+                json!({ "oneOf": [
+                { "type": "array", "items": number(0.0) },
+                { "type": "object", "additionalProperties": number(0.0) },
+            ] })
+            };
+            object(
+                &[
+                    ("from", quantity()),
+                    ("to", quantity()),
+                    ("hours", weights()),
+                    ("weekdays", weights()),
+                    ("months", weights()),
+                    ("years", weights()),
+                ],
+                &["from", "to"],
+            )
+        }
         "lookup" => {
             let name = || json!({ "type": "string" });
             object(&[("by", name()), ("column", name())], &["by", "column"])

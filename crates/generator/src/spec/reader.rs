@@ -1,6 +1,7 @@
 //! Reads a dataset spec: from TOML to the tree of fields, with all checks.
 
 pub(crate) mod later_keys;
+mod names;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,15 +12,15 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::draw::choice::bad_weights;
 use crate::draw::distribution::count;
-use crate::draw::expression::{Operand, Reach};
+use crate::draw::expression::Reach;
 use crate::draw::lengths::Lengths;
 use crate::draw::lengths::MOST_ELEMENTS;
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::other_column::Referring;
-use crate::draw::value_spec::reader::{FoundKey, OtherTables, Surroundings};
+use crate::draw::value_spec::reader::{OtherTables, Surroundings};
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
-use crate::error::{Complaint, Error};
+use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::random::weights::Weights;
 use crate::spec::dataset::Levels;
@@ -29,6 +30,7 @@ use crate::spec::value_length::{MOST_RECORD_BYTES, SHORT_BYTES, longest};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed, position};
 use crate::types::logical_type::{LEAF_TYPES, LogicalType};
+use names::{key, operand, other_table, referring};
 
 /// The top-level keys of a spec, with their descriptions.
 pub(crate) const DATASET_KEYS: &[(&str, &str)] = &[
@@ -176,8 +178,6 @@ struct Seen {
     path: String,
     kind: LogicalType,
     levels: Levels,
-    /// Whether formulas can use its values.
-    usable: bool,
     /// The range of its values.
     reach: Reach,
     /// The bytes of its longest value, if it is a string.
@@ -386,61 +386,61 @@ impl Reader<'_> {
             operand: &mut |name| operand(name, path, leaves, groups),
             key: &mut |name| key(name, (dataset, rows, keys), self.tables, folder, depth),
             tables: OtherTables {
-                referring: &|name| {
-                    let operand = operand(name, path, leaves, groups)?;
-                    let refers = leaves.get(operand.leaf).and_then(|seen| seen.refers.clone());
-                    let advice = "name an earlier field with `ref` values, or with the key of the parent";
-                    let refers = refers
-                        .ok_or_else(|| (format!("{name} does not refer to a table"), advice.to_owned()));
-                    refers.map(|refers| (operand, refers))
-                },
+                referring: &|name| referring(name, path, leaves, groups),
                 table: &|name| other_table(name, dataset, self.tables, folder, depth),
                 fan_out: self.fan_out.as_ref(),
             },
             in_list: position.levels.repetition > 0,
         };
         let values = ValueSpec::read(node, &mut around)?;
-        if let Some(longest) = longest(&values)
-            && longest.saturating_mul(position.elements.into()) > MOST_RECORD_BYTES
-        {
-            let what = match position.elements {
-                1 => format!("values of up to {longest} bytes"),
-                n => format!("{n} values of up to {longest} bytes in one record"),
-            };
-            let advice = format!("shorten the values or lists to {MOST_RECORD_BYTES} bytes in one record");
-            return Err(node.error(path, what, advice));
-        }
-        if !values.operands().is_empty() {
-            let optional = levels.definition > position.levels.definition;
-            if let (false, Some(operand)) = (optional, values.operands().iter().find(|o| o.nullable)) {
-                let name = &self.leaves[operand.leaf].path;
-                let what = format!("a required field computed from {name}, which can be null");
-                return Err(node.error(
-                    path,
-                    what,
-                    format!("add `nulls = 0`: the field is then null wherever {name} is"),
-                ));
-            }
-            self.operands.extend(values.operands().iter().map(|o| o.leaf));
-        }
+        check_length(&values, position.elements, node, path)?;
+        let optional = levels.definition > position.levels.definition;
+        self.use_operands(&values, optional, node, path)?;
         let index = self.leaves.len();
-        let usable = kind.is_whole() || kind.is_real() || kind.is_text() || kind == LogicalType::Boolean;
-        let reach = values.reach(&kind);
-        let longest = longest(&values).unwrap_or(SHORT_BYTES);
-        let refers = values.referring();
         self.leaves.push(Seen {
             path: path.to_owned(),
             kind: kind.clone(),
             levels,
-            usable,
-            reach,
-            longest,
-            refers,
+            reach: values.reach(&kind),
+            longest: longest(&values).unwrap_or(SHORT_BYTES),
+            refers: values.referring(),
         });
         let mut leaf = Leaf::new(index, kind, values);
         leaf.most_in_record = position.elements.into();
         Ok(Kind::Leaf(Box::new(leaf)))
     }
+
+    /// Notes the fields that `values` depend on. Where one of them is null, so is the value.
+    fn use_operands(
+        &mut self,
+        values: &ValueSpec,
+        optional: bool,
+        node: SpecNode<'_>,
+        path: &str,
+    ) -> Result<(), Error> {
+        if let (false, Some(operand)) = (optional, values.operands().iter().find(|o| o.nullable)) {
+            let name = &self.leaves[operand.leaf].path;
+            let what = format!("a required field computed from {name}, which can be null");
+            let advice = format!("add `nulls = 0`: the field is then null wherever {name} is");
+            return Err(node.error(path, what, advice));
+        }
+        self.operands.extend(values.operands().iter().map(|o| o.leaf));
+        Ok(())
+    }
+}
+
+/// Refuses values of which the `elements` of one record would be too long together.
+fn check_length(values: &ValueSpec, elements: u32, node: SpecNode<'_>, path: &str) -> Result<(), Error> {
+    let longest = longest(values).unwrap_or(0);
+    if longest.saturating_mul(elements.into()) <= MOST_RECORD_BYTES {
+        return Ok(());
+    }
+    let what = match elements {
+        1 => format!("values of up to {longest} bytes"),
+        n => format!("{n} values of up to {longest} bytes in one record"),
+    };
+    let advice = format!("shorten the values or lists to {MOST_RECORD_BYTES} bytes in one record");
+    Err(node.error(path, what, advice))
 }
 
 /// The field inside a list or map, which the format names.
@@ -521,121 +521,6 @@ pub(crate) fn present(
     let weights: Vec<f64> = combinations.iter().map(|(_, w)| *w).collect();
     let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node, path))?;
     Ok((Some(names), Some(Present { table, masks })))
-}
-
-/// Finds the field `name` for an expression at `path`: first among its siblings, then level by level
-/// further out.
-fn operand(
-    name: &str,
-    path: &str,
-    leaves: &[Seen],
-    groups: &HashMap<String, Levels>,
-) -> Result<Operand, Complaint> {
-    let mut group = path;
-    loop {
-        group = group.rsplit_once('.').map_or("", |(outer, _)| outer);
-        let wanted = if group.is_empty() { name.to_owned() } else { format!("{group}.{name}") };
-        if let Some((leaf, seen)) = leaves.iter().enumerate().find(|(_, seen)| seen.path == wanted) {
-            let shared = groups.get(group).copied().unwrap_or_default();
-            if seen.levels.repetition != shared.repetition {
-                let advice = "use fields of the record or of the element that contains this field";
-                return Err((format!("{name} is inside a list"), advice.into()));
-            }
-            if !seen.usable {
-                let what = format!("{name} is a {}", seen.kind.name());
-                return Err((what, "use fields that are numbers, dates, times, booleans or strings".into()));
-            }
-            // Groups on both paths are present wherever this field is.
-            let nullable = seen.levels.definition > shared.definition;
-            let kind = seen.kind.clone();
-            return Ok(Operand {
-                leaf,
-                kind,
-                repetition: seen.levels.repetition,
-                nullable,
-                reach: seen.reach,
-                longest: seen.longest,
-            });
-        }
-        if group.is_empty() {
-            let advice = "use the name of a field defined before this one, or a dotted path from the record";
-            return Err((format!("no earlier field is named {name}"), advice.into()));
-        }
-    }
-}
-
-/// Finds the key `name`, which is a dataset and one of its fields. `own` are the name, rows and keys of the
-/// dataset that is read.
-fn key(
-    name: &str,
-    own: (&str, Option<u64>, &HashMap<String, ReferencedKey>),
-    tables: Option<&Tables<'_>>,
-    folder: &SpecFolder<'_>,
-    depth: usize,
-) -> Result<FoundKey, Complaint> {
-    let advice = "write a dataset and a required field of its record with `sequence` or `unique` values, like \"orders.id\"";
-    let Some((of, field)) = name.split_once('.') else {
-        return Err((format!("{name:?} is not a key of a dataset"), advice.into()));
-    };
-    let missing = || (format!("{of} has no key {field:?}"), advice.to_owned());
-    let (dataset, rows, keys) = own;
-    if of == dataset {
-        return keys.get(field).map(|key| (key.clone(), rows)).ok_or_else(missing);
-    }
-    if let Some(tables) = tables.filter(|tables| tables.has(of)) {
-        return tables.key(of, field)?.ok_or_else(missing);
-    }
-    let referenced = other_dataset(of, folder, depth)?;
-    let mut found = None;
-    referenced.each_leaf(&mut |other, leaf| {
-        if other.path == field && other.levels == Levels::default() {
-            found = ReferencedKey::of(&leaf.values);
-        }
-    });
-    found.map(|key| (key, referenced.rows)).ok_or_else(missing)
-}
-
-/// The table or dataset `name`, whose columns are looked up from the dataset `own`.
-fn other_table(
-    name: &str,
-    own: &str,
-    tables: Option<&Tables<'_>>,
-    folder: &SpecFolder<'_>,
-    depth: usize,
-) -> Result<Arc<Dataset>, Complaint> {
-    let invalid = |error: Error| (format!("the table {name} is not valid: {error}"), "fix it".to_owned());
-    match tables.filter(|tables| tables.has(name)) {
-        Some(tables) => tables.dataset(name, depth + 1).map_err(invalid),
-        None if name == own => {
-            let what = format!("{name} looks up its own columns");
-            Err((what, "look up columns of another table".into()))
-        }
-        None => other_dataset(name, folder, depth).map(Arc::new),
-    }
-}
-
-/// Reads the dataset `name`: a spec in the same folder, or a built-in one.
-fn other_dataset(name: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<Dataset, Complaint> {
-    if depth >= MOST_REFERENCES {
-        let what = format!("datasets that refer to one another more than {MOST_REFERENCES} deep");
-        return Err((what, "shorten the chain of references".into()));
-    }
-    let named = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if name.is_empty() || !name.chars().all(named) {
-        let advice = "write a dataset and its key, like \"orders.id\"";
-        return Err((format!("{name:?} is not a valid dataset name"), advice.into()));
-    }
-    let file = format!("{name}.toml");
-    let text = match (folder.read(&file), Dataset::built_in_text(name)) {
-        (Ok(text), _) => text,
-        (Err(_), Some(Ok(text))) => text,
-        (Err(error), _) => {
-            let what = format!("cannot find the dataset {name}: {}: {error}", folder.path(&file).display());
-            return Err((what, "put its spec next to this one, or use a built-in dataset".into()));
-        }
-    };
-    read(&text, folder, depth + 1)
-        .map_err(|error| (format!("the spec of {name} is not valid: {error}"), "fix that spec".to_owned()))
 }
 
 #[cfg(test)]

@@ -42,9 +42,15 @@ pub(crate) fn nanoseconds(at: &Datetime, zoned: bool) -> Option<i128> {
 }
 
 /// The date of a number of days from 1970-01-01, as `YYYY-MM-DD`.
+pub(crate) fn date_text(days: i64) -> String {
+    let (year, month, day) = date(days);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// The year, month and day of a number of days from 1970-01-01.
 ///
 /// (H. Hinnant, as above, `civil_from_days`.)
-pub(crate) fn date_text(days: i64) -> String {
+pub(crate) fn date(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -53,8 +59,7 @@ pub(crate) fn date_text(days: i64) -> String {
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
     let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

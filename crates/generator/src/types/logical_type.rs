@@ -297,6 +297,11 @@ impl LogicalType {
         matches!(self, LogicalType::Float16 | LogicalType::Float | LogicalType::Double)
     }
 
+    /// Whether formulas have values of this type: numbers, dates, times, texts and conditions.
+    pub(crate) fn is_computable(&self) -> bool {
+        self.is_whole() || self.is_real() || self.is_text() || *self == LogicalType::Boolean
+    }
+
     /// Whether formulas can compute its values as text.
     pub(crate) fn is_text(&self) -> bool {
         matches!(self, LogicalType::String | LogicalType::Enum | LogicalType::Json | LogicalType::Binary)

@@ -16,6 +16,7 @@ use crate::draw::text::random_text::RandomText;
 use crate::draw::text::template::Template;
 use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::other_column::{Referring, child_number, lookup, parent};
+use crate::draw::value_spec::seasonal::Seasonal;
 use crate::draw::value_spec::weights_by::weights_by;
 use crate::draw::value_spec::{Reference, ReferencedKey, ValueSpec};
 use crate::error::{Complaint, Error};
@@ -85,6 +86,10 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
         "quantiles",
         "the distribution whose quantiles are `values`, with single values (`atoms`) that have shares of their own",
     ),
+    (
+        "seasonal",
+        "dates and timestamps of the days `from` to `to`, by weights of `hours`, `weekdays`, `months` and `years`",
+    ),
     ("poisson", "counts with this `mean`"),
     ("geometric", "the number of failures before the first success, with success probability `p`"),
     ("sequence", "`start`, `start + step`, ...: by row or, inside a list, by the position of the element"),
@@ -142,16 +147,14 @@ impl ValueSpec {
             "quantiles" => {
                 numbers().and_then(|()| Quantiles::read(parameters, kind, path).map(ValueSpec::Quantiles))
             }
+            "seasonal" => Seasonal::read(parameters, kind, path).map(ValueSpec::Seasonal),
             "poisson" | "geometric" => numbers().and_then(|()| counts(name, parameters, kind, path)),
             "sequence" => whole_numbers().and_then(|()| sequence(parameters, kind, path)),
             "walk" => {
                 whole_numbers().and_then(|()| Monotone::read(parameters, kind, path).map(ValueSpec::Monotone))
             }
-            "expression" => {
-                let computed =
-                    kind.is_whole() || kind.is_real() || kind.is_text() || *kind == LogicalType::Boolean;
-                only("numbers, texts or conditions", computed).and_then(|()| expression(parameters, around))
-            }
+            "expression" => only("numbers, texts or conditions", kind.is_computable())
+                .and_then(|()| expression(parameters, around)),
             "ref" => reference(parameters, around),
             "lookup" => lookup(parameters, around),
             "parent" => parent(parameters, around),

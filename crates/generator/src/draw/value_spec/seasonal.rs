@@ -1,0 +1,160 @@
+//! Dates and timestamps that follow the calendar: more on weekdays, in the evening, in December, year by year.
+//!
+//! A day is drawn by the product of the weights of its weekday, month and year, an hour by those of hours, and
+//! the moment within the hour uniformly.
+
+use crate::draw::choice::bad_weights;
+use crate::draw::expression::Reach;
+use crate::error::Error;
+use crate::random::rng::{Sequence, scale64};
+use crate::random::weights::Weights;
+use crate::spec_file::toml_reader::{SpecNode, SpecTable};
+use crate::types::civil;
+use crate::types::literal::{Literal, whole};
+use crate::types::logical_type::LogicalType;
+
+/// The most days from the first to the last: some 2,800 years.
+const MOST_DAYS: i128 = 1 << 20;
+
+const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+/// Points in time by the weights of the calendar.
+#[derive(Debug)]
+pub(crate) struct Seasonal {
+    /// The first day, counted from 1970-01-01, and the weights of the days from there on.
+    first: i128,
+    days: Weights,
+    hours: Weights,
+    /// The whole numbers of the type that make up an hour; `None` for dates.
+    per_hour: Option<u64>,
+}
+
+impl Seasonal {
+    /// Reads `{ from = DATE, to = DATE, hours = ..., weekdays = ..., months = ..., years = ... }`.
+    pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<Self, Error> {
+        let table = node.table(path, "seasonal", &["from", "to", "hours", "weekdays", "months", "years"])?;
+        let per_day = match kind.ticks_per_day() {
+            Some(per_day) if !matches!(kind, LogicalType::Time { .. }) => per_day,
+            _ => {
+                let what = format!("seasonal draws dates and timestamps, not {}", kind.name());
+                return Err(node.error(path, what, "change the type of the field, or use `weights`"));
+            }
+        };
+        let (first, last) = (date(table, "from", path)?, date(table, "to", path)?);
+        if last < first || last - first >= MOST_DAYS {
+            let what = format!("{} days from the first to the last", last - first + 1);
+            return Err(node.error(path, what, format!("use 1 to {MOST_DAYS} days")));
+        }
+        let range = kind.range();
+        let ends = [first * per_day, (last + 1) * per_day - 1];
+        if ends.iter().any(|end| !(range.0..=range.1).contains(end)) {
+            let what = format!("days that {} cannot hold", kind.a_name());
+            return Err(node.error(path, what, "use days that are closer to today, or a coarser `unit`"));
+        }
+        let weekdays =
+            weights_of(table, "weekdays", path, &|i| WEEKDAYS.get(i).map(|day| (*day).to_owned()))?;
+        let months = weights_of(table, "months", path, &|i| (i < 12).then(|| (i + 1).to_string()))?;
+        let hours = weights_of(table, "hours", path, &|i| (i < 24).then(|| i.to_string()))?;
+        let (first_year, ..) = civil::date(first as i64);
+        let (last_year, ..) = civil::date(last as i64);
+        let year_name = |i: usize| {
+            let year = first_year + i as i64;
+            (year <= last_year).then(|| year.to_string())
+        };
+        let years = weights_of(table, "years", path, &year_name)?;
+        let weight = |list: &[f64], i: i64| usize::try_from(i).ok().and_then(|i| list.get(i)).copied();
+        let day_weight = |day: i128| {
+            let (year, month, _) = civil::date(day as i64);
+            // 1970-01-01 was a Thursday.
+            let weekday = weight(&weekdays, (day + 3).rem_euclid(7) as i64);
+            let factors = [weekday, weight(&months, month - 1), weight(&years, year - first_year)];
+            factors.into_iter().map(|factor| factor.unwrap_or(1.0)).product()
+        };
+        let days: Vec<f64> = (first..=last).map(day_weight).collect();
+        let of = |weights: &[f64]| Weights::new(weights).map_err(|bad| bad_weights(&bad, node, path));
+        let is_date = *kind == LogicalType::Date;
+        let per_hour = (!is_date).then(|| u64::try_from(per_day / 24).unwrap_or(1));
+        Ok(Seasonal { first, days: of(&days)?, hours: of(&hours)?, per_hour })
+    }
+
+    /// The whole number of the type for a random `draw`.
+    #[inline]
+    pub(crate) fn value(&self, draw: u64) -> i128 {
+        let mut random = Sequence::new(draw);
+        let day = self.first + i128::from(self.days.pick_fine(random.next()));
+        let Some(per_hour) = self.per_hour else { return day };
+        let hour = day * 24 + i128::from(self.hours.pick_fine(random.next()));
+        hour * i128::from(per_hour) + i128::from(scale64(random.next(), per_hour))
+    }
+
+    /// The number of days that may be drawn.
+    pub(crate) fn days(&self) -> usize {
+        self.days.probabilities().len()
+    }
+
+    /// The range of its values, in the whole numbers of the type.
+    pub(crate) fn reach(&self) -> Reach {
+        let per_day = self.per_hour.map_or(1.0, |per_hour| per_hour as f64 * 24.0);
+        let first = self.first as f64;
+        Reach::new(first * per_day, (first + self.days() as f64) * per_day - 1.0)
+    }
+}
+
+/// The day of `key`, counted from 1970-01-01.
+fn date(table: SpecTable<'_>, key: &str, path: &str) -> Result<i128, Error> {
+    let node = table.need(key, path, "seasonal")?;
+    let day = Literal::of(node).and_then(|literal| match literal {
+        Literal::Datetime(_) => whole(&LogicalType::Date, &literal),
+        _ => None,
+    });
+    day.ok_or_else(|| {
+        node.error(path, format!("{} is not a date", node.described()), "write a date like 2024-02-29")
+    })
+}
+
+/// The weights of `key`: a list with one for each name, or a table with those of some names; others weigh 1.
+fn weights_of(
+    table: SpecTable<'_>,
+    key: &str,
+    path: &str,
+    name: &dyn Fn(usize) -> Option<String>,
+) -> Result<Vec<f64>, Error> {
+    let names: Vec<String> = (0..).map_while(name).collect();
+    let mut weights = vec![1.0; names.len()];
+    let Some(node) = table.get(key) else { return Ok(weights) };
+    let number = |node: SpecNode<'_>| {
+        node.number().filter(|weight| weight.is_finite() && *weight >= 0.0).ok_or_else(|| {
+            node.error(
+                path,
+                format!("the weight {} in `{key}`", node.described()),
+                "use a number of 0 or more",
+            )
+        })
+    };
+    if let Some(list) = node.array() {
+        if list.len() != names.len() {
+            let what = format!("{} weights in `{key}`", list.len());
+            return Err(node.error(path, what, format!("write {} weights, or a table of some", names.len())));
+        }
+        return list.map(number).collect();
+    }
+    let given = node.any_table(path, key)?;
+    for (key_name, weight) in given.entries() {
+        let Some(place) = names.iter().position(|name| name == key_name) else {
+            let all = match names.as_slice() {
+                [first, .., last] if names.len() > 7 => format!("{first} to {last}"),
+                names => names.join(", "),
+            };
+            return Err(given.key_error(
+                key_name,
+                path,
+                format!("{key_name:?} in `{key}`"),
+                format!("use {all}"),
+            ));
+        };
+        if let Some(slot) = weights.get_mut(place) {
+            *slot = number(weight)?;
+        }
+    }
+    Ok(weights)
+}

@@ -1,0 +1,143 @@
+//! Finds what a name in a spec means: an earlier field, a key of another table, another table.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::draw::expression::Operand;
+use crate::draw::value_spec::ReferencedKey;
+use crate::draw::value_spec::other_column::Referring;
+use crate::draw::value_spec::reader::FoundKey;
+use crate::error::{Complaint, Error};
+use crate::spec::dataset::{Dataset, Levels};
+use crate::spec::reader::{MOST_REFERENCES, Seen, read};
+use crate::spec::tables::Tables;
+use crate::spec_file::folder::SpecFolder;
+
+/// Finds the field `name` for an expression at `path`: first among its siblings, then level by level
+/// further out.
+pub(super) fn operand(
+    name: &str,
+    path: &str,
+    leaves: &[Seen],
+    groups: &HashMap<String, Levels>,
+) -> Result<Operand, Complaint> {
+    let mut group = path;
+    loop {
+        group = group.rsplit_once('.').map_or("", |(outer, _)| outer);
+        let wanted = if group.is_empty() { name.to_owned() } else { format!("{group}.{name}") };
+        if let Some((leaf, seen)) = leaves.iter().enumerate().find(|(_, seen)| seen.path == wanted) {
+            let shared = groups.get(group).copied().unwrap_or_default();
+            if seen.levels.repetition != shared.repetition {
+                let advice = "use fields of the record or of the element that contains this field";
+                return Err((format!("{name} is inside a list"), advice.into()));
+            }
+            if !seen.kind.is_computable() {
+                let what = format!("{name} is a {}", seen.kind.name());
+                return Err((what, "use fields that are numbers, dates, times, booleans or strings".into()));
+            }
+            // Groups on both paths are present wherever this field is.
+            let nullable = seen.levels.definition > shared.definition;
+            let kind = seen.kind.clone();
+            return Ok(Operand {
+                leaf,
+                kind,
+                repetition: seen.levels.repetition,
+                nullable,
+                reach: seen.reach,
+                longest: seen.longest,
+            });
+        }
+        if group.is_empty() {
+            let advice = "use the name of a field defined before this one, or a dotted path from the record";
+            return Err((format!("no earlier field is named {name}"), advice.into()));
+        }
+    }
+}
+
+/// Finds the field `name` as [`operand`] does, if its values are keys of another table.
+pub(super) fn referring(
+    name: &str,
+    path: &str,
+    leaves: &[Seen],
+    groups: &HashMap<String, Levels>,
+) -> Result<(Operand, Referring), Complaint> {
+    let operand = operand(name, path, leaves, groups)?;
+    let refers = leaves.get(operand.leaf).and_then(|seen| seen.refers.clone());
+    let advice = "name an earlier field with `ref` values, or with the key of the parent";
+    let refers = refers.ok_or_else(|| (format!("{name} does not refer to a table"), advice.to_owned()))?;
+    Ok((operand, refers))
+}
+
+/// Finds the key `name`, which is a dataset and one of its fields. `own` are the name, rows and keys of the
+/// dataset that is read.
+pub(super) fn key(
+    name: &str,
+    own: (&str, Option<u64>, &HashMap<String, ReferencedKey>),
+    tables: Option<&Tables<'_>>,
+    folder: &SpecFolder<'_>,
+    depth: usize,
+) -> Result<FoundKey, Complaint> {
+    let advice = "write a dataset and a required field of its record with `sequence` or `unique` values, like \"orders.id\"";
+    let Some((of, field)) = name.split_once('.') else {
+        return Err((format!("{name:?} is not a key of a dataset"), advice.into()));
+    };
+    let missing = || (format!("{of} has no key {field:?}"), advice.to_owned());
+    let (dataset, rows, keys) = own;
+    if of == dataset {
+        return keys.get(field).map(|key| (key.clone(), rows)).ok_or_else(missing);
+    }
+    if let Some(tables) = tables.filter(|tables| tables.has(of)) {
+        return tables.key(of, field)?.ok_or_else(missing);
+    }
+    let referenced = other_dataset(of, folder, depth)?;
+    let mut found = None;
+    referenced.each_leaf(&mut |other, leaf| {
+        if other.path == field && other.levels == Levels::default() {
+            found = ReferencedKey::of(&leaf.values);
+        }
+    });
+    found.map(|key| (key, referenced.rows)).ok_or_else(missing)
+}
+
+/// The table or dataset `name`, whose columns are looked up from the dataset `own`.
+pub(super) fn other_table(
+    name: &str,
+    own: &str,
+    tables: Option<&Tables<'_>>,
+    folder: &SpecFolder<'_>,
+    depth: usize,
+) -> Result<Arc<Dataset>, Complaint> {
+    let invalid = |error: Error| (format!("the table {name} is not valid: {error}"), "fix it".to_owned());
+    match tables.filter(|tables| tables.has(name)) {
+        Some(tables) => tables.dataset(name, depth + 1).map_err(invalid),
+        None if name == own => {
+            let what = format!("{name} looks up its own columns");
+            Err((what, "look up columns of another table".into()))
+        }
+        None => other_dataset(name, folder, depth).map(Arc::new),
+    }
+}
+
+/// Reads the dataset `name`: a spec in the same folder, or a built-in one.
+fn other_dataset(name: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<Dataset, Complaint> {
+    if depth >= MOST_REFERENCES {
+        let what = format!("datasets that refer to one another more than {MOST_REFERENCES} deep");
+        return Err((what, "shorten the chain of references".into()));
+    }
+    let named = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || !name.chars().all(named) {
+        let advice = "write a dataset and its key, like \"orders.id\"";
+        return Err((format!("{name:?} is not a valid dataset name"), advice.into()));
+    }
+    let file = format!("{name}.toml");
+    let text = match (folder.read(&file), Dataset::built_in_text(name)) {
+        (Ok(text), _) => text,
+        (Err(_), Some(Ok(text))) => text,
+        (Err(error), _) => {
+            let what = format!("cannot find the dataset {name}: {}: {error}", folder.path(&file).display());
+            return Err((what, "put its spec next to this one, or use a built-in dataset".into()));
+        }
+    };
+    read(&text, folder, depth + 1)
+        .map_err(|error| (format!("the spec of {name} is not valid: {error}"), "fix that spec".to_owned()))
+}
