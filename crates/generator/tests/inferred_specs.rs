@@ -1,6 +1,7 @@
 //! Inferred specs are valid, and their data has the same schema and nearly the same shape as the sample.
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
 use sawmill_generator::{BUILT_IN, Dataset, InferredSpec};
 
 fn sample(dataset: &Dataset) -> Vec<RecordBatch> {
@@ -53,4 +54,62 @@ fn contacts_are_recognised() {
     let nulls: Vec<f64> =
         spec.lines().filter_map(|line| line.strip_prefix("nulls = ")?.parse().ok()).collect();
     assert!((nulls[0] - 0.2).abs() < 0.03 && (nulls[1] - 0.4).abs() < 0.03, "{spec}");
+}
+
+/// A city determines its country, a rate nearly its surcharge; the weekday has nothing to do with either.
+#[test]
+fn categories_depend_on_one_another_as_in_the_sample() {
+    let source = parse(
+        r#"
+name = "rides"
+[[fields]]
+name = "city"
+type = "string"
+values = { weights = { Graz = 2, Linz = 1, Bonn = 4, Kiel = 2 } }
+[[fields]]
+name = "weekday"
+type = "int8"
+values = { uniform = { min = 1, max = 7 } }
+[[fields]]
+name = "country"
+type = "string"
+values = { weights_by = { field = "city", given = { Graz = { AT = 1 }, Linz = { AT = 1 } }, otherwise = { DE = 1 } } }
+[[fields]]
+name = "rate"
+type = "int32"
+nulls = 0.1
+values = { weights = { 1 = 6, 2 = 3, 99 = 1 } }
+[[fields]]
+name = "surcharge"
+type = "double"
+nulls = 0
+values = { weights_by = { field = "rate", given = { 2 = { "2.5" = 9, "0.0" = 1 } }, otherwise = { "0.0" = 8, "1.0" = 1, "-1.0" = 1 } } }
+"#,
+    );
+    let batches: Vec<RecordBatch> = source.batches(0..40_000, 1, 10_000).map(Result::unwrap).collect();
+    let spec = infer(&source, &batches);
+    assert_eq!(spec.matches("weights_by").count(), 2, "{spec}");
+    let again = parse(&spec);
+    let pairs = |dataset: &Dataset, a: &str, b: &str| {
+        let mut pairs = std::collections::BTreeMap::<String, f64>::new();
+        let batch = dataset.batches(0..40_000, 9, 40_000).next().unwrap().unwrap();
+        let shown = |name: &str| {
+            let column =
+                arrow_cast::cast(batch.column_by_name(name).unwrap(), &arrow_schema::DataType::Utf8).unwrap();
+            let column = column.as_string::<i32>().clone();
+            (0..column.len()).map(move |i| column.is_valid(i).then(|| column.value(i).to_owned()))
+        };
+        shown(a)
+            .zip(shown(b))
+            .for_each(|pair| *pairs.entry(format!("{pair:?}")).or_default() += 1.0 / 40_000.0);
+        pairs
+    };
+    for (a, b) in [("city", "country"), ("rate", "surcharge"), ("city", "weekday")] {
+        let (ours, theirs) = (pairs(&source, a, b), pairs(&again, a, b));
+        let keys: std::collections::BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+        let share =
+            |pairs: &std::collections::BTreeMap<String, f64>, key| pairs.get(key).copied().unwrap_or(0.0);
+        let apart: f64 = keys.into_iter().map(|key| (share(&ours, key) - share(&theirs, key)).abs()).sum();
+        assert!(apart / 2.0 < 0.02, "{a}, {b}: {apart}\n{spec}");
+    }
 }

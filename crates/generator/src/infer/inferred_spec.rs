@@ -10,6 +10,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
 
 use crate::error::Error;
+use crate::infer::dependence;
 use crate::infer::inferred_field::{Inferred, InferredKind, cast, inferred};
 use crate::infer::leaf_sample::LeafSample;
 use crate::infer::lengths::lengths;
@@ -195,11 +196,15 @@ impl InferredSpec {
             let _ = write!(out, "{}", present(together, &columns));
         }
         let sums = if sampled > 0 { relations::sums(&columns) } else { Vec::new() };
+        let dependences = if sampled > 0 { dependence::dependences(&columns) } else { Vec::new() };
         for (i, field) in fields.iter().enumerate() {
             let _ = write!(out, "\n[[fields]]\nname = {}\n", quoted(&field.name));
             let sum = sums.iter().find(|sum| sum.of == i);
+            let sum = sum.and_then(|sum| relations::values(&columns, sum));
+            let by = dependences.iter().find(|found| sum.is_none() && found.of == i);
             let related = Related {
-                values: sum.and_then(|sum| relations::values(&columns, sum)),
+                keeps_nulls: by.is_some_and(|found| dependence::keeps_nulls(&columns[found.by])),
+                values: sum.or_else(|| dependence::values(&columns, *by?, self.verbatim)),
                 together: together.as_ref().is_some_and(|together| together.fields.contains(&i)),
             };
             self.write(field, "fields", &related, &mut out);
@@ -222,7 +227,7 @@ impl InferredSpec {
             InferredKind::Map { .. } => "type = \"map\"\n".to_owned(),
         };
         out.push_str(&kind);
-        if field.nullable && related.values.is_some() && !related.together {
+        if field.nullable && related.values.is_some() && !related.together && !related.keeps_nulls {
             out.push_str("nulls = 0\n");
         } else if field.nullable && !related.together {
             let sampled = field.nulls_share();
@@ -311,6 +316,8 @@ struct Related {
     values: Option<String>,
     /// Whether the `present` of the record names it.
     together: bool,
+    /// Whether its nulls are drawn although its values depend on another field.
+    keeps_nulls: bool,
 }
 
 /// The `present` of the record.

@@ -64,6 +64,32 @@ pub(crate) struct TextSample {
     not_email: bool,
     not_names: bool,
     not_words: bool,
+    codes: Codes,
+}
+
+/// The strings as numbers of the distinct ones, as long as these are few.
+#[derive(Debug, Default)]
+struct Codes {
+    numbers: HashMap<String, u32>,
+    of_values: Vec<u32>,
+    too_many: bool,
+}
+
+impl Codes {
+    fn add(&mut self, text: &str) {
+        if self.too_many {
+            return;
+        }
+        let next = self.numbers.len() as u32;
+        let number = match self.numbers.get(text) {
+            Some(number) => *number,
+            None => *self.numbers.entry(text.to_owned()).or_insert(next),
+        };
+        self.of_values.push(number);
+        if self.numbers.len() > MOST_CATEGORIES {
+            *self = Codes { too_many: true, ..Codes::default() };
+        }
+    }
 }
 
 /// `A`, `a` or `9` for letters and digits, and the character itself for others.
@@ -79,6 +105,7 @@ fn class(c: char) -> char {
 impl TextSample {
     pub(crate) fn add(&mut self, text: &str) {
         self.n += 1;
+        self.codes.add(text);
         if let Some(n) = self.texts.get_mut(text) {
             *n += 1;
             *self.lengths.entry(text.chars().count() as u32).or_default() += 1;
@@ -151,8 +178,23 @@ impl TextSample {
         format!("{{ text = {{ length = {length}, letters = {} }} }}", quoted(&self.alphabet()))
     }
 
-    /// The distinct values with their weights, as they are or made up.
-    fn listed(&self, verbatim: Verbatim) -> String {
+    /// The values as numbers of a few distinct ones, and these as keys of a table, as [`values`](Self::values)
+    /// writes them; `None` if they are too many.
+    pub(crate) fn categories(&self, verbatim: Verbatim) -> Option<(Vec<u32>, Vec<String>)> {
+        let distinct = self.codes.numbers.len() as u64;
+        if self.codes.too_many || self.n < TIMES_EACH * distinct {
+            return None;
+        }
+        let mut keys = vec![String::new(); self.codes.numbers.len()];
+        for (text, shown, _) in self.shown(verbatim) {
+            let number = self.codes.numbers.get(text)?;
+            *keys.get_mut(*number as usize)? = quoted(&shown);
+        }
+        Some((self.codes.of_values.clone(), keys))
+    }
+
+    /// The distinct values, each as it is or made up, with its count.
+    fn shown(&self, verbatim: Verbatim) -> Vec<(&String, String, u64)> {
         let mut by_count: Vec<(&String, u64)> = self.texts.iter().map(|(text, n)| (text, *n)).collect();
         by_count.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
         let distinct = by_count.len() as u64;
@@ -170,12 +212,18 @@ impl TextSample {
                 true => (*text).clone(),
                 false => made_up(text, i as u64, &mut taken),
             };
-            weights.push((shown, n));
+            weights.push((*text, shown, *n));
         }
-        if let [(only, _)] = &weights[..] {
+        weights
+    }
+
+    /// The distinct values with their weights.
+    fn listed(&self, verbatim: Verbatim) -> String {
+        let weights = self.shown(verbatim);
+        if let [(_, only, _)] = &weights[..] {
             return format!("{{ constant = {} }}", quoted(only));
         }
-        let weights: Vec<String> = weights.iter().map(|(v, n)| format!("{} = {n}", quoted(v))).collect();
+        let weights: Vec<String> = weights.iter().map(|(_, v, n)| format!("{} = {n}", quoted(v))).collect();
         format!("{{ weights = {{ {} }} }}", weights.join(", "))
     }
 
