@@ -32,7 +32,7 @@ const BUFFER: usize = 1 << 16;
 /// A file that is being written.
 enum Part<'p> {
     Parquet(Box<ArrowWriter<ParquetFile<'p>>>),
-    Text(BatchWriter<TextOut<'p>>),
+    Text(Box<BatchWriter<TextOut<'p>>>),
 }
 
 /// Writes the files of a directory.
@@ -92,7 +92,7 @@ impl Parts<'_> {
         };
         let counted = Counted { target: OpenFile::Whole(file), bytes: 0, phase: self.phase };
         let out = BufWriter::with_capacity(BUFFER, counted);
-        text_writer(self.args, format, schema, out).map(Part::Text)
+        text_writer(self.args, format, schema, out).map(|writer| Part::Text(Box::new(writer)))
     }
 }
 
