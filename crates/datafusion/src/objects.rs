@@ -62,7 +62,7 @@ impl RangeReader for ObjectBytes {
 /// Opens an object.
 ///
 /// # Errors
-/// There is no such object, or the store refuses or cannot be reached.
+/// The object does not exist, or the store refuses the request or cannot be reached.
 pub(crate) fn open(url: &ObjectUrl) -> Result<ObjectBytes> {
     Ok(ObjectBytes(stores()?.open(url, TAIL).map_err(external)?))
 }

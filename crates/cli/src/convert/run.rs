@@ -375,7 +375,7 @@ impl ConvertArgs {
         }
         if self.file_size.is_some() {
             let advice =
-                "name a directory: one that is there, or a name that ends with / or has no extension";
+                "name an existing directory, or a new one by a name that ends with / or has no extension";
             return Err(Error::usage("--file-size is that of the files in a directory", place, advice));
         }
         match self.to.or(by_name) {

@@ -182,7 +182,7 @@ fn a_directory_is_whole_or_not_there_and_only_one_of_ours_is_replaced() {
     fs::write(at("a.csv"), "a,b\n1,2\n").unwrap();
     fs::write(at("empty.csv"), "a,b\n").unwrap();
     fs::write(at("wrong.csv"), format!("a,b\n{}3\n", "1,2\n".repeat(20_000))).unwrap();
-    // A trailing slash, no extension, and an empty directory that is there name a directory.
+    // A name with a trailing slash or without an extension is a directory; so is an existing, empty one.
     convert(&at("a.csv"), &at("x.y/"), &[]).ok();
     convert(&at("empty.csv"), &at("none"), &["--types", "a=int64,b=int64"]).ok();
     assert_eq!(names(&at("x.y")), ["part-00000.parquet"]);

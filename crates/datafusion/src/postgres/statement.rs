@@ -27,7 +27,7 @@ use crate::postgres::table::PostgresTable;
 /// transaction, and with the number of rows as the result. They run when the result is read.
 ///
 /// # Errors
-/// The statement cannot be planned; there is no such table.
+/// DataFusion cannot plan the statement, or the table does not exist.
 pub async fn sql(context: &SessionContext, sql: &str) -> Result<DataFrame> {
     let state = context.state();
     let dialect = state.config().options().sql_parser.dialect;

@@ -25,10 +25,10 @@ pub(crate) struct PostgresTable {
 }
 
 impl PostgresTable {
-    /// A table that is there. Computed columns are left out.
+    /// An existing table. Generated columns are left out.
     ///
     /// # Errors
-    /// There is no such table, or no connection.
+    /// The table does not exist, or the server cannot be reached.
     pub(crate) async fn existing(postgres: Postgres) -> Result<Self> {
         let asked = postgres.clone();
         let columns = tokio::task::spawn_blocking(move || {

@@ -54,7 +54,7 @@ impl Stores {
     ///
     /// # Errors
     ///
-    /// There is no such object, or the store refuses or cannot be reached.
+    /// The object does not exist, or the store refuses the request or cannot be reached.
     pub fn open(&self, url: &ObjectUrl, tail: u64) -> Result<ObjectReader, Error> {
         let (object, end) = self.client(url)?.open(url, tail.max(1))?;
         Ok(ObjectReader::new(object, end))
