@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sawmill_loader::{
-    BatchEncoder, LoadOptions, Mode, RejectOptions, Remembered, Session, TableName, Target,
+    BatchEncoder, LoadOptions, Mode, RejectOptions, Remembered, Session, TableName, Target, retry_lost,
 };
 use sawmill_pgcopy::{Buffers, Enums, ValueOptions};
 use sawmill_pgwire::Server;
@@ -217,6 +217,9 @@ impl Target for Postgres {
         options: &'a LoadOptions,
         control: &Control<'_>,
     ) -> Result<Box<dyn Session + 'a>> {
-        Ok(Box::new(PostgresSession::prepare(self, source, options, false, control)?))
+        // The server of several tables has answered this run before, so it is restarting if it is gone now.
+        let retries = self.several.as_ref().map_or(0, |_| options.retries);
+        let prepare = || PostgresSession::prepare(self, source, options, false, control);
+        Ok(Box::new(retry_lost(retries, control, prepare)?))
     }
 }

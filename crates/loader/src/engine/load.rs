@@ -102,7 +102,7 @@ pub fn load(
     control: &Control<'_>,
 ) -> Result<LoadReport> {
     match target.remembered(source, options, control)? {
-        None => load_files(source, target, options, control),
+        None => load_files(source, target, options, 0, control),
         Some(remembered) => load_the_rest(source, target, remembered, options, control),
     }
 }
@@ -121,7 +121,7 @@ fn load_the_rest(
     let unverified = verified.is_none() && !already.is_empty();
     report.verified = verified;
     for files in unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty()) {
-        report.add(load_files(&Portion::new(source, files), target, options, control)?);
+        report.add(load_files(&Portion::new(source, files), target, options, options.retries, control)?);
     }
     report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
     if unverified && report.verified.take().is_some() {
@@ -131,18 +131,22 @@ fn load_the_rest(
     Ok(report)
 }
 
-/// Loads the whole source, without looking for files that earlier loads brought.
+/// Loads the whole source, without looking for files that earlier loads brought. Opens the session again
+/// `reopened` times if the connection is lost meanwhile: a target that this run has not reached yet is more
+/// likely named wrongly than restarting.
 fn load_files(
     source: &dyn Source,
     target: &dyn Target,
     options: &LoadOptions,
+    reopened: u32,
     control: &Control<'_>,
 ) -> Result<LoadReport> {
     let started = Instant::now();
     let anew = LoadOptions { again: true, ..options.clone() };
-    let (session, notes) = match opened(source, target, options, control)? {
+    let open = |options, reopened| retry_lost(reopened, control, || opened(source, target, options, control));
+    let (session, notes) = match open(options, reopened)? {
         Opened::Same(session, notes) => (session, notes),
-        Opened::Changed(how) => match opened(source, target, &anew, control)? {
+        Opened::Changed(how) => match open(&anew, options.retries)? {
             Opened::Same(session, mut notes) => {
                 notes.push(format!("loaded anew: {how}").into());
                 (session, notes)

@@ -10,7 +10,7 @@ use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, ListArray, RecordBatch, StringArray};
 use postgres::{Client, NoTls};
-use sawmill_loader::{LoadOptions, LoadReport, Mode, RejectOptions, load};
+use sawmill_loader::{LoadOptions, LoadReport, Mode, RejectOptions, TableName, load};
 use sawmill_localpg::LocalPg;
 use sawmill_postgres::{Postgres, PostgresTables, Strategy, TableKind, forget};
 use sawmill_profile::{Phase, Profile};
@@ -243,6 +243,30 @@ fn tables_of_lists_get_back_the_rows_lost_in_a_crash() {
             (rows, 3 * rows, 3 * rows)
         );
     }
+}
+
+#[test]
+fn a_server_that_restarts_between_two_tables_is_waited_for() {
+    let server = Forgetful::start();
+    let path = server.directory.path().join("lists.parquet");
+    let lists = (0..1000).map(|row| Some([Some(row), None]));
+    let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists));
+    write(&path, &RecordBatch::try_from_iter([("list", lists)]).unwrap(), 300);
+    let source = ParquetFiles::open(&[path]).unwrap();
+    let tables = PostgresTables::new(&source, server.target("records"), false).unwrap();
+    let (cancel, profile, writer) = (AtomicBool::new(false), Profile::new(), server.log_writer().to_string());
+    let phase = profile.phase("load");
+    let mut crash_before_the_second = |table: &TableName| {
+        if table.to_string().contains("records_list") {
+            assert!(Command::new("kill").args(["-KILL", &writer]).status().unwrap().success());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let control = Control::new(&cancel, &phase);
+    tables.load(&options(), &control, &mut crash_before_the_second).unwrap();
+    let sql = "SELECT (SELECT count(*) FROM records), count(value), count(*) FROM records_list";
+    let row = server.client().query_one(sql, &[]).unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)), (1000, 1000, 2000));
 }
 
 #[test]
