@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
+use flate2::bufread::GzDecoder;
+
 /// How a file is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::delimited) enum Compression {
@@ -41,7 +43,7 @@ impl Compression {
         let bytes = BufReader::with_capacity(256 << 10, bytes);
         Ok(match self {
             Self::None => Box::new(bytes),
-            Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(bytes)),
+            Self::Gzip => Box::new(GzipMembers(Some(GzDecoder::new(bytes)))),
             Self::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(bytes)?),
             Self::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(bytes)),
             Self::Xz => Box::new(lzma_rust2::XzReader::new(bytes, true)),
@@ -63,6 +65,44 @@ impl fmt::Display for Compression {
     }
 }
 
+/// Members of gzip: the decoder ends after each. Zeros may follow, with which some writers pad files;
+/// anything else is not skipped, as it may be rows.
+struct GzipMembers<R: BufRead>(Option<GzDecoder<R>>);
+
+impl<R: BufRead> Read for GzipMembers<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.0 {
+            let read = member.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            match after_zeros(member.get_mut())? {
+                None => return Ok(0),
+                // The first byte of the next member.
+                Some(0x1f) => self.0 = self.0.take().map(|member| GzDecoder::new(member.into_inner())),
+                Some(_) => {
+                    let what = "bytes that are not gzip follow the compressed data";
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+                }
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// The next byte that is not zero, which is not taken.
+fn after_zeros(bytes: &mut impl BufRead) -> io::Result<Option<u8>> {
+    loop {
+        let next = bytes.fill_buf()?;
+        let zeros = next.iter().take_while(|byte| **byte == 0).count();
+        let (other, ended) = (next.get(zeros).copied(), next.is_empty());
+        bytes.consume(zeros);
+        if other.is_some() || ended {
+            return Ok(other);
+        }
+    }
+}
+
 /// Frames of LZ4: the decoder ends after each.
 struct Lz4Frames<R: BufRead>(lz4_flex::frame::FrameDecoder<R>);
 
@@ -79,7 +119,35 @@ impl<R: BufRead> Read for Lz4Frames<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use flate2::write::GzEncoder;
+
     use super::*;
+
+    /// Decompresses gzip, with these bytes after it.
+    fn gunzipped(text: &str, after: &[u8]) -> Result<String, String> {
+        let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        let compressed = [encoder.finish().unwrap().as_slice(), after].concat();
+        let mut decoder = Compression::Gzip.decoder(Box::new(io::Cursor::new(compressed))).unwrap();
+        let mut read = String::new();
+        decoder.read_to_string(&mut read).map_err(|error| error.to_string())?;
+        Ok(read)
+    }
+
+    #[test]
+    fn what_follows_gzip_is_more_of_it_or_zeros() {
+        let mut second = GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        second.write_all(b"3,4\n").unwrap();
+        let second = second.finish().unwrap();
+        assert_eq!(gunzipped("1,2\n", b"").unwrap(), "1,2\n");
+        assert_eq!(gunzipped("1,2\n", &[0; 700_000]).unwrap(), "1,2\n");
+        assert_eq!(gunzipped("1,2\n", &second).unwrap(), "1,2\n3,4\n");
+        assert_eq!(gunzipped("1,2\n", &[&[0; 5], second.as_slice()].concat()).unwrap(), "1,2\n3,4\n");
+        assert!(gunzipped("1,2\n", b"x").unwrap_err().contains("not gzip"));
+        assert!(gunzipped("1,2\n", &second[..12]).is_err());
+    }
 
     #[test]
     fn text_that_begins_like_a_magic_number_is_text() {
