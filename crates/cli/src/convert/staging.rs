@@ -15,17 +15,49 @@ use crate::r#gen::formats::failed;
 
 /// A directory that takes its name when everything in it is on disk. Until then it stands beside its place
 /// under another name; it is removed when it is dropped before, and by the next run after a kill.
+///
+/// Beside the directory stand `.NAME.PROCESS-NUMBER.partial`, which is being written, `.replaced`, which had
+/// the name before, and `.lock`, which the process holds as long as one of the two may be there.
 pub(super) struct StagedDirectory {
     out: PathBuf,
     /// Whether it may take the place of another directory.
     replaces: bool,
-    staging: PathBuf,
+    names: Names,
     /// Locked while this process writes.
-    lock: Option<File>,
+    _lock: File,
 }
 
-pub(super) const LOCK: &str = ".lock";
-const SUFFIX: &str = ".partial";
+/// The names beside the directory that one run uses.
+struct Names {
+    staging: PathBuf,
+    replaced: PathBuf,
+    lock: PathBuf,
+}
+
+const STAGING: &str = ".partial";
+const REPLACED: &str = ".replaced";
+const LOCK: &str = ".lock";
+
+impl Names {
+    fn of(out: &Path, run: &str) -> Self {
+        let beside = |suffix| directories::directory_of(out).join(format!("{}{run}{suffix}", prefix(out)));
+        Self { staging: beside(STAGING), replaced: beside(REPLACED), lock: beside(LOCK) }
+    }
+
+    /// Puts things in order after the run that used these names: it gives the replaced directory its name
+    /// back if no other has it, and removes the rest, the lock last.
+    fn clear(&self, out: &Path) -> io::Result<()> {
+        if self.replaced.exists() && !out.exists() {
+            fs::rename(&self.replaced, out)?;
+        }
+        for directory in [&self.staging, &self.replaced] {
+            if directory.exists() {
+                fs::remove_dir_all(directory)?;
+            }
+        }
+        fs::remove_file(&self.lock)
+    }
+}
 
 impl StagedDirectory {
     /// Begins the directory `out`, which takes the place of another one that is not empty only if `replaces` is
@@ -34,66 +66,58 @@ impl StagedDirectory {
         let parent = directories::directory_of(out);
         let wrong = |error: io::Error| failed("making the directory", out, &error);
         directories::make(parent).map_err(wrong)?;
-        remove_abandoned(out).map_err(|error| failed("reading the directory", parent, &error))?;
+        clear_abandoned(out)?;
         for number in 0_u32.. {
-            let staging = parent.join(format!("{}{}-{number}{SUFFIX}", prefix(out), std::process::id()));
-            match fs::create_dir(&staging) {
+            let names = Names::of(out, &format!("{}-{number}", std::process::id()));
+            let lock = match File::create_new(&names.lock) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made.map_err(wrong)?,
-            }
-            let mut staged = Self { out: out.to_owned(), replaces, staging, lock: None };
-            let lock = File::create(staged.staging.join(LOCK)).map_err(wrong)?;
+            };
             // Without locks no directory is taken for abandoned either.
             let _ = lock.lock();
-            staged.lock = Some(lock);
-            return Ok(staged);
+            let staged = Self { out: out.to_owned(), replaces, names, _lock: lock };
+            fs::create_dir(&staged.names.staging).map_err(wrong)?;
+            if staged.names.lock.exists() {
+                return Ok(staged);
+            }
+            // Another run took the lock for abandoned before it was locked.
         }
         Err(Error::failure("every name for a temporary directory is taken", out.display().to_string(), ""))
     }
 
     /// Where to write until it is whole.
     pub(super) fn path(&self) -> &Path {
-        &self.staging
+        &self.names.staging
     }
 
     /// Gives the directory its name, in the place of the one that has it, if any.
-    pub(super) fn finish(mut self) -> Result<(), Error> {
+    pub(super) fn finish(self) -> Result<(), Error> {
         let wrong = |error: io::Error| failed("writing", &self.out, &error);
-        fs::remove_file(self.staging.join(LOCK)).map_err(wrong)?;
-        sync_all(&self.staging).map_err(wrong)?;
-        let parent = directories::directory_of(&self.out).to_owned();
-        let replaced = parent.join(format!("{}{}-replaced{SUFFIX}", prefix(&self.out), std::process::id()));
-        let replaces = self.replaces && self.out.exists();
-        if replaces {
-            fs::rename(&self.out, &replaced).map_err(wrong)?;
+        sync_all(&self.names.staging).map_err(wrong)?;
+        if self.replaces && self.out.exists() {
+            fs::rename(&self.out, &self.names.replaced).map_err(wrong)?;
         }
-        if let Err(error) = fs::rename(&self.staging, &self.out) {
-            if replaces {
-                // The error of the first rename is the one to report.
-                let _ = fs::rename(&replaced, &self.out);
-            } else if self.out.exists() {
+        if let Err(error) = fs::rename(&self.names.staging, &self.out) {
+            if !self.replaces && self.out.exists() {
                 let what = "another program has written to the directory in the meantime";
                 let advice = "--overwrite replaces it";
                 return Err(Error::failure(what, self.out.display().to_string(), advice));
             }
             return Err(wrong(error));
         }
-        directories::sync(&parent).map_err(wrong)?;
-        self.lock = None;
-        if replaces {
-            fs::remove_dir_all(&replaced).map_err(|error| failed("removing", &replaced, &error))?;
+        directories::sync(directories::directory_of(&self.out)).map_err(wrong)?;
+        if self.names.replaced.exists() {
+            let replaced = &self.names.replaced;
+            fs::remove_dir_all(replaced).map_err(|error| failed("removing", replaced, &error))?;
         }
-        // Nothing is left to be removed.
-        self.staging = replaced;
         Ok(())
     }
 }
 
 impl Drop for StagedDirectory {
     fn drop(&mut self) {
-        self.lock = None;
         // The error that brought us here is the one to report.
-        let _ = fs::remove_dir_all(&self.staging);
+        let _ = self.names.clear(&self.out);
     }
 }
 
@@ -101,26 +125,24 @@ fn prefix(out: &Path) -> String {
     format!(".{}.", out.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// Removes what killed processes left of the directory.
-fn remove_abandoned(out: &Path) -> io::Result<()> {
+/// Puts things in order after killed runs.
+fn clear_abandoned(out: &Path) -> Result<(), Error> {
+    let parent = directories::directory_of(out);
+    let wrong = |error: io::Error| failed("reading the directory", parent, &error);
     let prefix = prefix(out);
-    for entry in fs::read_dir(directories::directory_of(out))? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let rest = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(SUFFIX));
-        let is_ours = rest
-            .and_then(|rest| rest.split_once('-'))
+    for entry in fs::read_dir(parent).map_err(wrong)? {
+        let name = entry.map_err(wrong)?.file_name().to_string_lossy().into_owned();
+        let Some(run) = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(LOCK)) else { continue };
+        let is_ours = run
+            .split_once('-')
             .is_some_and(|(process, number)| process.parse::<u32>().is_ok() && number.parse::<u32>().is_ok());
-        if !is_ours || !entry.path().is_dir() {
-            continue;
-        }
-        let is_abandoned = match File::open(entry.path().join(LOCK)) {
-            Ok(lock) => lock.try_lock().is_ok(),
-            // Another run is about to lock or to rename it, or was killed just then: it stays.
-            Err(_) => false,
-        };
-        if is_abandoned {
-            fs::remove_dir_all(entry.path())?;
+        let names = Names::of(out, run);
+        // Another run may have removed it just now.
+        let Ok(lock) = File::open(&names.lock) else { continue };
+        if is_ours && lock.try_lock().is_ok() {
+            names
+                .clear(out)
+                .map_err(|error| failed("clearing up after a killed run", &names.lock, &error))?;
         }
     }
     Ok(())
@@ -240,6 +262,9 @@ pub(super) fn check_out(
     if out.file_name().is_none() {
         return Err(Error::usage("the directory has no name of its own", shown, "give one below it"));
     }
+    if directories::directory_of(out).is_dir() {
+        clear_abandoned(out)?;
+    }
     let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
     if !metadata.is_dir() {
         return Err(Error::usage("the output exists and is not a directory", shown, "give another name"));
@@ -307,18 +332,47 @@ mod tests {
         assert!(!files_below(&out).unwrap().iter().all(|(name, _)| Layout::Folders.has(name)));
     }
 
+    /// Ends a run as a kill does.
+    fn kill(staged: StagedDirectory) {
+        staged._lock.unlock().unwrap();
+        std::mem::forget(staged);
+    }
+
     #[test]
     fn what_a_killed_run_left_is_removed_and_what_is_being_written_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("out");
         let alive = StagedDirectory::create(&out, true).unwrap();
         let killed = StagedDirectory::create(&out, true).unwrap();
-        killed.lock.as_ref().unwrap().unlock().unwrap();
         // The next directory may take the name of the one that is removed.
-        let left = killed.staging.join("day=1");
+        let left = killed.path().join("day=1");
         fs::create_dir(&left).unwrap();
-        std::mem::forget(killed);
+        kill(killed);
         let next = StagedDirectory::create(&out, true).unwrap();
         assert!(!left.exists() && alive.path().exists() && next.path().exists());
+        drop((alive, next));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_run_that_was_killed_between_its_renames_leaves_one_of_the_directories() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        for renames in 1..=2 {
+            fs::create_dir_all(&out).unwrap();
+            fs::write(out.join("old.parquet"), "").unwrap();
+            let killed = StagedDirectory::create(&out, true).unwrap();
+            fs::write(killed.path().join("new.parquet"), "").unwrap();
+            fs::rename(&out, &killed.names.replaced).unwrap();
+            if renames == 2 {
+                fs::rename(&killed.names.staging, &out).unwrap();
+            }
+            kill(killed);
+            clear_abandoned(&out).unwrap();
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+            let file = out.join(["old.parquet", "new.parquet"][renames - 1]);
+            assert!(file.exists() && fs::read_dir(&out).unwrap().count() == 1);
+            fs::remove_file(file).unwrap();
+        }
     }
 }

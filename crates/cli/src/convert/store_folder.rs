@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use sawmill_store::{Kind, ObjectFolder, ObjectUrl};
 
 use super::ConvertArgs;
-use super::staging::{LOCK, Layout, files_below};
+use super::staging::{Layout, files_below};
 use crate::arguments::paths::stores_of;
 use crate::arguments::stores::Objects;
 use crate::error::Error;
@@ -64,8 +64,7 @@ impl StoreFolder {
 
     /// Sends all files below `directory`, and removes the objects that are not among them.
     pub(super) fn fill(&self, directory: &Path) -> Result<(), Error> {
-        let mut files = files_below(directory)?;
-        files.retain(|(name, _)| name != LOCK);
+        let files = files_below(directory)?;
         if !self.marked {
             match self.folder.create_small(UNFINISHED, b"") {
                 Err(error) if error.kind() == Kind::Exists => {
