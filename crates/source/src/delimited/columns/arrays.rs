@@ -32,121 +32,174 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// Returns the values, `None` for NULL.
+    pub(crate) fn values(self) -> impl Iterator<Item = Option<Cow<'a, str>>> {
+        let nulls = Nulls::of(self.dialect);
+        let cells = self.cells.iter().skip(self.column).step_by(self.columns.max(1));
+        cells.map(move |cell| self.value(cell, nulls))
+    }
+
+    #[inline(always)]
+    fn value(&self, cell: &Cell, nulls: Nulls<'_>) -> Option<Cow<'a, str>> {
+        let raw = &self.text[cell.start as usize..cell.end as usize];
+        let (value, may_be_null) = match cell.form {
+            Form::Plain => (Cow::Borrowed(raw), true),
+            Form::Quoted => (Cow::Borrowed(raw), self.dialect.quoted_nulls),
+            Form::Escaped => (Cow::Owned(self.splitter.unescaped(raw)), self.dialect.quoted_nulls),
+            Form::Missing => return None,
+        };
+        (!(may_be_null && nulls.have(&value))).then_some(value)
+    }
+
+    /// Returns the array of a type.
+    ///
+    /// # Errors
+    /// The row of the first value that the type does not have.
+    pub(crate) fn array(self, wanted: ColumnType) -> Result<ArrayRef, usize> {
+        array(&self, &self.dialect.formats, wanted)
+    }
+}
+
+/// The words for NULL.
+#[derive(Clone, Copy)]
+struct Nulls<'a> {
+    /// Whether no text is one.
+    empty: bool,
+    words: &'a [String],
+    /// Whether others than the empty text are among them.
+    has_words: bool,
+}
+
+impl<'a> Nulls<'a> {
+    fn of(dialect: &'a Dialect) -> Self {
+        let words = dialect.nulls.as_slice();
+        Self {
+            empty: words.iter().any(String::is_empty),
+            words,
+            has_words: words.iter().any(|word| !word.is_empty()),
+        }
+    }
+
+    #[inline(always)]
+    fn have(self, text: &str) -> bool {
+        match text.is_empty() {
+            true => self.empty,
+            false => self.has_words && self.words.iter().any(|word| word == text),
+        }
+    }
+}
+
+/// The texts of a column, `None` for NULL.
+pub(crate) trait Texts {
+    fn rows(&self) -> usize;
+
+    /// Passes every text with its row to `each`, until that fails.
+    fn try_each(&self, each: impl FnMut(usize, Option<&str>) -> Result<(), usize>) -> Result<(), usize>;
+}
+
+impl Texts for Fields<'_> {
     fn rows(&self) -> usize {
         self.cells.len() / self.columns.max(1)
     }
 
-    /// Returns the values, `None` for NULL.
-    pub(crate) fn values(self) -> impl Iterator<Item = Option<Cow<'a, str>>> {
-        self.cells.iter().skip(self.column).step_by(self.columns.max(1)).map(move |cell| self.value(cell))
-    }
-
-    fn value(&self, cell: &Cell) -> Option<Cow<'a, str>> {
-        let raw = &self.text[cell.start as usize..cell.end as usize];
-        let value = match cell.form {
-            Form::Escaped => Cow::Owned(self.splitter.unescaped(raw)),
-            Form::Plain | Form::Quoted | Form::Missing => Cow::Borrowed(raw),
-        };
-        if cell.form == Form::Missing {
-            return None;
+    #[inline(always)]
+    fn try_each(&self, mut each: impl FnMut(usize, Option<&str>) -> Result<(), usize>) -> Result<(), usize> {
+        let nulls = Nulls::of(self.dialect);
+        let cells = self.cells.iter().skip(self.column).step_by(self.columns.max(1));
+        for (row, cell) in cells.enumerate() {
+            each(row, self.value(cell, nulls).as_deref())?;
         }
-        let may_be_null = cell.form == Form::Plain || self.dialect.quoted_nulls;
-        let is_null = may_be_null && self.dialect.nulls.iter().any(|null| *null == value);
-        (!is_null).then_some(value)
-    }
-
-    /// Returns the array of a type.
-    ///
-    /// # Errors
-    /// The row of the first value that the type does not have.
-    pub(crate) fn array(self, wanted: ColumnType) -> Result<ArrayRef, usize> {
-        Values { values: self.values(), rows: self.rows(), formats: &self.dialect.formats }.array(wanted)
+        Ok(())
     }
 }
 
-/// The values of a column, `None` for NULL.
-pub(crate) struct Values<'f, V> {
-    pub values: V,
-    pub rows: usize,
-    pub formats: &'f Formats,
+/// Returns the array of a type.
+///
+/// # Errors
+/// The row of the first text that the type does not have.
+pub(crate) fn array(texts: &impl Texts, formats: &Formats, wanted: ColumnType) -> Result<ArrayRef, usize> {
+    let column = Column { texts, formats };
+    let utc = || Some(Arc::<str>::from("UTC"));
+    Ok(match wanted {
+        ColumnType::Bool => {
+            let mut builder = BooleanBuilder::with_capacity(texts.rows());
+            texts.try_each(|row, text| {
+                builder.append_option(text.map(|text| formats.boolean(text).ok_or(row)).transpose()?);
+                Ok(())
+            })?;
+            Arc::new(builder.finish())
+        }
+        ColumnType::Int16 => Arc::new(column.numbers::<Int16Type>(whole)?),
+        ColumnType::Int32 => Arc::new(column.numbers::<Int32Type>(whole)?),
+        ColumnType::Int64 => Arc::new(column.numbers::<Int64Type>(whole)?),
+        ColumnType::Float32 => Arc::new(column.numbers::<Float32Type>(|text| {
+            text.parse().ok().filter(|value: &f32| value.is_finite() || !has_digit(text))
+        })?),
+        ColumnType::Float64 => Arc::new(column.numbers::<Float64Type>(|text| {
+            short_float(text)
+                .or_else(|| text.parse().ok())
+                .filter(|value: &f64| value.is_finite() || !has_digit(text))
+        })?),
+        ColumnType::Decimal(precision, scale) => {
+            let array = column.numbers::<Decimal128Type>(|text| decimal(text, precision, scale))?;
+            Arc::new(array.with_data_type(DataType::Decimal128(precision, scale)))
+        }
+        ColumnType::Date => Arc::new(column.primitive::<Date32Type>(date)?),
+        ColumnType::Time => Arc::new(column.primitive::<Time64MicrosecondType>(time)?),
+        ColumnType::Timestamp(unit) => {
+            column.timestamps(unit, None, |text, of| timestamp(text, of, false))?
+        }
+        ColumnType::TimestampUtc(unit) => {
+            column.timestamps(unit, utc(), |text, of| timestamp(text, of, true))?
+        }
+        ColumnType::Epoch(unit) => {
+            let nanoseconds = |text: &str| epoch(&formats.number(text)?, unit);
+            column.timestamps(unit, utc(), |text, of| units(nanoseconds(text)?, of))?
+        }
+        ColumnType::Pattern(Moment::Date, _, patterns) => {
+            let days = |text: &str| i32::try_from(formats.moment(patterns, text)?).ok();
+            Arc::new(column.primitive::<Date32Type>(days)?)
+        }
+        ColumnType::Pattern(Moment::Time, _, patterns) => {
+            let micros = |text: &str| units(formats.moment(patterns, text)?, 1_000);
+            Arc::new(column.primitive::<Time64MicrosecondType>(micros)?)
+        }
+        ColumnType::Pattern(of, unit, patterns) => {
+            let zone = if of == Moment::Utc { utc() } else { None };
+            column.timestamps(unit, zone, |text, of| units(formats.point(patterns, text)?, of))?
+        }
+        ColumnType::Uuid => {
+            let mut builder = FixedSizeBinaryBuilder::with_capacity(texts.rows(), 16);
+            texts.try_each(|row, text| match text.map(|text| uuid(text).ok_or(row)).transpose()? {
+                Some(bytes) => builder.append_value(bytes).map_err(|_| row),
+                None => {
+                    builder.append_null();
+                    Ok(())
+                }
+            })?;
+            Arc::new(builder.finish())
+        }
+        ColumnType::Text | ColumnType::Json => {
+            let mut builder = StringViewBuilder::with_capacity(texts.rows());
+            texts.try_each(|_, text| {
+                builder.append_option(text);
+                Ok(())
+            })?;
+            Arc::new(builder.finish())
+        }
+    })
 }
 
-impl<'t, V: Iterator<Item = Option<Cow<'t, str>>>> Values<'_, V> {
-    /// Returns the array of a type.
-    ///
-    /// # Errors
-    /// The row of the first value that the type does not have.
-    pub(crate) fn array(self, wanted: ColumnType) -> Result<ArrayRef, usize> {
-        let formats = self.formats;
-        let utc = || Some(Arc::<str>::from("UTC"));
-        Ok(match wanted {
-            ColumnType::Bool => {
-                let mut builder = BooleanBuilder::with_capacity(self.rows);
-                for (row, value) in self.values.enumerate() {
-                    builder.append_option(value.map(|value| formats.boolean(&value).ok_or(row)).transpose()?);
-                }
-                Arc::new(builder.finish())
-            }
-            ColumnType::Int16 => Arc::new(self.numbers::<Int16Type>(whole)?),
-            ColumnType::Int32 => Arc::new(self.numbers::<Int32Type>(whole)?),
-            ColumnType::Int64 => Arc::new(self.numbers::<Int64Type>(whole)?),
-            ColumnType::Float32 => Arc::new(self.numbers::<Float32Type>(|text| {
-                text.parse().ok().filter(|value: &f32| value.is_finite() || !has_digit(text))
-            })?),
-            ColumnType::Float64 => Arc::new(self.numbers::<Float64Type>(|text| {
-                short_float(text)
-                    .or_else(|| text.parse().ok())
-                    .filter(|value: &f64| value.is_finite() || !has_digit(text))
-            })?),
-            ColumnType::Decimal(precision, scale) => {
-                let array = self.numbers::<Decimal128Type>(|text| decimal(text, precision, scale))?;
-                Arc::new(array.with_data_type(DataType::Decimal128(precision, scale)))
-            }
-            ColumnType::Date => Arc::new(self.primitive::<Date32Type>(date)?),
-            ColumnType::Time => Arc::new(self.primitive::<Time64MicrosecondType>(time)?),
-            ColumnType::Timestamp(unit) => {
-                self.timestamps(unit, None, |text, of| timestamp(text, of, false))?
-            }
-            ColumnType::TimestampUtc(unit) => {
-                self.timestamps(unit, utc(), |text, of| timestamp(text, of, true))?
-            }
-            ColumnType::Epoch(unit) => {
-                let nanoseconds = |text: &str| epoch(&formats.number(text)?, unit);
-                self.timestamps(unit, utc(), |text, of| units(nanoseconds(text)?, of))?
-            }
-            ColumnType::Pattern(Moment::Date, _, patterns) => {
-                let days = |text: &str| i32::try_from(formats.moment(patterns, text)?).ok();
-                Arc::new(self.primitive::<Date32Type>(days)?)
-            }
-            ColumnType::Pattern(Moment::Time, _, patterns) => {
-                let micros = |text: &str| units(formats.moment(patterns, text)?, 1_000);
-                Arc::new(self.primitive::<Time64MicrosecondType>(micros)?)
-            }
-            ColumnType::Pattern(of, unit, patterns) => {
-                let zone = if of == Moment::Utc { utc() } else { None };
-                self.timestamps(unit, zone, |text, of| units(formats.point(patterns, text)?, of))?
-            }
-            ColumnType::Uuid => {
-                let mut builder = FixedSizeBinaryBuilder::with_capacity(self.rows, 16);
-                for (row, value) in self.values.enumerate() {
-                    match value.map(|value| uuid(&value).ok_or(row)).transpose()? {
-                        Some(bytes) => builder.append_value(bytes).map_err(|_| row)?,
-                        None => builder.append_null(),
-                    }
-                }
-                Arc::new(builder.finish())
-            }
-            ColumnType::Text | ColumnType::Json => {
-                let mut builder = StringViewBuilder::with_capacity(self.rows);
-                self.values.for_each(|value| builder.append_option(value));
-                Arc::new(builder.finish())
-            }
-        })
-    }
+/// A column of values of one width.
+struct Column<'t, T> {
+    texts: &'t T,
+    formats: &'t Formats,
+}
 
+impl<T: Texts> Column<'_, T> {
     /// Points in time: `parse` returns a value in units of so many nanoseconds.
     fn timestamps(
-        self,
+        &self,
         unit: TimeUnit,
         zone: Option<Arc<str>>,
         parse: impl Fn(&str, i128) -> Option<i64>,
@@ -163,10 +216,10 @@ impl<'t, V: Iterator<Item = Option<Cow<'t, str>>>> Values<'_, V> {
         })
     }
 
-    fn numbers<T: ArrowPrimitiveType>(
-        self,
-        parse: impl Fn(&str) -> Option<T::Native>,
-    ) -> Result<PrimitiveArray<T>, usize> {
+    fn numbers<A: ArrowPrimitiveType>(
+        &self,
+        parse: impl Fn(&str) -> Option<A::Native>,
+    ) -> Result<PrimitiveArray<A>, usize> {
         let formats = self.formats;
         match formats.decimal_comma || formats.thousands.is_some() {
             true => self.primitive(|text| parse(&formats.number(text)?)),
@@ -174,24 +227,25 @@ impl<'t, V: Iterator<Item = Option<Cow<'t, str>>>> Values<'_, V> {
         }
     }
 
-    fn primitive<T: ArrowPrimitiveType>(
-        self,
-        parse: impl Fn(&str) -> Option<T::Native>,
-    ) -> Result<PrimitiveArray<T>, usize> {
-        let mut values = Vec::with_capacity(self.rows);
-        let mut nulls = NullBufferBuilder::new(self.rows);
-        for (row, value) in self.values.enumerate() {
-            match value {
+    fn primitive<A: ArrowPrimitiveType>(
+        &self,
+        parse: impl Fn(&str) -> Option<A::Native>,
+    ) -> Result<PrimitiveArray<A>, usize> {
+        let rows = self.texts.rows();
+        let (mut values, mut nulls) = (Vec::with_capacity(rows), NullBufferBuilder::new(rows));
+        self.texts.try_each(|row, text| {
+            match text {
                 None => {
-                    values.push(T::Native::default());
+                    values.push(A::Native::default());
                     nulls.append_null();
                 }
-                Some(value) => {
-                    values.push(parse(&value).ok_or(row)?);
+                Some(text) => {
+                    values.push(parse(text).ok_or(row)?);
                     nulls.append_non_null();
                 }
             }
-        }
+            Ok(())
+        })?;
         Ok(PrimitiveArray::new(values.into(), nulls.finish()))
     }
 }

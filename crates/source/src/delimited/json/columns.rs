@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field, Fields};
 use super::place::{Misfit, Wrong, joined, offset_in};
 use super::shape::plain;
 use super::walk::{Kind, content, elements, kind, members};
-use crate::delimited::columns::arrays::Values;
+use crate::delimited::columns::arrays::{Texts, array};
 use crate::delimited::columns::column_type::ColumnType;
 use crate::delimited::columns::formats::Formats;
 use crate::delimited::records::splitter::Cell;
@@ -374,12 +374,29 @@ fn scalars(
     if !is_json && let Some(row) = values.iter().position(|value| value.is_some_and(has_other_kind)) {
         return Err(wrong(row));
     }
-    let texts = values.iter().map(|value| {
-        let value = (*value)?;
-        match kind(value) {
-            Kind::String if !is_json => content(value),
-            _ => Some(Cow::Borrowed(value)),
+    array(&JsonTexts { values, is_json }, reading.formats, of).map_err(wrong)
+}
+
+/// The values of a column, as they are written.
+struct JsonTexts<'t> {
+    values: &'t [Option<&'t str>],
+    /// Whether strings keep their quotes.
+    is_json: bool,
+}
+
+impl Texts for JsonTexts<'_> {
+    fn rows(&self) -> usize {
+        self.values.len()
+    }
+
+    fn try_each(&self, mut each: impl FnMut(usize, Option<&str>) -> Result<(), usize>) -> Result<(), usize> {
+        for (row, value) in self.values.iter().enumerate() {
+            let text = value.and_then(|value| match kind(value) {
+                Kind::String if !self.is_json => content(value),
+                _ => Some(Cow::Borrowed(value)),
+            });
+            each(row, text.as_deref())?;
         }
-    });
-    Values { values: texts, rows: values.len(), formats: reading.formats }.array(of).map_err(wrong)
+        Ok(())
+    }
 }

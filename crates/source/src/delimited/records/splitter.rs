@@ -209,6 +209,12 @@ impl Splitter {
                 }
                 continue;
             }
+            if let Some(next) = self.words(text, &mut at, cells) {
+                return Step::Record(next);
+            }
+            if self.quote.is_some_and(|quote| text.get(at) == Some(&quote)) {
+                continue;
+            }
             let rest = text.get(at..).unwrap_or_default();
             match rest.iter().position(|byte| self.classes[usize::from(*byte)] != ORDINARY) {
                 Some(length) => {
@@ -230,21 +236,59 @@ impl Splitter {
         }
     }
 
+    /// Appends fields from `at` on, eight bytes at a time, as far as no quote begins one and whole words are left.
+    /// Moves `at` behind them, or returns where the next record starts.
+    fn words(&self, text: &[u8], at: &mut usize, cells: &mut Vec<Cell>) -> Option<usize> {
+        let (delimiters, newlines) = (repeated(self.delimiter), repeated(self.newline));
+        let mut base = *at;
+        while let Some(word) = text.get(base..).and_then(<[u8]>::first_chunk::<8>) {
+            let word = u64::from_le_bytes(*word);
+            let mut stops = zeros(word ^ delimiters) | zeros(word ^ newlines);
+            while stops != 0 {
+                let stop = base + stops.trailing_zeros() as usize / 8;
+                stops &= stops - 1;
+                if text[stop] == self.newline {
+                    cells.push(plain_at_the_end(text, *at, stop));
+                    return Some(stop + 1);
+                }
+                cells.push(Cell { start: *at as u32, end: stop as u32, form: Form::Plain });
+                *at = stop + 1;
+                if self.quote.is_some_and(|quote| text.get(*at) == Some(&quote)) {
+                    return None;
+                }
+            }
+            base += 8;
+        }
+        None
+    }
+
     /// Returns the content of an escaped field.
     pub(crate) fn unescaped(&self, field: &str) -> String {
-        let (Some(quote), escape) = (self.quote.map(char::from), self.escape.map(char::from)) else {
-            return field.to_owned();
-        };
+        let Some(quote) = self.quote else { return field.to_owned() };
+        let escape = self.escape.unwrap_or(quote);
         let mut content = String::with_capacity(field.len());
-        let mut characters = field.chars();
-        while let Some(character) = characters.next() {
-            match character == quote || Some(character) == escape {
-                true => content.extend(characters.next()),
-                false => content.push(character),
-            }
+        let mut rest = field;
+        while let Some(at) = memchr2(quote, escape, rest.as_bytes()) {
+            content.push_str(&rest[..at]);
+            let mut after = rest[at + 1..].chars();
+            content.extend(after.next());
+            rest = after.as_str();
         }
+        content.push_str(rest);
         content
     }
+}
+
+/// A word of eight such bytes.
+fn repeated(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// Sets the highest bit of every byte that is zero, and no other bit.
+fn zeros(word: u64) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    // A carry out of seven bits says that one of them is set; none goes from one byte to the next.
+    !(((word & LOW) + LOW) | word | LOW)
 }
 
 /// The last field of a line, without the carriage return before the newline.
