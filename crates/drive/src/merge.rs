@@ -267,6 +267,7 @@ fn proof(results: &[&DriveResult]) -> Vec<Proof> {
         sum.doubled += one.doubled;
         sum.read_back += one.read_back;
         sum.replaced |= one.replaced;
+        sum.unchecked = sum.unchecked.take().or_else(|| one.unchecked.clone());
         let room = 10usize.saturating_sub(sum.examples.len());
         sum.examples.extend(one.examples.iter().take(room).cloned());
     }

@@ -39,8 +39,8 @@ Rates: 200, 50k, 'ramp 100..5k over 60s', 'steps 100,200,400 every 30s', 'sine 1
 Arrivals: poisson, constant, 'bursts of 50', 'trace FILE' (a moment in seconds on each line).
 
 Afterwards every table is read back: acknowledged rows must be there with their values, refused ones not.
-Exit codes: 1 the driver did not keep its own schedule (the result is invalid), 3 a limit does not hold, 4 rows
-are lost or differ."
+Exit codes: 1 the driver did not keep its own schedule (the result is invalid), or the rows could not be read
+back, 3 a limit does not hold, 4 rows are lost or differ."
 )]
 pub(crate) struct DriveCommand {
     #[cfg(feature = "drive")]

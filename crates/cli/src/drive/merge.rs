@@ -7,6 +7,7 @@ use sawmill_drive::{NamedResult, merge};
 use sawmill_profile::write_whole;
 
 use crate::drive::results;
+use crate::drive::run::{refuse_lost, refuse_unchecked};
 use crate::error::{Error, Exit};
 use crate::screen::console::Console;
 use crate::screen::flame;
@@ -22,7 +23,7 @@ Examples:
 The results have to be of one plan, and each of --part 1/n to n/n has to be there once. The percentiles of the whole
 run are exact, and limits are judged by them. Those of a single second are taken from coarse buckets and are up to a fifth too high.
 
-Exit codes: 1 a result is invalid, 3 a limit was missed.")]
+Exit codes: 1 a result is invalid or its rows were not looked for, 3 a limit was missed, 4 rows are lost or wrong.")]
 pub(crate) struct MergeArgs {
     /// Files written by sawmill drive --json.
     #[arg(required = true, num_args = 2..)]
@@ -61,6 +62,8 @@ pub(super) fn run(args: &MergeArgs, console: Console) -> Result<(), Error> {
     }
     let [NamedResult { result, .. }] = &merged;
     console.result(result, || results::table(&merged))?;
+    refuse_lost(result)?;
+    refuse_unchecked(result)?;
     let missed = result.limits.iter().filter(|limit| !limit.held);
     let missed: Vec<String> = missed.map(|limit| format!("{} ({})", limit.limit, limit.measured)).collect();
     if !result.valid {

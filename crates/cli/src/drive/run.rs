@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use sawmill_drive::{Address, DriveResult, Driving, Limit, NamedResult, Plan, find_max, run as drive};
+use sawmill_drive::{Address, DriveResult, Driving, Limit, NamedResult, Plan, Proof, find_max, run as drive};
 use sawmill_profile::write_whole;
 
 use crate::drive::args::{DriveArgs, DriveCommand, OfResults};
@@ -82,20 +82,12 @@ fn searched(args: &DriveArgs, plan: &Plan) -> Result<Option<Vec<Limit>>, Error> 
 }
 
 fn verdict(result: &DriveResult, address: &Address, cancel: &AtomicBool) -> Result<(), Error> {
-    if let Some(proof) = result.proof.iter().find(|proof| !proof.holds()) {
-        let advice = match proof.replaced {
-            true => {
-                "let no other program use the table during the run, such as a second drive with --overwrite"
-            }
-            false => "see the examples above",
-        };
-        let what = proof.violations().join(", ");
-        return Err(Error::new(Exit::Mismatch, what, format!("table {}", proof.table), advice));
-    }
+    refuse_lost(result)?;
     if cancel.load(Relaxed) {
         let advice = "the figures are those of the time until then; no row was looked for";
         return Err(Error::new(Exit::Interrupted, "the run was interrupted", "", advice));
     }
+    refuse_unchecked(result)?;
     if let Some(reason) = result.invalid_because.first() {
         let place = if matches!(address, Address::Null) { "target null" } else { "" };
         return Err(Error::failure(format!("the result is invalid: {reason}"), place, ""));
@@ -110,6 +102,31 @@ fn verdict(result: &DriveResult, address: &Address, cancel: &AtomicBool) -> Resu
         true => Ok(()),
         false => Err(Error::new(Exit::Slower, "a limit does not hold", broken.join("; "), "")),
     }
+}
+
+/// The error of a result whose rows could not be looked for.
+pub(super) fn refuse_unchecked(result: &DriveResult) -> Result<(), Error> {
+    let unchecked = |proof: &Proof| Some((proof.table.clone(), proof.unchecked.clone()?));
+    result.proof.iter().find_map(unchecked).map_or(Ok(()), |(table, why)| {
+        let advice = "the figures above stand, and say nothing about the rows; their tables were not dropped";
+        let what = format!("the rows could not be looked for: {why}");
+        Err(Error::failure(what, format!("table {table}"), advice))
+    })
+}
+
+/// The error of a result whose rows are not what the server had acknowledged.
+pub(super) fn refuse_lost(result: &DriveResult) -> Result<(), Error> {
+    if let Some(proof) = result.proof.iter().find(|proof| !proof.violations().is_empty()) {
+        let advice = match proof.replaced {
+            true => {
+                "let no other program use the table during the run, such as a second drive with --overwrite"
+            }
+            false => "see the examples above",
+        };
+        let what = proof.violations().join(", ");
+        return Err(Error::new(Exit::Mismatch, what, format!("table {}", proof.table), advice));
+    }
+    Ok(())
 }
 
 /// Finds out before the run whether the result can be written after it.

@@ -92,6 +92,9 @@ fn operations(result: &DriveResult) -> Table {
 fn proof_text(proof: &Proof) -> String {
     let number = format_grouped;
     let mut out = format!("table {}: ", proof.table);
+    if let Some(why) = &proof.unchecked {
+        return out + &format!("NOT CHECKED, so nothing is said about its rows: {why}\n");
+    }
     let verdict = match proof.holds() {
         true => format!("all {} acknowledged rows found with their values", number(proof.acknowledged)),
         false => format!(

@@ -139,7 +139,7 @@ impl<'a> Check<'a> {
                 "what is known of the rows could not be kept in a temporary file",
             )
             .at(std::env::temp_dir().display().to_string())
-            .advise("free some space there, or set TMPDIR; this run proves nothing")),
+            .advise("free some space there, or set TMPDIR, and run the same command again")),
             false => Ok(self.proof),
         }
     }

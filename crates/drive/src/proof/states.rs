@@ -126,8 +126,7 @@ impl Pages {
     /// Moves the page that was not used for longest to the file.
     fn spill(&mut self) -> std::io::Result<()> {
         let oldest = self.there.iter().min_by_key(|(_, page)| page.used.load(Relaxed));
-        let Some(number) = oldest.map(|(number, _)| *number) else { return Ok(()) };
-        let Some(page) = self.there.remove(&number) else { return Ok(()) };
+        let Some((number, page)) = oldest.map(|(number, page)| (*number, page)) else { return Ok(()) };
         let bytes: Vec<u8> = page.bytes.iter().map(|byte| byte.load(Relaxed)).collect();
         if self.file.is_none() {
             self.file = Some(tempfile::tempfile()?);
@@ -136,6 +135,7 @@ impl Pages {
             file.write_all_at(&bytes, number * PAGE_BYTES as u64)?;
         }
         self.spilled.insert(number);
+        self.there.remove(&number);
         Ok(())
     }
 }

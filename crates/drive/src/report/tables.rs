@@ -117,7 +117,8 @@ pub(super) fn proof(result: &DriveResult) -> Section {
     };
     let lines: Vec<Vec<String>> = result.proof.iter().map(line).collect();
     let mut content = table(&heads, &lines);
-    for example in result.proof.iter().flat_map(|proof| &proof.examples) {
+    let unchecked = result.proof.iter().filter_map(|proof| proof.unchecked.as_ref());
+    for example in unchecked.chain(result.proof.iter().flat_map(|proof| &proof.examples)) {
         let _ = writeln!(content, "<p class=\"note\">{}</p>", escape_html(example));
     }
     let note =

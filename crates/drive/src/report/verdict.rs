@@ -23,8 +23,11 @@ pub(super) fn verdict(result: &DriveResult) -> String {
             format_grouped(acknowledged)
         );
     }
-    if let Some(broken) = result.proof.iter().find(|proof| !proof.holds()) {
+    if let Some(broken) = result.proof.iter().find(|proof| !proof.violations().is_empty()) {
         return format!("Table {} does not hold what was acknowledged", broken.table);
+    }
+    if let Some((table, why)) = unchecked(result) {
+        return format!("The rows of table {table} could not be looked for: {why}");
     }
     if let Some(found) = &result.find_max {
         return format!(
@@ -46,6 +49,11 @@ pub(super) fn verdict(result: &DriveResult) -> String {
         return format!("The limit {} is missed: {}{more}", first.limit, first.measured);
     }
     went(result)
+}
+
+/// The first table whose rows could not be looked for, and why.
+fn unchecked(result: &DriveResult) -> Option<(&str, &str)> {
+    result.proof.iter().find_map(|proof| Some((proof.table.as_str(), proof.unchecked.as_deref()?)))
 }
 
 fn searches(count: usize) -> String {

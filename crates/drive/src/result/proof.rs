@@ -34,6 +34,9 @@ pub struct Proof {
     /// of its name. Only PostgreSQL tells.
     #[serde(default)]
     pub replaced: bool,
+    /// Why the rows could not be looked for, such as a server that is gone; every count of rows is then 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchecked: Option<String>,
     /// Examples of lost, different or unexpected rows, by number; at most ten.
     pub examples: Vec<String>,
     /// Rows that were read back for this.
@@ -43,7 +46,7 @@ pub struct Proof {
 impl Proof {
     /// Whether every acknowledged row was found once with its values, and nothing else but unknown ones.
     pub fn holds(&self) -> bool {
-        self.violations().is_empty()
+        self.unchecked.is_none() && self.violations().is_empty()
     }
 
     /// What does not hold, in words: `3 acknowledged rows are lost`.

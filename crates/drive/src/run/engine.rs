@@ -18,6 +18,7 @@ use crate::observer::Observer;
 use crate::plan::pooling::Pooling;
 use crate::plan::types::{ChaosAction, Pace, Plan};
 use crate::result::file::{DriveResult, DriverReport, FORMAT, RunDescription, VERSION};
+use crate::result::proof::Proof;
 use crate::result::second::{Second, ServerSample};
 use crate::run::capacity::capacity;
 use crate::run::connection::Shared;
@@ -170,15 +171,25 @@ pub(crate) fn run_on(
     result.valid = result.invalid_because.is_empty();
     result.limits = plan.limits.iter().map(|limit| limit.judge(&result)).collect();
     if plan.proof && target.keeps_rows() && !result.interrupted {
-        for table in tables.iter() {
-            result.proof.push(target.prove(table, cancel)?);
-        }
+        result.proof = proofs(target, tables, cancel);
     }
-    if plan.drop_after {
+    // Rows that were not looked for may be looked for by hand.
+    if plan.drop_after && result.proof.iter().all(|proof| proof.unchecked.is_none()) {
         target.tear_down(tables)?;
     }
     observer.ended(&result);
     Ok(result)
+}
+
+/// Looks for the rows of each table. The figures of a run stay when that fails.
+pub(super) fn proofs(target: &dyn Target, tables: &[Arc<SharedTable>], cancel: &AtomicBool) -> Vec<Proof> {
+    let one = |table: &Arc<SharedTable>| match target.prove(table, cancel) {
+        Ok(proof) => proof,
+        Err(error) => {
+            Proof { table: table.name.clone(), unchecked: Some(error.to_string()), ..Proof::default() }
+        }
+    };
+    tables.iter().map(one).collect()
 }
 
 /// The figures of a run; nothing is judged yet.

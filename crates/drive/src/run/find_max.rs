@@ -11,7 +11,7 @@ use crate::plan::limit::Limit;
 use crate::plan::types::{Pace, Plan};
 use crate::result::file::{DriveResult, FindMax, Trial};
 use crate::run::capacity::capacity;
-use crate::run::engine::{Driving, run_on, tables_of};
+use crate::run::engine::{Driving, proofs, run_on, tables_of};
 use crate::work::rows::SharedTable;
 use crate::work::target::Target;
 
@@ -77,9 +77,7 @@ pub fn find_max(
     (found.low, found.high) = (sorted.first().copied().unwrap_or(0.0), sorted.last().copied().unwrap_or(0.0));
     let mut result = last.ok_or_else(|| refused("no trial was made", "raise --repeats"))?;
     if proof && target.keeps_rows() {
-        for table in tables.iter() {
-            result.proof.push(target.prove(table, cancel)?);
-        }
+        result.proof = proofs(target.as_ref(), &tables, cancel);
     }
     if let Some(reason) = spoilt {
         result.valid = false;

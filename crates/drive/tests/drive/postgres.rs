@@ -156,6 +156,20 @@ sql = "WITH gone AS (DELETE FROM orders WHERE sawmill_row = 10), other AS (UPDAT
 }
 
 #[test]
+fn a_table_that_cannot_be_read_back_leaves_the_figures() {
+    let server = LocalPg::start().unwrap();
+    let text = "rate = 100\nfor = \"1s\"\ndrop = true\n[tables.devices]\n[[operations]]\ninsert = \"devices\"\n\
+                [[operations]]\nname = \"rename\"\nsql = \"ALTER TABLE devices RENAME TO elsewhere\"\n";
+    let result = driven(&plan(text), &address(&server), None);
+    let proof = &result.proof[0];
+    assert!(proof.unchecked.as_ref().unwrap().contains("devices") && !proof.holds(), "{proof:?}");
+    assert!(result.total.ok > 0 && proof.violations().is_empty());
+    let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
+    let kept: i64 = client.query_one("SELECT count(*) FROM elsewhere", &[]).unwrap().get(0);
+    assert!(kept > 0);
+}
+
+#[test]
 fn a_second_run_that_drops_the_table_is_named_by_the_first() {
     let server = LocalPg::start().unwrap();
     let of = |time: &str, seed: u64| {

@@ -67,6 +67,13 @@ fn other(error: &StoreError, refusal: &str) -> (Kind, String, &'static str) {
             let what = "the object has no bytes".to_owned();
             return (Kind::Unavailable, what, "write it again");
         }
+        if status == "404" {
+            return (
+                Kind::NotFound,
+                format!("there is no such bucket{refusal}"),
+                "check its name and the endpoint",
+            );
+        }
         let what = format!("the store does not answer as it should{refusal}");
         return (Kind::Unavailable, what, "try again later");
     }
