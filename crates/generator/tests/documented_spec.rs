@@ -3,8 +3,10 @@
 use sawmill_generator::{Dataset, json_schema};
 
 fn examples() -> Vec<String> {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/dataset-spec.md"));
-    let text = text.unwrap();
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    let text = ["dataset-spec.md", "dataset-values.md", "dataset-like.md"]
+        .map(|name| std::fs::read_to_string(format!("{docs}/{name}")).unwrap())
+        .concat();
     let blocks = text.split("```toml\n").skip(1);
     blocks
         .map(|block| {
