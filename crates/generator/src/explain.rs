@@ -11,7 +11,7 @@ use crate::draw::distribution::Curve;
 use crate::draw::nulls::Nulls;
 use crate::draw::text::person_name;
 use crate::draw::text::words::Words;
-use crate::draw::value_spec::{ReferencedKey, ValueSpec};
+use crate::draw::value_spec::{ReferencedKey, ValueSpec, intervals};
 use crate::encode::levels::bit_width;
 use crate::layout::rows::ROW_GROUP_ROWS;
 use crate::random::rng::Stream;
@@ -236,7 +236,7 @@ fn element(field: &Field, repetition: &str, depth: usize, out: &mut String) {
                         element(child, "repeated", depth + 1, out);
                     }
                 }
-                ListStyle::Standard | ListStyle::Map => {
+                ListStyle::Standard | ListStyle::Fixed(_) | ListStyle::Map => {
                     let name = if *style == ListStyle::Map { "key_value" } else { "list" };
                     let _ = writeln!(out, "{indent}  repeated group {name} {{");
                     for child in children {
@@ -268,6 +268,9 @@ fn annotation(kind: &LogicalType) -> Option<String> {
         LogicalType::Enum => "ENUM".to_owned(),
         LogicalType::Json => "JSON".to_owned(),
         LogicalType::Uuid => "UUID".to_owned(),
+        LogicalType::Interval => "INTERVAL".to_owned(),
+        LogicalType::Geometry { crs: None } => "GEOMETRY".to_owned(),
+        LogicalType::Geometry { crs: Some(crs) } => format!("GEOMETRY({crs})"),
         LogicalType::Float16 => "FLOAT16".to_owned(),
         _ => return None,
     })
@@ -296,6 +299,7 @@ impl Leaf {
     /// Expected bytes of one string.
     fn string_width(&self) -> f64 {
         match &self.values {
+            ValueSpec::Shapes(shapes) => shapes.bytes() as f64,
             ValueSpec::Bytes { least, most } => (f64::from(*least) + f64::from(*most)) / 2.0,
             ValueSpec::Computed { mean_bytes } => *mean_bytes,
             ValueSpec::Words { least, most } => {
@@ -369,6 +373,8 @@ impl Leaf {
             ValueSpec::ChildNumber(fan_out) => format!("number of the row per {}", fan_out.parent),
             ValueSpec::Words { least, most } => format!("{least} to {most} words"),
             ValueSpec::Email => "email".to_owned(),
+            ValueSpec::Intervals(_) => "uniform".to_owned(),
+            ValueSpec::Shapes(shapes) => shapes.name().to_owned(),
             ValueSpec::Uuid => "uuid".to_owned(),
             ValueSpec::Pattern(_) => "pattern".to_owned(),
             ValueSpec::Text(text) => format!("text of {:.1} characters", text.mean_length()),
@@ -424,6 +430,7 @@ impl Leaf {
                 let Some((i, p)) = likely else { return String::new() };
                 let entry = &self.dictionary()[i];
                 let shown = match self.physical {
+                    _ if self.kind == LogicalType::Interval => intervals::text(intervals::parts(entry)),
                     Physical::Bytes => format!("{:?}", String::from_utf8_lossy(entry)),
                     _ => entry.iter().rev().map(|b| format!("{b:02x}")).collect::<String>(),
                 };
@@ -434,7 +441,11 @@ impl Leaf {
                 return String::new();
             }
             ValueSpec::ChildNumber(_) => return "1, 2, ...".to_owned(),
-            ValueSpec::Uuid | ValueSpec::Bytes { .. } | ValueSpec::Computed { .. } => return String::new(),
+            ValueSpec::Uuid
+            | ValueSpec::Bytes { .. }
+            | ValueSpec::Intervals(_)
+            | ValueSpec::Shapes(_)
+            | ValueSpec::Computed { .. } => return String::new(),
             _ => return self.example(),
         };
         self.shown(number)
@@ -478,8 +489,22 @@ impl Leaf {
         match self.kind {
             LogicalType::Time { .. } => time(),
             LogicalType::Date => date_text(number as i64),
+            LogicalType::Duration { .. } => duration_text(number / per_day * 86_400.0),
             _ => format!("{}T{}", date_text(days as i64), time()),
         }
+    }
+}
+
+/// A duration in the largest unit of which it is a whole number.
+fn duration_text(seconds: f64) -> String {
+    let units = [("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6)];
+    let whole = units.iter().find(|(_, unit)| {
+        let n = seconds / unit;
+        n.abs() >= 1.0 && (n - n.round()).abs() < 1e-9 * n.abs()
+    });
+    match whole {
+        Some((name, unit)) => format!("{}{name}", (seconds / unit).round()),
+        None => format!("{:.4}s", seconds),
     }
 }
 

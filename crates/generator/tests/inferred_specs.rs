@@ -113,3 +113,23 @@ values = { weights_by = { field = "rate", given = { 2 = { "2.5" = 9, "0.0" = 1 }
         assert!(apart / 2.0 < 0.02, "{a}, {b}: {apart}\n{spec}");
     }
 }
+
+#[test]
+fn durations_and_lists_of_a_fixed_size_keep_their_types() {
+    let dataset = parse(
+        r#"
+name = "d"
+fields = [
+  { name = "took", type = "duration", unit = "ms", values = { lognormal = { median = "90s", sigma = 1 } } },
+  { name = "wait", type = "duration", unit = "ns", nulls = 0.1, values = { weights = { "5s" = 1, "2h" = 2 } } },
+  { name = "vector", type = "list", size = 3, nulls = 0.1, element = { type = "float", values = { uniform = { min = 0, max = 1 } } } },
+]
+"#,
+    );
+    let batches = sample(&dataset);
+    let spec = infer(&dataset, &batches);
+    let again = parse(&spec);
+    assert_eq!(again.arrow_schema(), dataset.arrow_schema(), "{spec}");
+    assert!(spec.contains("size = 3") && spec.contains("5000000000"), "{spec}");
+    assert_eq!(parse(&infer(&dataset, &[])).arrow_schema(), dataset.arrow_schema());
+}

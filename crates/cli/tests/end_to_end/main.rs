@@ -26,6 +26,7 @@ mod gen_parts;
 mod gen_sizes;
 mod gen_tables;
 mod gen_together;
+mod gen_types;
 mod guarantees;
 mod harness;
 mod hive;

@@ -6,26 +6,20 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::types::{
-    Date32Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type,
-    Int32Type, Int64Type, Time32MillisecondType, Time64MicrosecondType, Time64NanosecondType,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
-};
 use arrow_array::{
-    ArrayRef, ArrowPrimitiveType, BinaryArray, BooleanArray, FixedSizeBinaryArray, ListArray, MapArray,
-    PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray, StructArray,
+    ArrayRef, FixedSizeListArray, ListArray, MapArray, RecordBatch, RecordBatchOptions, StructArray,
+    UInt64Array,
 };
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
-use arrow_schema::{ArrowError, DataType, Field as ArrowField, Fields, Schema, SchemaRef, TimeUnit};
-use half::f16;
+use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Field as ArrowField, FieldRef, Fields, Schema, SchemaRef};
+use arrow_select::take::take;
 
-use crate::arrow::schema::{arrow_field, data_type};
+use crate::arrow::leaf_arrays::leaf_array;
+use crate::arrow::schema::arrow_field;
 use crate::draw::nulls::Nulls;
 use crate::error::Error;
 use crate::shred::block::{BLOCK_ROWS, LeafBuffer, Shredded, Shredder};
 use crate::shred::chosen_fields::ChosenFields;
-use crate::shred::value_buffer::PhysicalBuffer;
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle};
 
 /// The rows of a dataset in batches.
@@ -159,22 +153,22 @@ fn batch(
 
 /// The list or record whose entries are the slots of an array.
 #[derive(Clone, Copy)]
-struct Scope {
+pub(super) struct Scope {
     /// Entries begin at repetition levels of at most this.
-    repetition: u8,
+    pub repetition: u8,
     /// The smallest definition level of a present entry.
-    definition: u8,
+    pub definition: u8,
 }
 
 /// The levels of a leaf.
-struct LeafLevels<'a> {
+pub(super) struct LeafLevels<'a> {
     definition: &'a [u8],
     repetition: &'a [u8],
-    entries: usize,
+    pub entries: usize,
 }
 
 impl LeafLevels<'_> {
-    fn definition(&self, i: usize) -> u8 {
+    pub(super) fn definition(&self, i: usize) -> u8 {
         self.definition.get(i).copied().unwrap_or(0)
     }
 
@@ -266,235 +260,37 @@ fn array(field: &Field, shredded: &Shredded, scope: Scope, most: usize) -> Resul
                 .into_iter()
                 .next()
                 .ok_or_else(|| ArrowError::InvalidArgumentError("a list without an element".to_owned()))?;
-            Ok(Arc::new(ListArray::try_new(element, offsets, values, nulls())?))
-        }
-    }
-}
-
-/// The index of the value of each slot; `None` for nulls.
-struct Slots {
-    values: Vec<Option<usize>>,
-    optional: bool,
-}
-
-impl Slots {
-    /// The slots of a leaf in `scope`.
-    fn of(field: &Field, levels: &LeafLevels<'_>, scope: Scope) -> Self {
-        let mut next = 0;
-        let mut values = Vec::new();
-        for i in 0..levels.entries {
-            let definition = levels.definition(i);
-            let there = definition == field.levels.definition;
-            if definition >= scope.definition {
-                values.push(there.then_some(next));
+            match style {
+                ListStyle::Fixed(size) => fixed_size_list(element, *size, &offsets, &values, nulls()),
+                _ => Ok(Arc::new(ListArray::try_new(element, offsets, values, nulls())?)),
             }
-            next += usize::from(there);
         }
-        Self { values, optional: field.nulls != Nulls::Never }
-    }
-
-    fn nulls(&self) -> Option<NullBuffer> {
-        self.optional.then(|| NullBuffer::from(self.values.iter().map(Option::is_some).collect::<Vec<_>>()))
-    }
-
-    /// An array with the `value` of each slot. A slot without a value has the default; it is null if the
-    /// field is optional. Otherwise, the enclosing struct is null.
-    fn primitive<T: ArrowPrimitiveType>(&self, value: impl Fn(usize) -> T::Native) -> PrimitiveArray<T> {
-        let values: Vec<T::Native> =
-            self.values.iter().map(|v| v.map_or_else(T::Native::default, &value)).collect();
-        PrimitiveArray::new(values.into(), self.nulls())
-    }
-
-    /// The offsets and bytes of the strings returned by `value`.
-    fn strings<'a>(&self, value: impl Fn(usize) -> &'a [u8]) -> (OffsetBuffer<i32>, Buffer) {
-        let mut data: Vec<u8> = Vec::new();
-        let mut offsets: Vec<i32> = vec![0];
-        for slot in &self.values {
-            if let Some(i) = slot {
-                data.extend_from_slice(value(*i));
-            }
-            // Each string is in at most one slot, and their total length was checked.
-            offsets.push(data.len() as i32);
-        }
-        (OffsetBuffer::new(offsets.into()), data.into())
     }
 }
 
-fn leaf_array(
-    field: &Field,
-    leaf: &Leaf,
-    shredded: &Shredded,
-    levels: &LeafLevels<'_>,
-    scope: Scope,
-    most: usize,
+/// Lists of `size` elements each. Lists that are not there, which have no elements in `values`, have some in Arrow, too; they are null,
+/// or what encloses them is.
+fn fixed_size_list(
+    element: FieldRef,
+    size: u32,
+    offsets: &OffsetBuffer<i32>,
+    values: &ArrayRef,
+    nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, ArrowError> {
-    let buffer = &shredded.leaves[leaf.index].values;
-    let slots = Slots::of(field, levels, scope);
-    // INT96 timestamps stay nanoseconds.
-    if let (
-        DataType::Timestamp(TimeUnit::Nanosecond, None),
-        crate::shred::value_buffer::ValueBuffer::Int64(v),
-    ) = (data_type(field), buffer)
-    {
-        return Ok(Arc::new(slots.primitive::<TimestampNanosecondType>(|i| v[i])));
+    let lists = offsets.len() - 1;
+    let made =
+        |values, nulls| FixedSizeListArray::try_new_with_length(element, size as i32, values, nulls, lists);
+    if values.len() == lists * size as usize {
+        return Ok(Arc::new(made(Arc::clone(values), nulls)?));
     }
-    let kind = data_type(field);
-    let physical = buffer.materialise(leaf);
-    if let PhysicalBuffer::Bytes(strings) = &physical
-        && strings.data.len() > most
-    {
-        return Err(ArrowError::OffsetOverflowError(strings.data.len()));
-    }
-    let array = match &kind {
-        DataType::Decimal128(..) | DataType::Decimal256(..) => decimals(&kind, &physical, &slots)?,
-        DataType::Utf8 | DataType::Binary | DataType::FixedSizeBinary(_) => bytes(&kind, &physical, &slots)?,
-        DataType::Date32 | DataType::Time32(_) | DataType::Time64(_) | DataType::Timestamp(..) => {
-            moments(&kind, &physical, &slots)
-        }
-        _ => numbers(&kind, &physical, &slots),
-    };
-    array.ok_or_else(|| {
-        let what = format!("{} has {physical:?} values instead of {kind}", field.path);
-        ArrowError::InvalidArgumentError(what)
-    })
-}
-
-/// Booleans, integers and floating-point numbers; `None` if the buffer stores something else.
-fn numbers(kind: &DataType, physical: &PhysicalBuffer, slots: &Slots) -> Option<ArrayRef> {
-    let array: ArrayRef = match (kind, physical) {
-        (DataType::Boolean, PhysicalBuffer::Booleans(v)) => {
-            let bits: BooleanBuffer = slots.values.iter().map(|i| i.is_some_and(|i| v[i] == 1)).collect();
-            Arc::new(BooleanArray::new(bits, slots.nulls()))
-        }
-        (DataType::Int8, PhysicalBuffer::Int32(v)) => Arc::new(slots.primitive::<Int8Type>(|i| v[i] as i8)),
-        (DataType::Int16, PhysicalBuffer::Int32(v)) => {
-            Arc::new(slots.primitive::<Int16Type>(|i| v[i] as i16))
-        }
-        (DataType::Int32, PhysicalBuffer::Int32(v)) => Arc::new(slots.primitive::<Int32Type>(|i| v[i])),
-        (DataType::Int64, PhysicalBuffer::Int64(v)) => Arc::new(slots.primitive::<Int64Type>(|i| v[i])),
-        (DataType::UInt8, PhysicalBuffer::Int32(v)) => Arc::new(slots.primitive::<UInt8Type>(|i| v[i] as u8)),
-        (DataType::UInt16, PhysicalBuffer::Int32(v)) => {
-            Arc::new(slots.primitive::<UInt16Type>(|i| v[i] as u16))
-        }
-        (DataType::UInt32, PhysicalBuffer::Int32(v)) => {
-            Arc::new(slots.primitive::<UInt32Type>(|i| v[i] as u32))
-        }
-        (DataType::UInt64, PhysicalBuffer::Int64(v)) => {
-            Arc::new(slots.primitive::<UInt64Type>(|i| v[i] as u64))
-        }
-        (DataType::Float16, PhysicalBuffer::Fixed { data, .. }) => {
-            Arc::new(slots.primitive::<Float16Type>(|i| f16::from_le_bytes([data[2 * i], data[2 * i + 1]])))
-        }
-        (DataType::Float32, PhysicalBuffer::Float(v)) => Arc::new(slots.primitive::<Float32Type>(|i| v[i])),
-        (DataType::Float64, PhysicalBuffer::Double(v)) => Arc::new(slots.primitive::<Float64Type>(|i| v[i])),
-        _ => return None,
-    };
-    Some(array)
-}
-
-/// Dates, times and timestamps; `None` if the buffer stores something else.
-fn moments(kind: &DataType, physical: &PhysicalBuffer, slots: &Slots) -> Option<ArrayRef> {
-    let array: ArrayRef = match (kind, physical) {
-        (DataType::Date32, PhysicalBuffer::Int32(v)) => Arc::new(slots.primitive::<Date32Type>(|i| v[i])),
-        (DataType::Time32(_), PhysicalBuffer::Int32(v)) => {
-            Arc::new(slots.primitive::<Time32MillisecondType>(|i| v[i]))
-        }
-        (DataType::Time64(TimeUnit::Microsecond), PhysicalBuffer::Int64(v)) => {
-            Arc::new(slots.primitive::<Time64MicrosecondType>(|i| v[i]))
-        }
-        (DataType::Time64(_), PhysicalBuffer::Int64(v)) => {
-            Arc::new(slots.primitive::<Time64NanosecondType>(|i| v[i]))
-        }
-        (DataType::Timestamp(unit, zone), PhysicalBuffer::Int64(v)) => match unit {
-            TimeUnit::Millisecond => Arc::new(
-                slots.primitive::<TimestampMillisecondType>(|i| v[i]).with_timezone_opt(zone.clone()),
-            ),
-            TimeUnit::Microsecond => Arc::new(
-                slots.primitive::<TimestampMicrosecondType>(|i| v[i]).with_timezone_opt(zone.clone()),
-            ),
-            _ => {
-                Arc::new(slots.primitive::<TimestampNanosecondType>(|i| v[i]).with_timezone_opt(zone.clone()))
-            }
-        },
-        // The values of an INT96 dictionary are bytes.
-        (DataType::Timestamp(..), PhysicalBuffer::Fixed { data, .. }) => {
-            Arc::new(slots.primitive::<TimestampNanosecondType>(|i| nanoseconds(&data[12 * i..12 * i + 12])))
-        }
-        _ => return None,
-    };
-    Some(array)
-}
-
-/// Decimals; `None` if the buffer stores something else.
-fn decimals(
-    kind: &DataType,
-    physical: &PhysicalBuffer,
-    slots: &Slots,
-) -> Result<Option<ArrayRef>, ArrowError> {
-    let array: ArrayRef = match (kind, physical) {
-        (DataType::Decimal128(precision, scale), physical) => {
-            let unscaled = |i: usize| match physical {
-                PhysicalBuffer::Int32(v) => i128::from(v[i]),
-                PhysicalBuffer::Int64(v) => i128::from(v[i]),
-                PhysicalBuffer::Fixed { width, data } => wide(&data[i * width..(i + 1) * width]),
-                _ => 0,
-            };
-            let array = slots.primitive::<Decimal128Type>(unscaled);
-            Arc::new(array.with_precision_and_scale(*precision, *scale)?)
-        }
-        (DataType::Decimal256(precision, scale), PhysicalBuffer::Fixed { width, data }) => {
-            let unscaled = |i: usize| i256::from_i128(wide(&data[i * width..(i + 1) * width]));
-            let array = slots.primitive::<Decimal256Type>(unscaled);
-            Arc::new(array.with_precision_and_scale(*precision, *scale)?)
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some(array))
-}
-
-/// Strings and bytes; `None` if the buffer stores something else.
-fn bytes(kind: &DataType, physical: &PhysicalBuffer, slots: &Slots) -> Result<Option<ArrayRef>, ArrowError> {
-    let array: ArrayRef = match (kind, physical) {
-        (DataType::Utf8, PhysicalBuffer::Bytes(strings)) => {
-            let all: Vec<&[u8]> = strings.iter().collect();
-            let (offsets, data) = slots.strings(|i| all[i]);
-            Arc::new(StringArray::try_new(offsets, data, slots.nulls())?)
-        }
-        (DataType::Binary, PhysicalBuffer::Bytes(strings)) => {
-            let all: Vec<&[u8]> = strings.iter().collect();
-            let (offsets, data) = slots.strings(|i| all[i]);
-            Arc::new(BinaryArray::try_new(offsets, data, slots.nulls())?)
-        }
-        (DataType::FixedSizeBinary(size), PhysicalBuffer::Fixed { width, data }) => {
-            let mut out: Vec<u8> = Vec::with_capacity(slots.values.len() * width);
-            for slot in &slots.values {
-                match slot {
-                    Some(i) => out.extend_from_slice(&data[i * width..(i + 1) * width]),
-                    None => out.resize(out.len() + width, 0),
-                }
-            }
-            Arc::new(FixedSizeBinaryArray::try_new(*size, out.into(), slots.nulls())?)
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some(array))
-}
-
-/// A big-endian two's complement number whose value fits into the lowest 16 bytes.
-fn wide(bytes: &[u8]) -> i128 {
-    let negative = bytes.first().is_some_and(|b| b & 0x80 != 0);
-    let mut wide = [if negative { 0xFF } else { 0 }; 16];
-    let n = bytes.len().min(16);
-    wide[16 - n..].copy_from_slice(&bytes[bytes.len() - n..]);
-    i128::from_be_bytes(wide)
-}
-
-/// An INT96 timestamp in nanoseconds since 1970-01-01.
-fn nanoseconds(bytes: &[u8]) -> i64 {
-    let (of_day, day) = bytes.split_at(8);
-    let of_day = i64::from_le_bytes(of_day.try_into().unwrap_or_default());
-    let day = u32::from_le_bytes(day.try_into().unwrap_or_default());
-    (i64::from(day) - 2_440_588).wrapping_mul(86_400_000_000_000).wrapping_add(of_day)
+    let ends = || offsets.windows(2);
+    let indices = ends().flat_map(|ends| {
+        let there = ends[1] > ends[0];
+        (0..u64::from(size)).map(move |i| there.then_some(ends[0] as u64 + i))
+    });
+    let values = take(values, &indices.collect::<UInt64Array>(), None)?;
+    let there: Vec<bool> = ends().map(|ends| ends[1] > ends[0]).collect();
+    Ok(Arc::new(made(values, Some(there.into()))?))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
-use arrow_schema::{DataType, Field as ArrowField, Fields, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field as ArrowField, Fields, IntervalUnit, Schema, SchemaRef, TimeUnit};
 
 use crate::draw::nulls::Nulls;
 use crate::spec::dataset::{Dataset, Field, Kind, ListStyle};
@@ -49,6 +49,9 @@ pub(crate) fn data_type(field: &Field) -> DataType {
             let entries = DataType::Struct(children.iter().map(arrow_field).collect());
             DataType::Map(Arc::new(ArrowField::new("key_value", entries, false)), false)
         }
+        Kind::List { style: ListStyle::Fixed(size), children, .. } => {
+            DataType::FixedSizeList(Arc::new(arrow_field(&children[0])), *size as i32)
+        }
         Kind::List { children, .. } => DataType::List(Arc::new(arrow_field(&children[0]))),
     }
 }
@@ -86,9 +89,11 @@ fn leaf_type(kind: &LogicalType) -> DataType {
         LogicalType::Timestamp { unit, zone } => {
             DataType::Timestamp(time_unit(*unit), zone.as_deref().map(Arc::from))
         }
+        LogicalType::Duration { unit } => DataType::Duration(time_unit(*unit)),
+        LogicalType::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
         LogicalType::Int96 => DataType::Timestamp(TimeUnit::Nanosecond, None),
         LogicalType::String | LogicalType::Enum | LogicalType::Json => DataType::Utf8,
-        LogicalType::Binary => DataType::Binary,
+        LogicalType::Binary | LogicalType::Geometry { .. } => DataType::Binary,
         LogicalType::FixedBinary(width) => DataType::FixedSizeBinary(*width as i32),
         LogicalType::Uuid => DataType::FixedSizeBinary(16),
     }

@@ -62,6 +62,20 @@ impl Lengths {
             }
             weighted.push((0, share));
         }
+        Self::of_weights(&weighted, nulls, node, path)
+    }
+
+    /// Lists of `size` elements, unless they are null.
+    pub(crate) fn of_size(size: u32, nulls: Nulls, node: SpecNode<'_>, path: &str) -> Result<Self, Error> {
+        Self::of_weights(&[(size, 1.0)], nulls, node, path)
+    }
+
+    fn of_weights(
+        weighted: &[(u32, f64)],
+        nulls: Nulls,
+        node: SpecNode<'_>,
+        path: &str,
+    ) -> Result<Self, Error> {
         let longest = weighted.iter().map(|(n, _)| *n).max().unwrap_or(0);
         let build = |weights: &[f64]| Weights::new(weights).map_err(|bad| bad_weights(&bad, node, path));
         let table = build(&weighted.iter().map(|(_, w)| *w).collect::<Vec<_>>())?;

@@ -16,12 +16,16 @@ use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
 
 pub(crate) mod fan_out;
+pub(crate) mod geometry;
+pub(crate) mod intervals;
 pub(crate) mod other_column;
 pub(crate) mod reader;
 pub(crate) mod seasonal;
 pub(crate) mod weights_by;
 
 use fan_out::FanOut;
+use geometry::Shapes;
+use intervals::Intervals;
 use other_column::{OtherColumn, RowOf};
 use seasonal::Seasonal;
 use weights_by::WeightsBy;
@@ -68,6 +72,9 @@ pub(crate) enum ValueSpec {
     Quantiles(Quantiles),
     /// Dates and timestamps by the weights of the calendar.
     Seasonal(Seasonal),
+    Intervals(Intervals),
+    /// Points or polygons.
+    Shapes(Shapes),
     /// Poisson or geometric.
     Counts(Counts),
     /// `start + step * number`, where the number is that of the row, or of the element in its list.

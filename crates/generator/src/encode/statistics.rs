@@ -78,8 +78,7 @@ impl Bounds {
     pub(crate) fn of(leaf: &Leaf, buffer: &ValueBuffer) -> Option<Bounds> {
         let unsigned = matches!(leaf.kind, LogicalType::Integer { signed: false, .. });
         match buffer {
-            // INT96 has no order.
-            _ if leaf.physical == Physical::Int96 => None,
+            _ if !leaf.kind.is_ordered() => None,
             ValueBuffer::Ids(ids) => {
                 let template = leaf.template()?;
                 let (low, high) = extremes(ids)?;

@@ -105,7 +105,7 @@ pub(crate) fn leaf_kind(kind: &DataType) -> Result<DataType, String> {
         }
         DataType::Time32(_) => DataType::Time32(TimeUnit::Millisecond),
         DataType::Date64 => DataType::Date32,
-        DataType::Duration(_) => DataType::Int64,
+        DataType::Duration(TimeUnit::Second) => DataType::Duration(TimeUnit::Millisecond),
         DataType::Boolean
         | DataType::Int8
         | DataType::Int16
@@ -121,6 +121,7 @@ pub(crate) fn leaf_kind(kind: &DataType) -> Result<DataType, String> {
         | DataType::Date32
         | DataType::Time64(_)
         | DataType::Timestamp(..)
+        | DataType::Duration(_)
         | DataType::FixedSizeBinary(_) => kind.clone(),
         other => {
             return Err(format!("a spec has no type for {other}"));

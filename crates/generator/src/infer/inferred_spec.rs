@@ -246,8 +246,10 @@ impl InferredSpec {
                 }
             }
             InferredKind::List { element, lengths: counts, fixed } => {
-                let length = fixed.map_or_else(|| lengths(counts), |n| format!("{{ constant = {n} }}"));
-                let _ = writeln!(out, "length = {length}");
+                let _ = match fixed {
+                    Some(size) => writeln!(out, "size = {size}"),
+                    None => writeln!(out, "length = {}", lengths(counts)),
+                };
                 let _ = write!(out, "\n[{path}.element]\n");
                 self.write(element, &format!("{path}.element"), &Related::default(), out);
             }
@@ -378,6 +380,7 @@ fn type_keys(kind: &DataType) -> String {
             let zone = zone.as_ref().map_or_else(String::new, |zone| format!("zone = {}\n", known(zone)));
             format!("type = \"timestamp\"\nunit = \"{}\"\n{zone}", unit_name(*unit))
         }
+        DataType::Duration(unit) => format!("type = \"duration\"\nunit = \"{}\"\n", unit_name(*unit)),
         DataType::Utf8 => plain("string"),
         DataType::Binary => plain("binary"),
         DataType::FixedSizeBinary(width) => format!("type = \"fixed_binary\"\nwidth = {width}\n"),

@@ -225,6 +225,15 @@ impl Leaf {
                 let names = Addresses::get();
                 strings(out, draws, email::LONGEST, |draw, out| email::email(names, draw, out));
             }
+            (ValueSpec::Intervals(intervals), ValueBuffer::Fixed { data, .. }) => {
+                (0..draws.n).for_each(|i| intervals.write(draws.stream.draw(i as u64), data));
+            }
+            (ValueSpec::Shapes(shapes), ValueBuffer::Bytes(out)) => {
+                for i in 0..draws.n {
+                    shapes.write(draws.stream.draw(i as u64), &mut out.data);
+                    out.push_end();
+                }
+            }
             (ValueSpec::Uuid, ValueBuffer::Fixed { data, .. }) => {
                 for i in 0..draws.n {
                     data.extend_from_slice(&uuid::uuid(draws.stream.draw(i as u64)));

@@ -93,6 +93,8 @@ pub(crate) enum ListStyle {
     Standard,
     /// Two levels: `group f (LIST) { repeated array }`.
     Legacy,
+    /// As `Standard`, with this many elements in each list that is not null.
+    Fixed(u32),
     /// `group f (MAP) { repeated group key_value { key, value } }`.
     Map,
 }
@@ -252,6 +254,19 @@ impl Dataset {
     /// The number of columns in its files.
     pub fn columns(&self) -> usize {
         self.leaves
+    }
+
+    /// Whether Parquet describes all of its types only together with an Arrow schema in the footer (`ARROW:schema`, see
+    /// [`FileOptions::key_values`](crate::FileOptions::key_values)): durations, and lists of a fixed size.
+    pub fn needs_arrow_schema(&self) -> bool {
+        fn needs(field: &Field) -> bool {
+            match &field.kind {
+                Kind::Leaf(leaf) => matches!(leaf.kind, LogicalType::Duration { .. }),
+                Kind::List { style: ListStyle::Fixed(_), .. } => true,
+                Kind::Struct { fields, .. } | Kind::List { children: fields, .. } => fields.iter().any(needs),
+            }
+        }
+        self.fields.iter().any(needs)
     }
 
     /// Whether the seed changes its rows. Tables of TPC-H have the same rows for every seed.

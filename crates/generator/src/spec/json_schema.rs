@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::draw::lengths::LENGTHS;
+use crate::draw::lengths::{LENGTHS, MOST_ELEMENTS};
 use crate::draw::value_spec::reader::VALUES;
 use crate::spec::reader::{DATASET_KEYS, GROUP_KEYS, PER};
 use crate::spec::tables::SCHEMA_KEYS;
@@ -144,14 +144,20 @@ fn group(name: &str, keys: &[&str]) -> Value {
             "length" => json!({ "$ref": "#/$defs/length" }),
             "empty" => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
             "legacy" => json!({ "type": "boolean" }),
+            "size" => json!({ "type": "integer", "minimum": 1, "maximum": MOST_ELEMENTS }),
             _ => json!({ "$ref": "#/$defs/field" }),
         };
         properties.insert((*key).to_owned(), schema);
-        if !matches!(*key, "present" | "empty" | "legacy") {
+        let either = keys.contains(&"size") && matches!(*key, "length" | "size");
+        if !either && !matches!(*key, "present" | "empty" | "legacy") {
             required.push(key);
         }
     }
-    json!({ "additionalProperties": false, "required": required, "properties": properties })
+    let mut schema = json!({ "additionalProperties": false, "required": required, "properties": properties });
+    if keys.contains(&"size") {
+        schema["oneOf"] = json!([{ "required": ["length"] }, { "required": ["size"] }]);
+    }
+    schema
 }
 
 /// The keys of every field.
@@ -288,6 +294,20 @@ fn parameters(name: &str, lengths: bool) -> Value {
                 ],
                 &["from", "to"],
             )
+        }
+        "point" | "polygon" => {
+            let ends =
+                || json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": { "type": "number" } });
+            let mut properties = vec![("x", ends()), ("y", ends())];
+            let mut required = vec!["x", "y"];
+            if name == "polygon" {
+                properties.extend([
+                    ("radius", number(0.0)),
+                    ("corners", json!({ "type": "integer", "minimum": 3 })),
+                ]);
+                required.push("radius");
+            }
+            object(&properties, &required)
         }
         "lookup" => {
             let name = || json!({ "type": "string" });

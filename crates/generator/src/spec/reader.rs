@@ -47,7 +47,7 @@ pub(crate) const PER: (&str, &str) =
 /// The types with nested fields, and the keys of each.
 pub(crate) const GROUP_KEYS: &[(&str, &[&str])] = &[
     ("struct", &["fields", "present"]),
-    ("list", &["length", "empty", "element", "legacy"]),
+    ("list", &["length", "size", "empty", "element", "legacy"]),
     ("map", &["length", "empty", "key", "value"]),
 ];
 
@@ -305,8 +305,7 @@ impl Reader<'_> {
         nulls: Nulls,
         position: Position<'_>,
     ) -> Result<Kind, Error> {
-        let length = table.need("length", path, &format!("a {type_name}"))?;
-        let lengths = Lengths::read(length, table.get("empty"), nulls, path)?;
+        let (length, lengths, fixed) = list_lengths(table, type_name, nulls, path)?;
         let elements = position.elements.saturating_mul(lengths.longest.max(1));
         if elements > MOST_ELEMENTS {
             let what = format!("lists may hold {elements} elements in one record");
@@ -330,13 +329,7 @@ impl Reader<'_> {
             let mut children = vec![key, value];
             if let Some(Field { kind: Kind::Leaf(leaf), .. }) = children.first_mut() {
                 leaf.distinct = true;
-                let different = match &leaf.values {
-                    ValueSpec::Choice { table, .. } => table.probabilities().len() as u64,
-                    ValueSpec::Boolean(_) => 2,
-                    ValueSpec::Zipf(ranks) => ranks.count(),
-                    ValueSpec::Integers { span, .. } if *span > 0 => *span,
-                    _ => u64::MAX,
-                };
+                let different = different_keys(&leaf.values);
                 if u64::from(lengths.longest) > different {
                     let what =
                         format!("maps of {} keys, but only {different} different keys", lengths.longest);
@@ -352,9 +345,10 @@ impl Reader<'_> {
             })?,
         };
         let node = table.need("element", path, "a list")?;
-        let (style, name, own) = match legacy {
-            false => (ListStyle::Standard, "element", format!("{path}.list.element")),
-            true => (ListStyle::Legacy, "array", format!("{path}.array")),
+        let (style, name, own) = match (legacy, fixed) {
+            (true, _) => (ListStyle::Legacy, "array", format!("{path}.array")),
+            (false, None) => (ListStyle::Standard, "element", format!("{path}.list.element")),
+            (false, Some(size)) => (ListStyle::Fixed(size), "element", format!("{path}.list.element")),
         };
         self.groups.insert(own.rsplit_once('.').map_or(path, |(group, _)| group).to_owned(), *levels);
         let element = self.field(child(node, type_name, path)?, name, own, inner, None)?;
@@ -426,6 +420,47 @@ impl Reader<'_> {
         }
         self.operands.extend(values.operands().iter().map(|o| o.leaf));
         Ok(())
+    }
+}
+
+/// Reads the `length` of a list or map, or the `size` of a list that always has as many elements; with the node that says so.
+fn list_lengths<'a>(
+    table: SpecTable<'a>,
+    type_name: &str,
+    nulls: Nulls,
+    path: &str,
+) -> Result<(SpecNode<'a>, Lengths, Option<u32>), Error> {
+    let Some(node) = table.get("size").filter(|_| type_name == "list") else {
+        if type_name == "list" && table.get("length").is_none() {
+            return Err(table.error(
+                path,
+                "a list without `length`",
+                "add `length`, or `size` if all have the same",
+            ));
+        }
+        let length = table.need("length", path, &format!("a {type_name}"))?;
+        return Ok((length, Lengths::read(length, table.get("empty"), nulls, path)?, None));
+    };
+    if let Some(key) = ["length", "empty", "legacy"].iter().find(|key| table.get(key).is_some()) {
+        let what = format!("`{key}` on a list with a `size`, which always has as many elements");
+        return Err(table.key_error(key, path, what, format!("remove `{key}` or `size`")));
+    }
+    let size = node.integer().and_then(|size| u32::try_from(size).ok());
+    let size = size.filter(|size| (1..=MOST_ELEMENTS).contains(size)).ok_or_else(|| {
+        let what = format!("`size = {}`", node.described());
+        node.error(path, what, format!("use 1 to {MOST_ELEMENTS} elements"))
+    })?;
+    Ok((node, Lengths::of_size(size, nulls, node, path)?, Some(size)))
+}
+
+/// How many different keys maps can have.
+fn different_keys(values: &ValueSpec) -> u64 {
+    match values {
+        ValueSpec::Choice { table, .. } => table.probabilities().len() as u64,
+        ValueSpec::Boolean(_) => 2,
+        ValueSpec::Zipf(ranks) => ranks.count(),
+        ValueSpec::Integers { span, .. } if *span > 0 => *span,
+        _ => u64::MAX,
     }
 }
 

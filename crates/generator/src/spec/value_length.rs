@@ -17,6 +17,7 @@ pub(crate) fn longest(values: &ValueSpec) -> Option<u64> {
         ValueSpec::Bytes { most, .. } => Some((*most).into()),
         ValueSpec::Words { most, .. } => Some(Words::get().longest(*most)),
         ValueSpec::Text(text) => Some(text.longest()),
+        ValueSpec::Shapes(shapes) => Some(shapes.bytes()),
         ValueSpec::Pattern(pattern) => Some(pattern.longest()),
         ValueSpec::Choice { dictionary, .. } => {
             dictionary.entries.iter().map(|entry| entry.len() as u64).max()
@@ -52,6 +53,7 @@ impl Leaf {
                 | ValueSpec::Email
                 | ValueSpec::Uuid
                 | ValueSpec::Pattern(_)
+                | ValueSpec::Shapes(_)
                 | ValueSpec::Text(_)
         );
         alone && !self.is_operand && !self.distinct

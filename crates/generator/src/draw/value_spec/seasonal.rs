@@ -34,7 +34,9 @@ impl Seasonal {
     pub(crate) fn read(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<Self, Error> {
         let table = node.table(path, "seasonal", &["from", "to", "hours", "weekdays", "months", "years"])?;
         let per_day = match kind.ticks_per_day() {
-            Some(per_day) if !matches!(kind, LogicalType::Time { .. }) => per_day,
+            Some(per_day) if !matches!(kind, LogicalType::Time { .. } | LogicalType::Duration { .. }) => {
+                per_day
+            }
             _ => {
                 let what = format!("seasonal draws dates and timestamps, not {}", kind.name());
                 return Err(node.error(path, what, "change the type of the field, or use `weights`"));
