@@ -375,6 +375,7 @@ impl Leaf {
             ValueSpec::Email => "email".to_owned(),
             ValueSpec::Intervals(_) => "uniform".to_owned(),
             ValueSpec::Shapes(shapes) => shapes.name().to_owned(),
+            ValueSpec::Localized(values) => values.name().to_owned(),
             ValueSpec::Uuid => "uuid".to_owned(),
             ValueSpec::Pattern(_) => "pattern".to_owned(),
             ValueSpec::Text(text) => format!("text of {:.1} characters", text.mean_length()),

@@ -7,12 +7,21 @@
 use std::fmt::Write as _;
 use std::process::{Command, Output};
 
-use arrow_array::{Array, BinaryArray, Float32Array, Float64Array, Int32Array, Int64Array};
+use arrow_array::{Array, BinaryArray, Float32Array, Float64Array, Int32Array, Int64Array, StringArray};
 use sawmill_generator::Dataset;
 
 /// Name, type and values of a field, and the hash of its values for 100,000 rows of seed 1.
 const GOLDEN: &[(&str, &str, &str, u64)] = &[
-    ("polygon", "geometry", "{ polygon = { x = [0, 1], y = [-5, 5], radius = 0.5, corners = 7 } }", 0),
+    (
+        "polygon",
+        "geometry",
+        "{ polygon = { x = [0, 1], y = [-5, 5], radius = 0.5, corners = 7 } }",
+        0xAFFE_FE82_FBD1_BC26,
+    ),
+    ("full_name", "string", "{ full_name = { locale = \"de_DE\" } }", 0xA945_9E47_E876_439E),
+    ("last_name", "string", "{ last_name = { locale = \"ja_JP\" } }", 0x987B_A87F_B964_6B0A),
+    ("company", "string", "\"company\"", 0x97E3_F678_2AD0_EAAF),
+    ("phone", "string", "{ phone = { locale = \"it_IT\" } }", 0x9EE6_C1C8_1BE6_84F5),
     ("uniform", "double", "{ uniform = { min = -1.5, max = 9.25 } }", 0x05B0_56DF_0FE5_02DE),
     ("normal", "double", "{ normal = { mean = 3.0, stddev = 2.5 } }", 0xFC18_4CA6_A937_895F),
     ("normal_single", "float", "{ normal = { mean = 3.0, stddev = 2.5 } }", 0x97A0_373D_B789_3740),
@@ -61,6 +70,8 @@ fn hash(column: &dyn Array) -> u64 {
             column.values().iter().flat_map(|v| v.to_le_bytes()).collect()
         } else if let Some(column) = any.downcast_ref::<Float32Array>() {
             column.values().iter().flat_map(|v| v.to_le_bytes()).collect()
+        } else if let Some(column) = any.downcast_ref::<StringArray>() {
+            column.value_data().to_vec()
         } else if let Some(column) = any.downcast_ref::<BinaryArray>() {
             column.value_data().to_vec()
         } else if let Some(column) = any.downcast_ref::<Int64Array>() {

@@ -81,6 +81,17 @@ pub(crate) fn constant(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Re
     build(kind, vec![listed], node, path)
 }
 
+/// Texts with equal probabilities.
+pub(crate) fn of_texts<'a>(
+    kind: &LogicalType,
+    texts: impl Iterator<Item = &'a str>,
+    node: SpecNode<'_>,
+    path: &str,
+) -> Result<ValueSpec, Error> {
+    let values = texts.filter_map(|text| listed(kind, &Literal::Text(text), 1.0));
+    build(kind, values.collect(), node, path)
+}
+
 /// `weights = { VALUE = WEIGHT, ... }`.
 pub(crate) fn weighted(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
     build(kind, listed_weights(kind, node, path)?, node, path)

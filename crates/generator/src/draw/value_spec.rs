@@ -7,6 +7,7 @@ use crate::draw::distribution::{Counts, Curve, Ranks};
 use crate::draw::expression::{Expression, Operand, Reach};
 use crate::draw::monotone::Monotone;
 use crate::draw::quantiles::Quantiles;
+use crate::draw::text::localized::Localized;
 use crate::draw::text::pattern::Pattern;
 use crate::draw::text::random_text::RandomText;
 use crate::draw::text::template::Template;
@@ -96,6 +97,8 @@ pub(crate) enum ValueSpec {
         most: u32,
     },
     Email,
+    /// Names, addresses and the like of a locale.
+    Localized(Localized),
     /// Random UUIDs of version 4.
     Uuid,
     Pattern(Pattern),

@@ -228,6 +228,12 @@ impl Leaf {
             (ValueSpec::Intervals(intervals), ValueBuffer::Fixed { data, .. }) => {
                 (0..draws.n).for_each(|i| intervals.write(draws.stream.draw(i as u64), data));
             }
+            (ValueSpec::Localized(values), ValueBuffer::Bytes(out)) => {
+                for i in 0..draws.n {
+                    values.write(draws.stream.draw(i as u64), &mut out.data);
+                    out.push_end();
+                }
+            }
             (ValueSpec::Shapes(shapes), ValueBuffer::Bytes(out)) => {
                 for i in 0..draws.n {
                     shapes.write(draws.stream.draw(i as u64), &mut out.data);

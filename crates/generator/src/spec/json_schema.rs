@@ -5,6 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::draw::lengths::{LENGTHS, MOST_ELEMENTS};
+use crate::draw::text::localized::KINDS;
 use crate::draw::value_spec::reader::VALUES;
 use crate::spec::reader::{DATASET_KEYS, GROUP_KEYS, PER};
 use crate::spec::tables::SCHEMA_KEYS;
@@ -173,12 +174,16 @@ fn shared(name: &str) -> Map<String, Value> {
 fn values() -> Value {
     let alternatives: Vec<Value> = VALUES
         .iter()
+        .chain(KINDS)
         .map(|(name, text)| {
             let mut schema = match *name {
-                "person_name" | "email" | "uuid" | "child_number" => json!({ "const": name }),
-                "words" | "bytes" => {
+                "person_name" | "uuid" | "child_number" => json!({ "const": name }),
+                "words" | "bytes" | "email" => {
                     json!({ "oneOf": [{ "const": name }, object(&[(name, parameters(name, false))], &[name])] })
                 }
+                _ if KINDS.iter().any(|(kind, _)| kind == name) => json!({
+                    "oneOf": [{ "const": name }, object(&[(name, object(&[("locale", json!({ "type": "string" }))], &[]))], &[name])],
+                }),
                 _ => object(&[(name, parameters(name, false))], &[name]),
             };
             schema["description"] = json!(text);
@@ -295,6 +300,13 @@ fn parameters(name: &str, lengths: bool) -> Value {
                 &["from", "to"],
             )
         }
+        "email" => object(
+            &[
+                ("name", json!({ "type": "string" })),
+                ("domains", json!({ "type": "array", "items": { "type": "string" } })),
+            ],
+            &["name"],
+        ),
         "point" | "polygon" => {
             let ends =
                 || json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": { "type": "number" } });

@@ -18,6 +18,7 @@ pub(crate) fn longest(values: &ValueSpec) -> Option<u64> {
         ValueSpec::Words { most, .. } => Some(Words::get().longest(*most)),
         ValueSpec::Text(text) => Some(text.longest()),
         ValueSpec::Shapes(shapes) => Some(shapes.bytes()),
+        ValueSpec::Localized(values) => Some(values.longest()),
         ValueSpec::Pattern(pattern) => Some(pattern.longest()),
         ValueSpec::Choice { dictionary, .. } => {
             dictionary.entries.iter().map(|entry| entry.len() as u64).max()
@@ -54,6 +55,7 @@ impl Leaf {
                 | ValueSpec::Uuid
                 | ValueSpec::Pattern(_)
                 | ValueSpec::Shapes(_)
+                | ValueSpec::Localized(_)
                 | ValueSpec::Text(_)
         );
         alone && !self.is_operand && !self.distinct

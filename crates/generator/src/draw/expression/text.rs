@@ -10,6 +10,7 @@ use super::number_text::NumberForm;
 use super::operand_values::Row;
 use super::{Operand, Term};
 use crate::draw::misfit::{Misfit, nearest_whole};
+use crate::draw::text::localized::slug;
 use crate::random::rng::Sequence;
 use crate::types::number::Number;
 
@@ -36,10 +37,15 @@ pub(super) enum Change {
     Lower,
     Upper,
     Trim,
+    /// As an e-mail address begins: [`slug`].
+    Slug,
 }
 
 /// Upper and lower case have at most three times the bytes.
 const MOST_GROWTH: u64 = 3;
+
+/// A byte of any script becomes at most that many letters of ASCII, but for a few signs.
+const MOST_LETTERS: u64 = 8;
 
 impl Text {
     pub(super) fn draws(&self) -> bool {
@@ -63,6 +69,7 @@ impl Text {
                 parts.iter().map(|part| part.longest(operands)).fold(0, u64::saturating_add)
             }
             Text::Changed(Change::Trim, of) | Text::Part(of, ..) | Text::Word(of, _) => of.longest(operands),
+            Text::Changed(Change::Slug, of) => of.longest(operands).saturating_mul(MOST_LETTERS),
             Text::Changed(_, of) => of.longest(operands).saturating_mul(MOST_GROWTH),
             Text::Replaced(of, from, to) => {
                 let growth = (to.len() as u64).div_ceil(from.len().max(1) as u64).max(1);
@@ -158,6 +165,11 @@ fn changed(change: Change, start: usize, out: &mut Vec<u8>) {
             let (skipped, kept) = (text.len() - text.trim_ascii_start().len(), trimmed.len());
             out.truncate(start + skipped + kept);
             out.drain(start..start + skipped);
+        }
+        Change::Slug => {
+            let text = String::from_utf8_lossy(text).into_owned();
+            out.truncate(start);
+            slug(&text, out);
         }
         change => {
             let text = String::from_utf8_lossy(text);

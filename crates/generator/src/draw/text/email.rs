@@ -1,8 +1,13 @@
 //! E-mail addresses: a name, a number below 10,000 and a domain.
 
+use crate::draw::expression::Expression;
 use crate::draw::text::person_name::{self, Addresses};
 use crate::draw::text::template::DIGITS;
+use crate::draw::value_spec::ValueSpec;
+use crate::draw::value_spec::reader::Surroundings;
+use crate::error::Error;
 use crate::random::rng::{Sequence, Stream};
+use crate::spec_file::toml_reader::SpecNode;
 
 /// The domains, all reserved for examples, padded for copies of a fixed size.
 const DOMAINS: [([u8; DOMAIN], usize); 8] = [
@@ -49,6 +54,53 @@ pub(crate) fn email(names: &Addresses, draw: u64, out: &mut [u8]) -> usize {
     let (domain, length) = &DOMAINS[(rest >> 61) as usize];
     out[at..at + DOMAIN].copy_from_slice(domain);
     at + length
+}
+
+/// The domains of addresses after a name, unless the spec names others; all are reserved for examples.
+const NAMED_DOMAINS: [&str; 3] = ["example.com", "example.net", "example.org"];
+
+/// `email = { name = FIELD, domains = [...] }`: an address that begins with the name in an earlier field of the record, as a
+/// formula.
+pub(crate) fn of_name(parameters: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
+    let path = around.path;
+    let table = parameters.table(path, "email", &["name", "domains"])?;
+    let name = table.need("name", path, "email")?;
+    let Some(field) = name.string() else {
+        let what = format!("`name = {}`", name.described());
+        return Err(name.error(path, what, "name an earlier field with names, like \"who\""));
+    };
+    let given = table.get("domains");
+    let domains: Option<Vec<&str>> = match given {
+        None => Some(NAMED_DOMAINS.to_vec()),
+        Some(node) => node.array().and_then(|domains| domains.map(|domain| domain.string()).collect()),
+    };
+    let valid = |domain: &&str| {
+        !domain.is_empty() && domain.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.'))
+    };
+    let domains =
+        domains.filter(|domains| !domains.is_empty() && domains.iter().all(valid)).ok_or_else(|| {
+            let node = given.unwrap_or(parameters);
+            node.error(
+                path,
+                format!("`domains = {}`", node.described()),
+                "write a list like [\"example.com\"]",
+            )
+        })?;
+    // Each of the domains that are left has the same probability.
+    let mut domain = String::new();
+    for (i, name) in domains.iter().enumerate() {
+        let left = domains.len() - i;
+        domain += &match left {
+            1 => format!("'{name}'{}", ")".repeat(i)),
+            _ => format!("if(uniform(0, {left}) < 1, '{name}', "),
+        };
+    }
+    let number = "if(uniform(0, 1) < 0.5, format('{}', floor(uniform(1, 100))), '')";
+    let formula = format!("concat(slug(name), {number}, '@', {domain})");
+    // Formulas have no names with spaces, fields may.
+    let operand = &mut *around.operand;
+    let expression = Expression::parse(&formula, around.kind, &[], &mut |_| operand(field));
+    expression.map(ValueSpec::Expression).map_err(|(what, advice)| name.error(path, what, advice))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! fixed size, without a look at the end of a vector for each.
 
 pub(crate) mod email;
+pub(crate) mod localized;
 pub(crate) mod pattern;
 pub(crate) mod person_name;
 pub(crate) mod random_text;

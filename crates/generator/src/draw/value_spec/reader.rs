@@ -14,6 +14,7 @@ use crate::draw::quantiles::Quantiles;
 use crate::draw::text::pattern::Pattern;
 use crate::draw::text::random_text::RandomText;
 use crate::draw::text::template::Template;
+use crate::draw::text::{email, localized};
 use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::geometry::Shapes;
 use crate::draw::value_spec::intervals::Intervals;
@@ -104,7 +105,10 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
     ("unique", "a template with a number that is unique in the dataset"),
     ("pattern", "strings that match a regular expression"),
     ("person_name", "\"First Last\""),
-    ("email", "an e-mail address"),
+    (
+        "email",
+        "an e-mail address, after the `name` in another field if there is one, at one of some `domains`",
+    ),
     ("words", "from `min` to `max` words of a small dictionary, with realistic frequencies"),
     ("text", "words, or letters from `letters`, of a `length` in characters"),
     ("point", "a point between the ends of `x` and `y`"),
@@ -174,7 +178,11 @@ impl ValueSpec {
             "words" => text().and_then(|()| words(parameters, path)),
             "text" => text().and_then(|()| RandomText::read(parameters, path).map(ValueSpec::Text)),
             "bytes" => bytes(Some(parameters), parameters, around),
-            "person_name" | "email" | "uuid" | "child_number" => {
+            "email" => text().and_then(|()| email::of_name(parameters, around)),
+            _ if is_localized(name) => {
+                text().and_then(|()| localized::read(name, Some(parameters), node, around))
+            }
+            "person_name" | "uuid" | "child_number" => {
                 let what = format!("{name} does not take parameters");
                 Err(parameters.error(path, what, format!("write `values = \"{name}\"`")))
             }
@@ -194,6 +202,9 @@ fn without_parameters(
             "email" => ValueSpec::Email,
             _ => ValueSpec::PersonName,
         }),
+        _ if is_localized(name) => {
+            text_only(name, node, around).and_then(|()| localized::read(name, None, node, around))
+        }
         "uuid" => uuid(node, around),
         "child_number" => child_number(node, around),
         "words" => text_only(name, node, around).map(|()| ValueSpec::Words { least: 3, most: 8 }),
@@ -297,6 +308,10 @@ fn draws(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Named
     Ok(draws)
 }
 
+fn is_localized(name: &str) -> bool {
+    localized::KINDS.iter().any(|(known, _)| *known == name)
+}
+
 /// `unique`: a template with the number of the value.
 fn template(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
     let template = parameters
@@ -318,7 +333,7 @@ fn pattern(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
 }
 
 fn unknown(name: &str, node: SpecNode<'_>, path: &str) -> Error {
-    let names: Vec<&str> = VALUES.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = VALUES.iter().chain(localized::KINDS).map(|(name, _)| *name).collect();
     node.error(path, format!("unknown distribution {name:?}"), format!("allowed: {}", listed(&names)))
 }
 

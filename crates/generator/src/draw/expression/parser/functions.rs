@@ -17,6 +17,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("lower", "(text)"),
     ("upper", "(text)"),
     ("trim", "(text)"),
+    ("slug", "(text)"),
     ("substring", "(text, first, count)"),
     ("replace", "(text, 'from', 'to')"),
     ("word", "(text, number)"),
@@ -89,6 +90,13 @@ impl Parser<'_> {
         let name = arguments.name.clone();
         let value = match name.as_str() {
             "if" | "case" => return self.choice(arguments),
+            "slug" if cfg!(not(feature = "locales")) => {
+                let advice = "build with the feature `locales`, or use lower and replace";
+                return Err((
+                    "this build cannot write other scripts in ASCII, for slug".into(),
+                    advice.into(),
+                ));
+            }
             "concat" => {
                 let parts = arguments.values.map(|(value, at)| self.as_text(value, at));
                 return Ok(Value::Text(Text::Joined(parts.collect::<Result<_, _>>()?)));
@@ -116,6 +124,7 @@ impl Parser<'_> {
                 let change = match name {
                     "lower" => Change::Lower,
                     "upper" => Change::Upper,
+                    "slug" => Change::Slug,
                     _ => Change::Trim,
                 };
                 Value::Text(Text::Changed(change, Box::new(self.next_text(&mut arguments)?)))

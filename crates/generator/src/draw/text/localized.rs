@@ -1,0 +1,230 @@
+//! Names, addresses, companies, jobs, telephone numbers and phrases of a locale, put together from word lists.
+//!
+//! A value is a form, such as "first name, space, last name", whose lists are drawn from independently, all of their words with equal
+//! probability. The lists are those of the crate `fake` (feature `locales`).
+
+#[cfg(feature = "locales")]
+mod lists;
+
+use crate::draw::choice::of_texts;
+use crate::draw::value_spec::ValueSpec;
+use crate::draw::value_spec::reader::Surroundings;
+use crate::error::Error;
+use crate::random::rng::{Sequence, scale64};
+use crate::spec_file::toml_reader::{SpecNode, listed};
+
+/// What is drawn, by its name in a spec, and what that is.
+pub(crate) const KINDS: &[(&str, &str)] = &[
+    ("first_name", "a first name of a `locale`"),
+    ("last_name", "a last name of a `locale`"),
+    ("full_name", "first and last name as written in a `locale`"),
+    ("street", "a street and the number of a house in a `locale`"),
+    ("city", "a city of a `locale`, made up of its usual parts"),
+    ("postcode", "a postal code in the form of a `locale`"),
+    ("state", "a state, province or region of a `locale`"),
+    ("country", "the name of a country in the language of a `locale`"),
+    ("company", "a company of a `locale`"),
+    ("job", "a job title in the language of a `locale`"),
+    ("phone", "a telephone number in a form of a `locale`"),
+    ("phrase", "three words of business in the language of a `locale`"),
+];
+
+/// The locale of names without parameters.
+const DEFAULT: &str = "en_US";
+
+/// A part of a form.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "locales"), allow(dead_code, reason = "only that feature has lists"))]
+pub(crate) enum Part {
+    /// One of some words.
+    Word(Vec<&'static str>),
+    Literal(&'static str),
+    /// `#` is a digit, `^` a digit above 0, `$` a capital letter; everything else stands for itself.
+    Digits(&'static str),
+}
+
+/// Values of one of several forms, with equal probability.
+#[derive(Debug)]
+pub(crate) struct Localized {
+    forms: Vec<Vec<Part>>,
+    name: &'static str,
+}
+
+impl Localized {
+    /// Its name in a spec.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The bytes of the longest value.
+    pub(crate) fn longest(&self) -> u64 {
+        let of_part = |part: &Part| match part {
+            Part::Word(words) => words.iter().map(|word| word.len()).max().unwrap_or(0),
+            Part::Literal(text) | Part::Digits(text) => text.len(),
+        };
+        let of_form = |form: &Vec<Part>| form.iter().map(of_part).sum::<usize>();
+        self.forms.iter().map(of_form).max().unwrap_or(0) as u64
+    }
+
+    /// Appends the value of a random `draw`.
+    pub(crate) fn write(&self, draw: u64, out: &mut Vec<u8>) {
+        let mut random = Sequence::new(draw);
+        let mut below = |n: usize| scale64(random.next(), n.max(1) as u64) as usize;
+        for part in self.forms.get(below(self.forms.len())).into_iter().flatten() {
+            match part {
+                Part::Word(words) => {
+                    out.extend_from_slice(
+                        words.get(below(words.len())).copied().unwrap_or_default().as_bytes(),
+                    );
+                }
+                Part::Literal(text) => out.extend_from_slice(text.as_bytes()),
+                Part::Digits(form) => {
+                    let mut character = [0; 4];
+                    for c in form.chars() {
+                        let c = match c {
+                            '#' => char::from(b'0' + below(10) as u8),
+                            '^' => char::from(b'1' + below(9) as u8),
+                            '$' => char::from(b'A' + below(26) as u8),
+                            other => other,
+                        };
+                        out.extend_from_slice(c.encode_utf8(&mut character).as_bytes());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Reads `"city"` or `{ city = { locale = "de_DE" } }`.
+pub(crate) fn read(
+    name: &str,
+    parameters: Option<SpecNode<'_>>,
+    node: SpecNode<'_>,
+    around: &Surroundings<'_>,
+) -> Result<ValueSpec, Error> {
+    let path = around.path;
+    let name = KINDS.iter().find(|(known, _)| *known == name).map_or("", |(known, _)| *known);
+    let table = parameters.map(|parameters| parameters.table(path, name, &["locale"])).transpose()?;
+    let given = table.and_then(|table| table.get("locale"));
+    let locale = match given {
+        None => DEFAULT,
+        Some(given) => given.string().ok_or_else(|| {
+            let what = format!("`locale = {}`", given.described());
+            given.error(path, what, format!("use one of {}", locales().join(", ")))
+        })?,
+    };
+    let forms =
+        forms(name, locale).map_err(|(what, advice)| given.unwrap_or(node).error(path, what, advice))?;
+    match &forms[..] {
+        // Values of a single list are stored with a dictionary.
+        [form] if matches!(form[..], [Part::Word(_)]) => {
+            let words = form.iter().flat_map(|part| match part {
+                Part::Word(words) => words.clone(),
+                _ => Vec::new(),
+            });
+            of_texts(around.kind, words, node, path)
+        }
+        _ => Ok(ValueSpec::Localized(Localized { forms, name })),
+    }
+}
+
+/// The names of the locales.
+fn locales() -> Vec<&'static str> {
+    #[cfg(feature = "locales")]
+    return lists::LOCALES.iter().map(|(name, _)| *name).collect();
+    #[cfg(not(feature = "locales"))]
+    return vec![DEFAULT];
+}
+
+/// The forms of `name` in a locale.
+#[cfg(feature = "locales")]
+fn forms(name: &str, locale: &str) -> Result<Vec<Vec<Part>>, (String, String)> {
+    let Some((_, words)) = lists::LOCALES.iter().find(|(known, _)| *known == locale) else {
+        let names = locales();
+        return Err((format!("unknown locale {locale:?}"), format!("use one of {}", names.join(", "))));
+    };
+    let made = lists::forms(name, words());
+    made.ok_or_else(|| {
+        let has = |(_, words): &&lists::Locale| lists::forms(name, words()).is_some();
+        let others: Vec<&str> = lists::LOCALES.iter().filter(has).map(|(name, _)| *name).collect();
+        (format!("no {name} of the locale {locale}"), format!("use one of {}", listed(&others)))
+    })
+}
+
+#[cfg(not(feature = "locales"))]
+fn forms(name: &str, _: &str) -> Result<Vec<Vec<Part>>, (String, String)> {
+    let advice = "build with the feature `locales`, or use `person_name`, `words` or `choice`";
+    let _ = listed::<&str>;
+    Err((format!("this build has no word lists for {name}"), advice.to_owned()))
+}
+
+/// `text` in ASCII letters and digits, small, with single points for everything between them: as it begins an e-mail address.
+pub(crate) fn slug(text: &str, out: &mut Vec<u8>) {
+    let start = out.len();
+    let mut pending = false;
+    for c in ascii(text).chars() {
+        match c.is_ascii_alphanumeric() {
+            true => {
+                if pending && out.len() > start {
+                    out.push(b'.');
+                }
+                pending = false;
+                out.push(c.to_ascii_lowercase() as u8);
+            }
+            // As in "O'Neil", which is one word.
+            false => pending |= c != '\'',
+        }
+    }
+}
+
+#[cfg(feature = "locales")]
+fn ascii(text: &str) -> String {
+    deunicode::deunicode(text)
+}
+
+/// Not called: the parser of formulas refuses `slug` without the feature.
+#[cfg(not(feature = "locales"))]
+fn ascii(text: &str) -> &str {
+    text
+}
+
+#[cfg(all(test, feature = "locales"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_in_ascii_with_points_between_words() {
+        for (name, expected) in [
+            ("Jürgen Groß", "jurgen.gross"),
+            ("Anne-Marie  O'Neil", "anne.marie.oneil"),
+            ("王 芳", "wang.fang"),
+            ("  ", ""),
+            ("José María!", "jose.maria"),
+        ] {
+            let mut out = Vec::new();
+            slug(name, &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn every_kind_of_every_locale_has_values_in_its_form_or_is_refused() {
+        for (locale, _) in lists::LOCALES {
+            for (name, _) in KINDS {
+                let Ok(forms) = forms(name, locale) else {
+                    assert!(!matches!(*name, "first_name" | "last_name" | "full_name"), "{locale}: {name}");
+                    continue;
+                };
+                let values = Localized { forms, name };
+                for draw in 0..200u64 {
+                    let mut out = Vec::new();
+                    values.write(draw.wrapping_mul(0x9E37_79B9_7F4A_7C15), &mut out);
+                    assert!(out.len() as u64 <= values.longest());
+                    let text = String::from_utf8(out).unwrap();
+                    assert!(!text.is_empty() && text.trim() == text, "{locale}: {name}: {text:?}");
+                    assert!(!text.contains(['{', '}', '#', '^', '$']), "{locale}: {name}: {text:?}");
+                }
+            }
+        }
+    }
+}
