@@ -370,6 +370,7 @@ impl Leaf {
             ValueSpec::Expression(expression) => expression.text.clone(),
             ValueSpec::Reference(reference) => format!("one of {} keys", reference.ranks.count()),
             ValueSpec::OtherColumn(column) => column.name.clone(),
+            ValueSpec::Operation(changes) => format!("what happens to rows of {}", changes.of),
             ValueSpec::ChildNumber(fan_out) => format!("number of the row per {}", fan_out.parent),
             ValueSpec::Words { least, most } => format!("{least} to {most} words"),
             ValueSpec::Email => "email".to_owned(),
@@ -442,6 +443,7 @@ impl Leaf {
                 return String::new();
             }
             ValueSpec::ChildNumber(_) => return "1, 2, ...".to_owned(),
+            ValueSpec::Operation(_) => return "insert, update or delete".to_owned(),
             ValueSpec::Uuid
             | ValueSpec::Bytes { .. }
             | ValueSpec::Intervals(_)

@@ -6,6 +6,7 @@ mod bench;
 mod bench_inside;
 mod bench_targets;
 mod bench_work;
+mod change_streams;
 mod contributing;
 mod convert;
 mod cratedb;

@@ -16,6 +16,8 @@ use crate::random::weights::Weights;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
 
+pub(crate) mod arrivals;
+pub(crate) mod changes;
 pub(crate) mod fan_out;
 pub(crate) mod geometry;
 pub(crate) mod intervals;
@@ -24,6 +26,7 @@ pub(crate) mod reader;
 pub(crate) mod seasonal;
 pub(crate) mod weights_by;
 
+use changes::Changes;
 use fan_out::FanOut;
 use geometry::Shapes;
 use intervals::Intervals;
@@ -91,6 +94,8 @@ pub(crate) enum ValueSpec {
     OtherColumn(OtherColumn),
     /// 1, 2, ... for the rows of each parent.
     ChildNumber(Arc<FanOut>),
+    /// What each change of a stream does.
+    Operation(Arc<Changes>),
     /// From `least` to `most` words.
     Words {
         least: u32,
@@ -171,11 +176,19 @@ impl ValueSpec {
         }
     }
 
+    /// Whether its values are columns of the row with a key that the record has.
+    pub(crate) fn is_keyed(&self) -> bool {
+        matches!(self, ValueSpec::OtherColumn(OtherColumn { of: RowOf::Key { .. }, .. }))
+    }
+
     /// Whether its values are drawn, beyond what their operands and row numbers determine.
     pub(crate) fn draws(&self) -> bool {
         match self {
             ValueSpec::Expression(expression) => expression.draws(),
-            ValueSpec::OtherColumn(_) | ValueSpec::ChildNumber(_) | ValueSpec::Sequence { .. } => false,
+            ValueSpec::OtherColumn(_)
+            | ValueSpec::ChildNumber(_)
+            | ValueSpec::Operation(_)
+            | ValueSpec::Sequence { .. } => false,
             _ => true,
         }
     }

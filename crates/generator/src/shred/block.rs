@@ -16,7 +16,7 @@ use crate::draw::expression::Values;
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
 use crate::draw::value_spec::ValueSpec;
-use crate::draw::value_spec::other_column::{OtherColumn, RowOf};
+use crate::draw::value_spec::changes::Changes;
 use crate::error::Error;
 use crate::random::rng::{Stream, purpose};
 use crate::shred::chosen_fields::{ChosenFields, lists_in};
@@ -26,7 +26,7 @@ use crate::shred::levels::{count_live, raise_by_draw, raise_by_mask, row_of_valu
 use crate::shred::operands::{OperandValues, distinguish, operands};
 use crate::shred::row_maker::RowCursor;
 use crate::shred::value_buffer::{MOST_STRING_BYTES, ValueBuffer};
-use crate::spec::dataset::{Dataset, Field, Kind, Leaf, Present};
+use crate::spec::dataset::{Dataset, Field, Kind, Leaf, Present, images};
 
 /// The rows of a block. Small enough to keep the levels of a block in the first-level cache, large enough to
 /// make the time per field negligible (1,024 rows of `contacts` take about 15 µs).
@@ -238,8 +238,10 @@ impl<'a> Shredder<'a> {
             misfit: &mut self.misfit,
         };
         let masks = &mut self.root.masks;
-        if let Some(present) = &self.dataset.present {
-            filler.masks(present, purpose("", "value"), rows.len(), masks);
+        match (&self.dataset.changes, &self.dataset.present) {
+            (Some(changes), _) => filler.images(changes, masks),
+            (None, Some(present)) => filler.masks(present, purpose("", "value"), rows.len(), masks),
+            (None, None) => {}
         }
         let entries = Entries { definition: &rows, live: 0, repetition: &rows, list_level: 0, masks };
         for (place, field) in self.dataset.fields.iter().enumerate() {
@@ -346,6 +348,18 @@ impl Filler<'_> {
         for mask in masks {
             *mask = present.masks[*mask as usize];
         }
+    }
+
+    /// For each row of a change stream, which of `before` and `after` it has.
+    fn images(&self, changes: &Changes, masks: &mut Vec<u32>) {
+        let rows: Vec<u64> = (self.block * BLOCK_ROWS..(self.block + 1) * BLOCK_ROWS).collect();
+        masks.clear();
+        masks.extend(
+            changes
+                .changes(self.job_seed, &rows)
+                .into_iter()
+                .map(|change| change.map_or(0, |change| images(change.operation))),
+        );
     }
 
     fn field(&mut self, field: &Field, entries: Entries<'_>, depth: usize) {
@@ -492,9 +506,10 @@ impl Filler<'_> {
             }
             ValueSpec::Sequence { .. }
             | ValueSpec::Monotone(_)
-            | ValueSpec::OtherColumn(OtherColumn { of: RowOf::Parent(_), .. })
+            | ValueSpec::OtherColumn(_)
             | ValueSpec::ChildNumber(_)
-                if entries.list_level == 0 =>
+            | ValueSpec::Operation(_)
+                if entries.list_level == 0 && !leaf.values.is_keyed() =>
             {
                 let rows = self.block * BLOCK_ROWS..(self.block + 1) * BLOCK_ROWS;
                 if own.is_empty() {

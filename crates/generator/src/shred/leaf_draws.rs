@@ -216,6 +216,13 @@ impl Leaf {
                     misfits.or_stand_in(i, number.and_then(|n| whole_in(kind, kind.one(), range, n)))
                 });
             }
+            (ValueSpec::Operation(changes), ValueBuffer::Bytes(out)) => {
+                for (i, change) in changes.changes(draws.seed, draws.numbers).into_iter().enumerate() {
+                    let operation = change.map(|change| change.operation.name()).ok_or(Misfit::NoRow);
+                    out.data.extend_from_slice(misfits.or_stand_in(i, operation).as_bytes());
+                    out.push_end();
+                }
+            }
             (ValueSpec::Words { least, most }, out) => {
                 let words = Words::get();
                 let longest = words.longest(*most) as usize;

@@ -5,11 +5,13 @@
 //! of elements in a record is bounded.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::draw::choice::Dictionary;
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
 use crate::draw::text::template::Template;
+use crate::draw::value_spec::changes::{Changes, Operation};
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::Error;
 use crate::random::weights::Weights;
@@ -44,6 +46,8 @@ pub struct Dataset {
     pub(crate) salt: u64,
     /// The rows that the spec declares at most.
     pub(crate) most_rows: Option<u64>,
+    /// The changes that its rows are, which say whether a row has `before` and `after`.
+    pub(crate) changes: Option<Arc<Changes>>,
     /// Computes the rows, if the fields do not draw their values.
     pub(crate) maker: Option<Box<dyn RowMaker>>,
 }
@@ -121,6 +125,12 @@ pub(crate) struct Present {
     pub table: Weights,
     /// The bits of the present fields, for each combination.
     pub masks: Vec<u32>,
+}
+
+/// The bits of the fields `before` and `after` that a change of a stream has.
+pub(crate) fn images(operation: Operation) -> u32 {
+    let (before, after) = operation.images();
+    u32::from(before) | u32::from(after) << 1
 }
 
 impl Leaf {

@@ -9,6 +9,7 @@ use crate::draw::text::localized::KINDS;
 use crate::draw::value_spec::reader::VALUES;
 use crate::spec::reader::{DATASET_KEYS, GROUP_KEYS, PER};
 use crate::spec::tables::SCHEMA_KEYS;
+use crate::spec::tables::derived::DERIVED_KEYS;
 use crate::types::logical_type::{LEAF_TYPES, LogicalType, MOST_DIGITS, MOST_WIDTH};
 
 /// The JSON schema (draft 2020-12) of dataset specs.
@@ -81,10 +82,47 @@ fn table(name: &Value) -> Value {
     );
     per["description"] = json!(PER.1);
     let present = json!({ "$ref": "#/$defs/present", "description": about(DATASET_KEYS, "present") });
-    object(
-        &[("name", name.clone()), ("rows", rows()), (PER.0, per), ("fields", fields()), ("present", present)],
-        &["name", "fields"],
-    )
+    let mut properties = vec![
+        ("name", name.clone()),
+        ("rows", rows()),
+        (PER.0, per),
+        ("fields", fields()),
+        ("present", present),
+    ];
+    properties.extend(DERIVED_KEYS.iter().map(|(key, about)| {
+        let mut schema = derived(key);
+        schema["description"] = json!(about);
+        (*key, schema)
+    }));
+    let mut table = object(&properties, &["name"]);
+    // Derived tables have the columns of another one.
+    let need = |key: &str| json!({ "required": [key] });
+    table["anyOf"] =
+        std::iter::once("fields").chain(DERIVED_KEYS.iter().map(|(key, _)| *key)).map(need).collect();
+    table
+}
+
+/// A key of tables that are derived from another one.
+fn derived(key: &str) -> Value {
+    let name = || json!({ "type": "string" });
+    let share = || json!({ "type": "number", "minimum": 0, "maximum": 1 });
+    let length = || json!({ "$ref": "#/$defs/length" });
+    match key {
+        "changes" => object(
+            &[
+                ("of", name()),
+                ("updates", length()),
+                ("deletes", share()),
+                ("columns", json!({ "type": "array", "minItems": 1, "items": name() })),
+            ],
+            &["of", "updates"],
+        ),
+        "arrivals" => {
+            let delayed = || object(&[("share", share()), ("by", length())], &["share", "by"]);
+            object(&[("of", name()), ("late", delayed()), ("twice", delayed())], &["of"])
+        }
+        _ => name(),
+    }
 }
 
 fn about(keys: &[(&str, &str)], key: &str) -> String {

@@ -1,5 +1,6 @@
 //! Reads a dataset spec: from TOML to the tree of fields, with all checks.
 
+mod derived;
 pub(crate) mod later_keys;
 mod names;
 
@@ -25,6 +26,7 @@ use crate::random::rng::purpose;
 use crate::random::weights::Weights;
 use crate::spec::dataset::Levels;
 use crate::spec::dataset::{DEEPEST, Dataset, Field, Kind, Leaf, ListStyle, Present};
+use crate::spec::tables::derived::{DERIVED_KEYS, Derived};
 use crate::spec::tables::{self, Tables};
 use crate::spec::value_length::{MOST_RECORD_BYTES, SHORT_BYTES, longest};
 use crate::spec_file::folder::SpecFolder;
@@ -115,7 +117,8 @@ pub(crate) fn read_table(
     folder: &SpecFolder<'_>,
     depth: usize,
 ) -> Result<Dataset, Error> {
-    let keys = DATASET_KEYS.iter().chain(tables.map(|_| &PER));
+    let of_tables = [&[PER], DERIVED_KEYS].concat();
+    let keys = DATASET_KEYS.iter().chain(of_tables.iter().filter(|_| tables.is_some()));
     let keys: Vec<&str> = keys.map(|(key, _)| *key).collect();
     root.check("", if tables.is_some() { "a table" } else { "a dataset" }, &keys)?;
     let name = root.need("name", "", "a dataset")?;
@@ -141,11 +144,20 @@ pub(crate) fn read_table(
         keys: HashMap::new(),
         groups: HashMap::from([(String::new(), Levels::default())]),
     };
-    let specs = root.need("fields", "", "a dataset")?;
-    let (names, present) = present(root, specs, "")?;
-    later_keys::collect(specs, names.as_deref(), "", folder, &mut reader.keys);
-    let position = Position { parent: "", levels: Levels::default(), elements: 1, depth: 1 };
-    let fields = reader.fields(specs, position, names.as_deref())?;
+    let derived = tables.map_or(Ok(None), |tables| tables.derived(stem, 0))?;
+    let (fields, present) = match (tables, &derived) {
+        (Some(tables), Some(derived)) => reader.derived(derived, tables, root)?,
+        _ => {
+            let specs = root.need("fields", "", "a dataset")?;
+            let (names, present) = present(root, specs, "")?;
+            later_keys::collect(specs, names.as_deref(), "", folder, &mut reader.keys);
+            (reader.fields(specs, Position::RECORD, names.as_deref())?, present)
+        }
+    };
+    let changes = match &derived {
+        Some(Derived::Changes(changes, _)) => Some(changes.clone()),
+        _ => None,
+    };
     let leaves = reader.leaves.len();
     let operands = reader.operands;
     let mut dataset = Dataset {
@@ -156,7 +168,8 @@ pub(crate) fn read_table(
         leaves,
         text_hash: folder.sum(),
         salt: tables.map_or(0, |_| purpose(stem, "table")),
-        most_rows: reader.fan_out.map(|fan_out| fan_out.rows),
+        most_rows: derived.map(|derived| derived.rows()).or(reader.fan_out.map(|fan_out| fan_out.rows)),
+        changes,
         maker: None,
     };
     dataset.each_leaf_mut(&mut |leaf| leaf.is_operand = operands.contains(&leaf.index));
@@ -171,6 +184,12 @@ struct Position<'a> {
     /// The most elements that one record can have at this position.
     elements: u32,
     depth: usize,
+}
+
+impl Position<'_> {
+    /// The fields of the record.
+    const RECORD: Self =
+        Position { parent: "", levels: Levels { definition: 0, repetition: 0 }, elements: 1, depth: 1 };
 }
 
 /// A leaf that has been read.

@@ -3,6 +3,8 @@
 //! Rows are functions of their numbers, so a table needs of another one its keys, its number of rows and, for
 //! columns of other rows, its fields; never its files.
 
+pub(crate) mod derived;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +31,7 @@ pub(crate) const SCHEMA_KEYS: &[(&str, &str)] = &[
 const MOST_TABLES: usize = 1000;
 
 /// The longest chain of parents.
-const MOST_PARENTS: usize = 32;
+pub(crate) const MOST_PARENTS: usize = 32;
 
 /// The tables of a spec.
 pub(crate) struct Tables<'a> {
@@ -131,6 +133,9 @@ impl<'a> Tables<'a> {
 
     fn rows_below(&self, name: &str, depth: usize) -> Result<Option<u64>, Error> {
         let Some(table) = self.table(name) else { return Ok(None) };
+        if let Some(derived) = self.derived(name, depth)? {
+            return Ok(Some(derived.rows()));
+        }
         match (table.get("rows"), self.fan_out_below(name, depth)?) {
             (Some(node), Some(_)) => {
                 Err(node.error("", "`rows` of a table with `per`", "remove one: `per` determines the rows"))

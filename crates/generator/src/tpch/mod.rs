@@ -109,6 +109,7 @@ impl Dataset {
             text_hash: xxh3_128(format!("tpch {} {scale} by tpchgen 4", table.name()).as_bytes()),
             salt: 0,
             most_rows: None,
+            changes: None,
             maker: Some(maker),
         })
     }

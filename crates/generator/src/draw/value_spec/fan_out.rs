@@ -6,7 +6,8 @@
 //! distribution to one in a thousand, and the last, shorter block has the quantiles for its size.
 
 use crate::draw::lengths::Lengths;
-use crate::random::rng::{Stream, scale64};
+use crate::draw::value_spec::changes::shuffle;
+use crate::random::rng::Stream;
 
 /// The parents of a block.
 const BLOCK: u64 = 1024;
@@ -39,13 +40,7 @@ pub(crate) struct Child {
 impl FanOut {
     /// The children of `parents` rows of the table `parent`; `order` is a stream of the child table.
     pub(crate) fn new(parent: &str, parents: u64, counts: &Lengths, order: u64) -> Self {
-        let mut outcomes: Vec<(u32, f64)> = counts
-            .lengths
-            .iter()
-            .map(|n| n.unwrap_or(0))
-            .zip(counts.table.probabilities().to_vec())
-            .collect();
-        outcomes.sort_by_key(|(n, _)| *n);
+        let outcomes = sorted_outcomes(counts);
         let whole = quantiles(&outcomes, BLOCK);
         let last = quantiles(&outcomes, parents % BLOCK);
         let sum = |counts: &[u32]| counts.iter().map(|n| u64::from(*n)).sum::<u64>();
@@ -81,10 +76,7 @@ impl FanOut {
         let counts = if block < self.parents / BLOCK { &self.counts } else { &self.last };
         ends.clear();
         ends.extend(counts.iter().map(|n| u64::from(*n)));
-        let stream = Stream::new(seed, self.order, block);
-        for i in (1..ends.len()).rev() {
-            ends.swap(i, scale64(stream.draw(i as u64), i as u64 + 1) as usize);
-        }
+        shuffle(ends, Stream::new(seed, self.order, block));
         let mut sum = 0;
         for end in ends {
             sum += *end;
@@ -93,8 +85,17 @@ impl FanOut {
     }
 }
 
+/// The counts and their probabilities, in ascending order.
+pub(crate) fn sorted_outcomes(counts: &Lengths) -> Vec<(u32, f64)> {
+    let probabilities = counts.table.probabilities().iter().copied();
+    let mut outcomes: Vec<(u32, f64)> =
+        counts.lengths.iter().map(|n| n.unwrap_or(0)).zip(probabilities).collect();
+    outcomes.sort_by_key(|(n, _)| *n);
+    outcomes
+}
+
 /// `n` quantiles of a distribution, at equal distances.
-fn quantiles(outcomes: &[(u32, f64)], n: u64) -> Vec<u32> {
+pub(crate) fn quantiles(outcomes: &[(u32, f64)], n: u64) -> Vec<u32> {
     let mut outcomes = outcomes.iter();
     let mut current = outcomes.next();
     let mut below = current.map_or(0.0, |(_, share)| *share);

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crate::draw::expression::{Operand, Reach, Values};
+use crate::draw::value_spec::arrivals::Arrivals;
+use crate::draw::value_spec::changes::Changes;
 use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::reader::Surroundings;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
@@ -26,6 +28,8 @@ pub(crate) struct OtherColumn {
     pub longest: Option<u64>,
     /// `TABLE.COLUMN`.
     pub name: String,
+    /// Whether updates change the values of each column of the other table; empty if nothing does.
+    pub changing: Arc<[bool]>,
 }
 
 /// Which row of the other table.
@@ -35,6 +39,14 @@ pub(crate) enum RowOf {
     Key { operand: [Operand; 1], key: ReferencedKey },
     /// The parent of this row.
     Parent(Arc<FanOut>),
+    /// The row that this one changes, as it was before.
+    Before(Arc<Changes>),
+    /// The row that this one changes, as it is after.
+    After(Arc<Changes>),
+    /// The row as it is after all changes.
+    Left(Arc<Changes>),
+    /// The row that arrives.
+    Arriving(Arc<Arrivals>),
 }
 
 /// A field whose values are keys of another table.
@@ -134,7 +146,7 @@ fn fan_out(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<Arc<FanOut>,
 }
 
 /// The column `name` of the table, for a field of type `kind`.
-fn column_of(
+pub(crate) fn column_of(
     of: RowOf,
     dataset: Arc<Dataset>,
     name: &str,
@@ -166,5 +178,5 @@ fn column_of(
     }
     let (index, name) = (leaf.index, format!("{table}.{name}"));
     let (reach, longest) = (leaf.values.reach(kind), crate::spec::value_length::longest(&leaf.values));
-    Ok(OtherColumn { of, dataset, leaf: index, reach, longest, name })
+    Ok(OtherColumn { of, dataset, leaf: index, reach, longest, name, changing: Arc::default() })
 }
