@@ -363,6 +363,9 @@ impl Leaf {
             }
             .to_owned(),
             ValueSpec::Quantiles(quantiles) => format!("quantiles, {} pieces", quantiles.pieces()),
+            ValueSpec::Correlated(correlated) => {
+                format!("quantiles, {} pieces, follows {}", correlated.quantiles.pieces(), correlated.field)
+            }
             ValueSpec::Seasonal(seasonal) => format!("seasonal over {} days", seasonal.days()),
             ValueSpec::Counts(counts) => format!("counts of mean {:.3}", counts.mean()),
             ValueSpec::Sequence { .. } => "sequence".to_owned(),
@@ -394,6 +397,9 @@ impl Leaf {
             ValueSpec::Counts(counts) => counts.mean(),
             ValueSpec::Quantiles(quantiles) if self.kind.is_whole() => quantiles.mean() / one,
             ValueSpec::Quantiles(quantiles) => quantiles.mean(),
+            ValueSpec::Correlated(correlated) => {
+                correlated.quantiles.mean() / if self.kind.is_whole() { one } else { 1.0 }
+            }
             ValueSpec::Curve { curve, low, high } => curve.mean().clamp(*low, *high),
             ValueSpec::Reals { min, width } => min + width / 2.0,
             ValueSpec::Integers { min, span } => {

@@ -18,6 +18,7 @@ use crate::types::number::{Number, stored_number};
 
 pub(crate) mod arrivals;
 pub(crate) mod changes;
+pub(crate) mod correlated;
 pub(crate) mod fan_out;
 pub(crate) mod geometry;
 pub(crate) mod intervals;
@@ -27,6 +28,7 @@ pub(crate) mod seasonal;
 pub(crate) mod weights_by;
 
 use changes::Changes;
+use correlated::Correlated;
 use fan_out::FanOut;
 use geometry::Shapes;
 use intervals::Intervals;
@@ -73,7 +75,9 @@ pub(crate) enum ValueSpec {
         high: f64,
     },
     /// A distribution by its quantiles.
-    Quantiles(Quantiles),
+    Quantiles(Arc<Quantiles>),
+    /// A distribution by its quantiles, of which the ranks follow those of another field.
+    Correlated(Box<Correlated>),
     /// Dates and timestamps by the weights of the calendar.
     Seasonal(Seasonal),
     Intervals(Intervals),
@@ -171,8 +175,18 @@ impl ValueSpec {
         match self {
             ValueSpec::Expression(expression) => &expression.operands,
             ValueSpec::Choice { by: Some(by), .. } => &by.operand,
+            ValueSpec::Correlated(correlated) => &correlated.operand,
             ValueSpec::OtherColumn(OtherColumn { of: RowOf::Key { operand, .. }, .. }) => operand,
             _ => &[],
+        }
+    }
+
+    /// Its distribution, if it is known by its quantiles.
+    pub(crate) fn quantiles(&self) -> Option<Arc<Quantiles>> {
+        match self {
+            ValueSpec::Quantiles(quantiles) => Some(quantiles.clone()),
+            ValueSpec::Correlated(correlated) => Some(correlated.quantiles.clone()),
+            _ => None,
         }
     }
 
@@ -222,6 +236,8 @@ impl ValueSpec {
             }
             ValueSpec::Quantiles(quantiles) if kind.is_whole() => stored(quantiles.reach()),
             ValueSpec::Quantiles(quantiles) => quantiles.reach(),
+            ValueSpec::Correlated(correlated) if kind.is_whole() => stored(correlated.quantiles.reach()),
+            ValueSpec::Correlated(correlated) => correlated.quantiles.reach(),
             // It wraps around at the end of the type's range, which only very long datasets reach.
             ValueSpec::Sequence { start, step } if *step >= 0 => {
                 stored(Reach::new(*start as f64, f64::INFINITY))

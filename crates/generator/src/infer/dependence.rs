@@ -56,7 +56,7 @@ pub(crate) fn dependences(columns: &[Column<'_>]) -> Vec<Dependence> {
 }
 
 /// Whether the values grow from row to row, which weights would not keep.
-fn is_sorted(column: &Column<'_>) -> bool {
+pub(crate) fn is_sorted(column: &Column<'_>) -> bool {
     match column.leaf {
         Some((_, LeafSample::Whole(values))) => values.is_sorted(),
         Some((_, LeafSample::Real(values))) => values.is_sorted(),
@@ -65,7 +65,7 @@ fn is_sorted(column: &Column<'_>) -> bool {
 }
 
 /// Whether a spec can draw column `of` by column `by`.
-fn usable(columns: &[Column<'_>], of: usize, by: usize) -> bool {
+pub(crate) fn usable(columns: &[Column<'_>], of: usize, by: usize) -> bool {
     let (of, by) = (&columns[of], &columns[by]);
     (of.nullable || !by.nullable) && (of.there == by.there || keeps_nulls(by))
 }
@@ -93,6 +93,13 @@ pub(crate) fn values(columns: &[Column<'_>], dependence: Dependence, verbatim: V
         given.join(", "),
         weights(&table.all)
     ))
+}
+
+/// How far the weights of a column are from those of all rows, given the value of the other one, on average.
+pub(crate) fn strength(columns: &[Column<'_>], found: Dependence) -> Option<f64> {
+    let of = categories(columns.get(found.of)?, Verbatim::Never)?;
+    let by = categories(columns.get(found.by)?, Verbatim::Never)?;
+    Some(Table::new(&of, &by).strength())
 }
 
 /// How often the values of a column occur with those of another.

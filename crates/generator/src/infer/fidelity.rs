@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
+use crate::infer::correlation;
+use crate::infer::dependence;
 use crate::infer::inferred_field::{Inferred, InferredKind};
 use crate::infer::inferred_spec::InferredSpec;
 use crate::infer::leaf_sample::{LeafSample, real_runs, whole_runs};
@@ -53,9 +55,10 @@ pub struct ColumnFidelity {
 pub struct RelationFidelity {
     /// The relation.
     pub relation: String,
-    /// The share of rows of the source.
+    /// The share of rows of the source that have it; of dependent weights, how far they are from those of all rows on average (total
+    /// variation); the rank correlation (Spearman).
     pub source: f64,
-    /// The share of rows of generated data.
+    /// The same of generated data.
     pub generated: f64,
 }
 
@@ -295,6 +298,23 @@ fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFi
             source: share(&a),
             generated: share(&b),
         });
+    }
+    for found in dependence::dependences(&a) {
+        let [source, generated] = [&a, &b].map(|columns| dependence::strength(columns, found));
+        let (of, by) = (a[found.of].name, a[found.by].name);
+        out.extend(source.zip(generated).map(|(source, generated)| RelationFidelity {
+            relation: format!("weights of {of} depend on {by}"),
+            source,
+            generated,
+        }));
+    }
+    for found in correlation::correlations(&a, &|_| true) {
+        let (of, by) = (a[found.of].name, a[found.by].name);
+        out.extend(found.in_sample(&b).map(|generated| RelationFidelity {
+            relation: format!("rank correlation of {of} and {by}"),
+            source: found.rank_correlation,
+            generated,
+        }));
     }
     for sum in relations::sums(&a) {
         out.extend(relations::holds(&a, &b, &sum).map(|(relation, source, generated)| RelationFidelity {

@@ -4,12 +4,14 @@
 //! shares, list lengths and values follow the sample, see [`crate::infer::numbers`] and
 //! [`crate::infer::texts`]. Columns that a spec cannot represent are left out, and named.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
 
 use crate::error::Error;
+use crate::infer::correlation;
 use crate::infer::dependence;
 use crate::infer::inferred_field::{Inferred, InferredKind, cast, inferred};
 use crate::infer::leaf_sample::LeafSample;
@@ -197,19 +199,59 @@ impl InferredSpec {
         }
         let sums = if sampled > 0 { relations::sums(&columns) } else { Vec::new() };
         let dependences = if sampled > 0 { dependence::dependences(&columns) } else { Vec::new() };
+        let correlated =
+            if sampled > 0 { self.correlated(&fields, &columns, (&sums, &dependences)) } else { Vec::new() };
         for (i, field) in fields.iter().enumerate() {
             let _ = write!(out, "\n[[fields]]\nname = {}\n", quoted(&field.name));
             let sum = sums.iter().find(|sum| sum.of == i);
             let sum = sum.and_then(|sum| relations::values(&columns, sum));
             let by = dependences.iter().find(|found| sum.is_none() && found.of == i);
+            let follows = correlated.iter().find(|(of, _)| *of == i && sum.is_none() && by.is_none());
+            let keeps_nulls = match (by, follows) {
+                (Some(found), _) => dependence::keeps_nulls(&columns[found.by]),
+                (None, Some((_, follows))) => follows.keeps_nulls,
+                (None, None) => false,
+            };
             let related = Related {
-                keeps_nulls: by.is_some_and(|found| dependence::keeps_nulls(&columns[found.by])),
-                values: sum.or_else(|| dependence::values(&columns, *by?, self.verbatim)),
+                keeps_nulls,
+                values: sum
+                    .or_else(|| dependence::values(&columns, *by?, self.verbatim))
+                    .or_else(|| follows.map(|(_, follows)| follows.values.clone())),
                 together: together.as_ref().is_some_and(|together| together.fields.contains(&i)),
             };
             self.write(field, "fields", &related, &mut out);
         }
         Ok(out)
+    }
+
+    /// The columns whose ranks are correlated, each by its quantiles: those that follow another one, and those that are followed.
+    fn correlated(
+        &self,
+        fields: &[&Inferred],
+        columns: &[Column<'_>],
+        (sums, dependences): (&[relations::Sum], &[dependence::Dependence]),
+    ) -> Vec<(usize, Follows)> {
+        let is_free =
+            |i: usize| sums.iter().all(|sum| sum.of != i) && dependences.iter().all(|found| found.of != i);
+        let mut found = correlation::correlations(columns, &is_free);
+        let involved: BTreeSet<usize> = found.iter().flat_map(|found| [found.of, found.by]).collect();
+        let quantiles: BTreeMap<usize, String> = involved
+            .into_iter()
+            .map(|i| (i, self.values_with(fields[i], true)))
+            .filter(|(_, values)| values.starts_with("{ quantiles = {"))
+            .collect();
+        found.retain(|found| quantiles.contains_key(&found.of) && quantiles.contains_key(&found.by));
+        let mut out: BTreeMap<usize, Follows> = BTreeMap::new();
+        for found in found {
+            let values =
+                quantiles.get(&found.of).and_then(|values| found.follows(values, columns[found.by].name));
+            let keeps_nulls = dependence::keeps_nulls(&columns[found.by]);
+            out.extend(values.map(|values| (found.of, Follows { values, keeps_nulls })));
+            if let Some(values) = quantiles.get(&found.by) {
+                out.entry(found.by).or_insert_with(|| Follows { values: values.clone(), keeps_nulls: true });
+            }
+        }
+        out.into_iter().collect()
     }
 
     /// The fields that the spec has.
@@ -287,6 +329,12 @@ impl InferredSpec {
 
     /// The `values` of a leaf.
     fn values(&self, field: &Inferred) -> String {
+        self.values_with(field, false)
+    }
+
+    /// The `values` of a leaf; numbers `by_quantiles`, if that is wanted and they are not something simpler.
+    fn values_with(&self, field: &Inferred, by_quantiles: bool) -> String {
+        let around = || Around { by_quantiles, ..self.around(field) };
         let InferredKind::Leaf { kind, is_uuid, values, .. } = &field.kind else { return String::new() };
         if *is_uuid {
             return "\"uuid\"".to_owned();
@@ -296,7 +344,7 @@ impl InferredSpec {
             LeafSample::Boolean { trues, falses } => {
                 format!("{{ weights = {{ true = {trues}, false = {falses} }} }}")
             }
-            LeafSample::Real(values) => numbers::real(kind, values, &self.around(field)),
+            LeafSample::Real(values) => numbers::real(kind, values, &around()),
             LeafSample::Text(texts) => texts.values(self.verbatim),
             LeafSample::Bytes(_) if matches!(kind, DataType::FixedSizeBinary(_)) => "\"bytes\"".to_owned(),
             LeafSample::Bytes(lengths) => {
@@ -305,10 +353,17 @@ impl InferredSpec {
                 format!("{{ bytes = {{ min = {low}, max = {high} }} }}")
             }
             LeafSample::Whole(_) | LeafSample::Wide(_) => {
-                numbers::whole(kind, values, &self.around(field), &alone(kind))
+                numbers::whole(kind, values, &around(), &alone(kind))
             }
         }
     }
+}
+
+/// The quantiles of a column that follows another one, or is followed.
+struct Follows {
+    values: String,
+    /// Whether its nulls are drawn as those of others.
+    keeps_nulls: bool,
 }
 
 /// How a field of the record depends on others.

@@ -1,5 +1,6 @@
 //! A spec from existing data: from its schema alone or from a sample of its rows (feature `infer`).
 
+pub(crate) mod correlation;
 pub(crate) mod dependence;
 pub(crate) mod fidelity;
 mod inferred_field;

@@ -39,6 +39,8 @@ pub(crate) struct Around {
     pub real_bounds: Option<(f64, f64)>,
     /// The number of all values; that of the sample if unknown.
     pub n: u64,
+    /// Whether other columns depend on the distribution, or it on theirs: then it is one by its quantiles.
+    pub by_quantiles: bool,
 }
 
 /// The `values` of whole numbers of type `kind`; `alone` without a sample.
@@ -81,7 +83,7 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
         return walk;
     }
     let step = whole_step(kind, &runs, n);
-    if step.is_none() {
+    if step.is_none() && !around.by_quantiles {
         let reals: Vec<(f64, u64)> = runs.iter().map(|(v, n)| (*v as f64, *n)).collect();
         let counts = !is_temporal(kind) && one(kind) == 1.0;
         let counted = Counted { runs: &reals, n, unit: 1.0, counts };
@@ -94,10 +96,14 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
             return known_values(&known, &|v| quantity(kind, v), &ends);
         }
     }
-    if listed.len() <= MOST_LISTED && n >= TIMES_EACH * runs.len() as u64 {
+    let is_listed = listed.len() <= MOST_LISTED && n >= TIMES_EACH * runs.len() as u64;
+    if is_listed && !around.by_quantiles {
         return weights();
     }
     let beyond = Beyond { least: low, greatest: high, n: around.n.max(n) };
+    if is_listed {
+        return quantiles(&each(&listed), &|v| literal(kind, v), &|v| key(kind, v), None, &[]);
+    }
     let found = described(&runs, n, 0, Some(beyond));
     let step = step.map(|(step, share)| (difference(kind, step), share));
     quantiles(&found, &|v| literal(kind, v), &|v| key(kind, v), step, &[])
@@ -144,14 +150,20 @@ pub(crate) fn real(kind: &DataType, values: &[f64], around: &Around) -> String {
         return weights();
     }
     let step = real_step(kind, &runs, n);
-    if step.is_none() && others.is_empty() {
+    if step.is_none() && others.is_empty() && !around.by_quantiles {
         let counted = Counted { runs: &runs, n, unit: 0.0, counts: false };
         if let Some(known) = counted.nearest() {
             return known_values(&known, &number, &(literal(low), literal(high)));
         }
     }
-    if distinct <= MOST_LISTED && all >= TIMES_EACH * distinct as u64 {
+    let is_listed = distinct <= MOST_LISTED && all >= TIMES_EACH * distinct as u64;
+    if is_listed && !around.by_quantiles {
         return weights();
+    }
+    if is_listed {
+        let mut found = each(&runs);
+        found.atoms.iter_mut().for_each(|atom| atom.1 *= n as f64 / all as f64);
+        return quantiles(&found, &literal, &|v| quoted(&literal(v)), None, &others);
     }
     let beyond = Beyond { least: low, greatest: high, n: around.n.max(n) };
     let mut found = described(&runs, n, 0.0, Some(beyond));
@@ -317,6 +329,13 @@ fn known_values(known: &Known, number: &dyn Fn(f64) -> String, (low, high): &(St
 }
 
 /// `quantiles` in the notation of specs.
+/// Each value with its share.
+fn each<V: Copy>(runs: &[(V, u64)]) -> Described<V> {
+    let all: u64 = runs.iter().map(|run| run.1).sum();
+    let atoms = runs.iter().map(|(v, n)| (*v, *n as f64 / all.max(1) as f64)).collect();
+    Described { atoms, points: Vec::new() }
+}
+
 fn quantiles<V: Copy>(
     found: &Described<V>,
     literal: &dyn Fn(V) -> String,
@@ -331,9 +350,12 @@ fn quantiles<V: Copy>(
         parts.push(format!("values = [{}]", values.join(", ")));
         parts.push(format!("shares = [{}]", shares.join(", ")));
     }
-    let atoms = found.atoms.iter().map(|(v, share)| format!("{} = {}", key(*v), digits(*share, 9)));
+    // Thousands of shares must sum to 1.
+    let precision = if found.points.is_empty() { 15 } else { 9 };
+    let share = |share: f64| digits(share, precision);
+    let atoms = found.atoms.iter().map(|(v, alone)| format!("{} = {}", key(*v), share(*alone)));
     let atoms: Vec<String> =
-        atoms.chain(others.iter().map(|(name, share)| format!("{name} = {}", digits(*share, 9)))).collect();
+        atoms.chain(others.iter().map(|(name, alone)| format!("{name} = {}", share(*alone)))).collect();
     if !atoms.is_empty() {
         parts.push(format!("atoms = {{ {} }}", atoms.join(", ")));
     }

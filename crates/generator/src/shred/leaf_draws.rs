@@ -189,6 +189,13 @@ impl Leaf {
                 true => reals(out, draws, |_, draw| quantiles.real(draw)),
                 false => wholes(out, draws, |_, draw| quantiles.whole(draw)),
             },
+            (ValueSpec::Correlated(correlated), out) => {
+                let (quantiles, drawn) = (&correlated.quantiles, correlated.draws(draws));
+                match kind.is_real() {
+                    true => reals(out, draws, |i, _| quantiles.real(drawn[i])),
+                    false => wholes(out, draws, |i, _| quantiles.whole(drawn[i])),
+                }
+            }
             (ValueSpec::Seasonal(seasonal), out) => wholes(out, draws, |_, draw| seasonal.value(draw)),
             (ValueSpec::Sequence { start, step }, out) => {
                 sequence((*start, *step), kind.range(), draws, out, &mut misfits);

@@ -271,6 +271,16 @@ fn parameters(name: &str, lengths: bool) -> Value {
                 ("atoms", json!({ "type": "object", "additionalProperties": number(0.0) })),
                 ("step", quantity()),
                 ("stepped", json!({ "type": "number", "minimum": 0, "maximum": 1 })),
+                (
+                    "follows",
+                    object(
+                        &[
+                            ("field", json!({ "type": "string" })),
+                            ("correlation", json!({ "type": "number", "minimum": -1, "maximum": 1 })),
+                        ],
+                        &["field", "correlation"],
+                    ),
+                ),
             ],
             &[],
         ),

@@ -17,6 +17,7 @@ use crate::draw::expression::Reach;
 use crate::draw::lengths::Lengths;
 use crate::draw::lengths::MOST_ELEMENTS;
 use crate::draw::nulls::Nulls;
+use crate::draw::quantiles::Quantiles;
 use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::other_column::Referring;
 use crate::draw::value_spec::reader::{OtherTables, Surroundings};
@@ -32,7 +33,7 @@ use crate::spec::value_length::{MOST_RECORD_BYTES, SHORT_BYTES, longest};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed, position};
 use crate::types::logical_type::{LEAF_TYPES, LogicalType};
-use names::{key, operand, other_table, referring};
+use names::{distributed, key, operand, other_table, referring};
 
 /// The top-level keys of a spec, with their descriptions.
 pub(crate) const DATASET_KEYS: &[(&str, &str)] = &[
@@ -203,6 +204,8 @@ struct Seen {
     longest: u64,
     /// The table that its values are keys of.
     refers: Option<Referring>,
+    /// Its distribution, if it is known by its quantiles.
+    quantiles: Option<Arc<Quantiles>>,
 }
 
 struct Reader<'a> {
@@ -400,6 +403,7 @@ impl Reader<'_> {
             key: &mut |name| key(name, (dataset, rows, keys), self.tables, folder, depth),
             tables: OtherTables {
                 referring: &|name| referring(name, path, leaves, groups),
+                distributed: &|name| distributed(name, path, leaves, groups),
                 table: &|name| other_table(name, dataset, self.tables, folder, depth),
                 fan_out: self.fan_out.as_ref(),
             },
@@ -417,6 +421,7 @@ impl Reader<'_> {
             reach: values.reach(&kind),
             longest: longest(&values).unwrap_or(SHORT_BYTES),
             refers: values.referring(),
+            quantiles: values.quantiles(),
         });
         let mut leaf = Leaf::new(index, kind, values);
         leaf.most_in_record = position.elements.into();

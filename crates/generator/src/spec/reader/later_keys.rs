@@ -58,7 +58,12 @@ fn key(table: SpecTable<'_>, type_name: &str, path: &str, folder: &SpecFolder<'_
         folder,
         operand: &mut |_| Err(not_here()),
         key: &mut |_| Err(not_here()),
-        tables: OtherTables { referring: &|_| Err(not_here()), table: &|_| Err(not_here()), fan_out: None },
+        tables: OtherTables {
+            referring: &|_| Err(not_here()),
+            distributed: &|_| Err(not_here()),
+            table: &|_| Err(not_here()),
+            fan_out: None,
+        },
         in_list: false,
     };
     ReferencedKey::of(&ValueSpec::read(node, &mut around).ok()?)
