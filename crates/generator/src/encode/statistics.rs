@@ -7,7 +7,7 @@
 use crate::draw::text::person_name;
 use crate::draw::value_spec::ValueSpec;
 use crate::encode::long_bounds::{short_high, short_low};
-use crate::shred::value_buffer::ValueBuffer;
+use crate::shred::value_buffer::{ByteStrings, ValueBuffer};
 use crate::spec::dataset::Leaf;
 use crate::types::logical_type::{LogicalType, Physical};
 
@@ -33,23 +33,25 @@ fn extremes<T: Copy + Ord>(values: &[T]) -> Option<(T, T)> {
 /// The sign bit of the first eight bytes of a decimal.
 const SIGN: u64 = 1 << 63;
 
-/// The minimum and maximum of byte strings whose first eight bytes are compared after `flipped` bits were
-/// flipped. Nearly all strings are decided by a comparison of these bytes as a number.
-fn byte_extremes<'a>(
-    mut values: impl Iterator<Item = &'a [u8]>,
-    flipped: u64,
-) -> Option<(&'a [u8], &'a [u8])> {
-    // Missing bytes count as zeros: an equal start needs a whole comparison, a smaller one does not.
-    let start = |bytes: &[u8]| {
-        let whole = bytes.first_chunk().map(|start| u64::from_be_bytes(*start));
-        let bits =
-            whole.unwrap_or_else(|| bytes.iter().rev().fold(0, |n, byte| n >> 8 | u64::from(*byte) << 56));
-        bits ^ flipped
+/// The first eight of the `length` bytes at `at`, as a number that sorts like them. Missing bytes count as zeros.
+#[inline(always)]
+fn start(data: &[u8], at: usize, length: usize) -> u64 {
+    let whole = match data.get(at..).and_then(|rest| rest.first_chunk()) {
+        Some(start) => u64::from_be_bytes(*start),
+        None => data[at..].iter().rev().fold(0, |n, byte| n >> 8 | u64::from(*byte) << 56),
     };
-    let first = values.next()?;
-    let (mut low, mut low_start, mut high, mut high_start) = (first, start(first), first, start(first));
-    for value in values {
-        let start = start(value);
+    // Without a branch: lengths are as random as the strings.
+    let after = u64::MAX.unbounded_shr(8 * length as u32);
+    whole & !after
+}
+
+/// The minimum and maximum of byte strings, each with its [`start`]. Nearly all of them are decided by the start:
+/// an equal one needs a whole comparison, a smaller one does not.
+#[inline(always)]
+fn byte_extremes<'a>(mut values: impl Iterator<Item = (u64, &'a [u8])>) -> Option<(&'a [u8], &'a [u8])> {
+    let (first_start, first) = values.next()?;
+    let (mut low, mut low_start, mut high, mut high_start) = (first, first_start, first, first_start);
+    for (start, value) in values {
         if start <= low_start && (start < low_start || value < low) {
             (low, low_start) = (value, start);
         }
@@ -58,6 +60,22 @@ fn byte_extremes<'a>(
         }
     }
     Some((low, high))
+}
+
+/// The minimum and maximum of strings.
+fn string_extremes(strings: &ByteStrings) -> Option<(&[u8], &[u8])> {
+    let mut at = 0;
+    byte_extremes(strings.ends.iter().map(|end| {
+        let (from, to) = (at, *end as usize);
+        at = to;
+        (start(&strings.data, from, to - from), &strings.data[from..to])
+    }))
+}
+
+/// The minimum and maximum of values of `width` bytes, compared after the `flipped` bits of their first eight were
+/// flipped.
+fn fixed_extremes(data: &[u8], width: usize, flipped: u64) -> Option<(&[u8], &[u8])> {
+    byte_extremes(data.chunks_exact(width).map(|value| (start(value, 0, width) ^ flipped, value)))
 }
 
 fn reals(values: impl Iterator<Item = f64>) -> Option<Bounds> {
@@ -113,11 +131,11 @@ impl Bounds {
             }
             ValueBuffer::Fixed { width, data } => {
                 let sign = if is_decimal(leaf) { SIGN } else { 0 };
-                let (low, high) = byte_extremes(data.chunks_exact(*width), sign)?;
+                let (low, high) = fixed_extremes(data, *width, sign)?;
                 Some(Bounds::Bytes(turned(leaf, low.to_vec()), turned(leaf, high.to_vec())))
             }
             ValueBuffer::Bytes(strings) => {
-                let (low, high) = byte_extremes(strings.iter(), 0)?;
+                let (low, high) = string_extremes(strings)?;
                 Some(Bounds::Bytes(short_low(leaf, low), short_high(leaf, high)))
             }
         }
@@ -228,7 +246,12 @@ mod tests {
         fn extremes_of_byte_strings_are_those_of_their_order(
             strings in proptest::collection::vec(proptest::collection::vec(0u8..3, 0..12), 1..30),
         ) {
-            let found = byte_extremes(strings.iter().map(Vec::as_slice), 0).unwrap();
+            let mut joined = ByteStrings::default();
+            for string in &strings {
+                joined.data.extend(string);
+                joined.push_end();
+            }
+            let found = string_extremes(&joined).unwrap();
             prop_assert_eq!(found.0, strings.iter().min().unwrap().as_slice());
             prop_assert_eq!(found.1, strings.iter().max().unwrap().as_slice());
         }
@@ -237,8 +260,8 @@ mod tests {
         fn extremes_of_decimals_are_those_of_their_numbers(
             numbers in proptest::collection::vec(prop_oneof![-3i128..3, any::<i128>()], 1..30),
         ) {
-            let bytes: Vec<[u8; 16]> = numbers.iter().map(|n| n.to_be_bytes()).collect();
-            let found = byte_extremes(bytes.iter().map(|n| n.as_slice()), SIGN).unwrap();
+            let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_be_bytes()).collect();
+            let found = fixed_extremes(&bytes, 16, SIGN).unwrap();
             prop_assert_eq!(found.0, numbers.iter().min().unwrap().to_be_bytes());
             prop_assert_eq!(found.1, numbers.iter().max().unwrap().to_be_bytes());
         }

@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use crate::encode::byte_stream_split;
 use crate::encode::delta;
+use crate::random::instruction_sets::widest;
 
 /// Values of one column, by their physical type.
 #[derive(Clone, Copy, Debug)]
@@ -217,18 +218,38 @@ fn plain(values: PhysicalValues<'_>, out: &mut Vec<u8>) {
         PhysicalValues::Float(v) => out.extend_from_slice(number_bytes(v)),
         PhysicalValues::Double(v) => out.extend_from_slice(number_bytes(v)),
         PhysicalValues::Bytes { offsets, data } => {
-            out.reserve(values.plain_bytes());
-            for pair in offsets.windows(2) {
-                out.extend_from_slice(&(pair[1] - pair[0]).to_le_bytes());
-                out.extend_from_slice(&data[pair[0] as usize..pair[1] as usize]);
-            }
+            out.reserve(values.plain_bytes() + PIECE);
+            plain_strings(offsets, data, out);
         }
         PhysicalValues::Fixed { data, .. } => out.extend_from_slice(data),
     }
 }
 
+/// The bytes that copying a short string writes. Copies of a fixed size need no branches that depend on lengths.
+const PIECE: usize = 64;
+
+widest! {
+/// Appends each string after its length.
+fn plain_strings(offsets: &[u32], data: &[u8], out: &mut Vec<u8>) {
+    for pair in offsets.windows(2) {
+        let (start, end) = (pair[0] as usize, pair[1] as usize);
+        out.extend_from_slice(&(pair[1] - pair[0]).to_le_bytes());
+        match data.get(start..).and_then(|rest| rest.first_chunk::<PIECE>()) {
+            Some(piece) if end - start <= PIECE => {
+                let end = out.len() + (end - start);
+                out.extend_from_slice(piece);
+                out.truncate(end);
+            }
+            _ => out.extend_from_slice(&data[start..end]),
+        }
+    }
+}
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -248,6 +269,20 @@ mod tests {
         Encoding::Plain.encode(rest, &mut out);
         assert_eq!(out, b"\0\0\0\0\x03\0\0\0cde");
         assert_eq!((values.len(), values.string_bytes(), values.plain_bytes()), (3, 5, 17));
+    }
+
+    proptest! {
+        #[test]
+        fn plain_strings_of_any_length_come_after_their_lengths(
+            strings in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..2 * PIECE), 0..40),
+        ) {
+            let ends = strings.iter().scan(0, |end, text| { *end += text.len() as u32; Some(*end) });
+            let offsets: Vec<u32> = std::iter::once(0).chain(ends).collect();
+            let mut out = vec![7];
+            Encoding::Plain.encode(PhysicalValues::Bytes { offsets: &offsets, data: &strings.concat() }, &mut out);
+            let each = strings.iter().map(|text| [&(text.len() as u32).to_le_bytes(), text.as_slice()].concat());
+            prop_assert_eq!(&out[1..], each.collect::<Vec<_>>().concat());
+        }
     }
 
     #[test]
