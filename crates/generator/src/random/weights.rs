@@ -74,6 +74,11 @@ impl Weights {
         pick_all(&self.cells, out);
     }
 
+    /// Replaces each 32-bit draw by its index.
+    pub(crate) fn replace(&self, draws: &mut [u32]) {
+        pick_all(&self.cells, draws);
+    }
+
     /// The index for 64 uniform bits: precise for tables so large that 32 bits would leave too few for the
     /// choice within a cell.
     #[inline(always)]

@@ -230,10 +230,8 @@ impl Leaf {
                     out.push_end();
                 }
             }
-            (ValueSpec::Words { least, most }, out) => {
-                let words = Words::get();
-                let longest = words.longest(*most) as usize;
-                strings(out, draws, longest, |draw, out| words.some(draw, (*least, *most), out));
+            (ValueSpec::Words { least, most }, ValueBuffer::Bytes(out)) => {
+                Words::get().texts(draws.stream, draws.n, (*least, *most), out);
             }
             (ValueSpec::Email, out) => {
                 let names = Addresses::get();
