@@ -64,6 +64,13 @@ impl Misfit {
 /// The nearest whole number; `None` for NaN, infinity and numbers of more than 128 bits.
 #[inline(always)]
 pub(crate) fn nearest_whole(value: f64) -> Option<i128> {
+    // Up to here every double has its fraction, and the difference is exact.
+    const FRACTIONS: f64 = (1u64 << 52) as f64;
+    if value.abs() < FRACTIONS {
+        let whole = value as i64;
+        let rest = value - whole as f64;
+        return Some((whole + i64::from(rest >= 0.5) - i64::from(rest <= -0.5)).into());
+    }
     // 2^127 is a double, and every smaller double is an i128.
     const MOST: f64 = (1u128 << 127) as f64;
     let rounded = value.round();
@@ -77,6 +84,9 @@ mod tests {
     #[test]
     fn real_numbers_are_rounded_without_saturating() {
         assert_eq!(nearest_whole(-2.5), Some(-3));
+        for v in [0.5, 1.5, -0.5, 0.499_999_999_999_999_94, -1e15 - 0.5, 4.5e15, 9e15, 1e18, -7.25] {
+            assert_eq!(nearest_whole(v), Some(v.round() as i128), "{v}");
+        }
         assert_eq!(nearest_whole(1e38), Some(1e38 as i128));
         for none in [1.8e38, -1.8e38, f64::INFINITY, f64::NAN] {
             assert_eq!(nearest_whole(none), None, "{none}");

@@ -45,10 +45,12 @@ fn start(data: &[u8], at: usize, length: usize) -> u64 {
     whole & !after
 }
 
-/// The minimum and maximum of byte strings, each with its [`start`]. Nearly all of them are decided by the start:
-/// an equal one needs a whole comparison, a smaller one does not.
+/// The minimum and maximum of byte strings, each with a start that sorts like it. Nearly all of them are decided by
+/// the start: an equal one needs a whole comparison, a smaller one does not.
 #[inline(always)]
-fn byte_extremes<'a>(mut values: impl Iterator<Item = (u64, &'a [u8])>) -> Option<(&'a [u8], &'a [u8])> {
+fn byte_extremes<'a, S: Copy + Ord>(
+    mut values: impl Iterator<Item = (S, &'a [u8])>,
+) -> Option<(&'a [u8], &'a [u8])> {
     let (first_start, first) = values.next()?;
     let (mut low, mut low_start, mut high, mut high_start) = (first, first_start, first, first_start);
     for (start, value) in values {
@@ -75,7 +77,13 @@ fn string_extremes(strings: &ByteStrings) -> Option<(&[u8], &[u8])> {
 /// The minimum and maximum of values of `width` bytes, compared after the `flipped` bits of their first eight were
 /// flipped.
 fn fixed_extremes(data: &[u8], width: usize, flipped: u64) -> Option<(&[u8], &[u8])> {
-    byte_extremes(data.chunks_exact(width).map(|value| (start(value, 0, width) ^ flipped, value)))
+    let values = data.chunks_exact(width);
+    // The first eight bytes of small decimals are the same; together with the last eight they are the whole value.
+    if flipped != 0 && (8..=16).contains(&width) {
+        let halves = |value| [start(value, 0, 8) ^ flipped, start(value, width - 8, 8)];
+        return byte_extremes(values.map(|value| (halves(value), value)));
+    }
+    byte_extremes(values.map(|value| (start(value, 0, width) ^ flipped, value)))
 }
 
 fn reals(values: impl Iterator<Item = f64>) -> Option<Bounds> {
@@ -240,6 +248,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::types::literal::big_endian;
 
     proptest! {
         #[test]
@@ -260,10 +269,20 @@ mod tests {
         fn extremes_of_decimals_are_those_of_their_numbers(
             numbers in proptest::collection::vec(prop_oneof![-3i128..3, any::<i128>()], 1..30),
         ) {
-            let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_be_bytes()).collect();
-            let found = fixed_extremes(&bytes, 16, SIGN).unwrap();
-            prop_assert_eq!(found.0, numbers.iter().min().unwrap().to_be_bytes());
-            prop_assert_eq!(found.1, numbers.iter().max().unwrap().to_be_bytes());
+            for width in [5, 8, 11, 16, 20] {
+                let mut bytes = vec![0; numbers.len() * width];
+                let cut = |n: i128| n << (128 - 8 * width.min(16)) >> (128 - 8 * width.min(16));
+                let each = bytes.chunks_exact_mut(width).zip(&numbers);
+                each.for_each(|(out, n)| big_endian(cut(*n), out));
+                let of = |n: Option<i128>| {
+                    let mut out = vec![0; width];
+                    big_endian(n.unwrap(), &mut out);
+                    out
+                };
+                let found = fixed_extremes(&bytes, width, SIGN).unwrap();
+                prop_assert_eq!(found.0, of(numbers.iter().map(|n| cut(*n)).min()));
+                prop_assert_eq!(found.1, of(numbers.iter().map(|n| cut(*n)).max()));
+            }
         }
     }
 

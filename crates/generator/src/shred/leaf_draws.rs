@@ -57,14 +57,31 @@ fn wholes(out: &mut ValueBuffer, draws: &Draws<'_>, mut value: impl FnMut(usize,
         ValueBuffer::Int32(out) => each(out, draws, |i, draw| value(i, draw) as i32),
         ValueBuffer::Int64(out) => each(out, draws, |i, draw| value(i, draw) as i64),
         ValueBuffer::Fixed { width, data } => {
-            let at = data.len();
-            data.resize(at + draws.n * *width, 0);
-            for (i, out) in data[at..].chunks_exact_mut(*width).enumerate() {
-                big_endian(value(i, draws.stream.draw(i as u64)), out);
-            }
+            push_big_endian(*width, draws.n, data, |i| value(i, draws.stream.draw(i as u64)));
         }
         // The reader allows whole numbers only for types that store them.
         _ => debug_assert!(false, "whole numbers in another buffer"),
+    }
+}
+
+/// Appends `n` whole numbers of `width` bytes each.
+#[inline(always)]
+fn push_big_endian(width: usize, n: usize, data: &mut Vec<u8>, mut value: impl FnMut(usize) -> i128) {
+    const MOST: usize = size_of::<i128>();
+    let (from, end) = (data.len(), data.len() + n * width);
+    if (1..=MOST).contains(&width) {
+        // The first bytes of a number of full size; the next number overwrites the others.
+        data.resize(end + MOST, 0);
+        for i in 0..n {
+            let at = from + i * width;
+            data[at..at + MOST].copy_from_slice(&(value(i) << (8 * (MOST - width))).to_be_bytes());
+        }
+        data.truncate(end);
+        return;
+    }
+    data.resize(end, 0);
+    for (i, out) in data[from..].chunks_exact_mut(width).enumerate() {
+        big_endian(value(i), out);
     }
 }
 
@@ -306,14 +323,15 @@ fn continuous(
         let most = kind.most_real();
         return reals(out, draws, |i, draw| misfits.or_stand_in(i, real_in(most, value(draw))));
     }
-    let (one, range) = (kind.one(), kind.range());
+    // Converted once: a conversion from 128 bits takes as long as a draw.
+    let (one, range) = (kind.one() as f64, kind.range());
     // A double may only approximate a bound, and then exceed the type's range.
     let ends = (low.is_finite().then_some(range.0), high.is_finite().then_some(range.1));
     wholes(out, draws, |i, draw| {
         let value = value(draw);
-        let whole = whole_in(kind, one, range, Number::Real(value));
+        let whole = nearest_whole(value * one).filter(|n| (range.0..=range.1).contains(n));
         let end = if value < 0.0 { ends.0 } else { ends.1 };
-        misfits.or_stand_in(i, whole.or_else(|misfit| end.ok_or(misfit)))
+        misfits.or_stand_in(i, whole.or(end).ok_or(Misfit::Outside(Number::Real(value))))
     });
 }
 
@@ -465,11 +483,7 @@ fn append(column: &Column<'_>, kind: &LogicalType, n: usize, out: &mut ValueBuff
         ValueBuffer::Int32(out) => out.extend(values.iter().map(|n| *n as i32)),
         ValueBuffer::Int64(out) => out.extend_from_slice(&values),
         ValueBuffer::Fixed { width, data } => {
-            let at = data.len();
-            data.resize(at + n * *width, 0);
-            for (value, out) in values.into_iter().zip(data[at..].chunks_exact_mut(*width)) {
-                big_endian(value.into(), out);
-            }
+            push_big_endian(*width, n, data, |i| values[i].into());
         }
         _ => return None,
     }

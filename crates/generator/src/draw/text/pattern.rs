@@ -5,7 +5,8 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use crate::draw::text::random_text::spell;
+use crate::draw::text::PADDING;
+use crate::draw::text::random_text::{spell, spell_padded};
 use crate::random::rng::{Sequence, scale64};
 
 /// The most repetitions drawn for `*` and `+`, and beyond the `n` of `{n,}`.
@@ -26,13 +27,27 @@ pub(crate) struct Pattern {
 
 #[derive(Clone, Debug)]
 enum Part {
-    Text(Box<[u8]>),
+    Text(Text),
     /// ASCII letters.
     Bytes(Box<[u8]>, Repeats),
     /// Ranges of letters; each with the number of letters before it.
     Letters(Box<[(u32, char)]>, u32, Repeats),
     Group(Box<[Part]>, Repeats),
     OneOf(Box<[Box<[Part]>]>, Repeats),
+}
+
+/// A text, padded for copies of a fixed size.
+#[derive(Clone, Debug)]
+struct Text {
+    pieces: Box<[[u8; PADDING]]>,
+    length: usize,
+}
+
+impl Text {
+    fn of(text: &[u8]) -> Self {
+        let piece = |text: &[u8]| std::array::from_fn(|i| text.get(i).copied().unwrap_or_default());
+        Text { pieces: text.chunks(PADDING).map(piece).collect(), length: text.len() }
+    }
 }
 
 /// How often a part is repeated: from the first to the second number of times.
@@ -71,7 +86,7 @@ impl Pattern {
     }
 
     /// Writes the string for a random `draw` and returns its length. `out` has room for
-    /// [`longest`](Self::longest).
+    /// [`longest`](Self::longest) and the padding.
     pub(crate) fn write(&self, draw: u64, out: &mut [u8]) -> usize {
         write(&self.parts, &mut Sequence::new(draw), out)
     }
@@ -87,8 +102,8 @@ fn compile(pattern: &Hir, repeats: Repeats, out: &mut Vec<Part>) -> Result<(), S
     match pattern.kind() {
         HirKind::Empty => {}
         HirKind::Look(_) => return Err("anchors and word boundaries are not supported".to_owned()),
-        HirKind::Literal(text) if repeats == (1, 1) => out.push(Part::Text(text.0.clone())),
-        HirKind::Literal(text) => out.push(Part::Group([Part::Text(text.0.clone())].into(), repeats)),
+        HirKind::Literal(text) if repeats == (1, 1) => out.push(Part::Text(Text::of(&text.0))),
+        HirKind::Literal(text) => out.push(Part::Group([Part::Text(Text::of(&text.0))].into(), repeats)),
         HirKind::Class(class) => out.push(letters(class, repeats)?),
         HirKind::Capture(capture) => compile(&capture.sub, repeats, out)?,
         HirKind::Repetition(repeated) => {
@@ -147,7 +162,7 @@ fn letters(class: &Class, repeats: Repeats) -> Result<Part, String> {
 fn longest(parts: &[Part]) -> u64 {
     let times = |bytes: u64, repeats: &Repeats| bytes.saturating_mul(repeats.1.into());
     let sizes = parts.iter().map(|part| match part {
-        Part::Text(text) => text.len() as u64,
+        Part::Text(text) => text.length as u64,
         Part::Bytes(_, repeats) => times(1, repeats),
         Part::Letters(_, _, repeats) => times(4, repeats),
         Part::Group(parts, repeats) => times(longest(parts), repeats),
@@ -169,13 +184,18 @@ fn write(parts: &[Part], random: &mut Sequence, out: &mut [u8]) -> usize {
     for part in parts {
         match part {
             Part::Text(text) => {
-                out[at..at + text.len()].copy_from_slice(text);
-                at += text.len();
+                for (i, piece) in text.pieces.iter().enumerate() {
+                    out[at + i * PADDING..at + (i + 1) * PADDING].copy_from_slice(piece);
+                }
+                at += text.length;
             }
             Part::Bytes(letters, repeats) => {
-                let end = at + times(*repeats, random) as usize;
-                spell(letters, random, &mut out[at..end]);
-                at = end;
+                let length = times(*repeats, random) as usize;
+                match repeats {
+                    (least, most) if least == most => spell(letters, random, &mut out[at..at + length]),
+                    _ => spell_padded(letters, random, length, &mut out[at..]),
+                }
+                at += length;
             }
             Part::Letters(ranges, count, repeats) => {
                 for _ in 0..times(*repeats, random) {
@@ -212,7 +232,7 @@ mod tests {
         let pattern = Pattern::parse(pattern).unwrap();
         (0..draws)
             .map(|draw| {
-                let mut out = vec![0; pattern.longest() as usize];
+                let mut out = vec![0; pattern.longest() as usize + PADDING];
                 let length = pattern.write(draw << 32, &mut out);
                 String::from_utf8(out[..length].to_vec()).unwrap()
             })
@@ -249,7 +269,7 @@ mod tests {
         let mut counts = std::collections::BTreeMap::new();
         let draws = 370_000u64;
         for draw in 0..draws {
-            let mut out = [0; 4];
+            let mut out = [0; 4 + PADDING];
             let length = pattern.write(draw, &mut out);
             *counts.entry(out[..length].to_vec()).or_insert(0u32) += 1;
         }

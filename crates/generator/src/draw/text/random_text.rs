@@ -2,6 +2,7 @@
 
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
+use crate::draw::text::PADDING;
 use crate::draw::text::words::Words;
 use crate::error::Error;
 use crate::random::rng::{Sequence, scale64};
@@ -55,7 +56,7 @@ impl RandomText {
         match &self.alphabet {
             Alphabet::Words => words.of_length(&mut random, length, out),
             Alphabet::Bytes(letters) => {
-                spell(letters, &mut random, &mut out[..length]);
+                spell_padded(letters, &mut random, length, out);
                 length
             }
             Alphabet::Letters(letters) => {
@@ -93,22 +94,38 @@ impl Alphabet {
     }
 }
 
-/// Fills `out` with letters of equal probability, [`LETTERS`] from each draw. A draw is a fraction; times the
-/// number of letters, its whole part is a letter and the rest the next fraction. The last letter of a draw still
-/// has 15 bits more than it needs.
+/// Fills `out` with letters of equal probability, [`LETTERS`] from each draw.
 #[inline(always)]
 pub(crate) fn spell(letters: &[u8], random: &mut Sequence, out: &mut [u8]) {
-    const LETTERS: usize = 7;
-    let n = letters.len() as u64;
-    for piece in out.chunks_mut(LETTERS) {
-        let mut fraction = random.next();
-        for out in piece {
-            let product = u128::from(fraction) * u128::from(n);
-            *out = letters[(product >> 64) as usize];
-            fraction = product as u64;
-        }
+    out.chunks_mut(LETTERS).for_each(|piece| spell_piece(letters, random.next(), piece));
+}
+
+/// Writes `length` letters like [`spell`], without a branch that depends on how many letters the last draw has to
+/// give: faster where the length is random. `out` has room for the letters and the padding.
+#[inline(always)]
+pub(crate) fn spell_padded(letters: &[u8], random: &mut Sequence, length: usize, out: &mut [u8]) {
+    // What follows overwrites the letters behind the last one.
+    for at in (0..length).step_by(LETTERS) {
+        spell_piece(letters, random.next(), &mut out[at..at + LETTERS]);
     }
 }
+
+/// Writes the letters of one draw. It is a fraction; times the number of letters, its whole part is a letter and the
+/// rest the next fraction. The last letter of a draw still has 15 bits more than it needs.
+#[inline(always)]
+fn spell_piece(letters: &[u8], mut fraction: u64, piece: &mut [u8]) {
+    for out in piece {
+        let product = u128::from(fraction) * letters.len() as u128;
+        *out = letters[(product >> 64) as usize];
+        fraction = product as u64;
+    }
+}
+
+/// The letters from one draw.
+const LETTERS: usize = 7;
+
+// The last draw may give more letters than needed.
+const _: () = assert!(PADDING >= LETTERS);
 
 /// The characters of `"A-Za-z_"`; `None` without any, for a range that falls and for too many.
 fn letters(text: &str) -> Option<Vec<char>> {
@@ -152,9 +169,9 @@ mod tests {
 
     #[test]
     fn letters_have_equal_probability_at_each_place() {
-        let mut counts = [[0u32; 26]; 7];
+        let mut counts = [[0u32; 26]; LETTERS];
         for draw in 0..200_000 {
-            let mut out = [0; 7];
+            let mut out = [0; LETTERS];
             spell(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", &mut Sequence::new(draw), &mut out);
             for (counts, letter) in counts.iter_mut().zip(out) {
                 counts[usize::from(letter - b'A')] += 1;

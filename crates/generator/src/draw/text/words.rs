@@ -134,7 +134,11 @@ impl Words {
 
     /// The average length in bytes of a word drawn by [`some`](Self::some).
     pub(crate) fn mean(&self) -> f64 {
-        self.words.iter().zip(self.table.probabilities()).map(|(word, p)| (word.length() - 1) as f64 * p).sum()
+        self.words
+            .iter()
+            .zip(self.table.probabilities())
+            .map(|(word, p)| (word.length() - 1) as f64 * p)
+            .sum()
     }
 
     /// The most bytes of `most` words and the spaces between and after them.
