@@ -79,7 +79,7 @@ pub fn as_intervals(schema: &Schema) -> Result<Option<SchemaDescriptor>, Parquet
 
 /// Returns the schema to embed in the footer of a Parquet file with these columns. The Arrow interval that holds all three
 /// parts is one that the `parquet` crate cannot read, so intervals become those that it reads from files without an Arrow
-/// schema, with the mark by which [`read_schema`](crate::parquet_files::schema::read_schema) reads all three.
+/// schema, with the mark by which `ParquetFiles` reads all three.
 pub fn embedded_schema(schema: &Schema) -> Schema {
     Schema::new(schema.fields().iter().map(embedded_field).collect::<Fields>())
 }
