@@ -216,7 +216,7 @@ fn weights_by_a_field_are_checked_before_a_row_is_made() {
         Dataset::from_toml(&spec).unwrap_err().to_string()
     };
     assert!(
-        wrong("{ field = 'm', given = {}, otherwise = { a = 1 } }").contains("no earlier field is named m")
+        wrong("{ field = 'm', given = {}, otherwise = { a = 1 } }").contains("m is not an earlier field")
     );
     assert!(
         wrong("{ field = 'n', given = { x = { a = 1 } }, otherwise = { a = 1 } }")

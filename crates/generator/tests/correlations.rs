@@ -93,7 +93,7 @@ fn mistakes_name_the_field() {
     let error = refused("{ quantiles = { values = [0, 9] } }", "{ field = \"a\", correlation = 1.5 }");
     assert!(error.contains("use a rank correlation from -1 to 1"), "{error}");
     let error = refused("{ quantiles = { values = [0, 9] } }", "{ field = \"c\", correlation = 0.5 }");
-    assert!(error.contains("no earlier field is named c"), "{error}");
+    assert!(error.contains("c is not an earlier field"), "{error}");
 }
 
 /// Distances, fares and tips as in rides: fares follow distances, tips follow fares, and totals add up.

@@ -87,7 +87,7 @@ fn what_a_locale_lacks_is_an_error_that_says_which_locales_have_it() {
     assert!(error.contains("city draws strings, not int32"), "{error}");
     let error = refused("{ name = \"x\", type = \"string\", values = { email = { name = \"nobody\" } } }")
         .to_string();
-    assert!(error.contains("no earlier field is named nobody"), "{error}");
+    assert!(error.contains("nobody is not an earlier field"), "{error}");
     let error =
         refused("{ name = \"x\", type = \"string\", values = { email = { name = \"y\", domains = [] } } }")
             .to_string();

@@ -70,7 +70,7 @@ fn other(error: &StoreError, refusal: &str) -> (Kind, String, &'static str) {
         if status == "404" {
             return (
                 Kind::NotFound,
-                format!("there is no such bucket{refusal}"),
+                format!("the bucket does not exist{refusal}"),
                 "check its name and the endpoint",
             );
         }

@@ -4,7 +4,7 @@
 //! block. So the row that arrives as number *j* is found without those before it.
 
 use crate::draw::lengths::Lengths;
-use crate::draw::value_spec::changes::{BLOCK, block_of, part_of, shuffle};
+use crate::draw::value_spec::changes::{BLOCK, of_blocks, part_of, shuffle};
 use crate::random::rng::{Stream, unit_interval};
 
 /// The rows of a table as they arrive.
@@ -56,17 +56,8 @@ impl Arrivals {
 
     /// The rows of the table that arrive as `numbers`; `None` beyond the last. Neighbouring numbers are cheapest.
     pub(crate) fn rows(&self, seed: u64, numbers: &[u64]) -> Vec<Option<u64>> {
-        let mut found = u64::MAX;
-        let mut arriving: Vec<u64> = Vec::new();
-        let row = |number: &u64| {
-            let block = block_of(*number, self.rows.div_ceil(BLOCK), &|block| self.start(block));
-            if block != found {
-                found = block;
-                arriving = self.block(seed, block);
-            }
-            arriving.get(usize::try_from(number.checked_sub(self.start(block))?).ok()?).copied()
-        };
-        numbers.iter().map(row).collect()
+        let start = |block: u64| self.start(block);
+        of_blocks(numbers, self.rows.div_ceil(BLOCK), &start, |block| self.block(seed, block))
     }
 
     /// The rows of a block as they arrive.

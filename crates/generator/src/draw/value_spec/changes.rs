@@ -140,37 +140,20 @@ impl Changes {
 
     /// The changes that are `numbers` of the stream; `None` beyond the last one. Neighbouring numbers are cheapest.
     pub(crate) fn changes(&self, seed: u64, numbers: &[u64]) -> Vec<Option<Change>> {
-        let mut found = u64::MAX;
-        let mut changes: Vec<Change> = Vec::new();
-        let change = |number: &u64| {
-            let block = block_of(*number, self.rows.div_ceil(BLOCK), &|block| self.start(block));
-            if block != found {
-                found = block;
-                changes = self.block(seed, block);
-            }
-            changes.get(usize::try_from(number.checked_sub(self.start(block))?).ok()?).copied()
-        };
-        numbers.iter().map(change).collect()
+        let start = |block: u64| self.start(block);
+        of_blocks(numbers, self.rows.div_ceil(BLOCK), &start, |block| self.block(seed, block))
     }
 
     /// The rows that are left after all changes, by their number among them, as they are then.
     pub(crate) fn left_rows(&self, seed: u64, numbers: &[u64]) -> Vec<Option<RowVersion>> {
         let start = |block: u64| block * BLOCK - self.deletes(block * BLOCK);
-        let mut found = u64::MAX;
-        let mut left: Vec<RowVersion> = Vec::new();
-        let row = |number: &u64| {
-            let block = block_of(*number, self.rows.div_ceil(BLOCK), &start);
-            if block != found {
-                found = block;
-                let fates = self.fates(seed, block).into_iter().enumerate();
-                let kept = fates.filter(|(_, (_, deleted))| !deleted);
-                let version =
-                    |(i, (version, _)): (usize, _)| RowVersion { row: block * BLOCK + i as u64, version };
-                left = kept.map(version).collect();
-            }
-            left.get(usize::try_from(number.checked_sub(start(block))?).ok()?).copied()
-        };
-        numbers.iter().map(row).collect()
+        of_blocks(numbers, self.rows.div_ceil(BLOCK), &start, |block| {
+            let fates = self.fates(seed, block).into_iter().enumerate();
+            let kept = fates.filter(|(_, (_, deleted))| !deleted);
+            let version =
+                |(i, (version, _)): (usize, _)| RowVersion { row: block * BLOCK + i as u64, version };
+            kept.map(version).collect()
+        })
     }
 
     fn counts(&self, block: u64) -> &Counts {
@@ -217,8 +200,28 @@ pub(crate) fn part_of(share: f64, rows: u64) -> u64 {
     ((share * rows as f64).floor() as u64).min(rows)
 }
 
+/// The items that have these numbers, out of `blocks` blocks of which `start` returns the first number and `block` the
+/// items; `None` beyond the last one. Makes a block once for neighbours.
+pub(crate) fn of_blocks<T: Copy>(
+    numbers: &[u64],
+    blocks: u64,
+    start: &dyn Fn(u64) -> u64,
+    block: impl Fn(u64) -> Vec<T>,
+) -> Vec<Option<T>> {
+    let mut made: Option<(u64, Vec<T>)> = None;
+    let item = |number: &u64| {
+        let of_number = block_of(*number, blocks, start);
+        let (_, items) = match made.take().filter(|(made, _)| *made == of_number) {
+            Some(same) => made.insert(same),
+            None => made.insert((of_number, block(of_number))),
+        };
+        items.get(usize::try_from(number.checked_sub(start(of_number))?).ok()?).copied()
+    };
+    numbers.iter().map(item).collect()
+}
+
 /// The last of `blocks` blocks that starts at `number` or before it; each starts where `start` says, the first one at 0.
-pub(crate) fn block_of(number: u64, blocks: u64, start: &dyn Fn(u64) -> u64) -> u64 {
+fn block_of(number: u64, blocks: u64, start: &dyn Fn(u64) -> u64) -> u64 {
     let (mut low, mut high) = (0, blocks.max(1));
     while high - low > 1 {
         let middle = low + (high - low) / 2;

@@ -50,7 +50,7 @@ pub(super) fn operand(
         }
         if group.is_empty() {
             let advice = "use the name of a field defined before this one, or a dotted path from the record";
-            return Err((format!("no earlier field is named {name}"), advice.into()));
+            return Err((format!("{name} is not an earlier field"), advice.into()));
         }
     }
 }

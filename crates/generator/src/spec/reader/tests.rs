@@ -165,7 +165,7 @@ fn an_invalid_spec_is_refused_with_line_column_field_and_what_is_allowed() {
             field("type = \"string\"\nvalues = { choice = { file = \"/no/such/file\" } }"),
             "cannot read /no/such/file",
         ),
-        (field("type = \"double\"\nvalues = { expression = \"x + 1\" }"), "no earlier field is named x"),
+        (field("type = \"double\"\nvalues = { expression = \"x + 1\" }"), "x is not an earlier field"),
         (field("type = \"int64\"\nvalues = { ref = \"nothing.id\" }"), "cannot find the dataset nothing"),
         (field("type = \"decimal\"\nvalues = { constant = 1 }"), "add `precision`"),
         (
