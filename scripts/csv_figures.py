@@ -5,14 +5,19 @@
     scripts/csv_figures.py --only parse  or parquet, load
 
 Each figure is the median of three turns of whole processes. Data lies in target/csv-figures: 5 million taxi trips
-of 19 columns in the order of time, with 5 % late, and shuffled (875 MB each), and 3 million rows of text with
-quotes (550 MB). SAWMILL names another binary, SAWMILL_PYTHON one that has duckdb and polars. Both have two threads.
+of 19 columns in the order of time, with 5 % late, and shuffled (875 MB each), 3 million rows of text with
+quotes (550 MB), and a million rows of 105 columns, as ClickBench has them (600 MB).
+
+SAWMILL names another binary, SAWMILL_PYTHON one that has duckdb and polars. Peers of the load that are optional:
+SAWMILL_DUCKDB_PYTHON, one whose duckdb has the postgres extension (scripts/peers/load_duckdb installs it), and
+timescaledb-parallel-copy on the PATH. All have two threads.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -73,12 +78,23 @@ rows.sink_parquet(polars.PartitionBy(out, key="day"), compression="uncompressed"
 }
 
 
+LOAD_BY_DUCKDB = """
+import duckdb, os, sys
+duckdb.execute("set threads = 2")
+duckdb.execute("load postgres")
+duckdb.execute(f"attach '{os.environ['SAWMILL_BENCH_URL']}' as server (type postgres)")
+table = os.environ["SAWMILL_BENCH_TABLE"]
+duckdb.execute(f"insert into server.public.{table} select * from read_csv('{sys.argv[1]}')")
+"""
+
+
 def data():
     WORK.mkdir(parents=True, exist_ok=True)
     taxi = (ROOT / "fixtures" / "taxi.toml").read_text()
     before = next(line for line in taxi.splitlines() if line.startswith("values = { walk = { start = 2024-01-01"))
     specs = {name: (taxi.replace(before, f"values = {values}"), "5M") for name, values in PICKED_UP.items()}
-    for name, (spec, rows) in {**specs, "text": (TEXT, "3M")}.items():
+    hits = (ROOT / "fixtures" / "hits.toml").read_text()
+    for name, (spec, rows) in {**specs, "text": (TEXT, "3M"), "hits": (hits, "1M")}.items():
         if not (WORK / f"{name}.csv").exists():
             (WORK / f"{name}.toml").write_text(spec)
             run(SAWMILL, "gen", WORK / f"{name}.toml", "--rows", rows, "--format", "csv", "--out", WORK / f"{name}.csv", "--quiet")
@@ -116,7 +132,8 @@ def turns(title, ways):
 
 
 def parse():
-    for name, column in (("ordered", "fare_amount"), ("shuffled", "fare_amount"), ("text", "score")):
+    columns = {"ordered": "fare_amount", "shuffled": "fare_amount", "text": "score", "hits": "ResolutionWidth"}
+    for name, column in columns.items():
         path = WORK / f"{name}.csv"
         peers = {peer: (PYTHON, "-c", program, path, column) for peer, program in PARSE.items()}
         turns(f"parse {name}", {"sawmill": (SAWMILL, "convert", path, "--parse-only", "--columns", column), **peers})
@@ -135,13 +152,29 @@ def parquet():
     })
 
 
-def load():
-    """Loads into private servers that Sawmill starts, over two connections."""
+def loading_peers():
+    """The commands of other programs that load the same file into the table that exists."""
+    path = WORK / "ordered.csv"
     copy = WORK / "copy.sh"
     copy.write_text('exec psql "$SAWMILL_BENCH_URL" -qXc "\\\\copy $SAWMILL_BENCH_TABLE from '
-                    f"'{WORK}/ordered.csv' with (format csv, header)\"\n")
+                    f"'{path}' with (format csv, header)\"\n")
+    yield f"psql=bash {copy}"
+    if shutil.which("timescaledb-parallel-copy"):
+        parallel = WORK / "parallel_copy.sh"
+        parallel.write_text('exec timescaledb-parallel-copy --connection "$SAWMILL_BENCH_URL" --table "$SAWMILL_BENCH_TABLE" '
+                            f"--file {path} --skip-header --workers 2\n")
+        yield f"timescaledb-parallel-copy=bash {parallel}"
+    if python := os.environ.get("SAWMILL_DUCKDB_PYTHON"):
+        program = WORK / "load_duckdb.py"
+        program.write_text(LOAD_BY_DUCKDB)
+        yield f"DuckDB={python} {program} {path}"
+
+
+def load():
+    """Loads into private servers that Sawmill starts, over two connections."""
+    against = [word for peer in loading_peers() for word in ("--against", peer)]
     cases = {
-        "CSV": ("ordered.csv", "--against", f"psql=bash {copy}"),
+        "CSV": ("ordered.csv", *against),
         "Parquet": ("ordered.parquet",),
         "CSV by day, in order": ("ordered.csv", *BY_DAY),
         "CSV by day, 5 % late": ("late.csv", *BY_DAY),

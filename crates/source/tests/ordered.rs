@@ -156,6 +156,47 @@ fn many_runs_are_merged() {
     }
 }
 
+/// Whether the system made a file leave the page cache.
+#[cfg(target_os = "linux")]
+fn leaves_the_page_cache(path: &Path) -> bool {
+    use std::os::unix::fs::FileExt;
+    use std::time::{Duration, Instant};
+    let file = std::fs::File::open(path).unwrap();
+    file.sync_all().unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    let length = file.metadata().unwrap().len();
+    let started = Instant::now();
+    for read in 1..9 {
+        file.read_exact_at(&mut [0], length * read / 9).unwrap();
+    }
+    started.elapsed() > Duration::from_micros(8 * 15)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn scattered_rows_of_a_file_that_is_not_in_the_page_cache_come_by_a_ring() {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let row = |number: u64| {
+        let at = number * 7919 % (27 * 86_400);
+        (Some(at as i64), format!("{number} {}", "wide ".repeat(60)))
+    };
+    let files: [Vec<Row>; 1] = [(0..40_000).map(row).collect()];
+    let paths = write(directory.path(), &files, "\n", true);
+    let text = open_text(&paths, 1 << 20);
+    let order = order(Some("at"), None);
+    let place =
+        IndexPlace { directory: directory.path().join("index"), memory: 1 << 20, keeps: Keeps::Places };
+    let rows = with_control(|control| OrderedRows::open(&text, &order, &place, control)).unwrap();
+    if !leaves_the_page_cache(&paths[0]) {
+        eprintln!("skipped: the file stays in the page cache");
+        return;
+    }
+    let found: Vec<Row> = read(&rows, 2000, 1000).into_iter().flat_map(|(_, rows)| rows).collect();
+    let wanted: Vec<Row> = expected(&files, true, false).into_iter().flat_map(|(_, rows)| rows).collect();
+    assert!(found == wanted);
+    assert!(rows.way().contains("io_uring"), "{}", rows.way());
+}
+
 #[test]
 fn columns_that_cannot_decide_the_order_are_refused() {
     let directory = tempfile::tempdir().unwrap();

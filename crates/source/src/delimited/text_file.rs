@@ -7,11 +7,13 @@ use std::time::SystemTime;
 use sawmill_footer::RangeReader;
 use sawmill_store::{Fault, Location, ObjectUrl};
 
-use super::content::{Coding, Compression, Content, MAGIC, encoding_named, is_utf16};
+use super::content::{Coding, Compression, Content, MAGIC, Opened, encoding_named, is_utf16};
+use super::files::Place;
 use super::records::boundaries::{Grid, Mark, Misquoted, Unscanned};
 use super::records::cursor::Cursor;
 use super::records::dialect::{Dialect, Ragged, RecordForm};
 use super::records::header::{Header, ends_lines_by_returns, header};
+use super::records::leading::Split;
 use super::records::place::{line_of, shown};
 use super::records::splitter::{Cell, Form, Malformed, Splitter};
 use crate::control::Control;
@@ -169,6 +171,15 @@ impl TextFile {
         self.columns.len().max(1)
     }
 
+    /// The split of records that these values are read from.
+    pub(super) fn split_for(&self, wanted: &[Place]) -> Split {
+        let place = |wanted: &Place| match wanted {
+            Place::Column(common) => self.places.get(*common).copied(),
+            Place::Folder(_) => None,
+        };
+        Split::first(wanted.iter().filter_map(place).max().map_or(0, |last| last + 1), self.fields())
+    }
+
     /// Whether a record that begins with the n-th cell has a field for each column, once it is filled or cut
     /// as the dialect says.
     pub(super) fn fit(&self, before: usize, columns: usize, cells: &mut Vec<Cell>) -> bool {
@@ -202,8 +213,13 @@ impl TextFile {
     /// # Errors
     /// A file that has changed since it was opened first.
     pub(super) fn reopen(&self) -> Result<Readable> {
-        let content = self.content.reopen().map_err(|error| unreadable(&error).at(&self.name))?;
-        content.ok_or_else(|| self.changed())
+        Ok(self.open_again()?.bytes())
+    }
+
+    /// The same, with the file itself.
+    pub(super) fn open_again(&self) -> Result<Opened> {
+        let opened = self.content.open().map_err(|error| unreadable(&error).at(&self.name))?;
+        opened.ok_or_else(|| self.changed())
     }
 
     pub(super) fn changed(&self) -> Error {
@@ -233,7 +249,7 @@ impl TextFile {
         cursor.seek(mark.offset);
         let mut left = row - mark.rows;
         while left > 0 {
-            let skipped = cursor.records(left.min(4096) as usize, self.fields(), cells)?;
+            let skipped = cursor.records(left.min(4096) as usize, Split::first(0, self.fields()), cells)?;
             if skipped == 0 {
                 return Err(self.changed());
             }

@@ -13,6 +13,7 @@ use crate::all_cores::map_on_all_cores;
 use crate::condition::days_of;
 use crate::delimited::records::cursor::{Cursor, not_utf8};
 use crate::delimited::records::dialect::Dialect;
+use crate::delimited::records::leading::Split;
 use crate::delimited::records::place::shown;
 use crate::delimited::records::splitter::Cell;
 use crate::delimited::text_file::TextFile;
@@ -334,7 +335,7 @@ pub(crate) fn each_record(
     file.move_to(&mut cursor, piece.first, &mut cells)?;
     let mut left = piece.rows;
     while left > 0 {
-        let read = cursor.records(left as usize, file.fields(), &mut cells)?;
+        let read = cursor.records(left as usize, Split::all(file.fields()), &mut cells)?;
         if read == 0 {
             break;
         }

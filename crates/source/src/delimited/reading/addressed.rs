@@ -13,7 +13,8 @@ use super::reader::Batch;
 use crate::control::Control;
 use crate::delimited::files::{DelimitedFiles, Place};
 use crate::delimited::records::cursor::Cursor;
-use crate::delimited::records::splitter::{Cell, Form, Step};
+use crate::delimited::records::leading::Split;
+use crate::delimited::records::splitter::{Cell, Step, extent};
 use crate::delimited::text_file::TextFile;
 use crate::error::{Error, Kind, Result};
 use crate::ordered::{Addressed, Fetcher, RowAddress, Scanned, Scattered, Wanted};
@@ -67,24 +68,24 @@ impl Addressed for DelimitedFiles {
         let (mut cells, mut addresses) = (Vec::new(), Vec::new());
         let mut cursor = Cursor::open(file)?;
         file.move_to(&mut cursor, part.key.first_row, &mut cells)?;
+        let split = file.split_for(&places);
         let mut left = part.rows;
         while left > 0 {
             control.check()?;
             let most = left.min(SCANNED as u64) as usize;
-            let rows = cursor.records(most, file.fields(), &mut cells)?;
+            let rows = cursor.records(most, split, &mut cells)?;
             if rows == 0 {
                 return Err(file.changed());
             }
             left -= rows as u64;
             let (bytes, base) = cursor.buffer();
             addresses.clear();
-            for record in cells.chunk_by_columns(file.fields()) {
+            addresses.extend(cells.chunks_exact(split.cells()).map(|record| {
                 let (start, end) = extent(record);
-                let len = u32::try_from(end - start).map_err(|_| file.too_long(base + start))?;
-                addresses.push(RowAddress { file: part.key.file, at: base + start, len });
-            }
+                RowAddress { file: part.key.file, at: base + u64::from(start), len: end - start }
+            }));
             let offset = |at: u64| base + at;
-            let batch = Batch { source: self, file, cells: &mut cells, bytes, offset: &offset, rows };
+            let batch = Batch { source: self, file, cells: &mut cells, split, bytes, offset: &offset, rows };
             let batch = batch.build(&places, &schema)?;
             each(&Scanned { batch: &batch, addresses: &addresses, bytes: Some((bytes, base)) })?;
         }
@@ -134,25 +135,6 @@ impl DelimitedFiles {
         let fields = columns.iter().filter_map(|column| self.schema.fields().get(*column).cloned());
         (places, Arc::new(Schema::new(fields.collect::<Vec<Arc<Field>>>())))
     }
-}
-
-trait ByColumns {
-    fn chunk_by_columns(&self, columns: usize) -> impl Iterator<Item = &[Cell]>;
-}
-
-impl ByColumns for Vec<Cell> {
-    /// The fields of each record.
-    fn chunk_by_columns(&self, columns: usize) -> impl Iterator<Item = &[Cell]> {
-        self.chunks_exact(columns.max(1))
-    }
-}
-
-/// The start and the end of a record in the buffer, quotes included and the end of the line not.
-fn extent(record: &[Cell]) -> (u64, u64) {
-    let quote = |cell: &Cell| u64::from(matches!(cell.form, Form::Quoted | Form::Escaped));
-    let start = record.first().map_or(0, |cell| u64::from(cell.start) - quote(cell));
-    let last = record.iter().rev().find(|cell| cell.form != Form::Missing);
-    (start, last.map_or(start, |cell| u64::from(cell.end) + quote(cell)))
 }
 
 /// Reads records by their addresses: gathers their bytes, and splits and parses them like others.
@@ -261,7 +243,8 @@ impl RecordFetcher<'_> {
             starts.get(row).map_or(0, |(start, offset)| offset + (at - start))
         };
         let cells = &mut self.cells;
-        let batch = Batch { source: self.source, file: text, cells, bytes, offset: &offset, rows };
+        let split = Split::all(text.fields());
+        let batch = Batch { source: self.source, file: text, cells, split, bytes, offset: &offset, rows };
         batch.build(&self.places, &self.schema)
     }
 }

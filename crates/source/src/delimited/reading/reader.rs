@@ -9,6 +9,7 @@ use crate::delimited::columns::arrays::Fields;
 use crate::delimited::files::{Columns, DelimitedFiles, Place};
 use crate::delimited::json::{Misfit, decode};
 use crate::delimited::records::cursor::{Cursor, not_utf8};
+use crate::delimited::records::leading::Split;
 use crate::delimited::records::place::shown;
 use crate::delimited::records::splitter::Cell;
 use crate::delimited::text_file::TextFile;
@@ -64,7 +65,8 @@ impl UnitReader for DelimitedReader<'_> {
         let Some(mut cursor) = self.cursor.take() else { return Ok(None) };
         let file = cursor.file();
         let most = self.left.min(self.batch_rows.max(1) as u64) as usize;
-        let rows = cursor.records(most, file.fields(), &mut self.cells)?;
+        let split = file.split_for(&self.places);
+        let rows = cursor.records(most, split, &mut self.cells)?;
         if rows == 0 {
             return Err(file.changed());
         }
@@ -72,7 +74,8 @@ impl UnitReader for DelimitedReader<'_> {
         self.at.1 += rows as u64;
         let (bytes, base) = cursor.buffer();
         let offset = |at: u64| base + at;
-        let batch = Batch { source: self.source, file, cells: &mut self.cells, bytes, offset: &offset, rows };
+        let cells = &mut self.cells;
+        let batch = Batch { source: self.source, file, cells, split, bytes, offset: &offset, rows };
         let batch = batch.build(&self.places, &self.schema)?;
         self.cursor = Some(cursor);
         Ok(Some(batch))
@@ -84,6 +87,8 @@ pub(crate) struct Batch<'b> {
     pub source: &'b DelimitedFiles,
     pub file: &'b TextFile,
     pub cells: &'b mut [Cell],
+    /// Which cells a record has. Columns that are wanted have one of their own.
+    pub split: Split,
     pub bytes: &'b [u8],
     /// The place in the file of a byte of `bytes`.
     pub offset: &'b dyn Fn(u64) -> u64,
@@ -92,7 +97,7 @@ pub(crate) struct Batch<'b> {
 
 impl Batch<'_> {
     pub(crate) fn build(self, places: &[Place], schema: &SchemaRef) -> Result<RecordBatch> {
-        let Self { source, file, cells, bytes, offset, rows } = self;
+        let Self { source, file, cells, split, bytes, offset, rows } = self;
         let start = cells.first().map_or(0, |cell| cell.start);
         let end = cells.last().map_or(0, |cell| cell.end);
         let text = std::str::from_utf8(&bytes[start as usize..end as usize])
@@ -118,7 +123,7 @@ impl Batch<'_> {
             }
             Columns::Delimited { .. } => Vec::new(),
         };
-        let columns = file.fields();
+        let columns = split.cells();
         let array = |place: &Place| -> Result<ArrayRef> {
             let common = match place {
                 Place::Folder(at) => {

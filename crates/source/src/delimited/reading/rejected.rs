@@ -13,6 +13,7 @@ use crate::all_cores::on_all_cores;
 use crate::control::Control;
 use crate::delimited::files::{DelimitedFiles, Place};
 use crate::delimited::records::cursor::{Checked, Cursor};
+use crate::delimited::records::leading::Split;
 use crate::delimited::records::splitter::Cell;
 use crate::delimited::text_file::TextFile;
 use crate::error::{Error, Kind, Result};
@@ -162,9 +163,9 @@ impl Checks<'_> {
         let mut copied = cells.to_vec();
         let Self { source, file, .. } = *self;
         let offset = |at: u64| base + at;
-        let cells_of_batch = &mut copied;
+        let (cells_of_batch, split) = (&mut copied, Split::all(file.fields()));
         let batch =
-            Batch { source, file, cells: cells_of_batch, bytes, offset: &offset, rows: records.len() };
+            Batch { source, file, cells: cells_of_batch, split, bytes, offset: &offset, rows: records.len() };
         let Err(error) = batch.build(self.places, &self.schema) else { return };
         if let [(start, end)] = *records {
             let why = format!("{}: {}", error.what(), error.place());

@@ -2,6 +2,7 @@
 
 use memchr::memchr;
 
+use super::leading::Split;
 use super::splitter::{Cell, Form, Malformed, Step};
 use crate::delimited::text_file::TextFile;
 use crate::error::{Error, Kind, Result};
@@ -121,10 +122,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Splits up to `most` records of `columns` fields into `cells`, fewer if they have many fields or where
-    /// the buffer ends. Returns their number, 0 only at the end of the file.
-    pub(crate) fn records(&mut self, most: usize, columns: usize, cells: &mut Vec<Cell>) -> Result<usize> {
+    /// Splits up to `most` records into `cells`, fewer if they have many fields or where the buffer ends.
+    /// Returns their number, 0 only at the end of the file.
+    pub(crate) fn records(&mut self, most: usize, split: Split, cells: &mut Vec<Cell>) -> Result<usize> {
         cells.clear();
+        let columns = split.columns();
         let most = most.min((MOST_CELLS / columns.max(1)).max(1));
         let mut rows = 0;
         loop {
@@ -132,6 +134,14 @@ impl<'a> Cursor<'a> {
             while rows < most && self.at < self.buffer.len() {
                 let before = cells.len();
                 let is_left_out = self.file.left_out.get(self.left_out) == Some(&self.offset());
+                if !split.is_all()
+                    && !is_left_out
+                    && let Some(next) = self.file.splitter.leading(&self.buffer, self.at, split, cells)
+                {
+                    rows += 1;
+                    self.at = next;
+                    continue;
+                }
                 match self.file.splitter.step(&self.buffer, self.at, is_end, cells) {
                     Step::Record(next) if is_left_out => {
                         self.left_out += 1;
@@ -148,6 +158,7 @@ impl<'a> Cursor<'a> {
                         return Err(self.ragged(cells.len() - before, columns));
                     }
                     Step::Record(next) => {
+                        split.shorten(before, cells);
                         rows += 1;
                         self.at = next;
                     }

@@ -4,5 +4,6 @@ pub(super) mod boundaries;
 pub(super) mod cursor;
 pub(super) mod dialect;
 pub(super) mod header;
+pub(super) mod leading;
 pub(super) mod place;
 pub(super) mod splitter;

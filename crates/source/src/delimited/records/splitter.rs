@@ -12,6 +12,14 @@ pub(crate) struct Cell {
     pub form: Form,
 }
 
+/// Where fields that follow one another start and end, quotes included and the end of the line not.
+pub(crate) fn extent(fields: &[Cell]) -> (u32, u32) {
+    let quote = |cell: &Cell| u32::from(matches!(cell.form, Form::Quoted | Form::Escaped));
+    let start = fields.first().map_or(0, |cell| cell.start - quote(cell));
+    let last = fields.iter().rev().find(|cell| cell.form != Form::Missing);
+    (start, last.map_or(start, |cell| cell.end + quote(cell)))
+}
+
 /// How a field is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -70,7 +78,7 @@ pub(crate) struct Splitter {
     pub delimiter: u8,
     pub quote: Option<u8>,
     escape: Option<u8>,
-    comment: Option<u8>,
+    pub comment: Option<u8>,
     /// Whether records that cannot be read are left out: after quotes that do not fit, the next record starts
     /// in the next line.
     pub lenient: bool,
@@ -280,19 +288,19 @@ impl Splitter {
 }
 
 /// A word of eight such bytes.
-fn repeated(byte: u8) -> u64 {
+pub(super) fn repeated(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
 /// Sets the highest bit of every byte that is zero, and no other bit.
-fn zeros(word: u64) -> u64 {
+pub(super) fn zeros(word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     // A carry out of seven bits says that one of them is set; none goes from one byte to the next.
     !(((word & LOW) + LOW) | word | LOW)
 }
 
 /// The last field of a line, without the carriage return before the newline.
-fn plain_at_the_end(text: &[u8], start: usize, stop: usize) -> Cell {
+pub(super) fn plain_at_the_end(text: &[u8], start: usize, stop: usize) -> Cell {
     let end = if stop > start && text[stop - 1] == b'\r' { stop - 1 } else { stop };
     Cell { start: start as u32, end: end as u32, form: Form::Plain }
 }
