@@ -177,7 +177,7 @@ fn leaves_the_page_cache(path: &Path) -> bool {
 fn scattered_rows_of_a_file_that_is_not_in_the_page_cache_come_by_a_ring() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let row = |number: u64| {
-        let at = number * 7919 % (27 * 86_400);
+        let at = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20 & 0x1f_ffff;
         (Some(at as i64), format!("{number} {}", "wide ".repeat(60)))
     };
     let files: [Vec<Row>; 1] = [(0..40_000).map(row).collect()];
