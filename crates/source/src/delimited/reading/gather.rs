@@ -5,8 +5,9 @@
 //!                                                     └ copied to their places in the buffer
 //! ```
 //!
-//! A few reads of each window are timed. If the disk has to be asked for them, a ring has many under way at a time;
-//! from the page cache one after the other is quicker.
+//! A few reads of each window are timed. If the disk has to be asked for them, a ring may be quicker, which has many
+//! under way at a time: both ways are tried, and the quicker one is taken. From the page cache it is one after the
+//! other.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,9 +15,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-#[cfg(target_os = "linux")]
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sawmill_footer::RangeReader;
 
@@ -36,14 +35,11 @@ const NEAR: u64 = 1 << 10;
 const MOST: u64 = 256 << 10;
 
 /// The fewest reads of a window that are worth a ring, and how many of them are timed.
-#[cfg(target_os = "linux")]
 const MANY: usize = 512;
-#[cfg(target_os = "linux")]
 const TIMED: usize = 32;
 
 /// Reads that take longer on average are from the disk: from the page cache they take 1 µs, and from the quickest
 /// disks 50 µs.
-#[cfg(target_os = "linux")]
 const SLOW: Duration = Duration::from_micros(8);
 
 /// How many records were gathered, by how many reads, and in which time, by all threads.
@@ -103,9 +99,37 @@ pub(crate) struct Gatherer<'a> {
     order: Vec<(RowAddress, usize)>,
     groups: Vec<Group>,
     scratch: Vec<u8>,
-    /// Made for the first window that is slow; `None` within it if there is no ring here.
+    /// Made for the first window that is slow; `Some(None)` if there is no ring here.
     #[cfg(target_os = "linux")]
     ring: Option<Option<Ring>>,
+    paces: Paces,
+}
+
+/// How long a read took by either way in the last such window, of those whose reads are slow.
+#[derive(Debug, Default)]
+struct Paces {
+    ring: Option<Duration>,
+    pread: Option<Duration>,
+    windows: u32,
+}
+
+/// Of so many windows one takes the way that was slower, to see whether it still is.
+const RETRIED: u32 = 16;
+
+impl Paces {
+    /// Whether the next window takes the ring.
+    fn take_ring(&mut self) -> bool {
+        self.windows += 1;
+        match (self.ring, self.pread) {
+            (None, _) => true,
+            (_, None) => false,
+            (Some(ring), Some(pread)) => (ring <= pread) != self.windows.is_multiple_of(RETRIED),
+        }
+    }
+
+    fn note(&mut self, by_ring: bool, pace: Duration) {
+        *(if by_ring { &mut self.ring } else { &mut self.pread }) = Some(pace);
+    }
 }
 
 impl<'a> Gatherer<'a> {
@@ -121,6 +145,7 @@ impl<'a> Gatherer<'a> {
             scratch: Vec::new(),
             #[cfg(target_os = "linux")]
             ring: None,
+            paces: Paces::default(),
         }
     }
 
@@ -142,31 +167,41 @@ impl<'a> Gatherer<'a> {
         }
         self.source.ways.copies.store(!self.files.copies.is_empty(), Relaxed);
         let (records, reads) = (addresses.len() as u64, self.groups.len() as u64);
+        let is_slow = self.is_slow()?;
         let started = Instant::now();
-        if !self.read_by_ring()? {
+        let by_ring = is_slow && self.paces.take_ring() && self.read_by_ring()?;
+        if !by_ring {
             for group in &self.groups {
                 let read = read_one(group, &self.files, &self.order, &mut self.bytes, &mut self.scratch);
                 read.map_err(|error| self.failed(group, &error))?;
             }
         }
+        if is_slow {
+            self.paces.note(by_ring, started.elapsed() / u32::try_from(reads).unwrap_or(u32::MAX).max(1));
+        }
         self.source.ways.add(records, reads, started);
         Ok(())
     }
 
-    /// Reads all groups, the short ones by a ring, if they are many and slow. Returns whether it did.
+    /// Times some of the reads, if they are many. Returns whether the disk has to be asked for them.
+    fn is_slow(&mut self) -> Result<bool> {
+        if self.groups.len() < MANY {
+            return Ok(false);
+        }
+        let (started, step) = (Instant::now(), self.groups.len() / TIMED);
+        for group in self.groups.iter().step_by(step) {
+            let read = read_one(group, &self.files, &self.order, &mut self.bytes, &mut self.scratch);
+            read.map_err(|error| self.failed(group, &error))?;
+        }
+        Ok(started.elapsed() >= SLOW * TIMED as u32)
+    }
+
+    /// Reads all groups, the short ones by a ring. Returns whether it did.
     #[cfg(target_os = "linux")]
     fn read_by_ring(&mut self) -> Result<bool> {
         let is_short = |group: &&Group| group.len <= LONGEST && self.files.plain(group.file).is_some();
         let short: Vec<&Group> = self.groups.iter().filter(is_short).collect();
         if short.len() < MANY {
-            return Ok(false);
-        }
-        let (started, step) = (Instant::now(), short.len() / TIMED);
-        for group in short.iter().step_by(step) {
-            let read = read_one(group, &self.files, &self.order, &mut self.bytes, &mut self.scratch);
-            read.map_err(|error| self.failed(group, &error))?;
-        }
-        if started.elapsed() < SLOW * TIMED as u32 {
             return Ok(false);
         }
         let Some(ring) = self.ring.get_or_insert_with(|| Ring::new().ok()) else { return Ok(false) };
