@@ -129,6 +129,9 @@ def check_footer(file, options):
             elif statistics.has_min_max:
                 if isinstance(values.type, pa.BaseExtensionType):
                     values = pa.chunked_array([chunk.storage for chunk in values.chunks])
+                if pa.types.is_duration(values.type):
+                    # The column is a number; only the Arrow schema makes it a duration.
+                    values = values.cast(pa.int64())
                 bounds = pc.min_max(values.filter(pc.is_valid(values))).as_py()
                 low, high = statistics.min, statistics.max
                 if isinstance(bounds["min"], float):
