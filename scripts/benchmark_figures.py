@@ -49,7 +49,7 @@ def generator_datasets(results):
     """Bytes before compression that a core makes of each dataset, and what a second thread adds."""
     rows, used, a_value = [], [], {}
     for dataset in BUILT_IN:
-        found, why = entry(results, f"own-dataset-{dataset}")
+        found, why = entry(results, f"own-dataset-{dataset.replace(' ', '-')}")
         if not found:
             rows.append((0, [missing(dataset, why), "", "", "", ""]))
             continue

@@ -47,7 +47,7 @@ OWN = {
     "own-samples": "gen contacts --rows 100M --files 4 --threads 1 --runs 3 --out OUT "
     "--flamegraph docs/generator-contacts.svg",  # for another build, `--as before-N`: docs/generator-before-N.svg
 }
-# Every built-in dataset, the specs of two public tables, and the same values flat and nested.
+# Every built-in dataset, the specs of two public tables, rows of other tables, and the same values flat and nested.
 BUILT_IN = {
     "contacts": ("contacts", "20M"),
     "orders": ("orders", "3M"),
@@ -56,11 +56,15 @@ BUILT_IN = {
     "deep": ("deep", "500k"),
     "taxi": ("fixtures/taxi.toml", "3M"),
     "lineitem": ("fixtures/lineitem.toml", "3M"),
+    "changes of a table": ("scripts/peers/crm.toml/changes", "1M"),
+    "columns of a parent": ("scripts/peers/crm.toml/orders", "2M"),
+    "look-ups": ("scripts/peers/crm.toml/visits", "2M"),
+    "follows": ("scripts/peers/follows.toml", "2M"),
     "flat": ("scripts/peers/flat.toml", "4M"),
     "nested": ("scripts/peers/nested.toml", "4M"),
 }
 for dataset, (spec, rows) in BUILT_IN.items():
-    OWN[f"own-dataset-{dataset}"] = (
+    OWN[f"own-dataset-{dataset.replace(' ', '-')}"] = (
         f"gen {spec} --rows {rows} --compression none --threads 1,2 --runs 7 --out /dev/null"
     )
 MICRO = ["copy", "contacts", "generator", "span", "crate_rows"]
