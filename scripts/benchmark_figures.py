@@ -9,7 +9,11 @@ import statistics
 from benchmark_footers import footer_files, footer_table, scaling, without_avx512
 from benchmark_page import benchmarks_page
 from benchmark_results import size
+from benchmark_runs import BUILT_IN
 from benchmark_text import commands, megabytes, missing, memory, nanoseconds, rate, ratio, table, throughput, time
+
+# The values of a row of scripts/peers/flat.toml and nested.toml.
+VALUES_A_ROW = {"flat": 8, "nested": 7.92}
 
 PART = re.compile(r"(<!-- measured: ([a-z-]+) -->\n).*?(<!-- end of measured -->)", re.DOTALL)
 
@@ -39,6 +43,32 @@ def demo(results):
     """The output of the README's first command."""
     found, why = entry(results, "demo")
     return "\n".join(["```", found["text"].rstrip(), "```"]) if found else missing("demo", why)
+
+
+def generator_datasets(results):
+    """Bytes before compression that a core makes of each dataset, and what a second thread adds."""
+    rows, used, a_value = [], [], {}
+    for dataset in BUILT_IN:
+        found, why = entry(results, f"own-dataset-{dataset.replace(' ', '-')}")
+        if not found:
+            rows.append((0, [missing(dataset, why), "", "", "", ""]))
+            continue
+        used.append(found["command"])
+        one, two = (case["sides"][0] for case in found["cases"])
+        work, cpu = one["work"], one["cpu"]["median"]
+        speed = work["bytes"] / cpu / 1e6
+        faster = one["wall"]["median"] / two["wall"]["median"]
+        a_row = nanoseconds(cpu / work["rows"] * 1e9)
+        a_value[dataset] = cpu / work["rows"] / VALUES_A_ROW.get(dataset, 1)
+        if dataset not in ("flat", "nested"):
+            rows.append((speed, [dataset, f"{speed:,.0f} MB/s", a_row, f"{faster:.2f} x"]))
+    rows.sort(key=lambda row: row[0])
+    lines = table(["dataset", "a core", "a row", "two threads are as fast as one"], [row for _, row in rows])
+    if "flat" in a_value and "nested" in a_value:
+        flat, nested = a_value["flat"], a_value["nested"]
+        lines += ["", f"A value in a list in a struct takes {nanoseconds(nested * 1e9)}, the same value in a column of "
+                  f"the record {nanoseconds(flat * 1e9)}: {nested / flat:.2f} times as long."]
+    return "\n".join(lines + commands(used))
 
 
 def generator_runs(results):
@@ -79,20 +109,43 @@ def generator_runs(results):
     return "\n".join(lines + commands(used))
 
 
-def generator_peers(results):
-    """Comparison with other generators of the same records."""
+def whole_generators(results, names):
+    """Rows of a table of whole runs beside other programs, the worst first, and their commands."""
     rows, used = [], []
-    for name in ["gen-datablok", "gen-arrow-writer"]:
+    for name in names:
         found, why = entry(results, name)
         if not found:
-            rows.append([missing(name, why), "", "", "", "", ""])
+            rows.append((0, [missing(name, why), "", "", "", "", ""]))
             continue
         ours, theirs = found["cases"][0]["sides"]
         times = theirs["wall"]["median"] / ours["wall"]["median"]
-        what = f"{theirs['name']}, {ours['work']['rows']:,} rows"
+        of = f" {name.removeprefix('gen-tpch-')}" if name.startswith("gen-tpch-") else ""
+        what = f"{theirs['name']}{of}, {ours['work']['rows']:,} rows"
         sizes = [megabytes(size(ours)), megabytes(size(theirs))]
-        rows.append([what, time(ours["wall"]), time(theirs["wall"]), *sizes, ratio(times)])
+        rows.append((times, [what, time(ours["wall"]), time(theirs["wall"]), *sizes, ratio(times)]))
         used.append(found["command"])
+    return [row for _, row in sorted(rows, key=lambda row: row[0])], used
+
+
+PEER_COLUMNS = ["peer", "ours", "theirs", "bytes of ours", "of theirs", "ours is as fast"]
+
+
+def generator_tpch(results):
+    """The tables of TPC-H beside tpchgen-cli: the same rows."""
+    tables = ["lineitem", "orders", "partsupp", "customer"]
+    rows, used = whole_generators(results, [f"gen-tpch-{table}" for table in tables])
+    return "\n".join(table(PEER_COLUMNS, rows) + commands(used))
+
+
+def generator_flat(results):
+    """A flat table beside general tools."""
+    rows, used = whole_generators(results, ["gen-duckdb", "gen-polars", "gen-pyarrow"])
+    return "\n".join(table(PEER_COLUMNS, rows) + commands(used))
+
+
+def generator_peers(results):
+    """Comparison with other generators of the same records."""
+    rows, used = whole_generators(results, ["gen-datablok", "gen-arrow-writer"])
     found, why = entry(results, "micro")
     medians = {(b["group"], b["function"]): b["nanoseconds"] for b in found["benchmarks"]} if found else {}
     for codec in ["none", "snappy", "zstd"]:
@@ -102,7 +155,7 @@ def generator_peers(results):
             if ours and theirs:
                 what = f"ArrowWriter pipeline, compression {codec}, threads: {threads}, files not kept"
                 rows.append([what, nanoseconds(ours), nanoseconds(theirs), "", "", ratio(theirs / ours)])
-    lines = table(["peer", "ours", "theirs", "bytes of ours", "of theirs", "ours is as fast"], rows)
+    lines = table(PEER_COLUMNS, rows)
     return "\n".join(lines + commands(used + (["cargo bench -p sawmill-benches --bench contacts"] if medians else [])))
 
 
@@ -343,8 +396,11 @@ PARTS = {
     "load-tables": load_tables,
     "load-kinds": load_kinds,
     "load-floor": load_floor,
+    "generator-datasets": generator_datasets,
     "generator-runs": generator_runs,
     "generator-peers": generator_peers,
+    "generator-tpch": generator_tpch,
+    "generator-flat": generator_flat,
     "generator-values": generator_values,
     "generator-samples": generator_samples,
     "spans": spans,

@@ -15,7 +15,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = [
     ("arrow-writer", "gen-arrow-writer"),
     ("tpchgen-cli", "gen-tpchgen-cli"),
+    ("tpch_lineitem", "gen-tpch-lineitem"),
+    ("tpch_orders", "gen-tpch-orders"),
+    ("tpch_partsupp", "gen-tpch-partsupp"),
+    ("tpch_customer", "gen-tpch-customer"),
     ("datablok", "gen-datablok"),
+    ("gen_duckdb", "gen-duckdb"),
+    ("gen_polars", "gen-polars"),
+    ("gen_pyarrow", "gen-pyarrow"),
     ("footer_pyarrow", "footer-footer_pyarrow"),
     ("footer_polars", "footer-footer_polars"),
     ("footer_duckdb", "footer-footer_duckdb"),
@@ -40,6 +47,26 @@ OWN = {
     "own-samples": "gen contacts --rows 100M --files 4 --threads 1 --runs 3 --out OUT "
     "--flamegraph docs/generator-contacts.svg",  # for another build, `--as before-N`: docs/generator-before-N.svg
 }
+# Every built-in dataset, the specs of two public tables, rows of other tables, and the same values flat and nested.
+BUILT_IN = {
+    "contacts": ("contacts", "20M"),
+    "orders": ("orders", "3M"),
+    "events": ("events", "3M"),
+    "devices": ("devices", "5M"),
+    "deep": ("deep", "500k"),
+    "taxi": ("fixtures/taxi.toml", "3M"),
+    "lineitem": ("fixtures/lineitem.toml", "3M"),
+    "changes of a table": ("scripts/peers/crm.toml/changes", "1M"),
+    "columns of a parent": ("scripts/peers/crm.toml/orders", "2M"),
+    "look-ups": ("scripts/peers/crm.toml/visits", "2M"),
+    "follows": ("scripts/peers/follows.toml", "2M"),
+    "flat": ("scripts/peers/flat.toml", "4M"),
+    "nested": ("scripts/peers/nested.toml", "4M"),
+}
+for dataset, (spec, rows) in BUILT_IN.items():
+    OWN[f"own-dataset-{dataset.replace(' ', '-')}"] = (
+        f"gen {spec} --rows {rows} --compression none --threads 1,2 --runs 7 --out /dev/null"
+    )
 MICRO = ["copy", "contacts", "generator", "span", "crate_rows"]
 TURNS = ["footer_table", "footer_files", "crate_load"]
 OTHERS = ["demo", "tables", "table_peers", "strategies", "postgres_floor", "micro", "turns"]

@@ -50,6 +50,22 @@ fields = [
 ]
 """
 
+# Types that Arrow's readers know by the Arrow schema in the footer, or as bytes.
+OTHER_TYPES = """
+name = "types"
+fields = [
+  { name = "took", type = "duration", nulls = 0.2, values = { uniform = { min = "1ms", max = "3h" } } },
+  { name = "waits", type = "duration", unit = "ns", values = { constant = "250ms" } },
+  { name = "term", type = "interval", nulls = 0.1, values = { uniform = { min = "1d", max = "2y 2mo 3d 4h" } } },
+  { name = "vector", type = "list", size = 8, element = { type = "float", values = { normal = { mean = 0, stddev = 1 } } } },
+  { name = "pairs", type = "list", nulls = 0.3, size = 2, element = { type = "int32", nulls = 0.1, values = { uniform = { min = 0, max = 9 } } } },
+  { name = "place", type = "geometry", nulls = 0.2, values = { point = { x = [-180, 180], y = [-90, 90] } } },
+  { name = "area", type = "geometry", values = { polygon = { x = [0, 1000], y = [0, 1000], radius = 40, corners = 6 } } },
+]
+"""
+# Columns whose values have no order, so no bounds.
+UNORDERED = {"term", "place", "area"}
+
 ENCODINGS = ["plain", "dict", "delta", "delta-length", "delta-bytearray", "byte-stream-split"]
 CODECS = ["none", "snappy", "lz4", "zstd", "gzip", "brotli"]
 
@@ -113,13 +129,16 @@ def check_footer(file, options):
             elif statistics.has_min_max:
                 if isinstance(values.type, pa.BaseExtensionType):
                     values = pa.chunked_array([chunk.storage for chunk in values.chunks])
+                if pa.types.is_duration(values.type):
+                    # The column is a number; only the Arrow schema makes it a duration.
+                    values = values.cast(pa.int64())
                 bounds = pc.min_max(values.filter(pc.is_valid(values))).as_py()
                 low, high = statistics.min, statistics.max
                 if isinstance(bounds["min"], float):
                     assert math.isclose(low, bounds["min"]) and math.isclose(high, bounds["max"]), (file, column)
                 else:
                     assert (low, high) == (bounds["min"], bounds["max"]), (file, column, bounds)
-            else:
+            elif column.path_in_schema not in UNORDERED:
                 raise SystemExit(f"{file}: no bounds of {column.path_in_schema}")
         assert info.total_byte_size == total, (file, info)
 
@@ -142,6 +161,21 @@ def check_blooms(sawmill, spec, directory):
         groups = pq.ParquetFile(file).num_row_groups
         assert duckdb.execute(sizes, [file]).fetchone()[0] == groups * len(columns), file
     return len(files)
+
+
+def check_other_types(files):
+    """The types as readers see them."""
+    table = arrow_rows(files)
+    assert table.schema.field("took").type == pa.duration("us"), table.schema
+    assert table.schema.field("waits").type == pa.duration("ns"), table.schema
+    assert set(table["waits"].cast(pa.int64()).to_pylist()) == {250_000_000}
+    assert table.schema.field("vector").type == pa.list_(pa.field("element", pa.float32(), nullable=False), 8), table.schema
+    assert all(pair is None or len(pair) == 2 for pair in table["pairs"].to_pylist())
+    if not duckdb:
+        return
+    counts = "SELECT count(term), count(*) FILTER (term > INTERVAL '3 years'), count(DISTINCT len(vector)) FROM read_parquet(?)"
+    terms, long, lengths = duckdb.execute(counts, [files]).fetchone()
+    assert 0.8 * ROWS < terms < ROWS and long == 0 and lengths == 1, (terms, long, lengths)
 
 
 def check_folders(sawmill, directory):
@@ -175,12 +209,17 @@ def main():
         flat = os.path.join(directory, "flat.toml")
         with open(flat, "w") as file:
             file.write(FLAT)
-        for dataset in ["contacts", "orders", "events", "devices", "deep", flat]:
+        types = os.path.join(directory, "types.toml")
+        with open(types, "w") as file:
+            file.write(OTHER_TYPES)
+        for dataset in ["contacts", "orders", "events", "devices", "deep", flat, types]:
             name = os.path.basename(dataset).removesuffix(".toml")
             first = generate(sawmill, dataset, os.path.join(directory, name), [])
             expected = arrow_rows(first)
             expected.validate(full=True)
             assert expected.num_rows == ROWS
+            if dataset == types:
+                check_other_types(first)
             expected_duck = duck_rows(first) if duckdb else None
             for number, options in enumerate(ways()):
                 files = generate(sawmill, dataset, os.path.join(directory, f"{name}-{number}"), options)

@@ -1,14 +1,15 @@
 //! `sawmill gen fidelity`: how like its source generated data is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use sawmill_generator::{Dataset, Fidelity, InferredSpec};
+use sawmill_generator::{Dataset, Fidelity, InferredSpec, InferredTables, RelationFidelity};
 use sawmill_profile::{Align, Table};
+use serde::Serialize;
 
 use crate::error::Error;
-use crate::r#gen::infer::{sampled, source::Source};
+use crate::r#gen::infer::{sampled, source::Source, with_keys};
 use crate::r#gen::options::like_args::FidelityArgs;
 use crate::screen::console::Console;
 
@@ -26,14 +27,72 @@ const BATCH_ROWS: usize = 8192;
 
 pub(crate) fn run(args: &FidelityArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let like = args.like();
+    if !args.others.is_empty() {
+        return several(args, console, cancel);
+    }
     let of = |path: &Path| sampled(&Source::open(path, &args.stores, cancel)?, &like);
     let fidelity = of(&args.source)?.compare(&of(&args.generated)?);
     console.result(&fidelity, || text(&fidelity, usize::MAX))
 }
 
+/// The comparison of several tables.
+#[derive(Serialize)]
+struct SeveralFidelity {
+    tables: Vec<TableFidelity>,
+    /// References between the tables.
+    references: Vec<RelationFidelity>,
+}
+
+#[derive(Serialize)]
+struct TableFidelity {
+    table: String,
+    #[serde(flatten)]
+    fidelity: Fidelity,
+}
+
+/// Compares several tables and the references between them.
+fn several(args: &FidelityArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+    let paths: Vec<&PathBuf> = [&args.source, &args.generated].into_iter().chain(&args.others).collect();
+    let (pairs, rest) = paths.as_chunks::<2>();
+    if let [source] = rest {
+        let what = "a source without generated data";
+        return Err(Error::usage(what, source.display().to_string(), "give pairs: SOURCE GENERATED"));
+    }
+    let mut notices = Vec::new();
+    let mut of = |places: Vec<&PathBuf>| {
+        let open = |path: &PathBuf| Source::open(path, &args.stores, cancel);
+        let sources = places.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        with_keys(&sources, &args.like(), &mut notices)
+    };
+    let sources = InferredTables::new(of(pairs.iter().map(|[source, _]| *source).collect())?)?;
+    let generated = of(pairs.iter().map(|[_, generated]| *generated).collect())?;
+    notices.iter().for_each(|notice| console.notice(notice));
+    let compared = sources.tables().iter().zip(&generated);
+    let table = |(source, generated): (&InferredSpec, &InferredSpec)| TableFidelity {
+        table: source.name().to_owned(),
+        fidelity: source.compare(generated),
+    };
+    let tables = compared.map(table).collect();
+    let fidelity = SeveralFidelity { tables, references: sources.compare(&generated) };
+    console.result(&fidelity, || {
+        let tables = fidelity.tables.iter();
+        let tables: Vec<String> =
+            tables.map(|of| format!("{}\n{}", of.table, text(&of.fidelity, usize::MAX))).collect();
+        format!("{}\n{}", tables.join("\n"), relations(&fidelity.references))
+    })
+}
+
 /// How like the sample the rows of its spec are, the worst columns first.
 pub(crate) fn summary(sample: &InferredSpec, spec: &str) -> Result<String, Error> {
-    let dataset = Dataset::from_toml(spec)?;
+    summary_of(sample, &Dataset::from_toml(spec)?)
+}
+
+/// The same for a table of a spec with several.
+pub(crate) fn summary_of_table(sample: &InferredSpec, spec: &str) -> Result<String, Error> {
+    summary_of(sample, &Dataset::table_from_toml(spec, sample.name(), None)?)
+}
+
+fn summary_of(sample: &InferredSpec, dataset: &Dataset) -> Result<String, Error> {
     let mut generated = InferredSpec::new(dataset.name(), &dataset.arrow_schema(), &[])?;
     let rows = dataset.rows().unwrap_or(MOST_ROWS);
     // Spread over all rows, because some values depend on their row.
@@ -76,19 +135,20 @@ fn text(fidelity: &Fidelity, most: usize) -> String {
     }
     let mut out = table.to_string();
     if !fidelity.relations.is_empty() {
-        let mut table = Table::new([
-            ("relation", Align::Left),
-            ("source %", Align::Right),
-            ("generated %", Align::Right),
-        ]);
-        for relation in &fidelity.relations {
-            let share = |share: f64| format!("{:.2}", 100.0 * share);
-            table.row([relation.relation.clone(), share(relation.source), share(relation.generated)]);
-        }
-        out += &format!("\n{table}");
+        out += &format!("\n{}", relations(&fidelity.relations));
     }
     for not_compared in &fidelity.not_compared {
         out += &format!("not compared: {not_compared}\n");
     }
     out
+}
+
+fn relations(relations: &[RelationFidelity]) -> String {
+    let mut table =
+        Table::new([("relation", Align::Left), ("source %", Align::Right), ("generated %", Align::Right)]);
+    for relation in relations {
+        let share = |share: f64| format!("{:.2}", 100.0 * share);
+        table.row([relation.relation.clone(), share(relation.source), share(relation.generated)]);
+    }
+    table.to_string()
 }

@@ -57,6 +57,7 @@ Examples:
   sawmill gen contacts --rows 1000 --out sample.parquet --seed 7
   sawmill gen spec contacts > my.toml   # a spec to edit; `gen explain my.toml` shows what it makes
   sawmill gen --like trips.parquet --rows 1B --files 100 --out /tmp/trips   # more rows like these
+  sawmill gen --like orders.parquet --like customers.parquet --out /tmp/shop  # keys refer to the other file
   sawmill gen my.toml --rows 1M --out /tmp/mine
   sawmill gen contacts --rows 100M --out /dev/null   # measures generation without a disk
   sawmill gen contacts --rows 1B --file-size 256MB --compression zstd --out /tmp/big
@@ -292,6 +293,18 @@ fn run_generate(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> R
     if args.print {
         let spec = args.dataset.spec(console, &args.uploads.stores, cancel)?;
         return console.result(&spec, || spec.clone());
+    }
+    if args.dataset.learns_tables() {
+        let spec = args.dataset.spec(console, &args.uploads.stores, cancel)?;
+        let failed = |error: std::io::Error| {
+            let place = std::env::temp_dir().display().to_string();
+            Error::failure(format!("the spec cannot be kept: {error}"), place, "set TMPDIR to another folder")
+        };
+        let folder = tempfile::tempdir().map_err(failed)?;
+        let file = folder.path().join("like.toml");
+        std::fs::write(&file, spec).map_err(failed)?;
+        let dataset = args.dataset.learned(&file);
+        return run_generate(&GenArgs { dataset, ..args.clone() }, console, cancel);
     }
     if let Some(tables) = whole_schema::tables(args)? {
         let tables = whole_schema::make_all(args, &tables, console, cancel)?;

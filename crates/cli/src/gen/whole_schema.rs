@@ -30,8 +30,16 @@ pub(super) fn make_all(
     console: Console,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Vec<Made>, Error> {
-    let (out, name) = (args.out.display().to_string(), args.dataset.name().unwrap_or_default());
-    let one = format!("generate a table alone: {name}/{}", tables.first().map_or("", String::as_str));
+    let out = args.out.display().to_string();
+    let first = tables.first().map_or("", String::as_str);
+    let file = args.dataset.name().unwrap_or_default();
+    let (name, one) = match args.dataset.learned_from() {
+        [] => (file, format!("generate a table alone: {file}/{first}")),
+        _ => {
+            let one = format!("save the spec (gen spec), and generate a table alone: SPEC.toml/{first}");
+            ("the dataset", one)
+        }
+    };
     if args.out == Path::new("-") || args.out.extension().is_some_and(|extension| extension == "parquet") {
         let what = format!("{} tables do not fit into one file", tables.len());
         return Err(Error::usage(what, out, "name a directory with --out"));
@@ -46,7 +54,7 @@ pub(super) fn make_all(
     let to_device = args.out.starts_with("/dev");
     let named = |table: &String| {
         let mut args = args.clone();
-        args.dataset.set_name(format!("{name}/{table}"));
+        args.dataset.set_name(format!("{file}/{table}"));
         if !to_device {
             args.out.push(table);
         }

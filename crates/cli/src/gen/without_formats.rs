@@ -28,7 +28,7 @@ pub(super) mod fidelity {
 }
 
 pub(super) mod infer {
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
@@ -52,6 +52,15 @@ pub(super) mod infer {
         _: &Arc<AtomicBool>,
     ) -> Result<Inferred, Error> {
         Err(Error::not_built(format!("--like {}", named.display()), "formats"))
+    }
+
+    pub(in crate::r#gen) fn of_tables(
+        named: &[PathBuf],
+        like: &LikeArgs,
+        stores: &StoreArgs,
+        cancel: &Arc<AtomicBool>,
+    ) -> Result<Inferred, Error> {
+        of_sample(named.first().map_or(Path::new(""), PathBuf::as_path), like, stores, cancel)
     }
 }
 
@@ -85,6 +94,7 @@ mod tests {
         let of = FidelityArgs {
             source: "a".into(),
             generated: "b".into(),
+            others: Vec::new(),
             sample: 1000,
             exclude: Vec::new(),
             stores: stores.clone(),

@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::random::elementary::{exp, fast_exp, ln, pow};
-use crate::random::rng::Sequence;
+use crate::random::rng::{Sequence, Stream, scale64};
 use crate::random::weights::Weights;
 use crate::random::ziggurat;
 use crate::random::zipf::Zipf;
@@ -275,8 +275,20 @@ fn geometric(p: f64) -> Vec<f64> {
 /// Ranks from 1 up; rank `k` has a probability proportional to `k^-s`.
 #[derive(Debug)]
 pub(crate) enum Ranks {
-    Table { table: Weights, large: bool },
-    Buckets { zipf: Zipf, n: u64, s: f64 },
+    Table {
+        table: Weights,
+        large: bool,
+    },
+    Buckets {
+        zipf: Zipf,
+        n: u64,
+        s: f64,
+    },
+    /// Runs of ranks, each as likely as the others of its run: the first rank of each, counted from 0, and how many.
+    Runs {
+        table: Weights,
+        runs: Vec<(u64, u64)>,
+    },
 }
 
 impl Ranks {
@@ -299,6 +311,24 @@ impl Ranks {
         Zipf::new(n, s).map(|zipf| Ranks::Buckets { zipf, n, s })
     }
 
+    /// Ranks of `rows` in runs, of each its share of the rows and of the draws; `None` if the shares are not valid.
+    pub(crate) fn of_runs(shares: &[(f64, f64)], rows: u64) -> Option<Self> {
+        let total: f64 = shares.iter().map(|(keys, _)| keys).sum();
+        if shares.iter().any(|(keys, _)| keys.is_nan() || *keys <= 0.0) || total > 1.000_001 {
+            return None;
+        }
+        let (mut runs, mut end, mut share): (Vec<(u64, u64)>, u64, f64) = (Vec::new(), 0, 0.0);
+        for (keys, _) in shares {
+            share += keys;
+            // Each run has a rank, also where there are fewer rows than the shares were taken from.
+            let first = end.min(rows - 1);
+            end = ((share * rows as f64).round() as u64).clamp(first + 1, rows);
+            runs.push((first, end - first));
+        }
+        let weights: Vec<f64> = shares.iter().map(|(_, draws)| *draws).collect();
+        Weights::new(&weights).ok().map(|table| Ranks::Runs { table, runs })
+    }
+
     /// The rank for a random `draw`, from 1 up.
     #[inline(always)]
     pub(crate) fn rank(&self, draw: u64) -> u64 {
@@ -307,6 +337,10 @@ impl Ranks {
             Ranks::Table { table, large: false } => u64::from(table.pick(draw as u32)) + 1,
             Ranks::Table { table, large: true } => u64::from(table.pick_fine(draw)) + 1,
             Ranks::Buckets { zipf, .. } => zipf.rank(draw),
+            Ranks::Runs { table, runs } => {
+                let (first, ranks) = runs[table.pick_fine(draw) as usize];
+                first + scale64(Stream::of(draw).draw(1), ranks) + 1
+            }
         }
     }
 
@@ -314,6 +348,7 @@ impl Ranks {
         match self {
             Ranks::Table { table, .. } => table.probabilities().len() as u64,
             Ranks::Buckets { n, .. } => *n,
+            Ranks::Runs { runs, .. } => runs.last().map_or(0, |(first, ranks)| first + ranks),
         }
     }
 
@@ -323,6 +358,10 @@ impl Ranks {
                 table.probabilities().iter().zip(1u32..).map(|(p, k)| p * f64::from(k)).sum()
             }
             Ranks::Buckets { n, s, .. } => harmonic(*n as f64, s - 1.0) / harmonic(*n as f64, *s),
+            Ranks::Runs { table, runs } => {
+                let middle = |(first, ranks): &(u64, u64)| *first as f64 + (*ranks as f64 + 1.0) / 2.0;
+                table.probabilities().iter().zip(runs).map(|(p, run)| p * middle(run)).sum()
+            }
         }
     }
 }

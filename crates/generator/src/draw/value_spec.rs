@@ -12,6 +12,7 @@ use crate::draw::text::pattern::Pattern;
 use crate::draw::text::random_text::RandomText;
 use crate::draw::text::template::Template;
 use crate::random::permutation::Permutation;
+use crate::random::rng::{Stream, scale64};
 use crate::random::weights::Weights;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, stored_number};
@@ -135,12 +136,31 @@ pub(crate) struct Reference {
     pub to: String,
     /// The order of the rows by frequency, if it is not that of their numbers.
     pub shuffled: Option<Permutation>,
+    /// Keys of no row.
+    pub orphans: Option<Orphans>,
+}
+
+/// The share of references whose key no row has: they name rows after the last one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Orphans {
+    /// The share times 2^64.
+    pub below: u64,
+    /// The number of rows of the other dataset.
+    pub rows: u64,
 }
 
 impl Reference {
     /// The row for a random `draw`.
     #[inline(always)]
     pub(crate) fn row(&self, draw: u64) -> u64 {
+        let mut draw = draw;
+        if let Some(orphans) = &self.orphans {
+            let again = Stream::of(draw).draw(0);
+            if draw < orphans.below {
+                return orphans.rows + scale64(again, orphans.rows);
+            }
+            draw = again;
+        }
         let row = self.ranks.rank(draw) - 1;
         match &self.shuffled {
             Some(order) => order.of(row),

@@ -18,6 +18,8 @@ use crate::infer::leaf_sample::LeafSample;
 use crate::infer::lengths::lengths;
 use crate::infer::notation::{literal, quoted, rounded, unit_name};
 use crate::infer::numbers::{self, Around};
+use crate::infer::references::tables::Roles;
+use crate::infer::references::{Hashes, Key, KeyColumn};
 use crate::infer::relations::{self, Column, Together};
 use crate::infer::texts::Verbatim;
 use crate::types::logical_type::is_zone;
@@ -33,6 +35,10 @@ pub struct InferredSpec {
     ranges: Vec<(u64, u64)>,
     /// The number of all rows, if known.
     rows: Option<u64>,
+    /// The sampled values of columns that may be keys or refer to some, if that is wanted.
+    hashes: BTreeMap<usize, Hashes>,
+    /// The columns that are keys.
+    keys: BTreeMap<usize, Key>,
 }
 
 /// A column that the spec does not have.
@@ -73,8 +79,15 @@ impl InferredSpec {
             let found = found.map(|field| Inferred { there: Some(Vec::new()), ..field });
             fields.push(found.map_err(|reason| LeftOut { column, reason }));
         }
-        let spec =
-            InferredSpec { name, fields, verbatim: Verbatim::default(), ranges: Vec::new(), rows: None };
+        let spec = InferredSpec {
+            name,
+            fields,
+            verbatim: Verbatim::default(),
+            ranges: Vec::new(),
+            rows: None,
+            hashes: BTreeMap::new(),
+            keys: BTreeMap::new(),
+        };
         spec.any_left()?;
         Ok(spec)
     }
@@ -83,6 +96,33 @@ impl InferredSpec {
     #[must_use]
     pub fn with_verbatim(self, verbatim: Verbatim) -> Self {
         InferredSpec { verbatim, ..self }
+    }
+
+    /// Also samples what tells keys, and columns that refer to keys of other tables: 8 bytes for each value.
+    #[must_use]
+    pub fn with_keys(mut self, schema: &Schema) -> Self {
+        for (column, field) in schema.fields().iter().enumerate() {
+            let found = self.fields.get(column).is_some_and(Result::is_ok);
+            let hashes = found.then(|| Hashes::new(field.data_type())).flatten();
+            self.hashes.extend(hashes.map(|hashes| (column, hashes)));
+        }
+        self
+    }
+
+    /// The columns that may be keys: no two sampled values are equal, and none is null. All values of each say
+    /// whether it is one.
+    pub fn may_be_keys(&self) -> Vec<usize> {
+        let may_be = |column: usize, hashes: &Hashes| self.nulls(column) == 0 && hashes.all_differ();
+        self.hashes
+            .iter()
+            .filter(|(column, hashes)| may_be(**column, hashes))
+            .map(|(column, _)| *column)
+            .collect()
+    }
+
+    /// Sets all values of a column that may be a key.
+    pub fn set_key(&mut self, column: usize, values: &KeyColumn) {
+        self.keys.extend(values.key().map(|key| (column, key)));
     }
 
     /// Sets the number of all rows, which the spec gets as its default.
@@ -142,6 +182,9 @@ impl InferredSpec {
                 field.add(column, None)?;
             }
         }
+        for (column, hashes) in &mut self.hashes {
+            hashes.add(batch.column(*column))?;
+        }
         Ok(())
     }
 
@@ -175,6 +218,16 @@ impl InferredSpec {
     /// # Errors
     /// No column is left that a spec can represent.
     pub fn to_toml(&self) -> Result<String, Error> {
+        self.written("fields", &Roles::default())
+    }
+
+    /// The spec as one of several tables.
+    pub(crate) fn to_table(&self, roles: &Roles) -> Result<String, Error> {
+        self.written("tables.fields", roles)
+    }
+
+    /// The spec with its fields under `path`, and columns that are keys or refer to some.
+    fn written(&self, path: &str, roles: &Roles) -> Result<String, Error> {
         self.any_left()?;
         let mut out = String::new();
         let sampled = self.sampled_rows();
@@ -187,12 +240,24 @@ impl InferredSpec {
         for LeftOut { column, reason } in self.left_out() {
             let _ = writeln!(out, "# Left out: {}: {reason}.", quoted(&column));
         }
+        if path.starts_with("tables") {
+            out.push_str("[[tables]]\n");
+        }
         let _ = writeln!(out, "name = {}", quoted(&self.name));
-        if let Some(rows) = self.rows.filter(|rows| *rows > 0 && sampled > 0) {
-            let _ = writeln!(out, "rows = {rows}");
+        match (&roles.per, self.rows.filter(|rows| *rows > 0 && sampled > 0)) {
+            (Some(per), _) => out.push_str(per),
+            (None, Some(rows)) => out.push_str(&format!("rows = {rows}\n")),
+            (None, None) => (),
         }
         let fields: Vec<&Inferred> = self.kept().collect();
-        let columns: Vec<Column<'_>> = fields.iter().map(|field| field.column()).collect();
+        let places: Vec<usize> = self.kept_places().collect();
+        let role = |i: usize| places.get(i).and_then(|place| roles.columns.get(place));
+        // A key and what refers to it have no other relations.
+        let columns = fields.iter().enumerate().map(|(i, field)| match role(i) {
+            Some(_) => Column { leaf: None, ..field.column() },
+            None => field.column(),
+        });
+        let columns: Vec<Column<'_>> = columns.collect();
         let together = relations::together(&columns);
         if let Some(together) = &together {
             let _ = write!(out, "{}", present(together, &columns));
@@ -202,7 +267,11 @@ impl InferredSpec {
         let correlated =
             if sampled > 0 { self.correlated(&fields, &columns, (&sums, &dependences)) } else { Vec::new() };
         for (i, field) in fields.iter().enumerate() {
-            let _ = write!(out, "\n[[fields]]\nname = {}\n", quoted(&field.name));
+            out.push('\n');
+            if let Some(said) = role(i).and_then(|role| role.said.as_ref()) {
+                let _ = writeln!(out, "# {said}.");
+            }
+            let _ = write!(out, "[[{path}]]\nname = {}\n", quoted(&field.name));
             let sum = sums.iter().find(|sum| sum.of == i);
             let sum = sum.and_then(|sum| relations::values(&columns, sum));
             let by = dependences.iter().find(|found| sum.is_none() && found.of == i);
@@ -212,14 +281,22 @@ impl InferredSpec {
                 (None, Some((_, follows))) => follows.keeps_nulls,
                 (None, None) => false,
             };
+            if let Some(role) = role(i) {
+                let values = Some(role.values.clone());
+                let together = together.as_ref().is_some_and(|together| together.fields.contains(&i));
+                let related = Related { keeps_nulls: true, values, together, is_key: role.is_key };
+                self.write(field, path, &related, &mut out);
+                continue;
+            }
             let related = Related {
+                is_key: false,
                 keeps_nulls,
                 values: sum
                     .or_else(|| dependence::values(&columns, *by?, self.verbatim))
                     .or_else(|| follows.map(|(_, follows)| follows.values.clone())),
                 together: together.as_ref().is_some_and(|together| together.fields.contains(&i)),
             };
-            self.write(field, "fields", &related, &mut out);
+            self.write(field, path, &related, &mut out);
         }
         Ok(out)
     }
@@ -259,6 +336,78 @@ impl InferredSpec {
         self.fields.iter().flatten().filter(|field| field.unfit(1).is_none())
     }
 
+    /// Their places among the columns.
+    fn kept_places(&self) -> impl Iterator<Item = usize> {
+        let is_kept =
+            |field: &Result<Inferred, LeftOut>| matches!(field, Ok(field) if field.unfit(1).is_none());
+        self.fields.iter().enumerate().filter(move |(_, field)| is_kept(field)).map(|(place, _)| place)
+    }
+
+    /// The name of the dataset.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The number of columns of the data.
+    pub(crate) fn columns(&self) -> usize {
+        self.fields.len()
+    }
+
+    pub(crate) fn column_name(&self, column: usize) -> &str {
+        match self.fields.get(column) {
+            Some(Ok(field)) => &field.name,
+            Some(Err(left_out)) => &left_out.column,
+            None => "",
+        }
+    }
+
+    pub(crate) fn column_named(&self, name: &str) -> Option<usize> {
+        (0..self.fields.len()).find(|column| self.column_name(*column) == name)
+    }
+
+    /// The type of a column that is not nested.
+    pub(crate) fn kind(&self, column: usize) -> Option<&DataType> {
+        match self.fields.get(column)?.as_ref().ok()?.kind {
+            InferredKind::Leaf { ref kind, .. } => Some(kind),
+            _ => None,
+        }
+    }
+
+    /// The number of nulls in the sample, or that the footers say.
+    pub(crate) fn nulls(&self, column: usize) -> u64 {
+        let Some(Ok(field)) = self.fields.get(column) else { return 0 };
+        field.nulls + u64::from(field.null_share.is_some_and(|share| share > 0.0))
+    }
+
+    /// The name and the sampled values of a column that may refer to a key.
+    pub(crate) fn hashes(&self, column: usize) -> Option<(&str, &Hashes)> {
+        Some((self.column_name(column), self.hashes.get(&column)?))
+    }
+
+    pub(crate) fn key(&self, column: usize) -> Option<&Key> {
+        self.keys.get(&column)
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (usize, &Key)> {
+        self.keys.iter().map(|(column, key)| (*column, key))
+    }
+
+    /// The `values` of a key that can be referred to.
+    pub(crate) fn key_values(&self, column: usize) -> Option<String> {
+        let field = self.fields.get(column)?.as_ref().ok()?;
+        Some(self.keys.get(&column)?.values(&self.values(field)))
+    }
+
+    /// The sampled ranges of rows: the first row and the number of rows.
+    pub(crate) fn ranges(&self) -> &[(u64, u64)] {
+        &self.ranges
+    }
+
+    /// The number of all rows, if known.
+    pub(crate) fn rows(&self) -> Option<u64> {
+        self.rows
+    }
+
     /// Writes everything of a field except the name, under the TOML table `path`.
     fn write(&self, field: &Inferred, path: &str, related: &Related, out: &mut String) {
         let kind = match &field.kind {
@@ -269,7 +418,9 @@ impl InferredSpec {
             InferredKind::Map { .. } => "type = \"map\"\n".to_owned(),
         };
         out.push_str(&kind);
-        if field.nullable && related.values.is_some() && !related.together && !related.keeps_nulls {
+        if related.is_key {
+            // A key is required.
+        } else if field.nullable && related.values.is_some() && !related.together && !related.keeps_nulls {
             out.push_str("nulls = 0\n");
         } else if field.nullable && !related.together {
             let sampled = field.nulls_share();
@@ -375,6 +526,8 @@ struct Related {
     together: bool,
     /// Whether its nulls are drawn although its values depend on another field.
     keeps_nulls: bool,
+    /// Whether it is a key, which is required.
+    is_key: bool,
 }
 
 /// The `present` of the record.

@@ -94,10 +94,10 @@ impl LeafSample {
 }
 
 /// The whole number at an index of an array; `None` if it has more than 128 bits.
-type WholeAt<'a> = dyn Fn(usize) -> Option<i128> + 'a;
+pub(crate) type WholeAt<'a> = dyn Fn(usize) -> Option<i128> + 'a;
 
 /// Calls `with` once, with the function from an index of `array` to its whole number.
-fn each_whole(array: &ArrayRef, with: &mut dyn FnMut(&WholeAt<'_>)) {
+pub(crate) fn each_whole(array: &ArrayRef, with: &mut dyn FnMut(&WholeAt<'_>)) {
     use arrow_array::types::*;
     macro_rules! of {
         ($type:ty) => {{

@@ -11,5 +11,6 @@ mod lengths;
 mod notation;
 mod numbers;
 mod quantiles;
+pub(crate) mod references;
 mod relations;
 pub(crate) mod texts;

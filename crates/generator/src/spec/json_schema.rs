@@ -325,7 +325,18 @@ fn parameters(name: &str, lengths: bool) -> Value {
         "ref" => json!({ "oneOf": [
             { "type": "string" },
             object(
-                &[("to", json!({ "type": "string" })), ("rows", json!({ "type": "integer", "minimum": 1 })), ("s", number(0.0)), ("shuffled", json!({ "type": "boolean" }))],
+                &[
+                    ("to", json!({ "type": "string" })),
+                    ("rows", json!({ "type": "integer", "minimum": 1 })),
+                    ("s", number(0.0)),
+                    ("shuffled", json!({ "type": "boolean" })),
+                    ("used", number(0.0)),
+                    (
+                        "frequencies",
+                        json!({ "type": "array", "items": { "type": "array", "items": number(0.0), "minItems": 2, "maxItems": 2 } }),
+                    ),
+                    ("orphans", number(0.0)),
+                ],
                 &["to"],
             ),
         ] }),

@@ -1,4 +1,4 @@
-//! Finds row numbers in the chunks that `tpchgen` computes, and appends their rows.
+//! Finds row numbers in chunks of keys, and appends their rows.
 
 use std::fmt;
 use std::ops::Range;
@@ -33,29 +33,56 @@ impl Division {
     }
 }
 
-/// A table: its chunks, and how a row is appended.
-pub(crate) struct Table<I: Iterator> {
-    pub scale: f64,
-    pub rows: u64,
-    pub chunks: i32,
-    pub starts: Starts,
-    /// The rows of chunk `part` of `parts`, from 1 up.
-    pub open: fn(scale: f64, part: i32, parts: i32) -> I,
-    pub append: fn(row: &I::Item, leaves: &mut [LeafBuffer]),
+/// The rows of a chunk, in order.
+pub(crate) trait ChunkRows {
+    /// Appends up to `most` of the next rows, fewer only at the chunk's end; returns how many.
+    fn append(&mut self, most: usize, leaves: &mut [LeafBuffer]) -> usize;
+
+    /// Passes over rows.
+    fn skip(&mut self, rows: u64);
 }
 
-impl<I: Iterator> fmt::Debug for Table<I> {
+/// A table: its chunks, and what makes their rows.
+pub(crate) struct Table<R> {
+    pub scale: f64,
+    pub rows: u64,
+    pub division: Division,
+    pub starts: Starts,
+    /// The rows of a chunk.
+    pub open: fn(scale: f64, chunk: Chunk) -> R,
+}
+
+/// A chunk of a division, counted from 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk {
+    pub index: i32,
+    pub division: Division,
+}
+
+impl Chunk {
+    /// Its number for `tpchgen`, which counts from 1.
+    pub(crate) fn part(self) -> i32 {
+        self.index + 1
+    }
+
+    /// Its first key, counted from 0.
+    pub(crate) fn first_key(self) -> u64 {
+        self.index as u64 * self.division.keys_a_chunk
+    }
+}
+
+impl<R> fmt::Debug for Table<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table").field("scale", &self.scale).field("rows", &self.rows).finish_non_exhaustive()
     }
 }
 
-impl<I: Iterator> Table<I> {
+impl<R> Table<R> {
     /// The chunk of a row, from 0 up, and its first row.
     fn chunk_of(&self, row: u64) -> (i32, u64) {
         match &self.starts {
             Starts::Every(rows) => {
-                let chunk = (row / rows).min(self.chunks as u64 - 1);
+                let chunk = (row / rows).min(self.division.chunks as u64 - 1);
                 (chunk as i32, chunk * rows)
             }
             Starts::Listed(starts) => {
@@ -66,47 +93,50 @@ impl<I: Iterator> Table<I> {
     }
 }
 
-impl<I: Iterator + 'static> RowMaker for Table<I> {
+impl<R: ChunkRows + 'static> RowMaker for Table<R> {
     fn cursor(&self) -> Box<dyn RowCursor + '_> {
         Box::new(Cursor { table: self, open: None })
     }
 }
 
 /// Goes through a table from chunk to chunk.
-struct Cursor<'a, I: Iterator> {
-    table: &'a Table<I>,
-    open: Option<OpenChunk<I>>,
+struct Cursor<'a, R> {
+    table: &'a Table<R>,
+    open: Option<OpenChunk<R>>,
 }
 
-struct OpenChunk<I> {
+struct OpenChunk<R> {
     chunk: i32,
-    /// The number of the row that `rows` yields next.
+    /// The number of the row that `rows` makes next.
     next: u64,
-    rows: I,
+    rows: R,
 }
 
-impl<I: Iterator> fmt::Debug for Cursor<'_, I> {
+impl<R> fmt::Debug for Cursor<'_, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cursor").field("next", &self.open.as_ref().map(|open| open.next)).finish()
     }
 }
 
-impl<I: Iterator> Cursor<'_, I> {
+impl<R: ChunkRows> Cursor<'_, R> {
+    /// The rows of a chunk.
+    fn chunk(&self, index: i32) -> R {
+        (self.table.open)(self.table.scale, Chunk { index, division: self.table.division })
+    }
+
     /// The open chunk, whose next row is `row`.
-    fn at(&mut self, row: u64) -> OpenChunk<I> {
+    fn at(&mut self, row: u64) -> OpenChunk<R> {
         if let Some(open) = self.open.take().filter(|open| open.next == row) {
             return open;
         }
-        let (chunk, mut next) = self.table.chunk_of(row);
-        let mut rows = (self.table.open)(self.table.scale, chunk + 1, self.table.chunks);
-        while next < row && rows.next().is_some() {
-            next += 1;
-        }
-        OpenChunk { chunk, next, rows }
+        let (chunk, first) = self.table.chunk_of(row);
+        let mut rows = self.chunk(chunk);
+        rows.skip(row - first);
+        OpenChunk { chunk, next: row, rows }
     }
 }
 
-impl<I: Iterator> RowCursor for Cursor<'_, I> {
+impl<R: ChunkRows> RowCursor for Cursor<'_, R> {
     /// Rows after the last one of the table are those from its beginning: samples may ask for more than it has.
     fn append(&mut self, rows: Range<u64>, leaves: &mut [LeafBuffer]) {
         let table = self.table;
@@ -116,17 +146,14 @@ impl<I: Iterator> RowCursor for Cursor<'_, I> {
             let mut open = self.at(row);
             let end = rows.end.min(at + (table.rows - row));
             while at < end {
-                match open.rows.next() {
-                    Some(row) => (table.append)(&row, leaves),
-                    None => {
-                        // The last chunk ends with the table, which `end` does not pass.
-                        open.chunk += 1;
-                        open.rows = (table.open)(table.scale, open.chunk + 1, table.chunks);
-                        continue;
-                    }
+                let made = open.rows.append((end - at) as usize, leaves) as u64;
+                if made == 0 {
+                    // The last chunk ends with the table, which `end` does not pass.
+                    open.chunk += 1;
+                    open.rows = self.chunk(open.chunk);
                 }
-                open.next += 1;
-                at += 1;
+                open.next += made;
+                at += made;
             }
             self.open = Some(open);
         }

@@ -3,16 +3,17 @@
 mod ranges;
 pub(in crate::r#gen) mod source;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use sawmill_generator::InferredSpec;
+use sawmill_generator::{InferredSpec, InferredTables, KeyColumn};
 
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::r#gen::fidelity;
 use crate::r#gen::options::like_args::{Inferred, LikeArgs};
+use crate::screen::phases;
 use source::Source;
 
 /// The spec for the columns of the files that `named` stands for.
@@ -41,9 +42,69 @@ pub(crate) fn of_sample(
     Ok(inferred)
 }
 
+/// The spec for tables like the files, which may refer to one another.
+pub(crate) fn of_tables(
+    named: &[PathBuf],
+    like: &LikeArgs,
+    stores: &StoreArgs,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Inferred, Error> {
+    let open = |path: &PathBuf| Source::open(path, stores, cancel);
+    let sources = named.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let mut notices = Vec::new();
+    let tables = with_keys(&sources, like, &mut notices)?;
+    let inferred = InferredTables::new(tables)?;
+    let spec = inferred.to_toml()?;
+    for (source, table) in sources.iter().zip(inferred.tables()) {
+        let left_out = table.left_out().into_iter();
+        let name = source.name();
+        notices.extend(left_out.map(|out| format!("left out: column {name}.{}: {}", out.column, out.reason)));
+        notices.push(format!("{name}: {}", fidelity::summary_of_table(table, &spec)?));
+    }
+    notices.extend(inferred.evidence());
+    Ok(Inferred { spec, notices })
+}
+
+/// The samples of sources that may refer to one another, with all values of columns that may be keys.
+pub(crate) fn with_keys(
+    sources: &[Source],
+    like: &LikeArgs,
+    notices: &mut Vec<String>,
+) -> Result<Vec<InferredSpec>, Error> {
+    let has = |source: &Source, name: &String| source.schema().fields().iter().any(|f| f.name() == name);
+    if let Some(unknown) = like.exclude.iter().find(|name| !sources.iter().any(|source| has(source, name))) {
+        let what = format!("no file has a column named {unknown:?}");
+        return Err(Error::usage(what, "--exclude", "name a column of one of the files"));
+    }
+    let mut out = Vec::new();
+    for source in sources {
+        let exclude = like.exclude.iter().filter(|name| has(source, name)).cloned().collect();
+        let like = LikeArgs { exclude, ..like.clone() };
+        let started = started(source, &like)?.with_keys(source.schema());
+        let mut sample = filled(source, started, &like)?;
+        let candidates = sample.may_be_keys();
+        if source.rows() > KeyColumn::MOST_ROWS && !candidates.is_empty() {
+            let (name, most) = (source.name(), phases::thousands(KeyColumn::MOST_ROWS));
+            notices.push(format!("{name} has more than {most} rows: what refers to it is not looked for"));
+            out.push(sample);
+            continue;
+        }
+        for column in candidates {
+            let Some(mut key) = KeyColumn::new(source.schema().field(column).data_type()) else { continue };
+            source.each_value(column, &mut |values| key.add(values).map_err(|error| source.wrong(&error)))?;
+            sample.set_key(column, &key);
+        }
+        out.push(sample);
+    }
+    Ok(out)
+}
+
 /// The sample of a source.
 pub(crate) fn sampled(source: &Source, like: &LikeArgs) -> Result<InferredSpec, Error> {
-    let mut inferred = started(source, like)?;
+    filled(source, started(source, like)?, like)
+}
+
+fn filled(source: &Source, mut inferred: InferredSpec, like: &LikeArgs) -> Result<InferredSpec, Error> {
     inferred.set_rows(source.rows());
     for (column, footer) in source.footers()?.into_iter().enumerate() {
         inferred.set_footer(column, footer.nulls, &footer.bounds).map_err(|error| source.wrong(&error))?;

@@ -12,6 +12,7 @@ use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_json::ReaderBuilder;
 use arrow_json::reader::infer_json_schema_from_seekable;
 use arrow_schema::{DataType, SchemaRef};
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::statistics::StatisticsConverter;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
@@ -222,15 +223,49 @@ impl Source {
                 Ok(())
             }
             Files::Arrow(path) => each_of_all(&self.named, arrow_batches(&self.named, path)?, &ranges, take),
-            Files::Json(path) => {
-                let failed = |error: &dyn std::fmt::Display| unreadable(self.named.display(), error);
-                let mut text = BufReader::new(opened(&self.named, path)?);
-                text.rewind().map_err(|error| failed(&error))?;
-                let reader = ReaderBuilder::new(self.schema.clone()).with_batch_size(BATCH_ROWS).build(text);
-                let reader = reader.map_err(|error| failed(&error))?;
-                each_of_all(&self.named, Box::new(reader), &ranges, take)
-            }
+            Files::Json(path) => each_of_all(&self.named, self.json_batches(path)?, &ranges, take),
         }
+    }
+
+    /// Calls `take` with all values of a column that is not nested, in their order.
+    pub(crate) fn each_value(
+        &self,
+        column: usize,
+        take: &mut dyn FnMut(&ArrayRef) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let all = std::iter::once(0..self.rows).collect::<Vec<_>>();
+        let mut of_batch = |_, batch: &RecordBatch| take(batch.column(column));
+        match &self.files {
+            Files::Parquet(files) => {
+                for (place, metadata) in files {
+                    let opened = PlaceBytes::open(place, &self.objects)?;
+                    let failed = |error: &dyn std::fmt::Display| opened.because(unreadable(place, error));
+                    let mask = ProjectionMask::roots(metadata.parquet_schema(), [column]);
+                    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
+                        opened.bytes.clone(),
+                        metadata.clone(),
+                    );
+                    let reader = builder.with_batch_size(BATCH_ROWS).with_projection(mask).build();
+                    for batch in reader.map_err(|error| failed(&error))? {
+                        take(batch.map_err(|error| failed(&error))?.column(0))?;
+                    }
+                }
+                Ok(())
+            }
+            Files::Arrow(path) => {
+                each_of_all(&self.named, arrow_batches(&self.named, path)?, &all, &mut of_batch)
+            }
+            Files::Json(path) => each_of_all(&self.named, self.json_batches(path)?, &all, &mut of_batch),
+        }
+    }
+
+    /// The records of a JSON file.
+    fn json_batches(&self, path: &Path) -> Result<Box<dyn RecordBatchReader>, Error> {
+        let failed = |error: &dyn std::fmt::Display| unreadable(self.named.display(), error);
+        let mut text = BufReader::new(opened(&self.named, path)?);
+        text.rewind().map_err(|error| failed(&error))?;
+        let reader = ReaderBuilder::new(self.schema.clone()).with_batch_size(BATCH_ROWS).build(text);
+        Ok(Box::new(reader.map_err(|error| failed(&error))?))
     }
 
     /// The average number of values in a row.

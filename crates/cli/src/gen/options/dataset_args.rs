@@ -28,15 +28,19 @@ pub(crate) struct DatasetArgs {
     schema: Option<PathBuf>,
     /// Take the columns of a Parquet, Arrow or JSON file, or of the Parquet files in a directory or that
     /// match a pattern, and take nulls, list lengths, values and their distributions from a sample of all
-    /// rows and from the footers. URLs of objects are read, too.
+    /// rows and from the footers. URLs of objects are read, too. May be repeated: the files become the tables of
+    /// one dataset, and columns whose values are keys of another file refer to it.
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
-    like: Option<PathBuf>,
+    like: Vec<PathBuf>,
     /// The scale factor of TPC-H, which determines the rows of its tables [default: 1, 6 million line items], or
     /// what the rows of each table of a spec with several are multiplied by.
     #[arg(long, value_name = "FACTOR")]
     scale: Option<f64>,
     #[command(flatten)]
     inferred: LikeArgs,
+    /// The files that the spec in `dataset` was inferred from.
+    #[arg(skip)]
+    learned_from: Vec<PathBuf>,
 }
 
 impl DatasetArgs {
@@ -47,10 +51,11 @@ impl DatasetArgs {
         stores: &StoreArgs,
         cancel: &Arc<AtomicBool>,
     ) -> Result<String, Error> {
-        let inferred = match (&self.schema, &self.like) {
+        let inferred = match (&self.schema, self.like.as_slice()) {
             (Some(file), _) => Some(infer::of_schema(file, &self.inferred, stores, cancel)?),
-            (_, Some(file)) => Some(infer::of_sample(file, &self.inferred, stores, cancel)?),
-            _ => None,
+            (_, [file]) => Some(infer::of_sample(file, &self.inferred, stores, cancel)?),
+            (_, []) => None,
+            (_, files) => Some(infer::of_tables(files, &self.inferred, stores, cancel)?),
         };
         if let Some(inferred) = inferred {
             inferred.notices.iter().for_each(|notice| console.notice(notice));
@@ -78,12 +83,31 @@ impl DatasetArgs {
         self.dataset = Some(name);
     }
 
+    /// Whether several files become the tables of one dataset.
+    pub(crate) fn learns_tables(&self) -> bool {
+        self.like.len() > 1
+    }
+
+    /// The files of which the dataset was inferred, if there are several.
+    pub(crate) fn learned_from(&self) -> &[PathBuf] {
+        &self.learned_from
+    }
+
+    /// The same with the spec that was inferred, in a file.
+    pub(crate) fn learned(&self, spec: &Path) -> Self {
+        let dataset = Some(spec.display().to_string());
+        DatasetArgs { dataset, learned_from: self.like.clone(), like: Vec::new(), ..self.clone() }
+    }
+
     /// The files that the dataset is read from; none for a built-in one.
     pub(crate) fn sources(&self) -> Vec<PathBuf> {
         let is_file =
             |name: &&str| Dataset::built_in_text(name).is_none() && tpch::named(name, None).is_none();
         let spec = self.dataset.as_deref().filter(is_file);
         let spec = spec.map(|name| spec_table(name).map_or(name, |(file, _)| file));
+        if !self.learned_from.is_empty() {
+            return self.learned_from.clone();
+        }
         self.like.iter().chain(&self.schema).cloned().chain(spec.map(PathBuf::from)).collect()
     }
 
@@ -96,6 +120,12 @@ impl DatasetArgs {
     ) -> Result<Dataset, Error> {
         match &self.dataset {
             Some(name) => named(name, self.scale),
+            None if self.learns_tables() => {
+                let files: Vec<String> = self.like.iter().map(|file| file.display().to_string()).collect();
+                let advice =
+                    "save the spec (gen spec --like ... > SPEC.toml), and name a table as SPEC.toml/TABLE";
+                Err(Error::usage("several tables, where one is needed", files.join(", "), advice))
+            }
             None if self.scale.is_some() => Err(scale_elsewhere("--like and --schema")),
             None => Ok(Dataset::from_toml(&self.spec(console, stores, cancel)?)?),
         }

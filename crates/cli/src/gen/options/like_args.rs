@@ -63,6 +63,7 @@ Examples:
   sawmill gen --like trips.parquet --out /tmp/trips
   sawmill gen fidelity trips.parquet /tmp/trips
   sawmill gen fidelity trips.parquet /tmp/trips --json
+  sawmill gen fidelity orders.parquet /tmp/shop/orders customers.parquet /tmp/shop/customers
   sawmill gen fidelity s3://bucket/trips /tmp/trips")]
 pub(crate) struct FidelityArgs {
     /// The source: a Parquet, Arrow or JSON file, a directory of Parquet files, a pattern, or a URL that
@@ -70,6 +71,10 @@ pub(crate) struct FidelityArgs {
     pub source: PathBuf,
     /// The generated data: a file, a directory or a pattern, too.
     pub generated: PathBuf,
+    /// More tables, each a source and its generated data. Then references from one source to another are
+    /// compared, too: the share of values that are no keys, and how unevenly keys occur.
+    #[arg(value_names = ["SOURCE", "GENERATED"], num_args = 0..)]
+    pub others: Vec<PathBuf>,
     /// How many rows of each to sample, in short runs spread over all files and row groups. A sample takes at
     /// most 1 GiB of memory; if rows are wide, it has fewer.
     #[arg(long, value_name = "ROWS", default_value = "1M", value_parser = phases::count)]

@@ -54,6 +54,8 @@ pub(crate) enum RowOf {
 pub(crate) struct Referring {
     pub table: String,
     pub key: ReferencedKey,
+    /// Whether some of its values are keys of no row.
+    pub has_orphans: bool,
 }
 
 impl ValueSpec {
@@ -61,12 +63,13 @@ impl ValueSpec {
     pub(crate) fn referring(&self) -> Option<Referring> {
         match self {
             ValueSpec::Reference(reference) => {
-                Some(Referring { table: reference.to.clone(), key: reference.key.clone() })
+                let (table, key) = (reference.to.clone(), reference.key.clone());
+                Some(Referring { table, key, has_orphans: reference.orphans.is_some() })
             }
             ValueSpec::OtherColumn(OtherColumn { of: RowOf::Parent(fan_out), dataset, leaf, .. }) => {
                 let (_, leaf) = dataset.leaf(*leaf)?;
                 let key = ReferencedKey::of(&leaf.values)?;
-                Some(Referring { table: fan_out.parent.clone(), key })
+                Some(Referring { table: fan_out.parent.clone(), key, has_orphans: false })
             }
             _ => None,
         }
@@ -103,6 +106,10 @@ pub(crate) fn lookup(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Resul
     let (operand, referring) = found.map_err(|(what, advice)| by.error(path, what, advice))?;
     let dataset = (around.tables.table)(&referring.table);
     let dataset = dataset.map_err(|(what, advice)| by.error(path, what, advice))?;
+    if referring.has_orphans {
+        let what = format!("a look-up by {name}, of whose keys some are of no row of {}", referring.table);
+        return Err(by.error(path, what, "leave out `orphans` of the reference, or the look-up"));
+    }
     if let ReferencedKey::Sequence { step: 0, .. } = referring.key {
         let what = format!("all rows of {} have the same key", referring.table);
         return Err(by.error(path, what, "use a sequence with another `step`"));
