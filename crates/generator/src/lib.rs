@@ -11,7 +11,7 @@
 //! | `types` | column types and their values |
 //! | `random` | counter-based random numbers and elementary functions that are the same everywhere |
 //! | `draw` | how values are drawn: distributions, lists, formulas, references, text |
-//! | `spec` | reads and checks a dataset spec |
+//! | `spec` | finds a dataset by its name, reads and checks its spec |
 //! | `explain` | schema, expected sizes and expected values of a dataset |
 //! | `shred` | blocks of rows as definition levels, repetition levels and values |
 //! | `encode` | encodings, codecs, statistics and Bloom filters of values |
@@ -93,6 +93,7 @@ pub use output::unfinished_run::UnfinishedRun;
 pub use random::value_rng::ValueRng;
 pub use spec::dataset::{BUILT_IN, Dataset};
 pub use spec::json_schema::json_schema;
+pub use spec::named::{DatasetName, NamedRows};
 #[cfg(feature = "tpch")]
 pub use tpch::{MOST_SCALE, TpchTable};
 pub use write::dataset::{Job, Notices, WrittenFile, write};

@@ -17,7 +17,7 @@ use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
 
 /// A range of rows of a dataset as a source.
 pub struct GeneratedRows {
-    dataset: Dataset,
+    dataset: Arc<Dataset>,
     seed: u64,
     /// The first row of the source.
     first: u64,
@@ -39,7 +39,8 @@ impl GeneratedRows {
     /// assert_eq!(source.files()[0].rows, 1_000_000);
     /// # Ok::<(), sawmill_generator::Error>(())
     /// ```
-    pub fn new(dataset: Dataset, rows: u64, seed: u64) -> Self {
+    pub fn new(dataset: impl Into<Arc<Dataset>>, rows: u64, seed: u64) -> Self {
+        let dataset: Arc<Dataset> = dataset.into();
         // Another version may generate other values.
         let fingerprint = format!("{:032x} version {}", dataset.spec_hash(), env!("CARGO_PKG_VERSION"));
         let name = format!("gen:{}?rows={rows}&seed={seed}", dataset.name());

@@ -76,7 +76,8 @@ Example:
   sawmill-cluster submit load '/shared/contacts/*.parquet' --to postgres://me@db/logs --table contacts --parts 16 \\
     --verify --scheduler df://scheduler:50050")]
 pub(crate) struct SubmitLoadArgs {
-    /// Files, a folder, a pattern, or rows of the generator: gen:contacts?rows=1M&seed=7.
+    /// Files, a folder, a pattern, or rows of the generator: gen:contacts?rows=1M&seed=7, gen:tpch/orders?scale=10,
+    /// gen:shop.toml/orders.
     pub source: String,
     /// The address of the server, without a password: postgres://user@host/database.
     #[arg(long, value_name = "URL")]
@@ -153,8 +154,9 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Table functions:
-  gen(SPEC, rows => N, seed => N, number => 'COLUMN', partitions => N)
-      rows of a built-in dataset or a TOML file, made when they are read
+  gen(SPEC, rows => N, seed => N, scale => FACTOR, number => 'COLUMN', partitions => N)
+      rows of a built-in dataset, a TOML file ('shop.toml/orders' is a table of one with several) or a table of TPC-H
+      ('tpch/lineitem', scale => 10), made when they are read
   footer(FILES, level => 'chunk' | 'row_group' | 'file')
       what the footers of Parquet files state; FILES is a file, a directory or a pattern
   parquet(FILES)

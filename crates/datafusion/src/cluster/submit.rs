@@ -47,7 +47,7 @@ pub(crate) struct MadeFiles {
 /// # Errors
 /// A file cannot be written, or the folder is not the same one here as for the executors.
 pub(crate) async fn files(context: &SessionContext, args: &DatasetArgs) -> Result<MadeFiles> {
-    let (spec, dataset) = Spec::read(&args.spec)?;
+    let (spec, dataset) = Spec::read(&args.spec, None)?;
     let Some(rows) = args.rows.or(dataset.rows()) else {
         return Err(refused("the number of rows is missing", &args.spec, "give it with --rows"));
     };
@@ -75,7 +75,7 @@ pub(crate) async fn files(context: &SessionContext, args: &DatasetArgs) -> Resul
 }
 
 /// Compares the files with their manifests, and writes that of the whole dataset.
-async fn complete(files: GeneratedFiles, dataset: Dataset, made: &RecordBatch) -> Result<Vec<WrittenFile>> {
+async fn complete(files: GeneratedFiles, dataset: Arc<Dataset>, made: &RecordBatch) -> Result<Vec<WrittenFile>> {
     let (paths, sums) = (made.column(1).as_string::<i32>(), made.column(4).as_string::<i32>());
     if let Some(missing) = paths.iter().flatten().find(|path| !Path::new(path).is_file()) {
         let advice =

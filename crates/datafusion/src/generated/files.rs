@@ -134,7 +134,7 @@ fn rows_of(files: &[WrittenFile]) -> Result<RecordBatch> {
 #[derive(Debug)]
 pub(crate) struct FilesWork {
     files: GeneratedFiles,
-    dataset: Dataset,
+    dataset: Arc<Dataset>,
 }
 
 impl FilesWork {

@@ -1,10 +1,11 @@
 //! What a load reads: files, or rows of the generator.
 
 use datafusion::error::Result;
+use sawmill_generator::NamedRows;
 use sawmill_source::{GeneratedRows, ParquetFiles, Source};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{external, refused};
+use crate::error::external;
 use crate::found_files;
 use crate::generated::spec::Spec;
 
@@ -26,28 +27,10 @@ impl LoadSource {
         let Some(dataset) = text.strip_prefix("gen:") else {
             return Ok(Self::Files(found_files::absolute(text)?));
         };
-        let (name, parameters) = dataset.split_once('?').unwrap_or((dataset, ""));
-        let (spec, dataset) = Spec::read(name)?;
-        let (mut rows, mut seed) = (dataset.rows(), 42);
-        for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
-            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            let number = sawmill_profile::parse_count(value).ok();
-            match (name, number) {
-                ("rows", Some(number)) => rows = Some(number),
-                ("seed", Some(number)) => seed = number,
-                _ => {
-                    return Err(refused(
-                        "the parameter cannot be used",
-                        parameter,
-                        "write gen:contacts?rows=1M&seed=7",
-                    ));
-                }
-            }
-        }
-        match rows {
-            Some(rows) => Ok(Self::Generated { spec, rows, seed }),
-            None => Err(refused("the number of rows is missing", text, "write gen:contacts?rows=1M")),
-        }
+        let named = NamedRows::parse(dataset).map_err(external)?;
+        let (spec, dataset) = Spec::read(&named.name, named.scale)?;
+        let (rows, seed) = named.rows_and_seed(&dataset).map_err(external)?;
+        Ok(Self::Generated { spec, rows, seed })
     }
 
     /// Opens the source on this machine.
