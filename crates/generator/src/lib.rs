@@ -85,6 +85,8 @@ pub use output::checksum::Checksum;
 pub use output::dataset_files::DatasetFiles;
 pub use output::destination::{Output, StoreOutput};
 pub use output::existing::Existing;
+#[cfg(feature = "objects")]
+pub use output::folder::store::StoreFolder;
 pub use output::folder::{FileBytes, Folder, MadeFile, PieceSum};
 pub use output::lock::{OutputLock, Patience};
 pub use output::sink::{Sink, Upload};
