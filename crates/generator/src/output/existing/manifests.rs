@@ -7,6 +7,9 @@ use crate::output::folder::Folder;
 use crate::output::lock::part_in_name;
 use crate::output::manifest::Manifest;
 
+/// How often a folder is listed again whose manifests are being replaced.
+const LOOKS: u32 = 8;
+
 /// A manifest in the folder.
 #[derive(Debug)]
 pub(crate) struct Found {
@@ -39,7 +42,20 @@ impl Found {
 /// # Errors
 /// The folder cannot be read.
 pub(crate) fn find(folder: &dyn Folder, name: &str, now: Part) -> Result<Vec<Found>, Error> {
-    let (mut found, mut compared) = (Vec::new(), false);
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        let (found, gone) = find_once(folder, name, now)?;
+        if !gone || looks == LOOKS {
+            return Ok(found);
+        }
+    }
+}
+
+/// The same, and whether a manifest was gone between listing and reading. In a folder without locks another run may have
+/// replaced those of parts by one for all files, which was not listed then.
+fn find_once(folder: &dyn Folder, name: &str, now: Part) -> Result<(Vec<Found>, bool), Error> {
+    let (mut found, mut compared, mut gone) = (Vec::new(), false, false);
     let is_beside = |part: Part| part != now && part.of() == now.of();
     for file in folder.files("")? {
         let (part, shared) = match (part_in_name(&file, name, "json"), part_in_earlier_name(&file)) {
@@ -51,7 +67,10 @@ pub(crate) fn find(folder: &dyn Folder, name: &str, now: Part) -> Result<Vec<Fou
             continue;
         }
         let manifest = match Manifest::read(folder, &file) {
-            Ok(None) => continue,
+            Ok(None) => {
+                gone = true;
+                continue;
+            }
             Ok(Some(manifest)) => Ok(manifest),
             Err(error) => Err(error),
         };
@@ -62,7 +81,7 @@ pub(crate) fn find(folder: &dyn Folder, name: &str, now: Part) -> Result<Vec<Fou
         found.push(Found { name: file, part, manifest });
     }
     found.sort_by_key(|found: &Found| (found.part.of(), found.part.index()));
-    Ok(found)
+    Ok((found, gone))
 }
 
 /// The part in the name of a manifest of earlier versions, for any dataset.
