@@ -61,7 +61,7 @@ pub use postgres::schema::register_postgres;
 #[cfg(feature = "postgres")]
 pub use postgres::statement::sql;
 
-/// Adds the table functions to a session: `gen(spec, rows => .., seed => .., number => .., partitions => ..)`
+/// Adds the table functions to a session: `gen(spec, rows => .., seed => .., scale => .., number => .., partitions => ..)`,
 /// `footer(files, level => 'chunk' | 'row_group' | 'file')` and `parquet(files)`.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock};
 
 use datafusion::error::Result;
 use sawmill_footer::{Footer, Options, RangeReader};
@@ -16,7 +16,7 @@ use sawmill_store::{Location, ObjectReader, ObjectUrl, StoreOptions, Stores};
 use crate::error::external;
 
 /// Bytes that are read first: most footers are shorter.
-const TAIL: u64 = 64 << 10;
+pub(crate) const TAIL: u64 = 64 << 10;
 
 /// Objects that a partition reads at a time: a store answers after milliseconds.
 const REQUESTS: usize = 16;
@@ -25,14 +25,10 @@ const REQUESTS: usize = 16;
 ///
 /// # Errors
 /// The system has no threads left.
-pub(crate) fn stores() -> Result<&'static Stores> {
-    static STORES: OnceLock<Stores> = OnceLock::new();
-    if let Some(stores) = STORES.get() {
-        return Ok(stores);
-    }
-    let stores = Stores::new(StoreOptions::default(), Arc::new(AtomicBool::new(false)));
-    let stores = stores.map_err(external)?;
-    Ok(STORES.get_or_init(|| stores))
+pub(crate) fn stores() -> Result<&'static Arc<Stores>> {
+    static STORES: LazyLock<std::result::Result<Arc<Stores>, sawmill_store::Error>> =
+        LazyLock::new(|| Stores::new(StoreOptions::default(), Arc::default()).map(Arc::new));
+    STORES.as_ref().map_err(|error| external(error.clone()))
 }
 
 /// The URL, if a name is not one of this machine.

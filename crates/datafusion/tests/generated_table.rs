@@ -32,7 +32,12 @@ async fn physical(context: &SessionContext, sql: &str) -> String {
 
 /// The rows as the generator makes them.
 fn generated(spec: &str, rows: std::ops::Range<u64>, seed: u64) -> RecordBatch {
-    let dataset = Dataset::built_in(spec).unwrap().unwrap();
+    generated_at(spec, None, rows, seed)
+}
+
+/// The same at a scale.
+fn generated_at(spec: &str, scale: Option<f64>, rows: std::ops::Range<u64>, seed: u64) -> RecordBatch {
+    let dataset = Dataset::named(spec, scale).unwrap();
     let batches: Vec<_> = dataset.batches(rows, seed, 4096).map(|batch| batch.unwrap()).collect();
     concat_batches(&dataset.arrow_schema(), &batches).unwrap()
 }
@@ -50,6 +55,73 @@ async fn a_table_has_the_rows_of_the_generator_in_any_number_of_partitions() {
             let numbers = found.column(0).as_primitive::<Int64Type>();
             assert!(numbers.values().iter().copied().eq(0..10_000), "{spec} in {partitions} partitions");
         }
+    }
+}
+
+#[tokio::test]
+async fn tables_of_tpc_h_have_its_rows_in_any_number_of_partitions() {
+    for (table, total) in [("nation", 25), ("partsupp", 8000), ("orders", 15_000), ("lineitem", 60_175)] {
+        let expected = generated_at(&format!("tpch/{table}"), Some(0.01), 0..total, 42);
+        let call = format!("gen('tpch/{table}', scale => 0.01, number => 'n')");
+        for partitions in [1, 3, 16] {
+            let context = context(partitions);
+            let found = rows(&context, &format!("SELECT * FROM {call} ORDER BY 1")).await.unwrap();
+            assert!(found.columns()[1..] == *expected.columns(), "{table} in {partitions} partitions");
+            let sql = format!("SELECT count(*) FROM {call}");
+            assert_eq!(number(&context, &sql).await, total as i64);
+            assert!(!physical(&context, &sql).await.contains("GeneratedRows"), "the statistics have it");
+        }
+    }
+    // One column, some rows, and the first ones.
+    let expected = generated_at("tpch/lineitem", Some(0.01), 50_000..50_010, 42);
+    let sql = "SELECT l_comment FROM gen('tpch/lineitem', scale => 0.01, number => 'n') \
+               WHERE n BETWEEN 50000 AND 50009 ORDER BY n";
+    let found = rows(&context(3), sql).await.unwrap();
+    assert_eq!(found.column(0), expected.column_by_name("l_comment").unwrap());
+    let first = rows(&context(1), "SELECT * FROM gen('tpch/orders', scale => 10) LIMIT 7").await.unwrap();
+    assert_eq!(first.columns(), generated_at("tpch/orders", Some(10.0), 0..7, 42).columns());
+}
+
+#[tokio::test]
+async fn tables_of_a_spec_have_its_rows_and_join() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shop.toml");
+    let spec = r#"
+        name = "shop"
+        [[tables]]
+        name = "customers"
+        rows = 1_000
+        fields = [{ name = "id", type = "int64", values = { sequence = { start = 1 } } }]
+        [[tables]]
+        name = "orders"
+        per = { table = "customers", rows = { uniform = { min = 0, max = 6 } } }
+        fields = [
+            { name = "id", type = "int64", values = { sequence = { start = 1 } } },
+            { name = "customer", type = "int64", values = { parent = "id" } },
+        ]"#;
+    std::fs::write(&file, spec).unwrap();
+    let shop = file.display();
+    for (scale, total) in [(None, 3000), (Some(7.5), 22_500)] {
+        let scale_of = scale.map(|scale| format!(", scale => {scale}")).unwrap_or_default();
+        let expected = generated_at(&format!("{shop}/orders"), scale, 0..total, 7);
+        let orders = format!("gen('{shop}/orders', seed => 7, number => 'n'{scale_of})");
+        let customers = format!("gen('{shop}/customers', seed => 7{scale_of})");
+        for partitions in [1, 3, 16] {
+            let context = context(partitions);
+            let found = rows(&context, &format!("SELECT * FROM {orders} ORDER BY n")).await.unwrap();
+            assert!(found.columns()[1..] == *expected.columns(), "{scale:?} in {partitions} partitions");
+            let joined = format!("SELECT count(*) FROM {orders} o JOIN {customers} c ON o.customer = c.id");
+            assert_eq!(number(&context, &joined).await, total as i64);
+        }
+    }
+    for (call, expected) in [
+        (format!("gen('{shop}')"), "customers, orders"),
+        (format!("gen('{shop}/items')"), "its tables are customers, orders"),
+        (format!("gen('{shop}/orders', rows => 3001)"), "3001 rows of orders, which has 3000"),
+        (format!("gen('{shop}/orders', scale => 0)"), "a scale that is not above 0"),
+    ] {
+        let error = context(1).sql(&format!("SELECT * FROM {call}")).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{call}: {error}");
     }
 }
 
@@ -76,10 +148,17 @@ async fn arguments_have_places_and_names() {
         ("gen(7)", "not text - gen, argument 1"),
         (
             "gen('contact', 5)",
-            "no such dataset - contact - name a TOML file or a built-in dataset: contacts, orders",
+            "contact - give a TOML file (of one with several tables SPEC/TABLE) or a built-in dataset: contacts, orders",
         ),
         ("gen('contacts', 5, number => 'name')", "the name of a field - name"),
         ("gen('contacts', 5, partitions => 0)", "partitions"),
+        ("gen('contacts', 5, scale => 2)", "a scale for a dataset that has a single table - contacts"),
+        ("gen('tpch/orders', scale => 'x')", "an argument is not a number - gen(.. scale => ..)"),
+        ("gen('tpch/orders', scale => -1)", "a scale factor of -1"),
+        ("gen('tpch/orders', 5)", "rows or seed for a table of TPC-H - orders"),
+        ("gen('tpch/orders', seed => 5)", "rows or seed for a table of TPC-H - orders"),
+        ("gen('tpch/order')", "the tables are region, nation"),
+        ("gen('tpch', scale => 1)", "name one: tpch/region, tpch/nation"),
     ] {
         let error = context.sql(&format!("SELECT * FROM {call}")).await.unwrap_err().to_string();
         assert!(error.contains(expected), "{call}: {error}");
@@ -162,6 +241,10 @@ async fn providers_are_tables_of_dataframes_too() {
     let plan = physical(&context, "SELECT max(name) FROM contacts").await;
     assert!(plan.contains("DataSourceExec: partitions=3"), "{plan}");
     assert_eq!(number(&context, "SELECT sum(n) FROM contacts").await, 2999 * 1500);
+    // There are no more rows of TPC-H than it has.
+    let regions = GeneratedTable::with_scale("tpch/region", 0.1).unwrap().with_rows(100);
+    context.register_table("regions", std::sync::Arc::new(regions)).unwrap();
+    assert_eq!(number(&context, "SELECT count(*) FROM regions").await, 5);
 }
 
 #[tokio::test]

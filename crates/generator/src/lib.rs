@@ -11,7 +11,7 @@
 //! | `types` | column types and their values |
 //! | `random` | counter-based random numbers and elementary functions that are the same everywhere |
 //! | `draw` | how values are drawn: distributions, lists, formulas, references, text |
-//! | `spec` | reads and checks a dataset spec |
+//! | `spec` | finds a dataset by its name, reads and checks its spec |
 //! | `explain` | schema, expected sizes and expected values of a dataset |
 //! | `shred` | blocks of rows as definition levels, repetition levels and values |
 //! | `encode` | encodings, codecs, statistics and Bloom filters of values |
@@ -89,6 +89,8 @@ pub use output::checksum::Checksum;
 pub use output::dataset_files::DatasetFiles;
 pub use output::destination::{Output, StoreOutput};
 pub use output::existing::Existing;
+#[cfg(feature = "objects")]
+pub use output::folder::store::StoreFolder;
 pub use output::folder::{FileBytes, Folder, MadeFile, PieceSum};
 pub use output::lock::{OutputLock, Patience};
 pub use output::sink::{Sink, Upload};
@@ -97,6 +99,7 @@ pub use output::unfinished_run::UnfinishedRun;
 pub use random::value_rng::ValueRng;
 pub use spec::dataset::{BUILT_IN, Dataset};
 pub use spec::json_schema::json_schema;
+pub use spec::named::{DatasetName, NamedRows};
 #[cfg(feature = "tpch")]
 pub use tpch::{MOST_SCALE, TpchTable};
 pub use write::dataset::{Job, Notices, WrittenFile, write};

@@ -8,16 +8,18 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Fields, Schema, SchemaRef};
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema};
 use sawmill_generator::{Batches, Dataset, Explanation, ROW_GROUP_ROWS};
 
 use crate::columns::choice::ColumnChoice;
 use crate::error::{Error, Kind, Result};
+use crate::parquet_files::interval::embedded_schema;
 use crate::parquet_files::schema::{ENUM_MARK, marked};
 use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
 
 /// A range of rows of a dataset as a source.
 pub struct GeneratedRows {
-    dataset: Dataset,
+    dataset: Arc<Dataset>,
     seed: u64,
     /// The first row of the source.
     first: u64,
@@ -39,7 +41,8 @@ impl GeneratedRows {
     /// assert_eq!(source.files()[0].rows, 1_000_000);
     /// # Ok::<(), sawmill_generator::Error>(())
     /// ```
-    pub fn new(dataset: Dataset, rows: u64, seed: u64) -> Self {
+    pub fn new(dataset: impl Into<Arc<Dataset>>, rows: u64, seed: u64) -> Self {
+        let dataset: Arc<Dataset> = dataset.into();
         // Another version may generate other values.
         let fingerprint = format!("{:032x} version {}", dataset.spec_hash(), env!("CARGO_PKG_VERSION"));
         let name = format!("gen:{}?rows={rows}&seed={seed}", dataset.name());
@@ -71,6 +74,15 @@ impl GeneratedRows {
         }
         Ok(self)
     }
+}
+
+/// The key and the value in the footer of files of `dataset` that have Arrow types which Parquet does not describe
+/// alone, as [`Dataset::needs_arrow_schema`] says. The column `partition_by` is in the names of folders instead.
+pub fn embedded_arrow_schema(dataset: &Dataset, partition_by: Option<&str>) -> (String, String) {
+    let schema = embedded_schema(&dataset.arrow_schema());
+    let fields = schema.fields().iter().filter(|field| Some(field.name().as_str()) != partition_by);
+    let schema = Schema::new(fields.cloned().collect::<Vec<_>>());
+    (ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(&schema))
 }
 
 /// Returns the schema with the marks that columns of files have beyond their Arrow types.

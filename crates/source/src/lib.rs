@@ -77,7 +77,7 @@ pub use delimited::{
 };
 pub use error::{Error, Kind, Result};
 #[cfg(feature = "generated")]
-pub use generated_rows::GeneratedRows;
+pub use generated_rows::{GeneratedRows, embedded_arrow_schema};
 pub use hive::{FolderColumn, FolderKind, Hive};
 pub use limited::Limited;
 pub use object_bytes::ObjectBytes;
@@ -88,7 +88,7 @@ pub use ordered::{
 pub use parquet_files::files::ParquetFiles;
 pub use parquet_files::filtered::{Filtered, Pruned};
 pub use parquet_files::guarded::silence_guarded_panics;
-pub use parquet_files::interval::{as_intervals, embedded_schema};
+pub use parquet_files::interval::as_intervals;
 pub use parquet_files::opened_file::OpenObject;
 pub use parquet_files::reader::FileBytes;
 pub use parquet_files::table::{GivenValue, TableFile};

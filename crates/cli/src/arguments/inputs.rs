@@ -1,13 +1,13 @@
 //! Opens sources: the Parquet files that the command line names, standard input for `-`, and generated rows
 //! for `gen:`.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
 use sawmill_footer::DEFAULT_MAX_FOOTER;
+use sawmill_generator::{Dataset, NamedRows};
 use sawmill_profile::PhaseReport;
 #[cfg(feature = "csv")]
 use sawmill_source::DelimitedFiles;
@@ -26,9 +26,7 @@ use crate::arguments::stores::{Objects, StoreArgs};
 use crate::arguments::text::TextKind;
 use crate::arguments::text::{self, TextArgs};
 use crate::error::Error;
-use crate::r#gen::options::dataset_args;
 use crate::screen::console::Console;
-use crate::screen::phases;
 
 /// Which columns of the files to take, and their names.
 #[derive(Args, Debug, Default)]
@@ -337,49 +335,10 @@ fn generated_name(path: &Path) -> Option<&str> {
 
 /// The rows of `DATASET?rows=N&seed=N`; by default as many as the spec says, else a million.
 fn generated(named: &str) -> Result<GeneratedRows, Error> {
-    let (name, parameters) = named.split_once('?').unwrap_or((named, ""));
-    let (mut rows, mut seed, mut scale) = (None, None, None);
-    let mut given = HashSet::new();
-    for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
-        let wrong = |what: String| {
-            Error::usage(
-                what,
-                format!("gen:{named}"),
-                "write gen:DATASET?rows=10M&seed=7 or gen:tpch/TABLE?scale=10",
-            )
-        };
-        let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-        if !given.insert(key) {
-            return Err(wrong(format!("{key} is given twice")));
-        }
-        match key {
-            "rows" => {
-                rows = Some(phases::count(value).map_err(|error| wrong(format!("rows={value}: {error}")))?)
-            }
-            "seed" => {
-                seed = Some(value.parse().map_err(|error| wrong(format!("seed={value}: {error}")))?);
-            }
-            "scale" => {
-                scale = Some(value.parse().map_err(|error| wrong(format!("scale={value}: {error}")))?);
-            }
-            _ => return Err(wrong(format!("unknown parameter {key:?}"))),
-        }
-    }
-    let dataset = dataset_args::named(name, scale)?;
-    if !dataset.has_seed() && (rows.is_some() || seed.is_some()) {
-        let what = "rows or seed for a table of TPC-H";
-        return Err(Error::usage(
-            what,
-            format!("gen:{named}"),
-            "give its scale alone: gen:tpch/lineitem?scale=10",
-        ));
-    }
-    let rows = rows.or(dataset.rows()).unwrap_or(1_000_000);
-    if let Some(most) = dataset.most_rows().filter(|most| rows > *most) {
-        let what = format!("{rows} rows of {}, which has {most}", dataset.name());
-        return Err(Error::usage(what, format!("gen:{named}"), "leave out rows"));
-    }
-    Ok(GeneratedRows::new(dataset, rows, seed.unwrap_or(42)))
+    let named = NamedRows::parse(named)?;
+    let dataset = Dataset::named(&named.name, named.scale)?;
+    let (rows, seed) = named.rows_and_seed(&dataset)?;
+    Ok(GeneratedRows::new(dataset, rows, seed))
 }
 
 #[cfg(test)]

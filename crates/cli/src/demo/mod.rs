@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use sawmill_generator::{Layout, Output, WrittenFile};
+use sawmill_generator::{Dataset, Layout, Output, WrittenFile};
 use sawmill_inspect::{FooterSummary, summary_table};
 use sawmill_loader::{LoadOptions, LoadReport, TableName, Verification};
 use sawmill_localpg::{Binaries, DownloadProgress, LocalPg};
@@ -134,7 +134,7 @@ fn make_files(
     console: Console,
     cancel: &AtomicBool,
 ) -> Result<(Vec<WrittenFile>, Vec<FooterSummary>), Error> {
-    let dataset = r#gen::options::dataset_args::named("contacts", None)?;
+    let dataset = Dataset::named("contacts", None)?;
     console.step(&format!("generating {} contacts into {}", thousands(args.rows), directory.display()));
     let output = Output::Directory(directory.to_owned());
     let job = GenJob { seed: args.seed, ..GenJob::new(&dataset, layout, &output) };

@@ -5,26 +5,28 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use sawmill_cratedb::CrateServer;
 use sawmill_drive::{Address, Arrivals, Limit, MOST_CONNECTIONS, Pace, Plan, Shape};
-use sawmill_generator::Dataset;
+use sawmill_generator::{Dataset, NamedRows};
 use sawmill_localpg::LocalPg;
 use sawmill_pgwire::Server;
 
 use crate::arguments::part_arg::PartArg;
 use crate::drive::args::DriveArgs;
 use crate::error::Error;
-use crate::r#gen::options::dataset_args;
 
-/// The dataset of `DATASET` or `tpch/TABLE?scale=10`.
-fn dataset(name: &str) -> Result<Dataset, Error> {
-    let Some((of, scale)) = name.split_once("?scale=") else { return dataset_args::named(name, None) };
-    let scale = scale.parse().map_err(|error| {
-        Error::usage(
-            format!("scale={scale}: {error}"),
-            format!("gen:{name}"),
-            "write gen:tpch/TABLE?scale=10",
-        )
-    })?;
-    dataset_args::named(of, Some(scale))
+/// The dataset of `DATASET`, `tpch/TABLE?scale=10` or `SPEC/TABLE`.
+fn dataset(text: &str) -> Result<Dataset, Error> {
+    let named = NamedRows::parse(text)?;
+    for (parameter, option) in [(named.rows, "--rows"), (named.seed, "--seed")] {
+        if let Some(number) = parameter {
+            let advice = format!("give {option} {number}");
+            return Err(Error::usage(
+                "rows or seed in the name of the dataset",
+                format!("gen:{text}"),
+                advice,
+            ));
+        }
+    }
+    Ok(Dataset::named(&named.name, named.scale)?)
 }
 
 /// The plan, and what the arguments change in it.

@@ -16,7 +16,6 @@ mod schema;
 mod spec;
 #[cfg_attr(not(feature = "delta"), path = "without_table.rs")]
 mod table;
-pub(crate) mod tpch;
 mod whole_schema;
 #[cfg(any(test, not(feature = "formats")))]
 mod without_formats;

@@ -4,23 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use sawmill_generator::Dataset;
+use sawmill_generator::DatasetName;
 
 use crate::error::Error;
-use crate::r#gen::{GenArgs, Made, make, tpch};
+use crate::r#gen::{GenArgs, Made, make};
 use crate::screen::console::Console;
 
 /// The tables that the command makes; `None` if it makes a single dataset.
 pub(super) fn tables(args: &GenArgs) -> Result<Option<Vec<String>>, Error> {
     let Some(name) = args.dataset.name() else { return Ok(None) };
-    if tpch::is_all(name) {
-        return Ok(Some(tpch::tables().into_iter().map(str::to_owned).collect()));
-    }
-    let path = Path::new(name);
-    if Dataset::built_in_text(name).is_some() || !path.is_file() {
-        return Ok(None);
-    }
-    Ok(Some(Dataset::tables_of_file(path)?).filter(|tables| !tables.is_empty()))
+    Ok(Some(DatasetName::of(name).tables()?).filter(|tables| !tables.is_empty()))
 }
 
 /// Makes all `tables`, each in a folder of its name.

@@ -76,7 +76,8 @@ Example:
   sawmill-cluster submit load '/shared/contacts/*.parquet' --to postgres://me@db/logs --table contacts --parts 16 \\
     --verify --scheduler df://scheduler:50050")]
 pub(crate) struct SubmitLoadArgs {
-    /// Files, a folder, a pattern, or rows of the generator: gen:contacts?rows=1M&seed=7.
+    /// Files, a folder or a pattern, also as URLs of a store (s3://bucket/data/**); or rows of the generator:
+    /// gen:contacts?rows=1M&seed=7, gen:tpch/orders?scale=10, gen:shop.toml/orders.
     pub source: String,
     /// The address of the server, without a password: postgres://user@host/database.
     #[arg(long, value_name = "URL")]
@@ -100,10 +101,13 @@ pub(crate) struct SubmitLoadArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each file is a unit of work. It appears when it is complete; complete files are kept, so that the same command again
-finishes a job that was ended. Each executor, the scheduler and this process have to see the same folder.
+finishes a job that was ended. Each executor, the scheduler and this process have to see the same folder, or reach the
+same store; its keys come from the environment of each process, such as AWS_ACCESS_KEY_ID.
 
-Example:
-  sawmill-cluster submit gen contacts --rows 1B --files 256 --out /shared/contacts --scheduler df://scheduler:50050")]
+Examples:
+  sawmill-cluster submit gen contacts --rows 1B --files 256 --out /shared/contacts --scheduler df://scheduler:50050
+  sawmill-cluster submit gen contacts --rows 1B --files 256 --out s3://bucket/contacts --scheduler df://scheduler:50050
+  sawmill-cluster submit gen tpch --scale 100 --files 64 --out s3://bucket/tpch --scheduler df://scheduler:50050")]
 pub(crate) struct SubmitGenArgs {
     #[command(flatten)]
     pub dataset: DatasetArgs,
@@ -117,20 +121,25 @@ pub(crate) struct SubmitGenArgs {
 /// Which files.
 #[derive(Debug, Args)]
 pub(crate) struct DatasetArgs {
-    /// A built-in dataset, or the path of a TOML file.
+    /// A built-in dataset, a table of TPC-H (tpch/lineitem and so on; tpch makes all eight) or the path of a TOML file (if
+    /// it has several tables, all of them, or one as SPEC/TABLE). Of several tables each gets a folder of its name.
     pub spec: String,
-    /// Rows of the dataset, like 1000, 10M or 1.5B [default: as its spec says].
+    /// Rows of the dataset, like 1000, 10M or 1.5B [default: as its spec says, else a million].
     #[arg(long, value_name = "N", value_parser = count)]
     pub rows: Option<u64>,
+    /// The scale factor of TPC-H, which determines the rows of its tables [default: 1], or what the rows of each table of
+    /// a spec with several are multiplied by.
+    #[arg(long, value_name = "FACTOR")]
+    pub scale: Option<f64>,
     /// Number of files, with an equal share of the rows each.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub files: u32,
-    /// The folder of the files.
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// The seed of all random values.
-    #[arg(long, value_name = "N", default_value_t = 42)]
-    pub seed: u64,
+    /// The folder of the files: a path, or a URL of a store such as s3://BUCKET/FOLDER.
+    #[arg(long, value_name = "FOLDER")]
+    pub out: String,
+    /// The seed of all random values [default: 42]. Tables of TPC-H have the same rows always.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// The codec of pages: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli.
     #[arg(long, value_name = "CODEC", default_value = "none")]
     pub compression: String,
@@ -153,8 +162,9 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Table functions:
-  gen(SPEC, rows => N, seed => N, number => 'COLUMN', partitions => N)
-      rows of a built-in dataset or a TOML file, made when they are read
+  gen(SPEC, rows => N, seed => N, scale => FACTOR, number => 'COLUMN', partitions => N)
+      rows of a built-in dataset, a TOML file ('shop.toml/orders' is a table of one with several) or a table of TPC-H
+      ('tpch/lineitem', scale => 10), made when they are read
   footer(FILES, level => 'chunk' | 'row_group' | 'file')
       what the footers of Parquet files state; FILES is a file, a directory or a pattern
   parquet(FILES)

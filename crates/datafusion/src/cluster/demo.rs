@@ -39,8 +39,9 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
         spec: "contacts".to_owned(),
         rows: Some(args.rows),
         files: args.files,
-        out: out.clone(),
-        seed: 42,
+        scale: None,
+        out: out.display().to_string(),
+        seed: None,
         compression: "none".to_owned(),
     };
     let started = Instant::now();

@@ -8,29 +8,63 @@ use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::{concat_batches, sort_to_indices, take_record_batch};
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
-use sawmill_generator::{Dataset, Part, WrittenFile};
+use sawmill_generator::{Dataset, DatasetName, NamedRows, WrittenFile};
 use sawmill_profile::format_counted;
 
 use crate::cluster::arguments::{DatasetArgs, Format, SubmitGenArgs};
 use crate::cluster::output;
 use crate::cluster::session::{local_session, remote_session};
 use crate::error::{external, refused};
+use crate::found_files;
 use crate::generated::files::{FILES_SCHEMA, GeneratedFiles};
 use crate::generated::spec::Spec;
 use crate::units::job::JobTable;
 
-/// Makes the files, completes the dataset, and prints a row for each file.
+/// Makes the files of a dataset or of all its tables, completes them, and prints a row for each file.
 pub(crate) async fn generate(args: SubmitGenArgs) -> Result<()> {
     let context = match &args.scheduler {
         Some(url) => remote_session(url, None).await?,
         None => local_session(None)?,
     };
-    let made = files(&context, &args.dataset).await?;
-    output::print_batch(made.rows, args.printed.format()).await?;
+    let (mut rows, mut summaries) = (Vec::new(), Vec::new());
+    for dataset in datasets(args.dataset)? {
+        let made = files(&context, &dataset).await?;
+        rows.push(made.rows);
+        summaries.push(made.summary);
+    }
+    output::print_batch(concat_batches(&FILES_SCHEMA, &rows)?, args.printed.format()).await?;
     if args.printed.format() == Format::Table {
-        println!("{}", made.summary);
+        println!("{}", summaries.join("\n"));
     }
     Ok(())
+}
+
+/// The dataset, or each table of one with several, in a folder of its name.
+///
+/// # Errors
+/// A table is not valid, which is said before the first file is made; the arguments do not fit several tables.
+fn datasets(args: DatasetArgs) -> Result<Vec<DatasetArgs>> {
+    if args.out == "-" || (args.out.ends_with(".parquet") && !Path::new(&args.out).is_dir()) {
+        let advice = "name a folder, or make a single file with sawmill gen";
+        return Err(refused("a job makes a folder of files", &args.out, advice));
+    }
+    let name = DatasetName::of(&args.spec);
+    let tables = name.tables().map_err(external)?;
+    if tables.is_empty() {
+        return Ok(vec![args]);
+    }
+    if args.rows.is_some() {
+        let one = tables.first().map(|table| name.table(table)).unwrap_or_default();
+        let advice = format!("multiply the rows of all tables by --scale, or generate a table alone: {one}");
+        return Err(refused(format!("--rows with all tables of {name}"), &args.out, &advice));
+    }
+    let of_table = |table: &String| {
+        let (spec, out) = (name.table(table), format!("{}/{table}", args.out.trim_end_matches('/')));
+        let dataset = Dataset::named(&spec, args.scale).map_err(external)?;
+        dataset.rows_and_seed(None, args.seed).map_err(external)?;
+        Ok(DatasetArgs { spec, out, compression: args.compression.clone(), ..args })
+    };
+    tables.iter().map(of_table).collect()
 }
 
 /// The files of a job.
@@ -47,37 +81,41 @@ pub(crate) struct MadeFiles {
 /// # Errors
 /// A file cannot be written, or the folder is not the same one here as for the executors.
 pub(crate) async fn files(context: &SessionContext, args: &DatasetArgs) -> Result<MadeFiles> {
-    let (spec, dataset) = Spec::read(&args.spec)?;
-    let Some(rows) = args.rows.or(dataset.rows()) else {
-        return Err(refused("the number of rows is missing", &args.spec, "give it with --rows"));
-    };
-    let folder = std::path::absolute(&args.out)?.into_os_string().into_string().map_err(|path| {
-        refused("the folder cannot be used", &path.to_string_lossy(), "give --out a Unicode path")
-    })?;
-    let files =
-        GeneratedFiles::new((spec, &dataset), (rows, args.files, args.seed), &args.compression, folder)?;
+    let (spec, dataset) = Spec::read(&args.spec, args.scale)?;
+    let asked = NamedRows { rows: args.rows, seed: args.seed, ..NamedRows::default() };
+    let (rows, seed) = asked.rows_and_seed(&dataset).map_err(external)?;
+    let folder = found_files::absolute(&args.out)?;
+    let files = GeneratedFiles::new((spec, &dataset), (rows, args.files, seed), &args.compression, folder)?;
     let table = context.read_table(Arc::new(JobTable(files.clone())))?;
     let batches = table.collect().await?;
     let made = concat_batches(&FILES_SCHEMA, &batches)?;
     let order = sort_to_indices(made.column(0), None, None)?;
     let made = take_record_batch(&made, &order)?;
+    let in_store = files.is_in_store()?;
     let whole = complete(files, dataset, &made).await?;
     let kept = made.column(5).as_boolean().true_count();
     let total: u64 = whole.iter().map(|file| file.rows).sum();
     let summary = format!(
-        "{} with {} in {}: {} made, {kept} kept, all compared with their checksums",
+        "{} with {} in {}: {} made, {kept} kept, all compared with their {}",
         format_counted(whole.len() as u64, "file"),
         format_counted(total, "row"),
-        args.out.display(),
+        args.out,
         whole.len() - kept,
+        if in_store { "sizes and tags" } else { "checksums" },
     );
     Ok(MadeFiles { rows: made, summary })
 }
 
 /// Compares the files with their manifests, and writes that of the whole dataset.
-async fn complete(files: GeneratedFiles, dataset: Dataset, made: &RecordBatch) -> Result<Vec<WrittenFile>> {
+async fn complete(
+    files: GeneratedFiles,
+    dataset: Arc<Dataset>,
+    made: &RecordBatch,
+) -> Result<Vec<WrittenFile>> {
+    let in_store = files.is_in_store()?;
     let (paths, sums) = (made.column(1).as_string::<i32>(), made.column(4).as_string::<i32>());
-    if let Some(missing) = paths.iter().flatten().find(|path| !Path::new(path).is_file()) {
+    let is_missing = |path: &&str| !Path::new(path).is_file();
+    if let Some(missing) = paths.iter().flatten().find(is_missing).filter(|_| !in_store) {
         let advice =
             "give a folder that the executors and this process share, and run the same command again";
         return Err(refused(
@@ -87,7 +125,7 @@ async fn complete(files: GeneratedFiles, dataset: Dataset, made: &RecordBatch) -
         ));
     }
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let whole = tokio::task::spawn_blocking(move || files.write(&dataset, Part::WHOLE, threads));
+    let whole = tokio::task::spawn_blocking(move || files.finish(&dataset, threads));
     let whole = whole.await.map_err(external)??;
     for (file, (path, sum)) in whole.iter().zip(paths.iter().zip(sums)) {
         if file.sum.map(|sum| sum.to_string()).as_deref() != sum {

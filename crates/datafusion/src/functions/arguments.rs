@@ -1,5 +1,6 @@
 //! The arguments of a call.
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
@@ -106,6 +107,18 @@ impl Arguments {
             None => {
                 Err(refused("an argument is not a whole number from 0 up", &shown, "write, for example, 1e6"))
             }
+        }
+    }
+
+    /// Takes a number that may have a fraction, by its name alone.
+    ///
+    /// # Errors
+    /// The argument is of another type.
+    pub(crate) fn factor(&mut self, name: &'static str) -> Result<Option<f64>> {
+        let Some((shown, value)) = self.take(name, None)? else { return Ok(None) };
+        match value.cast_to(&DataType::Float64) {
+            Ok(ScalarValue::Float64(Some(number))) if value.data_type().is_numeric() => Ok(Some(number)),
+            _ => Err(refused("an argument is not a number", &shown, "write, for example, 10 or 0.1")),
         }
     }
 

@@ -1,27 +1,40 @@
 //! The job that writes files of a dataset: a row for each file.
 //!
 //! A file is a part of the dataset. It appears when it is complete, with a manifest of the part. A task that is
-//! repeated, or that runs twice at a time, finds the complete file and keeps it.
+//! repeated, or that runs twice at a time, finds the complete file and keeps it. In a directory a lock makes the second
+//! one wait. Stores have none: there it waits within a process, and between processes the one whose upload the other has
+//! ended looks again.
 
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::internal_datafusion_err;
 use datafusion::error::Result;
 use sawmill_generator::{
-    Dataset, Existing, FileOptions, GroupBytes, Job, Layout, Output, Part, ROW_GROUP_BYTES, RowSize,
-    WrittenFile, write,
+    Dataset, ErrorKind, Existing, FileOptions, GroupBytes, Job, Layout, Output, Part, ROW_GROUP_BYTES,
+    RowSize, StoreFolder, StoreOutput, WrittenFile, write,
 };
 use sawmill_profile::Profile;
+use sawmill_source::embedded_arrow_schema;
+use sawmill_store::UploadLimits;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{external, refused};
 use crate::generated::spec::Spec;
+use crate::objects;
 use crate::units::job::{Job as UnitsJob, numbers_of};
 use crate::units::work::{SendBatch, Work, WorkDescription};
+
+/// How often a task looks again at an object that another one was writing.
+const LOOKS: u32 = 5;
+
+/// Until it looks again.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Files of a dataset in a folder that all executors see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +48,7 @@ pub(crate) struct GeneratedFiles {
     page_rows: u64,
     /// A codec with its level, as `sawmill gen --compression` has it.
     compression: String,
-    /// An absolute path.
+    /// An absolute path, or the URL of a folder of a store.
     folder: String,
 }
 
@@ -50,7 +63,7 @@ impl GeneratedFiles {
         compression: &str,
         folder: String,
     ) -> Result<Self> {
-        let options = options(compression)?;
+        let options = options(compression, dataset)?;
         let size = RowSize::measure(dataset, &options, seed).map_err(external)?;
         let (row_group_rows, page_rows) = (size.row_group_rows(), size.page_rows());
         let compression = compression.to_owned();
@@ -70,32 +83,105 @@ impl GeneratedFiles {
     ///
     /// # Errors
     /// A file cannot be written, or the folder holds files of another dataset, seed or layout.
-    pub(crate) fn write(
+    pub(crate) fn write(&self, dataset: &Dataset, part: Part) -> Result<Vec<WrittenFile>> {
+        let _writing = self.is_in_store()?.then(|| Writing::alone(format!("{} {part}", self.folder)));
+        let mut looks = 0;
+        loop {
+            match self.run(dataset, part, NonZeroUsize::MIN, Existing::Resume)? {
+                Err(error) if error.kind() == ErrorKind::Busy && looks < LOOKS => {
+                    looks += 1;
+                    std::thread::sleep(PAUSE);
+                }
+                written => return written.map_err(external),
+            }
+        }
+    }
+
+    /// Compares all files with their manifests, on `threads` threads, and writes that of the whole dataset.
+    ///
+    /// # Errors
+    /// A file is not there, or is not the one that was made.
+    pub(crate) fn finish(&self, dataset: &Dataset, threads: NonZeroUsize) -> Result<Vec<WrittenFile>> {
+        self.run(dataset, Part::WHOLE, threads, Existing::Finish)?.map_err(|error| {
+            let advice = "run the same command again";
+            match error.kind() {
+                ErrorKind::Spec => refused(error.what(), &error.place(), advice),
+                _ => external(error),
+            }
+        })
+    }
+
+    fn run(
         &self,
         dataset: &Dataset,
         part: Part,
         threads: NonZeroUsize,
-    ) -> Result<Vec<WrittenFile>> {
-        let (layout, output) = (self.layout()?, Output::Directory(PathBuf::from(&self.folder)));
+        existing: Existing,
+    ) -> Result<std::result::Result<Vec<WrittenFile>, sawmill_generator::Error>> {
+        let (layout, output) = (self.layout()?, self.output()?);
         let (profile, cancel) = (Profile::new(), false.into());
         let phase = profile.phase("generate");
         let job = Job {
-            options: options(&self.compression)?,
+            options: options(&self.compression, dataset)?,
             seed: self.seed,
             threads,
             part,
-            existing: Existing::Resume,
+            existing,
             ..Job::new(&layout, &output, &phase, &cancel)
         };
-        write(dataset, &job).map_err(external)
+        Ok(write(dataset, &job))
+    }
+
+    /// Whether the files are objects.
+    pub(crate) fn is_in_store(&self) -> Result<bool> {
+        Ok(objects::url_of(&self.folder)?.is_some())
+    }
+
+    fn output(&self) -> Result<Output> {
+        let Some(url) = objects::url_of(&self.folder)? else {
+            return Ok(Output::Directory(PathBuf::from(&self.folder)));
+        };
+        let folder = StoreFolder::open(objects::stores()?, &url, UploadLimits::default(), false);
+        Ok(Output::Store(StoreOutput { folder: Arc::new(folder.map_err(external)?), file: None }))
     }
 }
 
-fn options(compression: &str) -> Result<FileOptions> {
+/// A part of objects that this process writes, on one thread at a time.
+struct Writing(String);
+
+/// The parts that are being written, and what waits for the end of one.
+static WRITING: (Mutex<Option<HashSet<String>>>, Condvar) = (Mutex::new(None), Condvar::new());
+
+impl Writing {
+    /// Waits until no other thread writes the part.
+    fn alone(part: String) -> Self {
+        // A panic cannot leave the set half-changed.
+        let (parts, ended) = &WRITING;
+        let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
+        while !parts.get_or_insert_default().insert(part.clone()) {
+            parts = ended.wait(parts).unwrap_or_else(PoisonError::into_inner);
+        }
+        Self(part)
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let (parts, ended) = &WRITING;
+        parts.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().remove(&self.0);
+        ended.notify_all();
+    }
+}
+
+/// The options of `sawmill gen`.
+fn options(compression: &str, dataset: &Dataset) -> Result<FileOptions> {
     let mut options = FileOptions::default();
     options.compression = compression.parse().map_err(|error: String| {
         refused(error, "--compression", "give none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli")
     })?;
+    if dataset.needs_arrow_schema() {
+        options.key_values.push(embedded_arrow_schema(dataset, None));
+    }
     Ok(options)
 }
 
@@ -134,7 +220,7 @@ fn rows_of(files: &[WrittenFile]) -> Result<RecordBatch> {
 #[derive(Debug)]
 pub(crate) struct FilesWork {
     files: GeneratedFiles,
-    dataset: Dataset,
+    dataset: Arc<Dataset>,
 }
 
 impl FilesWork {
@@ -158,7 +244,7 @@ impl Work for FilesWork {
         for file in numbers_of(units)? {
             let part = format!("{}/{}", u64::from(*file) + 1, self.files.files);
             let part = part.parse().map_err(|error: String| internal_datafusion_err!("{error}"))?;
-            let written = self.files.write(&self.dataset, part, NonZeroUsize::MIN)?;
+            let written = self.files.write(&self.dataset, part)?;
             if !send(rows_of(&written)?) {
                 break;
             }

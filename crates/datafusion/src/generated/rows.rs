@@ -89,7 +89,7 @@ impl RowsWork {
 
     /// Reads the dataset on this machine.
     pub(crate) fn open(rows: GeneratedRows) -> Result<Self> {
-        let dataset = Arc::new(rows.spec.open()?);
+        let dataset = rows.spec.open()?;
         Ok(Self::new(rows, dataset))
     }
 

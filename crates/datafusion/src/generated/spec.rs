@@ -1,9 +1,10 @@
 //! Which dataset: a name or a file, and what its spec was when the query was planned.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::error::{DataFusionError, Result};
-use sawmill_generator::{BUILT_IN, Dataset};
+use sawmill_generator::{Dataset, DatasetName};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{external, refused};
@@ -11,29 +12,48 @@ use crate::error::{external, refused};
 /// A dataset spec as it travels to executors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Spec {
-    /// The name of a built-in dataset, or the absolute path of a TOML file.
+    /// The name of a dataset as `sawmill gen` takes it; paths are absolute.
     name: String,
+    /// The bits of the scale, if one was given: JSON might round it.
+    scale: Option<u64>,
     /// The hash of the spec, and of the files that it names.
     hash: String,
 }
 
 impl Spec {
-    /// Reads the spec `name`, and returns it with its hash.
-    pub(crate) fn read(name: &str) -> Result<(Self, Dataset)> {
-        let (name, dataset) = match Dataset::built_in(name) {
-            Some(dataset) => (name.to_owned(), dataset.map_err(external)?),
-            None => from_file(name)?,
-        };
-        let hash = hash_of(&dataset);
-        Ok((Self { name, hash }, dataset))
+    /// Reads the spec `name` at `scale`, and returns it with its hash.
+    ///
+    /// # Errors
+    /// There is no such dataset, it has several tables, or its spec is not valid.
+    pub(crate) fn read(name: &str, scale: Option<f64>) -> Result<(Self, Arc<Dataset>)> {
+        let mut named = DatasetName::of(name);
+        if named.file().is_some_and(Path::is_file) {
+            let path = std::path::absolute(name)?.into_os_string().into_string();
+            let path = path.map_err(|path| -> DataFusionError {
+                refused("the path is not Unicode", &path.to_string_lossy(), "rename the file")
+            })?;
+            named = DatasetName::of(&path);
+        }
+        let dataset = named.dataset(scale).map_err(external)?;
+        let hash = format!("{:032x}", dataset.spec_hash());
+        let spec = Self { name: named.to_string(), scale: scale.map(f64::to_bits), hash };
+        Ok((spec, Arc::new(dataset)))
     }
 
     /// Reads the same spec again, on any machine.
     ///
     /// # Errors
     /// It is not there, or it is another one by now.
-    pub(crate) fn open(&self) -> Result<Dataset> {
-        let (found, dataset) = Self::read(&self.name)?;
+    pub(crate) fn open(&self) -> Result<Arc<Dataset>> {
+        /// The table of TPC-H that this process has opened last. Its line items are counted when it is opened, which
+        /// takes a second for each billion: too long for each task.
+        static LAST: Mutex<Option<(Spec, Arc<Dataset>)>> = Mutex::new(None);
+        // A panic cannot leave it half-changed.
+        let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, dataset)) = last().as_ref().filter(|(spec, _)| spec == self) {
+            return Ok(Arc::clone(dataset));
+        }
+        let (found, dataset) = Self::read(&self.name, self.scale.map(f64::from_bits))?;
         if found.hash != self.hash {
             return Err(refused(
                 "the dataset spec is not the one that the query was planned with",
@@ -41,31 +61,13 @@ impl Spec {
                 "give all executors the same file, and do not change it while a query runs",
             ));
         }
+        if matches!(DatasetName::of(&self.name), DatasetName::Tpch(_)) {
+            *last() = Some((found, Arc::clone(&dataset)));
+        }
         Ok(dataset)
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
-}
-
-fn from_file(name: &str) -> Result<(String, Dataset)> {
-    let path = match std::path::absolute(name) {
-        Ok(path) if path.is_file() => path,
-        _ => {
-            let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-            let known = names.join(", ");
-            let advice = format!("name a TOML file or a built-in dataset: {known}, wide");
-            return Err(refused("there is no such dataset", name, &advice));
-        }
-    };
-    let dataset = Dataset::from_file(Path::new(&path)).map_err(external)?;
-    let path = path.into_os_string().into_string().map_err(|path| -> DataFusionError {
-        refused("the path is not Unicode", &path.to_string_lossy(), "rename the file")
-    })?;
-    Ok((path, dataset))
-}
-
-fn hash_of(dataset: &Dataset) -> String {
-    format!("{:032x}", dataset.spec_hash())
 }

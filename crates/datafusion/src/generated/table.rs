@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::Session;
+use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
-use datafusion::common::{Statistics, internal_datafusion_err};
 use datafusion::datasource::{TableProvider, TableType};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
@@ -14,15 +14,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use sawmill_generator::Dataset;
 use serde::{Deserialize, Serialize};
 
-use crate::error::refused;
+use crate::error::{external, refused};
 use crate::functions::arguments::Arguments;
 use crate::generated::rows::{Column, GeneratedRows, RowsWork, UNITS, number_field, units_of};
 use crate::generated::spec::Spec;
 use crate::units::UnitsExec;
 use crate::units::row_ranges::RowRanges;
-
-/// The seed of `sawmill gen`, too.
-const DEFAULT_SEED: u64 = 42;
 
 /// Each partition is a task, and a plan names all of them.
 const MOST_PARTITIONS: u64 = 1 << 16;
@@ -48,17 +45,31 @@ pub(crate) struct Definition {
 }
 
 impl GeneratedTable {
-    /// The dataset `spec`, a built-in one or a TOML file, with the rows that its spec states.
+    /// The dataset `spec`: a built-in one, `tpch/TABLE`, a TOML file, or a table of one as `SPEC/TABLE`, with the rows
+    /// that its spec states.
     ///
     /// # Errors
     /// There is no such dataset, or its spec is not valid.
     pub fn new(spec: &str) -> Result<Self> {
-        let (spec, dataset) = Spec::read(spec)?;
-        let rows = dataset.rows().unwrap_or(0);
-        Self::of(Definition { spec, rows, seed: DEFAULT_SEED, number: None, partitions: None }, dataset)
+        Self::read(spec, None)
     }
 
-    pub(crate) fn of(definition: Definition, dataset: Dataset) -> Result<Self> {
+    /// The same at a scale: the scale factor of TPC-H, or what the rows of the tables of a spec are multiplied by.
+    ///
+    /// # Errors
+    /// As [`GeneratedTable::new`], and if the dataset has no scale, or not this one.
+    pub fn with_scale(spec: &str, scale: f64) -> Result<Self> {
+        Self::read(spec, Some(scale))
+    }
+
+    fn read(spec: &str, scale: Option<f64>) -> Result<Self> {
+        let (spec, dataset) = Spec::read(spec, scale)?;
+        let (rows, seed) = dataset.rows_and_seed(None, None).map_err(external)?;
+        let rows = rows.unwrap_or(0);
+        Self::of(Definition { spec, rows, seed, number: None, partitions: None }, dataset)
+    }
+
+    pub(crate) fn of(definition: Definition, dataset: Arc<Dataset>) -> Result<Self> {
         let record = dataset.arrow_schema();
         let mut fields: Vec<_> = record.fields().iter().cloned().collect();
         let mut columns: Vec<Column> = (0..fields.len()).map(Column::Field).collect();
@@ -71,16 +82,19 @@ impl GeneratedTable {
             columns.insert(0, Column::Number);
         }
         let schema = Arc::new(Schema::new(fields));
-        Ok(Self { definition, dataset: Arc::new(dataset), schema, columns })
+        Ok(Self { definition, dataset, schema, columns })
     }
 
-    /// Sets the number of rows.
+    /// Sets the number of rows. Tables of TPC-H, and tables of a spec with as many rows as their parents say, have no
+    /// more than those.
     pub fn with_rows(mut self, rows: u64) -> Self {
-        self.definition.rows = rows;
+        let own = self.dataset.rows().filter(|_| !self.dataset.has_seed());
+        let most = self.dataset.most_rows().or(own).unwrap_or(u64::MAX);
+        self.definition.rows = rows.min(most);
         self
     }
 
-    /// Sets the seed, 42 by default.
+    /// Sets the seed, 42 by default. It does not change tables of TPC-H.
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.definition.seed = seed;
         self
@@ -98,9 +112,7 @@ impl GeneratedTable {
     /// A field has this name.
     pub fn with_row_number(self, name: &str) -> Result<Self> {
         let definition = Definition { number: Some(name.to_owned()), ..self.definition };
-        let dataset = Arc::into_inner(self.dataset)
-            .ok_or_else(|| internal_datafusion_err!("the dataset of a new table is in use"))?;
-        Self::of(definition, dataset)
+        Self::of(definition, self.dataset)
     }
 
     /// Reads the table that `definition` describes, on any machine.
@@ -124,7 +136,8 @@ impl GeneratedTable {
     }
 }
 
-/// The table of `gen('contacts', rows => 1e6, seed => 7, number => 'n', partitions => 8)`.
+/// The table of `gen('contacts', rows => 1e6, seed => 7, number => 'n', partitions => 8)` or
+/// `gen('tpch/lineitem', scale => 10)`.
 pub(crate) fn of_call(mut call: Arguments) -> Result<Arc<dyn TableProvider>> {
     let Some(name) = call.text("spec", Some(0))? else {
         return Err(refused(
@@ -133,15 +146,8 @@ pub(crate) fn of_call(mut call: Arguments) -> Result<Arc<dyn TableProvider>> {
             "write its name or file: gen('contacts', rows => 1e6)",
         ));
     };
-    let (spec, dataset) = Spec::read(&name)?;
-    let Some(rows) = call.number("rows", Some(1))?.or(dataset.rows()) else {
-        return Err(refused(
-            "the number of rows is missing",
-            &name,
-            "write it: gen('contacts', rows => 1e6)",
-        ));
-    };
-    let seed = call.number("seed", Some(2))?.unwrap_or(DEFAULT_SEED);
+    let (rows, seed) = (call.number("rows", Some(1))?, call.number("seed", Some(2))?);
+    let scale = call.factor("scale")?;
     let number = call.text("number", None)?;
     let partitions = match call.number("partitions", None)? {
         Some(partitions @ 1..=MOST_PARTITIONS) => Some(partitions as usize),
@@ -152,6 +158,12 @@ pub(crate) fn of_call(mut call: Arguments) -> Result<Arc<dyn TableProvider>> {
         None => None,
     };
     call.finish()?;
+    let (spec, dataset) = Spec::read(&name, scale)?;
+    let (rows, seed) = dataset.rows_and_seed(rows, seed).map_err(external)?;
+    let Some(rows) = rows else {
+        let advice = "write it: gen('contacts', rows => 1e6)";
+        return Err(refused("the number of rows is missing", &name, advice));
+    };
     Ok(Arc::new(GeneratedTable::of(Definition { spec, rows, seed, number, partitions }, dataset)?))
 }
 

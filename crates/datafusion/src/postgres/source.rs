@@ -1,17 +1,23 @@
 //! What a load reads: files, or rows of the generator.
 
+use std::path::Path;
+
 use datafusion::error::Result;
-use sawmill_source::{GeneratedRows, ParquetFiles, Source};
+use sawmill_footer::DEFAULT_MAX_FOOTER;
+use sawmill_generator::NamedRows;
+use sawmill_source::{GeneratedRows, Hive, ParquetFiles, Source};
+use sawmill_store::{Location, ObjectUrl};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{external, refused};
+use crate::error::external;
 use crate::found_files;
 use crate::generated::spec::Spec;
+use crate::objects;
 
 /// A source as it travels to executors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LoadSource {
-    /// Parquet files by an absolute path or pattern.
+    /// Parquet files by an absolute path or pattern, or objects by a URL.
     Files(String),
     /// Rows of a dataset.
     Generated { spec: Spec, rows: u64, seed: u64 },
@@ -26,28 +32,10 @@ impl LoadSource {
         let Some(dataset) = text.strip_prefix("gen:") else {
             return Ok(Self::Files(found_files::absolute(text)?));
         };
-        let (name, parameters) = dataset.split_once('?').unwrap_or((dataset, ""));
-        let (spec, dataset) = Spec::read(name)?;
-        let (mut rows, mut seed) = (dataset.rows(), 42);
-        for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
-            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            let number = sawmill_profile::parse_count(value).ok();
-            match (name, number) {
-                ("rows", Some(number)) => rows = Some(number),
-                ("seed", Some(number)) => seed = number,
-                _ => {
-                    return Err(refused(
-                        "the parameter cannot be used",
-                        parameter,
-                        "write gen:contacts?rows=1M&seed=7",
-                    ));
-                }
-            }
-        }
-        match rows {
-            Some(rows) => Ok(Self::Generated { spec, rows, seed }),
-            None => Err(refused("the number of rows is missing", text, "write gen:contacts?rows=1M")),
-        }
+        let named = NamedRows::parse(dataset).map_err(external)?;
+        let (spec, dataset) = Spec::read(&named.name, named.scale)?;
+        let (rows, seed) = named.rows_and_seed(&dataset).map_err(external)?;
+        Ok(Self::Generated { spec, rows, seed })
     }
 
     /// Opens the source on this machine.
@@ -57,8 +45,15 @@ impl LoadSource {
     pub(crate) fn open(&self) -> Result<Box<dyn Source>> {
         match self {
             Self::Files(pattern) => {
-                let files = found_files::named(pattern)?;
-                Ok(Box::new(ParquetFiles::open(&files).map_err(external)?))
+                let stores = objects::stores()?;
+                let places: Vec<Location> = found_files::named(pattern)?
+                    .iter()
+                    .map(|name| Location::of(Path::new(name)).map_err(external))
+                    .collect::<Result<_>>()?;
+                let open = |url: &ObjectUrl| stores.open(url, objects::TAIL);
+                // Folders such as year=2020 are columns, as for `sawmill load`.
+                let files = ParquetFiles::open_located(&places, &open, Hive::Columns, DEFAULT_MAX_FOOTER);
+                Ok(Box::new(files.map_err(external)?))
             }
             Self::Generated { spec, rows, seed } => {
                 Ok(Box::new(GeneratedRows::new(spec.open()?, *rows, *seed)))

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use crate::processes::{Cluster, command};
+use crate::s3::below;
 
 /// The Parquet files of a folder with their bytes, and the names of all other files.
 fn contents(folder: &Path) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {
@@ -24,7 +25,7 @@ fn contents(folder: &Path) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {
 }
 
 /// The files as one process makes them: by the `sawmill` command if it is named, else by this command.
-fn of_one_process(args: &[&str], out: &Path) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {
+pub fn of_one_process(args: &[&str], out: &Path) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {
     let sawmill = std::env::var_os("SAWMILL_COMMAND");
     let mut process = match &sawmill {
         Some(sawmill) => {
@@ -50,7 +51,7 @@ fn submit(cluster: &Cluster, args: &[&str], out: &Path) -> Output {
 }
 
 #[track_caller]
-fn assert_made(output: &Output) -> String {
+pub fn assert_made(output: &Output) -> String {
     let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}{error}");
     out.into_owned()
@@ -86,6 +87,63 @@ fn files_are_those_of_one_machine_and_are_kept_by_the_same_command() {
     assert_eq!(refused.status.code(), Some(1), "{message}");
     assert!(message.contains("seed"), "{message}");
     assert!(contents(&out) == before);
+}
+
+const SHOP: &str = r#"
+name = "shop"
+[[tables]]
+name = "customers"
+rows = 1_000
+fields = [
+    { name = "id", type = "int64", values = { sequence = { start = 1 } } },
+    { name = "waited", type = "duration", unit = "ms", values = { uniform = { min = 0, max = 9000 } } },
+]
+[[tables]]
+name = "orders"
+per = { table = "customers", rows = { uniform = { min = 0, max = 6 } } }
+fields = [{ name = "customer", type = "int64", values = { parent = "id" } }]
+"#;
+
+#[test]
+fn of_several_tables_each_has_a_folder_with_the_files_of_one_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = folder.path().join("shop.toml");
+    fs::write(&spec, SHOP).unwrap();
+    let (spec, cluster) = (spec.to_str().unwrap(), Cluster::start(2));
+    let all = |folder: &Path| {
+        let mut files = BTreeMap::new();
+        below(folder, "", &mut files);
+        files
+    };
+    for (name, args, tables) in [
+        ("tpch", &["tpch", "--scale", "0.01", "--files", "2"][..], 8),
+        ("shop", &[spec, "--scale", "2", "--files", "3", "--seed", "7"], 2),
+    ] {
+        let expected = folder.path().join(format!("{name}-expected"));
+        of_one_process(args, &expected);
+        let out = folder.path().join(name);
+        let said = assert_made(&submit(&cluster, args, &out));
+        assert_eq!(said.matches("made, 0 kept").count(), tables, "{said}");
+        let (made, expected) = (all(&out), all(&expected));
+        assert!(made.keys().eq(expected.keys()), "{:?}", made.keys());
+        let differs =
+            made.iter().find(|(name, bytes)| name.ends_with(".parquet") && expected[*name] != **bytes);
+        assert!(differs.is_none(), "{:?}", differs.map(|(name, _)| name));
+    }
+    let alone = folder.path().join("alone");
+    assert_made(&submit(&cluster, &[&format!("{spec}/orders"), "--scale", "2", "--seed", "7"], &alone));
+    for (args, expected) in [
+        (&[spec, "--rows", "10"][..], "--rows with all tables of "),
+        (&["tpch", "--seed", "7"], "rows or seed for a table of TPC-H"),
+        (&["tpch/orders", "--rows", "7"], "rows or seed for a table of TPC-H"),
+        (&["tpch", "--scale", "0"], "a scale factor of 0"),
+        (&["contacts", "--scale", "2"], "a scale for a dataset that has a single table"),
+    ] {
+        let refused = submit(&cluster, args, &folder.path().join("refused"));
+        let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(1) && message.contains(expected), "{message}");
+    }
+    assert!(!folder.path().join("refused").exists());
 }
 
 #[test]

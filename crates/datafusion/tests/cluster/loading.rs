@@ -23,7 +23,7 @@ fn said(output: &std::process::Output) -> String {
 }
 
 /// The address of a server without its password, and the password.
-fn without_password(url: &str) -> (String, String) {
+pub fn without_password(url: &str) -> (String, String) {
     let (scheme, rest) = url.split_once("://").unwrap();
     let (user, place) = rest.split_once('@').unwrap();
     let (user, password) = user.split_once(':').unwrap();

@@ -2,6 +2,8 @@
 
 mod generation;
 mod loading;
+mod made_objects;
 mod objects;
 mod processes;
 mod queries;
+mod s3;

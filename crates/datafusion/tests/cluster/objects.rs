@@ -1,69 +1,10 @@
 //! Objects of a store: an S3 server by others (moto, from PyPI) has the files of a folder.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Output;
 
 use crate::processes::{Cluster, command};
-
-/// Fills the bucket `data` with the files of a folder, prints the port, and serves until its input ends.
-const SERVER: &str = r#"
-import os, sys
-from moto.server import ThreadedMotoServer
-import boto3
-server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-server.start()
-port = server.get_host_and_port()[1]
-s3 = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}", region_name="us-east-1",
-                  aws_access_key_id="a", aws_secret_access_key="b")
-s3.create_bucket(Bucket="data")
-for name in os.listdir(sys.argv[1]):
-    s3.upload_file(os.path.join(sys.argv[1], name), "data", f"contacts/{name}")
-print(port, flush=True)
-sys.stdin.read()
-"#;
-
-/// A server that ends with the test.
-struct S3 {
-    process: Child,
-    endpoint: String,
-}
-
-impl S3 {
-    /// `None`, after saying so, without moto.
-    fn with(folder: &Path) -> Option<Self> {
-        let python = std::env::var("SAWMILL_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-        let there = Command::new(&python).args(["-c", "import moto.server, boto3"]).output();
-        if !there.is_ok_and(|output| output.status.success()) {
-            println!("skipped: {python} has no moto[server] (S3); name one that has in SAWMILL_PYTHON");
-            return None;
-        }
-        let mut server = Command::new(&python);
-        server.args(["-c", SERVER]).arg(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = server.stderr(Stdio::null()).spawn().unwrap();
-        let mut port = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
-        Some(Self { process, endpoint: format!("http://127.0.0.1:{}", port.trim()) })
-    }
-
-    fn environment(&self) -> Vec<(String, String)> {
-        let variables = [
-            ("AWS_ENDPOINT_URL", self.endpoint.as_str()),
-            ("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE"),
-            ("AWS_SECRET_ACCESS_KEY", "SECRETEXAMPLE"),
-            ("AWS_REGION", "us-east-1"),
-            ("AWS_ALLOW_HTTP", "true"),
-        ];
-        variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
-    }
-}
-
-impl Drop for S3 {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+use crate::s3::S3;
 
 #[track_caller]
 fn rows(output: &Output) -> String {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sawmill_generator::{BUILT_IN, Dataset};
+use sawmill_generator::{BUILT_IN, Dataset, DatasetName};
 use sawmill_profile::parse_duration;
 use sawmill_source::{Error, Kind, Result};
 use toml::de::DeTable;
@@ -251,10 +251,7 @@ fn tables(root: Node<'_>, folder: &Path) -> Result<Vec<PlanTable>> {
         let node = node.named(&of);
         node.allow(&["spec", "rows", "with"])?;
         let spec = node.get("spec").map(Item::text).transpose()?.unwrap_or(name);
-        let dataset = match Dataset::built_in(spec) {
-            Some(dataset) => dataset,
-            None => Dataset::from_file(&folder.join(spec)),
-        };
+        let dataset = DatasetName::in_folder(folder, spec).dataset(None);
         let dataset = dataset.map_err(|error| match node.get("spec") {
             Some(item) => item.error(error.what(), format!("{} {}", error.place(), error.advice())),
             None => {

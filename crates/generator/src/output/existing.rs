@@ -96,7 +96,7 @@ impl Directory<'_> {
         now: &Manifest,
         check: &dyn Fn() -> Result<(), Error>,
     ) -> Result<Settled, Error> {
-        let found = manifests::find(self.folder, self.files.name)?;
+        let found = manifests::find(self.folder, self.files.name, self.files.part)?;
         if earlier.existing == Existing::Refuse {
             self.refuse_other_runs(&found)?;
         }
@@ -366,7 +366,7 @@ impl Directory<'_> {
 }
 
 /// The name of a file without its folder.
-fn last_of(name: &str) -> &str {
+pub(crate) fn last_of(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 

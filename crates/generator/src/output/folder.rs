@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! write ─▶ Folder ─┬─ LocalFolder: partial file ─ fsync ─ rename
-//!                  └─ a store's, by the caller: upload in parts ─ completed
+//!                  └─ StoreFolder (feature `objects`): upload in parts ─ completed
 //! ```
 //!
 //! What is decided about earlier files, manifests and parts is the same for both.
 
 pub(crate) mod local;
+#[cfg(feature = "objects")]
+pub(crate) mod store;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,7 +1,8 @@
-//! A dataset: read from its spec and checked, the tree of its fields, the JSON schema of specs.
+//! A dataset: found by its name, read from its spec and checked, the tree of its fields, the JSON schema of specs.
 
 pub(crate) mod dataset;
 pub(crate) mod json_schema;
+pub(crate) mod named;
 pub(crate) mod reader;
 pub(crate) mod tables;
 pub(crate) mod value_length;

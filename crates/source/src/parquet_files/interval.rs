@@ -80,10 +80,12 @@ pub fn as_intervals(schema: &Schema) -> Result<Option<SchemaDescriptor>, Parquet
 /// Returns the schema to embed in the footer of a Parquet file with these columns. The Arrow interval that holds all three
 /// parts is one that the `parquet` crate cannot read, so intervals become those that it reads from files without an Arrow
 /// schema, with the mark by which `ParquetFiles` reads all three.
-pub fn embedded_schema(schema: &Schema) -> Schema {
+#[cfg(feature = "generated")]
+pub(crate) fn embedded_schema(schema: &Schema) -> Schema {
     Schema::new(schema.fields().iter().map(embedded_field).collect::<Fields>())
 }
 
+#[cfg(feature = "generated")]
 fn embedded_field(field: &FieldRef) -> FieldRef {
     use DataType::{FixedSizeList, Interval, List, Map, Struct};
     let embedded = match field.data_type() {

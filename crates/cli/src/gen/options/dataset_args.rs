@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use sawmill_generator::{BUILT_IN, Dataset};
+use sawmill_generator::{Dataset, DatasetName};
 
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::r#gen::infer;
 use crate::r#gen::options::like_args::LikeArgs;
-use crate::r#gen::tpch;
 use crate::screen::console::Console;
 
 #[derive(Args, Clone, Debug)]
@@ -62,16 +61,7 @@ impl DatasetArgs {
             return Ok(inferred.spec);
         }
         let name = self.dataset.as_deref().unwrap_or_default();
-        if let Some(table) = tpch::named(name, self.scale) {
-            table?;
-            let what = "tables of TPC-H have no spec";
-            return Err(Error::usage(what, name, format!("look at its columns with gen explain {name}")));
-        }
-        let name = spec_table(name).map_or(name, |(file, _)| file);
-        match Dataset::built_in_text(name) {
-            Some(text) => Ok(text?),
-            None => std::fs::read_to_string(name).map_err(|error| unreadable(name, &error)),
-        }
+        Ok(DatasetName::of(name).spec()?)
     }
 
     /// The name of the dataset, if one is given.
@@ -101,14 +91,12 @@ impl DatasetArgs {
 
     /// The files that the dataset is read from; none for a built-in one.
     pub(crate) fn sources(&self) -> Vec<PathBuf> {
-        let is_file =
-            |name: &&str| Dataset::built_in_text(name).is_none() && tpch::named(name, None).is_none();
-        let spec = self.dataset.as_deref().filter(is_file);
-        let spec = spec.map(|name| spec_table(name).map_or(name, |(file, _)| file));
         if !self.learned_from.is_empty() {
             return self.learned_from.clone();
         }
-        self.like.iter().chain(&self.schema).cloned().chain(spec.map(PathBuf::from)).collect()
+        let spec = self.dataset.as_deref().map(DatasetName::of);
+        let spec = spec.as_ref().and_then(DatasetName::file).map(Path::to_owned);
+        self.like.iter().chain(&self.schema).cloned().chain(spec).collect()
     }
 
     /// The dataset.
@@ -119,56 +107,18 @@ impl DatasetArgs {
         cancel: &Arc<AtomicBool>,
     ) -> Result<Dataset, Error> {
         match &self.dataset {
-            Some(name) => named(name, self.scale),
+            Some(name) => Ok(Dataset::named(name, self.scale)?),
             None if self.learns_tables() => {
                 let files: Vec<String> = self.like.iter().map(|file| file.display().to_string()).collect();
                 let advice =
                     "save the spec (gen spec --like ... > SPEC.toml), and name a table as SPEC.toml/TABLE";
                 Err(Error::usage("several tables, where one is needed", files.join(", "), advice))
             }
-            None if self.scale.is_some() => Err(scale_elsewhere("--like and --schema")),
+            None if self.scale.is_some() => {
+                let what = "a scale for a dataset that has a single table";
+                Err(Error::usage(what, "--like and --schema", "give its number of rows instead"))
+            }
             None => Ok(Dataset::from_toml(&self.spec(console, stores, cancel)?)?),
         }
     }
-}
-
-/// The file and the table of `SPEC/TABLE`; `None` if `name` is another name, or that of a file.
-fn spec_table(name: &str) -> Option<(&str, &str)> {
-    let (file, table) = name.rsplit_once('/')?;
-    (Path::new(file).is_file() && !Path::new(name).exists()).then_some((file, table))
-}
-
-/// The dataset called `name`: a built-in one, a table of TPC-H at `scale`, the spec in that file, or a table of
-/// it as `SPEC/TABLE`.
-pub(crate) fn named(name: &str, scale: Option<f64>) -> Result<Dataset, Error> {
-    if let Some(table) = tpch::named(name, scale) {
-        return table;
-    }
-    if let Some((file, table)) = spec_table(name) {
-        return Ok(Dataset::table_of_file(Path::new(file), table, scale)?);
-    }
-    if scale.is_some() {
-        return Err(scale_elsewhere(name));
-    }
-    match Dataset::built_in(name) {
-        Some(dataset) => Ok(dataset?),
-        None => match std::fs::metadata(name) {
-            Ok(_) => Ok(Dataset::from_file(Path::new(name))?),
-            Err(error) => Err(unreadable(name, &error)),
-        },
-    }
-}
-
-fn scale_elsewhere(name: &str) -> Error {
-    let what = "a scale for a dataset that has a single table";
-    Error::usage(what, name, "give its number of rows instead")
-}
-
-fn unreadable(name: &str, error: &std::io::Error) -> Error {
-    let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-    Error::usage(
-        format!("no dataset: {error}"),
-        name,
-        format!("give a TOML file or a built-in dataset: {}, wide, tpch", names.join(", ")),
-    )
 }

@@ -1,12 +1,10 @@
 //! The options of `sawmill gen` about how to write files.
 
-use arrow_schema::Schema;
 use clap::{Args, ValueEnum};
-use parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema};
 use sawmill_generator::{
     BloomColumn, Compression, Dataset, Encoding, FileOptions, PageVersion, StatisticsLevel,
 };
-use sawmill_source::embedded_schema;
+use sawmill_source::embedded_arrow_schema;
 
 use crate::arguments::size_arg::bytes;
 
@@ -121,10 +119,7 @@ impl FileArgs {
         let embeds =
             self.arrow_schema.map_or_else(|| dataset.needs_arrow_schema(), |given| given == YesNo::Yes);
         if embeds {
-            let schema = embedded_schema(&dataset.arrow_schema());
-            let fields = schema.fields().iter().filter(|field| Some(field.name().as_str()) != partition_by);
-            let schema = Schema::new(fields.cloned().collect::<Vec<_>>());
-            options.key_values.push((ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(&schema)));
+            options.key_values.push(embedded_arrow_schema(dataset, partition_by));
         }
         options
     }
