@@ -1,6 +1,6 @@
 //! Splits the first fields of a record, as far as they are needed.
 
-use super::splitter::{Cell, Form, Splitter, extent, plain_at_the_end, repeated, zeros};
+use super::splitter::{After, Cell, Form, Splitter, extent, plain_at_the_end, repeated, zeros};
 
 /// Which fields of a record become cells: the first ones, and all others as one more cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +51,8 @@ impl Split {
 
 impl Splitter {
     /// Appends the cells of the record at `at`, and returns where the next one starts. `None` if it takes
-    /// [`step`](Self::step) to say what is there: a record with quotes or with another number of fields, a line
-    /// that is none, or one of the last bytes of the text.
+    /// [`step`](Self::step) to say what is there: a record with quotes within fields or with another number of
+    /// fields, a line that is none, or one of the last bytes of the text.
     ///
     /// Fields without a cell of their own are counted, eight bytes at a time.
     pub(crate) fn leading(
@@ -82,12 +82,8 @@ impl Splitter {
         while let Some(word) = text.get(base..).and_then(<[u8]>::first_chunk::<8>) {
             let word = u64::from_le_bytes(*word);
             let newline = zeros(word ^ newlines);
-            // The bits of the bytes before the newline.
-            let within = newline.wrapping_sub(1) & !newline;
-            if quotes.is_some_and(|quotes| zeros(word ^ quotes) & within != 0) {
-                return None;
-            }
-            let mut stops = zeros(word ^ delimiters) & within;
+            let quote = quotes.map_or(0, |quotes| zeros(word ^ quotes)) & below(newline);
+            let mut stops = zeros(word ^ delimiters) & below(newline | quote);
             while fields < split.kept && stops != 0 {
                 let stop = base + stops.trailing_zeros() as usize / 8;
                 stops &= stops - 1;
@@ -96,6 +92,26 @@ impl Splitter {
                 fields += 1;
             }
             fields += set_bytes(stops);
+            if quote != 0 {
+                let opened = base + quote.trailing_zeros() as usize / 8;
+                let (close, form) = self.quoted(text, opened, at)?;
+                match self.after(text, close, false) {
+                    After::Field(delimiter) => {
+                        if fields < split.kept {
+                            cells.push(Cell { start: opened as u32 + 1, end: close as u32, form });
+                            start = delimiter + 1;
+                        }
+                        fields += 1;
+                        base = delimiter + 1;
+                        continue;
+                    }
+                    After::Record(next) if fields + 1 == split.columns => {
+                        cells.push(Cell { start: start as u32, end: close as u32 + 1, form: Form::Plain });
+                        return Some(next);
+                    }
+                    _ => return None,
+                }
+            }
             if newline != 0 {
                 let stop = base + newline.trailing_zeros() as usize / 8;
                 cells.push(plain_at_the_end(text, start, stop));
@@ -105,6 +121,26 @@ impl Splitter {
         }
         None
     }
+
+    /// Returns the place of the quote that closes a field, and how it is written; `None` if the quote at `opened`
+    /// does not open one, in a record that starts at `record`.
+    fn quoted(&self, text: &[u8], opened: usize, record: usize) -> Option<(usize, Form)> {
+        if opened > record && text.get(opened - 1) != Some(&self.delimiter) {
+            return None;
+        }
+        // An empty text.
+        let quote = text.get(opened).copied();
+        if text.get(opened + 1).copied() == quote && text.get(opened + 2) == Some(&self.delimiter) {
+            return Some((opened + 1, Form::Quoted));
+        }
+        let (close, escaped) = self.closing(text, opened + 1, quote?)?;
+        Some((close, if escaped { Form::Escaped } else { Form::Quoted }))
+    }
+}
+
+/// The bytes of a word before the first of those that are marked by their highest bits, all bits of each.
+fn below(marked: u64) -> u64 {
+    marked.wrapping_sub(1) & !marked
 }
 
 /// Counts the bytes whose highest bit is set, in a word that has no other bits.
@@ -150,7 +186,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4096) })]
         #[test]
         fn leading_fields_are_those_of_whole_records(
-            text in r#"([a-z0-9,\r\n"]{0,3}(,[a-z]{0,9}){0,4}\r?\n){0,8}[a-z,]{0,12}"#,
+            text in r#"([a-z0-9,\r\n"]{0,3}(,([a-z]{0,9}|"([a-z\n,]|""){0,9}")){0,4}\r?\n){0,8}[a-z,]{0,12}"#,
             kept in 0_usize..5,
             columns in 1_usize..6,
         ) {
