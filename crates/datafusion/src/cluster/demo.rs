@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use crate::cluster::arguments::{DatasetArgs, DemoArgs, Format};
 use crate::cluster::output;
-use crate::cluster::session::remote_session;
+use crate::cluster::session::job_session;
 use crate::cluster::submit;
 use crate::error::{external, refused};
 
@@ -33,7 +33,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
         processes.push(executor(&url, &folder.path().join(format!("executor-{number}")), &database)?);
     }
     println!("a scheduler at {url}, {EXECUTORS} executors, and PostgreSQL at {}", database.address);
-    let context = remote_session(&url, None).await?;
+    let context = job_session(Some(&url)).await?;
     let out = folder.path().join("contacts");
     let dataset = DatasetArgs {
         spec: "contacts".to_owned(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ballista::prelude::{SessionConfigExt, SessionContextExt};
+use ballista_core::config::BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -31,6 +32,27 @@ pub fn local_session(partitions: Option<usize>) -> Result<SessionContext> {
 /// # Errors
 /// The URL is not valid, or no scheduler answers there.
 pub async fn remote_session(url: &str, partitions: Option<usize>) -> Result<SessionContext> {
+    connected(url, partitions, None).await
+}
+
+/// A session for a job: in this process without a scheduler, else on its executors, where each unit of work is a task.
+/// By default Ballista gives an executor as many units in one task as it has free cores, and more in the next, so that
+/// more of them run at a time than `--tasks` says.
+///
+/// # Errors
+/// As [`remote_session`].
+pub(crate) async fn job_session(scheduler: Option<&str>) -> Result<SessionContext> {
+    match scheduler {
+        Some(url) => connected(url, None, Some(1)).await,
+        None => local_session(None),
+    }
+}
+
+async fn connected(
+    url: &str,
+    partitions: Option<usize>,
+    partitions_of_task: Option<usize>,
+) -> Result<SessionContext> {
     let (host, port) = host_and_port(url)?;
     if let Err(error) = TcpStream::connect((host.as_str(), port)).await {
         let what = format!("the scheduler cannot be reached: {error}");
@@ -41,6 +63,9 @@ pub async fn remote_session(url: &str, partitions: Option<usize>) -> Result<Sess
         .with_ballista_physical_extension_codec(Arc::new(SawmillPhysicalCodec::default()));
     if let Some(partitions) = partitions {
         config = config.with_target_partitions(partitions);
+    }
+    if let Some(most) = partitions_of_task {
+        config = config.set_usize(BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK, most);
     }
     let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
     let context = SessionContext::remote_with_state(url, state).await?;

@@ -13,7 +13,7 @@ use sawmill_profile::format_counted;
 
 use crate::cluster::arguments::{DatasetArgs, Format, SubmitGenArgs};
 use crate::cluster::output;
-use crate::cluster::session::{local_session, remote_session};
+use crate::cluster::session::job_session;
 use crate::error::{external, refused};
 use crate::found_files;
 use crate::generated::files::{FILES_SCHEMA, GeneratedFiles};
@@ -22,10 +22,7 @@ use crate::units::job::JobTable;
 
 /// Makes the files of a dataset or of all its tables, completes them, and prints a row for each file.
 pub(crate) async fn generate(args: SubmitGenArgs) -> Result<()> {
-    let context = match &args.scheduler {
-        Some(url) => remote_session(url, None).await?,
-        None => local_session(None)?,
-    };
+    let context = job_session(args.scheduler.as_deref()).await?;
     let (mut rows, mut summaries) = (Vec::new(), Vec::new());
     for dataset in datasets(args.dataset)? {
         let made = files(&context, &dataset).await?;

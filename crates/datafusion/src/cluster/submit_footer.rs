@@ -6,7 +6,7 @@ use datafusion::error::Result;
 
 use crate::cluster::arguments::{Level, SubmitFooterArgs};
 use crate::cluster::output;
-use crate::cluster::session::{local_session, remote_session};
+use crate::cluster::session::job_session;
 use crate::{FooterLevel, FooterTable};
 
 /// Reads the footers on the executors, and prints their rows.
@@ -17,10 +17,7 @@ pub(crate) async fn footer(args: SubmitFooterArgs) -> Result<()> {
         Level::File => FooterLevel::File,
     };
     let table = FooterTable::new(&args.files, level)?;
-    let context = match &args.scheduler {
-        Some(url) => remote_session(url, None).await?,
-        None => local_session(None)?,
-    };
+    let context = job_session(args.scheduler.as_deref()).await?;
     let rows = context.read_table(Arc::new(table))?.execute_stream().await?;
     output::print(rows, args.printed.format()).await
 }

@@ -10,7 +10,7 @@ use sawmill_profile::format_counted;
 
 use crate::cluster::arguments::{Format, SubmitLoadArgs};
 use crate::cluster::output;
-use crate::cluster::session::{local_session, remote_session};
+use crate::cluster::session::job_session;
 use crate::error::external;
 use crate::postgres::parts::{PARTS_SCHEMA, PartedLoad};
 use crate::postgres::source::LoadSource;
@@ -19,10 +19,7 @@ use crate::units::job::JobTable;
 /// Loads the parts on the executors, finishes the load in this process, and prints a row for each part.
 pub(crate) async fn load(args: SubmitLoadArgs) -> Result<()> {
     let load = PartedLoad::new(LoadSource::named(&args.source)?, &args.to, &args.table, args.parts)?;
-    let context = match &args.scheduler {
-        Some(url) => remote_session(url, None).await?,
-        None => local_session(None)?,
-    };
+    let context = job_session(args.scheduler.as_deref()).await?;
     let batches = context.read_table(Arc::new(JobTable(load.clone())))?.collect().await?;
     let parts = concat_batches(&PARTS_SCHEMA, &batches)?;
     let parts = take_record_batch(&parts, &sort_to_indices(parts.column(0), None, None)?)?;

@@ -85,16 +85,7 @@ impl GeneratedFiles {
     /// A file cannot be written, or the folder holds files of another dataset, seed or layout.
     pub(crate) fn write(&self, dataset: &Dataset, part: Part) -> Result<Vec<WrittenFile>> {
         let _writing = self.is_in_store()?.then(|| Writing::alone(format!("{} {part}", self.folder)));
-        let mut looks = 0;
-        loop {
-            match self.run(dataset, part, NonZeroUsize::MIN, Existing::Resume)? {
-                Err(error) if error.kind() == ErrorKind::Busy && looks < LOOKS => {
-                    looks += 1;
-                    std::thread::sleep(PAUSE);
-                }
-                written => return written.map_err(external),
-            }
-        }
+        self.run(dataset, part, NonZeroUsize::MIN, Existing::Resume)?.map_err(external)
     }
 
     /// Compares all files with their manifests, on `threads` threads, and writes that of the whole dataset.
@@ -118,18 +109,29 @@ impl GeneratedFiles {
         threads: NonZeroUsize,
         existing: Existing,
     ) -> Result<std::result::Result<Vec<WrittenFile>, sawmill_generator::Error>> {
-        let (layout, output) = (self.layout()?, self.output()?);
+        let (layout, options) = (self.layout()?, options(&self.compression, dataset)?);
         let (profile, cancel) = (Profile::new(), false.into());
         let phase = profile.phase("generate");
-        let job = Job {
-            options: options(&self.compression, dataset)?,
-            seed: self.seed,
-            threads,
-            part,
-            existing,
-            ..Job::new(&layout, &output, &phase, &cancel)
-        };
-        Ok(write(dataset, &job))
+        let mut looks = 0;
+        loop {
+            // What another task has written in the meantime is seen from the beginning.
+            let output = self.output()?;
+            let job = Job {
+                options: options.clone(),
+                seed: self.seed,
+                threads,
+                part,
+                existing,
+                ..Job::new(&layout, &output, &phase, &cancel)
+            };
+            match write(dataset, &job) {
+                Err(error) if error.kind() == ErrorKind::Busy && looks < LOOKS => {
+                    looks += 1;
+                    std::thread::sleep(PAUSE);
+                }
+                written => return Ok(written),
+            }
+        }
     }
 
     /// Whether the files are objects.

@@ -96,12 +96,14 @@ impl Directory<'_> {
         now: &Manifest,
         check: &dyn Fn() -> Result<(), Error>,
     ) -> Result<Settled, Error> {
+        // A manifest is there before its files. Without a lock, files that came after the manifests would seem to have none.
+        let names = self.names_there()?;
         let found = manifests::find(self.folder, self.files.name, self.files.part)?;
         if earlier.existing == Existing::Refuse {
             self.refuse_other_runs(&found)?;
         }
         self.remove_leftovers()?;
-        let there = self.files_there(&found)?;
+        let there = self.files_there(names, &found)?;
         let mut settled = match earlier.existing {
             Existing::Refuse if there.is_empty() => {
                 self.refuse_other_parts(&found, now)?;
@@ -328,14 +330,18 @@ impl Directory<'_> {
         Ok(folders)
     }
 
-    /// The existing files of this part of the dataset: by their names, and by the manifests for folders of
-    /// another partition column.
-    fn files_there(&self, found: &[Found]) -> Result<Vec<String>, Error> {
+    /// The existing files of this part of the dataset by their names.
+    fn names_there(&self) -> Result<Vec<String>, Error> {
         let mut there = Vec::new();
         for below in self.folders()? {
             let names = self.folder.files(&below)?;
             there.extend(names.into_iter().filter(|name| self.files.has(last_of(name))));
         }
+        Ok(there)
+    }
+
+    /// The same files, and those that the manifests name in folders of another partition column.
+    fn files_there(&self, mut there: Vec<String>, found: &[Found]) -> Result<Vec<String>, Error> {
         there.sort_unstable();
         let listed = found.iter().filter_map(Found::readable).flat_map(|manifest| &manifest.files);
         let mut elsewhere = Vec::new();
