@@ -165,13 +165,13 @@ impl Key {
     /// length between the same ends.
     pub(crate) fn sequence(&self) -> (i128, i128) {
         let (least, greatest) = self.range;
-        (least, ((greatest - least) / (self.rows() as i128 - 1).max(1)).max(1))
+        (least, (greatest.saturating_sub(least) / (self.rows() as i128 - 1).max(1)).max(1))
     }
 
     /// Whether its values have gaps.
     pub(crate) fn has_gaps(&self) -> bool {
         let (least, greatest) = self.range;
-        self.class == Class::Whole && greatest - least != self.rows() as i128 - 1
+        self.class == Class::Whole && greatest.saturating_sub(least) != self.rows() as i128 - 1
     }
 
     /// The `values` of the column, which can be referred to; of strings, `found` is what was inferred of the sample.

@@ -26,6 +26,9 @@ const SPREAD: f64 = 0.1;
 /// Names agree if they end with the same words of so many bytes.
 const SAME_ENDING: usize = 5;
 
+/// Columns of up to so many different numbers are drawn by the weights of these.
+const WEIGHTED: u64 = 50;
+
 /// A skew below this, of all keys, is none.
 const NEARLY_ALL: f64 = 0.98;
 
@@ -52,6 +55,8 @@ struct Reference {
 enum Form {
     /// Each row draws a key.
     Drawn { frequencies: Frequencies, shuffled: bool, orphans: f64 },
+    /// The few keys are drawn by their weights, as other columns of few values are.
+    Weighted,
     /// The rows of each key follow one another: how many keys have how many rows.
     Following(BTreeMap<u32, u64>),
 }
@@ -126,6 +131,11 @@ impl InferredTables {
             ));
             return;
         }
+        // Such a column becomes weights of its values, which are those of the key in generated data, too.
+        if key.class == Class::Whole && !key.has_gaps() && key.rows() <= WEIGHTED && evidence.orphans == 0 {
+            self.found.push(Reference { from, to, evidence, form: Form::Weighted });
+            return;
+        }
         let counts: Vec<u64> = evidence.counts.iter().map(|(_, n)| *n).collect();
         let frequencies = Frequencies::of(&counts, evidence.keys);
         let tenth = evidence.counts.iter().filter(|(row, _)| u64::from(*row) * 10 < evidence.keys);
@@ -190,6 +200,7 @@ impl InferredTables {
             n => format!("all but {n} of {} sampled values are keys", evidence.values),
         };
         let form = match &found.form {
+            Form::Weighted => "drawn with the weight of each key".to_owned(),
             Form::Following(counts) => {
                 let (least, most) = (counts.keys().next(), counts.keys().next_back());
                 let ends =
@@ -241,6 +252,7 @@ impl InferredTables {
             let to = self.named(found.to);
             let said = Some(format!("refers to {to}: {}", self.said_of(found)));
             match &found.form {
+                Form::Weighted => {}
                 Form::Following(counts) => {
                     let parent = self.tables[found.to.0].name();
                     roles.per =
