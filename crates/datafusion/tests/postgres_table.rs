@@ -217,6 +217,7 @@ fn copy_fills_a_table_as_insert_does() {
         ("COPY (SELECT 1) TO pg.t OPTIONS ('a' 'b')", &["this form of COPY", "OPTIONS"]),
         ("COPY (SELECT 1) TO pg.absent", &["there is no such table", "absent"]),
         ("COPY pg.t TO pg.t", &["cannot be read"]),
+        ("COPY (SELECT 1, 2) TO pg.t (n, n)", &["column \"n\" is named twice"]),
         ("COPY (SELECT 1) TO pg.t (absent)", &["column \"absent\" is not in the table"]),
     ] {
         let error = tables.run(statement).unwrap_err();

@@ -17,6 +17,7 @@ use ballista_core::planner::BallistaQueryPlanner;
 use datafusion::arrow::error::ArrowError;
 use datafusion::catalog::Session;
 use datafusion::common::Statistics;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::QueryPlanner;
@@ -30,6 +31,7 @@ use datafusion::physical_plan::{ExecutionPlan, Partitioning, PlanProperties};
 use datafusion_proto::protobuf::LogicalPlanNode;
 use futures_util::StreamExt;
 
+use crate::error::refused;
 use crate::operator::{Operation, Operator};
 use crate::sinks::insert::InsertExec;
 use crate::sinks::table::SinkTable;
@@ -50,6 +52,7 @@ impl QueryPlanner for SinkPlanner {
         if let LogicalPlan::Dml(DmlStatement { target, op: WriteOp::Insert(op), input, .. }) = plan {
             let provider = source_as_provider(target)?;
             if let Some(table) = provider.downcast_ref::<SinkTable>() {
+                check(input)?;
                 let rows = self.cluster.create_physical_plan(input, session).await?;
                 return match op {
                     InsertOp::Append => inserted(rows, table, session.config().target_partitions()),
@@ -58,8 +61,30 @@ impl QueryPlanner for SinkPlanner {
                 };
             }
         }
+        check(plan)?;
         self.cluster.create_physical_plan(plan, session).await
     }
+}
+
+/// Refuses plans that a scheduler cannot have: they read a table of a database, or insert below another operator.
+fn check(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        let (source, is_read) = match node {
+            LogicalPlan::TableScan(scan) => (&scan.source, true),
+            LogicalPlan::Dml(dml) => (&dml.target, false),
+            _ => return Ok(TreeNodeRecursion::Continue),
+        };
+        match source_as_provider(source).ok().as_ref().and_then(|table| table.downcast_ref::<SinkTable>()) {
+            Some(table) if is_read => Err(table.cannot_be_read()),
+            Some(table) => Err(refused(
+                "a scheduler does not plan insertions",
+                &format!("table {}", table.sink().name()),
+                "run the statement by itself: this process inserts the rows that executors make",
+            )),
+            None => Ok(TreeNodeRecursion::Continue),
+        }
+    })
+    .map(drop)
 }
 
 /// Inserts the rows of a cluster, which come in one partition. A database with several connections gets them over

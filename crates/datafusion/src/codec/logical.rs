@@ -95,9 +95,8 @@ impl LogicalExtensionCodec for SawmillLogicalCodec {
         buf: &mut Vec<u8>,
     ) -> Result<()> {
         if node.is::<SinkTable>() {
-            let advice =
-                "run it as a statement of its own: this process inserts the rows that the cluster makes";
-            return Err(refused("a scheduler does not plan insertions", &table.to_string(), advice));
+            let advice = "plan the statement in the session that remote_session returns";
+            return Err(refused("a scheduler does not know tables of databases", &table.to_string(), advice));
         }
         if node.downcast_ref::<ParquetTable>().is_some_and(ParquetTable::is_of_store) {
             let advice = "run the query in one process, or read files in a shared folder";

@@ -48,7 +48,7 @@ pub(crate) fn to_table(state: &SessionState, sql: &str) -> Option<Copied> {
     Some(Copied { query, table, columns, more: (!more.is_empty()).then(|| more.to_owned()) })
 }
 
-/// A query in parentheses, or all rows of a table.
+/// A query in parentheses, or all rows of a table or of a table function.
 fn source(parser: &mut Parser<'_>, dialect: &dyn Dialect) -> Option<Box<Query>> {
     if parser.consume_token(&Token::LParen) {
         let query = parser.parse_query().ok()?;
@@ -56,7 +56,14 @@ fn source(parser: &mut Parser<'_>, dialect: &dyn Dialect) -> Option<Box<Query>> 
         return Some(query);
     }
     let table = parser.parse_object_name(true).ok()?;
-    match Parser::parse_sql(dialect, &format!("SELECT * FROM {table}")).ok()?.pop()? {
+    let arguments = match parser.peek_token().token {
+        Token::LParen => format!("{})", text_until(parser, |token| *token == Token::RParen)),
+        _ => String::new(),
+    };
+    if !arguments.is_empty() {
+        parser.expect_token(&Token::RParen).ok()?;
+    }
+    match Parser::parse_sql(dialect, &format!("SELECT * FROM {table}{arguments}")).ok()?.pop()? {
         Statement::Query(query) => Some(query),
         _ => None,
     }
@@ -99,6 +106,8 @@ mod tests {
         );
         let found = copied("COPY orders TO pg.t").unwrap();
         assert!(found.starts_with("SELECT * FROM orders | pg.t"), "{found}");
+        let found = copied("COPY gen('orders', rows => 5) TO pg.t").unwrap();
+        assert!(found.starts_with("SELECT * FROM gen('orders', rows => 5) | pg.t"), "{found}");
         let found = copied("COPY (SELECT 1) STORED AS PARQUET TO pg.t OPTIONS ('a' '1')").unwrap();
         assert!(found.ends_with("| Some(\"STORED AS PARQUET OPTIONS ( 'a' '1' )\")"), "{found}");
         for other in [

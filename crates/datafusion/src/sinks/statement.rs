@@ -215,6 +215,11 @@ impl Filling {
             let what = format!("the query has {found} columns, the insertion {}", names.len());
             return Err(refused(what, &self.table.to_string(), "name the columns: INSERT INTO table (a, b)"));
         }
+        let twice = |(place, name): &(usize, &String)| names[..*place].contains(name);
+        if let Some((_, name)) = names.iter().enumerate().find(twice) {
+            let what = format!("column {name:?} is named twice");
+            return Err(refused(what, &self.table.to_string(), "name each column once"));
+        }
         let named = (0..found).zip(names).map(|(place, name)| {
             Expr::Column(Column::from(rows.schema().qualified_field(place))).alias(name)
         });

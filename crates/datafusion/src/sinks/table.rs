@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::Session;
 use datafusion::datasource::{TableProvider, TableType};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::physical_plan::ExecutionPlan;
@@ -48,6 +48,12 @@ impl SinkTable {
     #[cfg(feature = "cluster")]
     pub(crate) fn sink(&self) -> &dyn Sink {
         self.sink.as_ref()
+    }
+
+    /// The error for a query that reads it.
+    pub(crate) fn cannot_be_read(&self) -> DataFusionError {
+        let what = format!("tables of {} take rows, and cannot be read", self.sink.database().name);
+        refused(what, &self.place(), "query it on the server")
     }
 
     fn place(&self) -> String {
@@ -96,8 +102,7 @@ impl TableProvider for SinkTable {
         _: &[Expr],
         _: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let what = format!("tables of {} take rows, and cannot be read", self.sink.database().name);
-        Err(refused(what, &self.place(), "query it on the server"))
+        Err(self.cannot_be_read())
     }
 
     async fn insert_into(

@@ -91,6 +91,8 @@ fn a_statement_that_fails_on_an_executor_leaves_nothing_and_says_why() {
             "CREATE TABLE pg.u AS SELECT count(*) AS n FROM footer('/absent/*')",
             "no Parquet file matches /absent",
         ),
+        ("INSERT INTO pg.t SELECT n FROM pg.t", "error: tables of PostgreSQL take rows, and cannot be read"),
+        ("SELECT count(*) FROM pg.t", "error: tables of PostgreSQL take rows, and cannot be read"),
         ("EXPLAIN INSERT INTO pg.t SELECT 1", "a scheduler does not plan insertions"),
     ] {
         let error = run(sql);
