@@ -25,6 +25,8 @@
 //! # Ok::<(), sawmill_source::Error>(())
 //! ```
 //!
+//! [`CrateDb::insert`] inserts the rows of one statement, which no later run could resume.
+//!
 //! | room | what it does |
 //! |---|---|
 //! | `target` | a table as a target: how it is made and filled |
@@ -56,5 +58,6 @@ pub use connect::statements::{CrateReply, CrateStatements};
 pub use explain::{CrateExplanation, ExplainedColumn, ExplainedWay};
 pub use options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps, Transport};
 pub use records::status::crate_status;
+pub use session::insertion::{InsertedPartition, Insertion};
 pub use table::names::{refused_column_name, table_name};
 pub use target::{CrateDb, unnest_blocks};

@@ -52,6 +52,8 @@ pub struct CrateDb {
     pub(crate) mode: Mode,
     pub(crate) options: CrateOptions,
     pub(crate) checkpoint_schema: String,
+    /// Rows are those of one statement, which nobody resumes.
+    pub(crate) of_statement: bool,
 }
 
 impl CrateDb {
@@ -73,7 +75,19 @@ impl CrateDb {
             mode: Mode::Create,
             options: CrateOptions::default(),
             checkpoint_schema: Self::CHECKPOINT_SCHEMA.to_owned(),
+            of_statement: false,
         }
+    }
+
+    /// The same for another table of the cluster.
+    pub fn of_table(mut self, table: TableName) -> Self {
+        self.name = table;
+        self
+    }
+
+    /// The table.
+    pub fn table_name(&self) -> &TableName {
+        &self.name
     }
 
     /// Columns of the new table's primary key.

@@ -16,7 +16,7 @@ pub(crate) fn external(error: impl Error + Send + Sync + 'static) -> DataFusionE
 
 /// Where the text of an error begins and ends that passes through the errors of Ballista, which show the structure of
 /// what they are about.
-#[cfg(feature = "cluster")]
+#[cfg(feature = "cratedb")]
 const FRAME: (&str, &str) = ("<<sawmill ", ">>");
 
 /// An error of a task, for [`received`] to find.
@@ -28,7 +28,7 @@ pub(crate) fn sent(error: &DataFusionError) -> DataFusionError {
 
 /// The text of an error, without the layers that it passed through, and whether a table does not hold what its source
 /// holds.
-#[cfg(feature = "cluster")]
+#[cfg(feature = "cratedb")]
 pub(crate) fn received(error: &DataFusionError) -> (String, bool) {
     let text = text_of(error);
     let framed = || {
@@ -40,7 +40,7 @@ pub(crate) fn received(error: &DataFusionError) -> (String, bool) {
     framed().unwrap_or_else(|| (text.clone(), is_mismatch(error)))
 }
 
-#[cfg(feature = "cluster")]
+#[cfg(feature = "cratedb")]
 fn is_mismatch(error: &DataFusionError) -> bool {
     let DataFusionError::External(error) = error.find_root() else { return false };
     error
@@ -49,7 +49,7 @@ fn is_mismatch(error: &DataFusionError) -> bool {
 }
 
 /// The text of an error without the names of the layers that it passed through.
-#[cfg(feature = "cluster")]
+#[cfg(feature = "cratedb")]
 fn text_of(error: &DataFusionError) -> String {
     match error.find_root() {
         DataFusionError::Plan(text)

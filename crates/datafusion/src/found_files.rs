@@ -39,9 +39,10 @@ pub(crate) fn named(pattern: &str) -> Result<Vec<String>> {
     }
 }
 
-fn none(pattern: &str) -> DataFusionError {
+/// The error for a pattern without files.
+pub(crate) fn none(pattern: &str) -> DataFusionError {
     let advice = "check the path; names that begin with _ or . are skipped";
-    refused("there are no Parquet files", pattern, advice)
+    DataFusionError::Plan(format!("no Parquet file matches {pattern} - {advice}"))
 }
 
 /// The objects that a URL or a pattern names, with their sizes as far as they were listed.

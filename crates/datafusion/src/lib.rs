@@ -24,9 +24,10 @@
 //! | `footers` | footers of Parquet files as a table |
 //! | `generated` | rows of the generator as a table, and files of them as a job |
 //! | `parquet_files` | Parquet files as a table, opened through our footers |
-//! | `postgres` | tables of PostgreSQL that statements fill (feature `postgres`), and loads as jobs (feature `cluster`) |
+//! | `sinks` | tables of PostgreSQL and CrateDB that statements fill (features `postgres`, `cratedb`), and loads as jobs (feature `cluster`) |
 //! | `objects` | objects of stores, and their footers |
 //! | `units` | work in units that an engine can place on machines |
+//! | `operator` | what our operators have in common |
 //! | `codec` | plans on their way to the executors of Ballista (feature `cluster`) |
 //! | [`cluster`] | the command `sawmill-cluster` (feature `cluster`) |
 
@@ -40,9 +41,10 @@ mod found_files;
 mod functions;
 mod generated;
 mod objects;
+mod operator;
 mod parquet_files;
-#[cfg(feature = "postgres")]
-mod postgres;
+#[cfg(any(feature = "postgres", feature = "cratedb"))]
+mod sinks;
 mod units;
 
 use std::sync::Arc;
@@ -56,10 +58,12 @@ pub use footers::columns::FooterLevel;
 pub use footers::table::FooterTable;
 pub use generated::table::GeneratedTable;
 pub use parquet_files::table::ParquetTable;
+#[cfg(feature = "cratedb")]
+pub use sinks::crate_db::register_crate_db;
 #[cfg(feature = "postgres")]
-pub use postgres::schema::register_postgres;
-#[cfg(feature = "postgres")]
-pub use postgres::statement::sql;
+pub use sinks::postgres::register_postgres;
+#[cfg(any(feature = "postgres", feature = "cratedb"))]
+pub use sinks::statement::sql;
 
 /// Adds the table functions to a session: `gen(spec, rows => .., seed => .., scale => .., number => .., partitions => ..)`,
 /// `footer(files, level => 'chunk' | 'row_group' | 'file')` and `parquet(files)`.

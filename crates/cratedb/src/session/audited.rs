@@ -26,7 +26,7 @@ impl CrateSession<'_> {
     /// opens its shards, which makes all rows visible; a `REFRESH` before would do the same work once more.
     pub(super) fn not_as_recorded(&self, tags: &Tags, control: &Control<'_>) -> Result<Vec<UnitKey>> {
         let mut client = Client::new(&self.cluster, false);
-        self.writers.lease.confirm(&mut client, control)?;
+        self.writers.confirm_lease(&mut client, control)?;
         let (sealed, retries) = (self.table.sealed(), self.options.retries);
         if !self.sealed.load(Relaxed) {
             self.seal(tags, &sealed, &mut client, control)?;
@@ -113,7 +113,7 @@ impl CrateSession<'_> {
     ) -> Result<()> {
         let (checkpoints, id) = (&self.writers.checkpoints, &self.writers.load_id);
         let retries = self.options.retries;
-        self.writers.lease.confirm(client, control)?;
+        self.writers.confirm_lease(client, control)?;
         let from = self.gathered();
         let rows = self.counted.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
         self.compare(rows, total)?;

@@ -3,6 +3,7 @@
 mod audited;
 mod counting;
 mod equal_rows;
+pub(crate) mod insertion;
 mod opening;
 mod placing;
 mod planned;
@@ -206,7 +207,7 @@ impl Session for CrateSession<'_> {
         if let Some(tags) = &self.writers.tags {
             return self.finish_tagged(tags, total, &mut client, control);
         }
-        self.writers.lease.confirm(&mut client, control)?;
+        self.writers.confirm_lease(&mut client, control)?;
         let rows = self.count_all(&mut client, total, control)?;
         self.loaded.store(total.rows, Relaxed);
         if self.written != self.table {

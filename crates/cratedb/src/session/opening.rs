@@ -8,7 +8,7 @@ use sawmill_loader::{LoadOptions, LoadState, Mode, Share, Tally};
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use super::CrateSession;
-use super::planned::{REPEAT, encode_plan, existing_plan, new_plan, unnest_of};
+use super::planned::{encode_plan, existing_plan, new_plan, unnest_of};
 use super::transport::{choose_transport, which_tells_rows};
 use crate::connect::client::{Client, Cluster};
 use crate::encode::bodies::Bodies;
@@ -26,7 +26,7 @@ use crate::tags::{Tags, version};
 use crate::target::CrateDb;
 use crate::verify::without_refused::WithoutRefused;
 use crate::write::carried::{Carried, Chosen};
-use crate::write::head::{LONGEST_TAG, head};
+use crate::write::head::{LONGEST_TAG, REPEAT, head};
 use crate::write::rejects::Rejects;
 use crate::write::there_before::ThereBefore;
 use crate::write::writer::WriterPlan;
@@ -284,7 +284,8 @@ impl<'a, 'o> Opening<'a, 'o> {
             cluster: Arc::clone(&self.cluster),
             load_id: self.id.clone(),
             checkpoints: self.checkpoints.clone(),
-            lease,
+            lease: Some(lease),
+            of_statement: self.crate_db.of_statement,
             table: written.clone(),
             first: head(written, plan, ""),
             repeat: head(written, plan, REPEAT),
@@ -304,6 +305,8 @@ impl<'a, 'o> Opening<'a, 'o> {
             batch_bytes: encode.bytes,
             files: self.source.files().to_vec(),
             rejected: AtomicU64::new(rejected),
+            inserted: AtomicU64::new(0),
+            unanswered: AtomicU64::new(0),
             retried: AtomicU64::new(0),
             redone: AtomicU64::new(0),
             carried: Carried::default(),

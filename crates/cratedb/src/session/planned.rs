@@ -15,6 +15,7 @@ use crate::table::existing::Existing;
 use crate::table::names::CrateTable;
 use crate::table::{catalogue, columns, ddl};
 use crate::target::CrateDb;
+use crate::write::head::REPEAT;
 
 /// The plan for a table that the load creates, and the columns of its primary key.
 pub(super) fn new_plan(
@@ -147,9 +148,6 @@ pub(super) fn encode_plan(
         plan: plan.clone(),
     }
 }
-
-/// What makes a repeated row harmless.
-pub(super) const REPEAT: &str = " ON CONFLICT DO NOTHING";
 
 /// The statements of the PostgreSQL wire, for the first time and for rows that may be there, and the types of
 /// their parameters.

@@ -10,6 +10,7 @@ use crate::CrateDb;
 use crate::connect::client::Client;
 use crate::records::checkpoint::{Checkpoints, LoadRecord, State};
 use crate::records::shape::Shape;
+use crate::session::insertion::statement_run;
 use crate::table::catalogue;
 use crate::table::columns::Plan;
 use crate::table::names::{CrateTable, quote};
@@ -102,7 +103,8 @@ impl Preparing<'_> {
             rows: 0,
             before,
             shape: Some(self.shape.clone()),
-            runs: 1,
+            // What an earlier statement has sent must not arrive under the tags of this one.
+            runs: if self.crate_db.of_statement { statement_run() } else { 1 },
         }
     }
 

@@ -130,6 +130,12 @@ impl CrateTable {
         Self { schema: self.schema.clone(), name: format!("{}{STAGING}", self.name) }
     }
 
+    /// The table for which this one gathers rows, or this one.
+    pub(crate) fn gathered_for(&self) -> Self {
+        let name = self.name.strip_suffix(STAGING).unwrap_or(&self.name);
+        Self { schema: self.schema.clone(), name: name.to_owned() }
+    }
+
     /// The name of that table while nothing may be written to it any more.
     pub(crate) fn sealed(&self) -> Self {
         Self { schema: self.schema.clone(), name: format!("{}{SEALED}", self.name) }

@@ -34,7 +34,7 @@ impl Begun<'_> {
     ) -> Result<Option<Tags>> {
         let Self { checkpoints, record, state, written } = *self;
         if state == LoadState::New {
-            return Ok(Some(Tags::new(column, record.runs, Recorded::default())));
+            return Ok(Some(Tags::of_first_run(column, record.runs)));
         }
         if !catalogue::has_column(client, written, column, retries, control)? {
             return Ok(None);

@@ -64,6 +64,11 @@ impl Tags {
         }
     }
 
+    /// The tags of a load's first run, before which nothing was sent. `run` is 1, or a number that no other statement has.
+    pub(crate) fn of_first_run(column: &str, run: u64) -> Self {
+        Self { in_doubt: AtomicBool::new(false), ..Self::new(column, run, Recorded::default()) }
+    }
+
     /// A tag that no request has had.
     pub(crate) fn next(&self) -> i64 {
         let number = self.next.fetch_add(1, Relaxed);

@@ -11,6 +11,9 @@ pub(crate) struct Head {
     pub after: Vec<u8>,
 }
 
+/// What makes a repeated row harmless.
+pub(crate) const REPEAT: &str = " ON CONFLICT DO NOTHING";
+
 /// Digits of a tag.
 pub(crate) const LONGEST_TAG: usize = 19;
 

@@ -19,6 +19,7 @@ mod accounting;
 mod batch;
 mod columns;
 mod landing;
+mod pushed;
 mod refusing;
 mod sending;
 
@@ -31,6 +32,7 @@ use tokio_postgres::types::Type;
 
 use crate::connect::client::{Client, Cluster};
 use crate::connect::pg::PgInsert;
+use crate::encode::encoder::EncodePlan;
 use crate::records::checkpoint::{Checkpoints, UnitRecord};
 use crate::records::lease::Lease;
 use crate::table::columns::Plan;
@@ -38,13 +40,13 @@ use crate::table::names::CrateTable;
 use crate::tags::{Tagged, Tags};
 use crate::verify::equal_rows::Place;
 use crate::write::carried::Carried;
-use crate::write::head::Head;
+use crate::write::head::{Head, REPEAT, head};
 use crate::write::rejects::{Reject, Rejects};
 use crate::write::there_before::ThereBefore;
 use batch::{Batch, Together};
 pub(crate) use batch::{shown_key, values_of};
 use sawmill_loader::Tally;
-use sawmill_loader::{Arrived, Block, Parcel, Parcels, UnitWriter};
+use sawmill_loader::{Arrived, Block, LoadOptions, Parcel, Parcels, UnitWriter};
 use sawmill_source::Control;
 use sawmill_source::{Error, Kind, Result};
 use sawmill_source::{SourceFile, Unit, UnitKey};
@@ -54,7 +56,10 @@ pub(crate) struct WriterPlan {
     pub cluster: Arc<Cluster>,
     pub load_id: String,
     pub checkpoints: Checkpoints,
-    pub lease: Lease,
+    /// None where nothing has to be kept from other runs.
+    pub lease: Option<Lease>,
+    /// Rows are those of a statement: units are not recorded, and messages name partitions of its query.
+    pub of_statement: bool,
     pub table: CrateTable,
     pub plan: Plan,
     /// Everything before the rows of a request, for the first time and for a repetition.
@@ -87,6 +92,10 @@ pub(crate) struct WriterPlan {
     pub files: Vec<SourceFile>,
     /// Rows refused so far, those of earlier runs included.
     pub rejected: AtomicU64,
+    /// Rows that the server has counted as inserted, one by one over HTTP.
+    pub inserted: AtomicU64,
+    /// Rows of requests of which it is not known whether they were inserted, and that cannot be repeated.
+    pub unanswered: AtomicU64,
     pub retried: AtomicU64,
     pub redone: AtomicU64,
     pub carried: Carried,
@@ -94,6 +103,64 @@ pub(crate) struct WriterPlan {
 }
 
 impl WriterPlan {
+    /// That no other run has taken over, as far as this one has seen.
+    ///
+    /// # Errors
+    /// Another run has.
+    pub(crate) fn check_lease(&self) -> Result<()> {
+        self.lease.as_ref().map_or(Ok(()), Lease::check)
+    }
+
+    /// The same, asked of the server.
+    ///
+    /// # Errors
+    /// Another run has taken over; no connection.
+    pub(crate) fn confirm_lease(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+        self.lease.as_ref().map_or(Ok(()), |lease| lease.confirm(client, control))
+    }
+
+    /// The plan of a statement whose rows go straight into a table.
+    pub(crate) fn of_statement(
+        cluster: &Arc<Cluster>,
+        table: &CrateTable,
+        (plan, encode): (&Plan, &EncodePlan),
+        (options, checkpoints): (&LoadOptions, Checkpoints),
+    ) -> Self {
+        Self {
+            cluster: Arc::clone(cluster),
+            load_id: String::new(),
+            checkpoints,
+            lease: None,
+            of_statement: true,
+            table: table.clone(),
+            first: head(table, plan, ""),
+            repeat: head(table, plan, REPEAT),
+            tags: None,
+            unnest: None,
+            resumed: false,
+            gathers: false,
+            before: ThereBefore::none(plan.columns.len()),
+            begun: Mutex::default(),
+            taken_as_sent: AtomicBool::new(false),
+            equal: Mutex::default(),
+            rejects: None,
+            max_rejects: 0,
+            retries: options.retries,
+            gzip: false,
+            batch_rows: encode.rows,
+            batch_bytes: encode.bytes,
+            files: Vec::new(),
+            rejected: AtomicU64::new(0),
+            inserted: AtomicU64::new(0),
+            unanswered: AtomicU64::new(0),
+            retried: AtomicU64::new(0),
+            redone: AtomicU64::new(0),
+            carried: Carried::default(),
+            writers: AtomicU64::new(0),
+            plan: plan.clone(),
+        }
+    }
+
     /// Whether a row whose key and values the table has is known to be another one than that in the table: it
     /// was rejected before its unit was sent again, or the source was searched for equal rows.
     pub(crate) fn is_one_too_many(&self, place: &Place) -> bool {
@@ -241,7 +308,8 @@ impl CrateWriter {
             let rejected = account.rejects.len() as u64;
             self.rejecting -= rejected;
             let tally = tally.minus(&account.lost);
-            if tally.rows + rejected != unit.rows {
+            // Of a statement nobody knows before how many rows come.
+            if !self.plan.of_statement && tally.rows + rejected != unit.rows {
                 return Err(Error::new(
                     Kind::Mismatch,
                     format!(
@@ -263,7 +331,9 @@ impl CrateWriter {
         }
         self.write_rejects(&rejects)?;
         let plan = Arc::clone(&self.plan);
-        plan.checkpoints.commit(&mut self.client, &plan.load_id, &records, control)?;
+        if !plan.of_statement {
+            plan.checkpoints.commit(&mut self.client, &plan.load_id, &records, control)?;
+        }
         for record in &records {
             record.there_before.iter().for_each(|rows| plan.before.add(rows));
             if let Some(tags) = &plan.tags {

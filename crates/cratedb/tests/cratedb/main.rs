@@ -15,6 +15,7 @@ mod remembered;
 mod restarts;
 mod rows;
 mod runs;
+mod statements;
 mod tags;
 mod there_before;
 mod tiny_files;

@@ -170,23 +170,30 @@ Table functions:
   parquet(FILES)
       the rows of Parquet files
 
-Tables of PostgreSQL, with --to:
+Tables of PostgreSQL (pg.*) and CrateDB (crate.*), with --to:
   INSERT INTO pg.TABLE [(COLUMNS)] SELECT ..        CREATE TABLE pg.TABLE AS SELECT ..
-      One transaction takes the rows, and their number is the result. pg.SCHEMA.TABLE names the schema, too.
+  COPY (SELECT ..) TO pg.TABLE [(COLUMNS)]          pg.SCHEMA.TABLE names the schema, too
+      The result is the number of rows that the server has stored. PostgreSQL takes all rows of a statement or none, and
+      so does a new table of CrateDB. CrateDB has no transactions: if an INSERT into an existing table fails, the error
+      says how many of its rows are there, and whether the same statement may run again.
 
 Examples:
   sawmill-cluster sql \"SELECT count(*), max(name) FROM gen('contacts', rows => 1e6, seed => 7)\"
   sawmill-cluster sql \"SELECT path, sum(compressed_bytes) FROM footer('data/**') GROUP BY path\" --csv
-  sawmill-cluster sql --to postgres://me@db/shop \"CREATE TABLE pg.orders AS SELECT * FROM gen('orders', rows => 1e6)\"")]
+  sawmill-cluster sql --to postgres://me@db/shop \"CREATE TABLE pg.orders AS SELECT * FROM gen('orders', rows => 1e6)\"
+  sawmill-cluster sql --to crate://db:4200 \"INSERT INTO crate.orders SELECT * FROM parquet('new/**')\" \\
+    --scheduler df://scheduler:50050")]
 pub(crate) struct SqlArgs {
     /// The statement.
     pub sql: String,
     /// The scheduler of a cluster, such as df://scheduler:50050. Without it the statement runs in this process.
     #[arg(long, value_name = "URL")]
     pub scheduler: Option<String>,
-    /// The PostgreSQL server of the tables pg.*, which statements in this process fill: postgres://user@host/database.
-    #[arg(long, value_name = "URL", conflicts_with = "scheduler")]
-    pub to: Option<String>,
+    /// A server whose tables statements fill: postgres://user@host/database for the tables pg.*,
+    /// crate://host:4200,host2:4200/schema for the tables crate.*. Give it twice for both. This process alone connects to
+    /// it, also when executors make the rows.
+    #[arg(long, value_name = "URL")]
+    pub to: Vec<String>,
     /// How many partitions a query has: tasks on a cluster, threads in this process [default: the cores here].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub partitions: Option<u32>,

@@ -4,6 +4,7 @@ mod arguments;
 mod demo;
 mod executor;
 mod output;
+mod planner;
 mod scheduler;
 mod session;
 mod sql;

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use ballista::prelude::{SessionConfigExt, SessionContextExt};
 use ballista_core::config::BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK;
+use ballista_core::planner::BallistaQueryPlanner;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use tokio::net::TcpStream;
 
+use crate::cluster::planner::SinkPlanner;
 use crate::codec::{SawmillLogicalCodec, SawmillPhysicalCodec};
 use crate::error::refused;
 use crate::register;
@@ -67,6 +69,12 @@ async fn connected(
     if let Some(most) = partitions_of_task {
         config = config.set_usize(BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK, most);
     }
+    let cluster = BallistaQueryPlanner::with_extension(
+        format!("http://{host}:{port}"),
+        config.ballista_config(),
+        config.ballista_logical_extension_codec(),
+    );
+    let config = config.with_ballista_query_planner(Arc::new(SinkPlanner { cluster }));
     let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
     let context = SessionContext::remote_with_state(url, state).await?;
     register(&context)?;

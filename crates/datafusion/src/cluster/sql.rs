@@ -1,11 +1,15 @@
 //! `sawmill-cluster sql`.
 
 use datafusion::error::Result;
+use datafusion::prelude::SessionContext;
+use sawmill_cratedb::CrateServer;
 
 use crate::cluster::arguments::SqlArgs;
 use crate::cluster::output;
 use crate::cluster::session::{local_session, remote_session};
-use crate::register_postgres;
+use crate::error::refused;
+use crate::sinks::sink::{CRATE_DB, Database, POSTGRES};
+use crate::{register_crate_db, register_postgres};
 
 /// Runs the statement and prints its rows.
 pub(crate) async fn run(args: SqlArgs) -> Result<()> {
@@ -14,9 +18,23 @@ pub(crate) async fn run(args: SqlArgs) -> Result<()> {
         Some(url) => remote_session(url, partitions).await?,
         None => local_session(partitions)?,
     };
-    if let Some(address) = &args.to {
-        register_postgres(&context, address)?;
+    for address in &args.to {
+        register_server(&context, address)?;
     }
     let rows = crate::sql(&context, &args.sql).await?.execute_stream().await?;
     output::print(rows, args.printed.format()).await
+}
+
+/// Adds the tables of a server by the scheme of its address.
+fn register_server(context: &SessionContext, address: &str) -> Result<()> {
+    type Register = fn(&SessionContext, &str) -> Result<()>;
+    let (database, register): (&Database, Register) = match CrateServer::understands(address) {
+        true => (&CRATE_DB, register_crate_db),
+        false => (&POSTGRES, register_postgres),
+    };
+    if context.catalog(database.catalogue).is_some() {
+        let what = format!("there are two servers for the tables {}.*", database.catalogue);
+        return Err(refused(what, "--to", "give one address of PostgreSQL and one of CrateDB at most"));
+    }
+    register(context, address)
 }

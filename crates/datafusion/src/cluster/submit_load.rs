@@ -12,8 +12,8 @@ use crate::cluster::arguments::{Format, SubmitLoadArgs};
 use crate::cluster::output;
 use crate::cluster::session::job_session;
 use crate::error::external;
-use crate::postgres::parts::{PARTS_SCHEMA, PartedLoad};
-use crate::postgres::source::LoadSource;
+use crate::sinks::loads::parts::{PARTS_SCHEMA, PartedLoad};
+use crate::sinks::loads::source::LoadSource;
 use crate::units::job::JobTable;
 
 /// Loads the parts on the executors, finishes the load in this process, and prints a row for each part.

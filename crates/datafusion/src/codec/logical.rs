@@ -19,8 +19,8 @@ use crate::footers::table::{Definition as FooterDefinition, FooterTable};
 use crate::generated::files::GeneratedFiles;
 use crate::generated::table::{Definition as GeneratedDefinition, GeneratedTable};
 use crate::parquet_files::table::{Definition as ParquetDefinition, ParquetTable};
-use crate::postgres::parts::PartedLoad;
-use crate::postgres::table::PostgresTable;
+use crate::sinks::loads::parts::PartedLoad;
+use crate::sinks::table::SinkTable;
 use crate::units::job::JobTable;
 
 /// Encodes and decodes our tables, and leaves the others to Ballista.
@@ -94,9 +94,9 @@ impl LogicalExtensionCodec for SawmillLogicalCodec {
         node: Arc<dyn TableProvider>,
         buf: &mut Vec<u8>,
     ) -> Result<()> {
-        if node.is::<PostgresTable>() {
-            let advice = "run the statement in a session of one process, or submit a load";
-            return Err(refused("a cluster does not insert into PostgreSQL", &table.to_string(), advice));
+        if node.is::<SinkTable>() {
+            let advice = "plan the statement in the session that remote_session returns";
+            return Err(refused("a scheduler does not know tables of databases", &table.to_string(), advice));
         }
         if node.downcast_ref::<ParquetTable>().is_some_and(ParquetTable::is_of_store) {
             let advice = "run the query in one process, or read files in a shared folder";

@@ -15,6 +15,7 @@ use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConve
 
 use crate::codec::{decoded, encode};
 use crate::units::UnitsExec;
+use crate::units::exec::Units;
 use crate::units::work::WorkDescription;
 
 /// Encodes and decodes our operator, and leaves the others to Ballista.
@@ -35,7 +36,9 @@ impl PhysicalExtensionCodec for SawmillPhysicalCodec {
             return self.others.try_decode(buf, inputs, ctx, proto_converter);
         };
         match inputs {
-            [units] => Ok(Arc::new(UnitsExec::new(work?.open()?, Arc::clone(units)).of_another_process())),
+            [units] => {
+                Ok(Arc::new(UnitsExec::new(Units::of_another_process(work?.open()?), Arc::clone(units))))
+            }
             _ => internal_err!("UnitsExec has one input, its units, found {}", inputs.len()),
         }
     }
@@ -47,7 +50,7 @@ impl PhysicalExtensionCodec for SawmillPhysicalCodec {
         proto_converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
         match node.downcast_ref::<UnitsExec>() {
-            Some(units) => encode(&units.work().description(), buf),
+            Some(units) => encode(&units.operation().work().description(), buf),
             None => self.others.try_encode(node, buf, proto_converter),
         }
     }

@@ -52,7 +52,7 @@ impl ParquetTable {
         let definition = Definition { pattern: found_files::absolute(pattern)? };
         let files = found_files::named(&definition.pattern)?;
         let Some(first) = files.first() else {
-            return Err(refused("there are no Parquet files", pattern, "check the path"));
+            return Err(found_files::none(pattern));
         };
         // Without row groups: the schema alone.
         let footer = objects::footer(first, &Options::new().row_groups(0..0))?;

@@ -1,72 +1,73 @@
 //! The operator that does the work of units.
 
-use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{Statistics, internal_err};
 use datafusion::datasource::memory::{DataSourceExec, MemorySourceConfig};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
 use futures_util::StreamExt;
 
 #[cfg(feature = "cluster")]
 use crate::error::sent;
+use crate::operator::{Operation, Operator};
 use crate::units::work::Work;
 
 /// Batches that wait for the operator above, in each partition.
 const WAITING_BATCHES: usize = 2;
 
-/// Does the work of its child's rows, each of which is a unit. It has the partitions of its child.
+/// Does the work of its child's rows, each of which is a unit. It has the partitions of its child, a memory table.
+pub(crate) type UnitsExec = Operator<Units>;
+
+/// The work of units.
 #[derive(Debug)]
-pub(crate) struct UnitsExec {
+pub(crate) struct Units {
     work: Arc<dyn Work>,
-    /// A memory table with the units.
-    units: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
-    metrics: ExecutionPlanMetricsSet,
     /// Another process reads the errors.
     #[cfg(feature = "cluster")]
     sends_errors: bool,
 }
 
-impl UnitsExec {
-    /// An operator over `units`, a plan whose rows are units of `work`.
-    pub(crate) fn new(work: Arc<dyn Work>, units: Arc<dyn ExecutionPlan>) -> Self {
-        let partitions = units.output_partitioning().partition_count();
-        let properties = Arc::new(PlanProperties::new(
-            EquivalenceProperties::new(work.schema()),
-            Partitioning::UnknownPartitioning(partitions),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        ));
+impl Units {
+    fn of(work: Arc<dyn Work>) -> Self {
         Self {
             work,
-            units,
-            properties,
-            metrics: ExecutionPlanMetricsSet::new(),
             #[cfg(feature = "cluster")]
             sends_errors: false,
         }
     }
 
-    /// The same operator as part of a plan from another process.
+    /// The work of an operator that is part of a plan from another process.
     #[cfg(feature = "cluster")]
-    pub(crate) fn of_another_process(self) -> Self {
-        Self { sends_errors: true, ..self }
+    pub(crate) fn of_another_process(work: Arc<dyn Work>) -> Self {
+        Self { sends_errors: true, ..Self::of(work) }
     }
 
+    #[cfg(feature = "cluster")]
+    pub(crate) fn work(&self) -> &dyn Work {
+        self.work.as_ref()
+    }
+
+    /// The rows of one partition, or of all.
+    fn rows(&self, units: &Arc<dyn ExecutionPlan>, partition: Option<usize>) -> Option<u64> {
+        let partitions = partitions(units)?;
+        let wanted = match partition {
+            Some(place) => std::slice::from_ref(partitions.get(place)?),
+            None => partitions,
+        };
+        wanted.iter().flatten().map(|units| self.work.rows(units)).sum()
+    }
+}
+
+impl UnitsExec {
     /// An operator over units in memory: a partition for each of `partitions`, at least one.
     ///
     /// # Errors
@@ -77,95 +78,46 @@ impl UnitsExec {
         schema: SchemaRef,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let partitions = if partitions.is_empty() { vec![Vec::new()] } else { partitions };
-        Ok(Arc::new(Self::new(work, MemorySourceConfig::try_new_exec(&partitions, schema, None)?)))
-    }
-
-    #[cfg(feature = "cluster")]
-    pub(crate) fn work(&self) -> &dyn Work {
-        self.work.as_ref()
-    }
-
-    /// The units of all partitions, if they are in memory as they were planned. A scheduler may have left only
-    /// those of one task.
-    fn partitions(&self) -> Option<&[Vec<RecordBatch>]> {
-        let source = self.units.downcast_ref::<DataSourceExec>()?.data_source();
-        let source: &dyn std::any::Any = source.as_ref();
-        Some(source.downcast_ref::<MemorySourceConfig>()?.partitions())
-    }
-
-    /// The rows of one partition, or of all.
-    fn rows(&self, partition: Option<usize>) -> Option<u64> {
-        let partitions = self.partitions()?;
-        let wanted = match partition {
-            Some(place) => std::slice::from_ref(partitions.get(place)?),
-            None => partitions,
-        };
-        wanted.iter().flatten().map(|units| self.work.rows(units)).sum()
+        let units = MemorySourceConfig::try_new_exec(&partitions, schema, None)?;
+        Ok(Arc::new(Self::new(Units::of(work), units)))
     }
 }
 
-impl DisplayAs for UnitsExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.work.explained())
-    }
+/// The units of all partitions, if they are in memory as they were planned. A scheduler may have left only those of one
+/// task.
+fn partitions(units: &Arc<dyn ExecutionPlan>) -> Option<&[Vec<RecordBatch>]> {
+    let source = units.downcast_ref::<DataSourceExec>()?.data_source();
+    let source: &dyn std::any::Any = source.as_ref();
+    Some(source.downcast_ref::<MemorySourceConfig>()?.partitions())
 }
 
-impl ExecutionPlan for UnitsExec {
-    fn name(&self) -> &str {
-        "UnitsExec"
+impl Operation for Units {
+    const NAME: &'static str = "UnitsExec";
+
+    fn explained(&self) -> String {
+        self.work.explained()
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn properties(&self, units: &Arc<dyn ExecutionPlan>) -> PlanProperties {
+        PlanProperties::new(
+            EquivalenceProperties::new(self.work.schema()),
+            Partitioning::UnknownPartitioning(units.output_partitioning().partition_count()),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        )
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.units]
-    }
-
-    /// False: a repartitioning between this operator and its units would hide them from the scheduler.
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn apply_expressions(
+    fn execute(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.is_empty()) {
-            (Some(units), true) => {
-                let replaced = Self::new(Arc::clone(&self.work), units);
-                #[cfg(feature = "cluster")]
-                let replaced = Self { sends_errors: self.sends_errors, ..replaced };
-                Ok(Arc::new(replaced))
-            }
-            _ => internal_err!("UnitsExec has one child"),
-        }
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let options = ReplaceChildrenOptions::new(
-            datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute,
-        );
-        self.replace_children(children, options)
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        units: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        context: Arc<TaskContext>,
+        metrics: &ExecutionPlanMetricsSet,
+    ) -> Result<SendableRecordBatchStream> {
         let batch_rows = context.session_config().batch_size();
-        let mut units = self.units.execute(partition, context)?;
-        let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let mut stream = RecordBatchReceiverStream::builder(self.schema(), WAITING_BATCHES);
+        let mut units = units.execute(partition, context)?;
+        let metrics = BaselineMetrics::new(metrics, partition);
+        let mut stream = RecordBatchReceiverStream::builder(self.work.schema(), WAITING_BATCHES);
         let (sender, work) = (stream.tx(), Arc::clone(&self.work));
         #[cfg(feature = "cluster")]
         let sends_errors = self.sends_errors;
@@ -191,19 +143,11 @@ impl ExecutionPlan for UnitsExec {
         Ok(stream.build())
     }
 
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        _: &[Arc<Statistics>],
-        args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let mut statistics = Statistics::new_unknown(&self.schema());
-        if let Some(rows) = self.rows(args.partition()) {
+    fn statistics(&self, units: &Arc<dyn ExecutionPlan>, partition: Option<usize>) -> Statistics {
+        let mut statistics = Statistics::new_unknown(&self.work.schema());
+        if let Some(rows) = self.rows(units, partition) {
             statistics.num_rows = Precision::Exact(usize::try_from(rows).unwrap_or(usize::MAX));
         }
-        Ok(Arc::new(statistics))
+        statistics
     }
 }

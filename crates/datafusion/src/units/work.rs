@@ -13,7 +13,7 @@ use crate::footers::rows::{FooterRows, FooterWork};
 use crate::generated::files::{FilesWork, GeneratedFiles};
 use crate::generated::rows::{GeneratedRows, RowsWork};
 #[cfg(feature = "cluster")]
-use crate::postgres::parts::{LoadWork, PartedLoad};
+use crate::sinks::loads::parts::{LoadWork, PartedLoad};
 
 /// Takes a batch of rows; returns false if the receiver has closed.
 pub(crate) type SendBatch<'a> = &'a mut (dyn FnMut(RecordBatch) -> bool + Send);

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
-use sawmill_datafusion::cluster::remote_session;
 use sawmill_localpg::LocalPg;
 
 use crate::processes::{Cluster, command};
@@ -65,26 +64,6 @@ fn rows_arrive_once_with_more_parts_than_tasks_at_a_time_and_with_fewer() {
     let secret = submit(&cluster, "gen:orders?rows=5", "postgres://me:secret@host/db", "t", "1");
     let error = String::from_utf8_lossy(&secret.stderr).into_owned();
     assert!(error.contains("a password in an address") && !error.contains("secret"), "{error}");
-}
-
-#[test]
-fn a_statement_that_fills_a_table_is_refused_by_a_cluster() {
-    let server = LocalPg::start().unwrap();
-    let mut client = Client::connect(&server.url(), NoTls).unwrap();
-    client.batch_execute("create table t (n bigint)").unwrap();
-    let cluster = Cluster::start(1);
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let error = runtime.block_on(async {
-        let context = remote_session(&cluster.url, None).await.unwrap();
-        sawmill_datafusion::register_postgres(&context, &server.url()).unwrap();
-        let insert = sawmill_datafusion::sql(&context, "INSERT INTO pg.t SELECT 1 AS n").await;
-        match insert {
-            Ok(rows) => rows.collect().await.unwrap_err().to_string(),
-            Err(error) => error.to_string(),
-        }
-    });
-    assert!(error.contains("a cluster does not insert into PostgreSQL"), "{error}");
-    assert_eq!(count(&mut client, "t"), 0);
 }
 
 #[test]

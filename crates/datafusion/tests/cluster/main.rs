@@ -1,6 +1,7 @@
 //! Queries and jobs on a scheduler and executors in processes of their own.
 
 mod generation;
+mod inserting;
 mod loading;
 mod made_objects;
 mod objects;

@@ -56,7 +56,7 @@ fn objects_have_the_rows_of_files_in_one_process_and_on_a_cluster() {
     let found = error(&together(one));
     assert!(found.contains("a cluster does not read rows of objects"), "{found}");
     for (files, what) in [
-        ("s3://data/none", "there are no Parquet files - s3://data/none"),
+        ("s3://data/none", "no Parquet file matches s3://data/none"),
         ("s3://data/none.parquet", "s3://data/none.parquet"),
         ("s3://absent/*.parquet", "s3://absent"),
         ("https://host/a.parquet?X-Amz-Signature=S", "a URL with a query cannot be used"),

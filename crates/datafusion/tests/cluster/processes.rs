@@ -69,6 +69,15 @@ impl Cluster {
         self.executors[place].wait().unwrap();
     }
 
+    /// Files in which executors keep rows between stages and for clients.
+    pub fn kept_files(&self) -> usize {
+        fn below(folder: &Path) -> usize {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.map(|entry| if entry.path().is_dir() { below(&entry.path()) } else { 1 }).sum()
+        }
+        below(self.work.path())
+    }
+
     /// Runs the command with the cluster's scheduler.
     pub fn run(&self, args: &[&str], folder: &Path) -> Output {
         let mut command = command();

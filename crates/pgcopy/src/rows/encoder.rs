@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{Field, FieldRef, Schema};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
 use bytes::Bytes;
 
 use crate::arrays::fault::Fault;
@@ -66,6 +66,8 @@ impl Column {
             }
         };
         let element = match column_type.plain() {
+            // Without validity bits its NULLs would count as values of whatever type.
+            _ if *sent.data_type() == DataType::Null => Element::Null,
             Some(pg_type) => Element::choose(&sent, pg_type)?,
             None => Element::Native(NativeLayout::choose(&sent, &column_type)?),
         };

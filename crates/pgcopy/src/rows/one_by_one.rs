@@ -18,7 +18,7 @@ use bytes::Bytes;
 use crate::rows::buffers::Buffers;
 use crate::rows::encoder::*;
 use crate::rows::observer::{EncodedRows, RowObserver};
-use crate::types::column_type::ColumnType;
+use crate::types::column_type::{Attribute, ColumnType, Composite, Part};
 use crate::types::pg_type::PgType;
 use crate::types::value_options::ValueOptions;
 
@@ -243,5 +243,35 @@ fn the_error_for_a_row_beyond_the_limit_names_the_column_of_its_longest_value() 
             assert!(refused.what.contains("1 GiB"), "{}", refused.what);
         }
         _ => panic!("the row is too long"),
+    }
+}
+
+#[test]
+fn a_column_of_nothing_but_null_is_null_in_a_column_of_any_type() {
+    let batch = RecordBatch::try_from_iter_with_nullable([(
+        "c",
+        Arc::new(arrow_array::NullArray::new(2)) as ArrayRef,
+        true,
+    )]);
+    let batch = batch.unwrap();
+    let part = || Part { column_type: ColumnType::Plain(PgType::Int4), oid: 23 };
+    let attributes = vec![Attribute { name: "x".to_owned(), part: part() }];
+    let composite = Composite { name: "point".to_owned(), attributes };
+    for column_type in [
+        ColumnType::Plain(PgType::Jsonb),
+        ColumnType::Enumeration("mood".to_owned()),
+        ColumnType::Array(Arc::new(part())),
+        ColumnType::Composite(Arc::new(composite)),
+    ] {
+        let column = Column::new(batch.schema_ref().field(0), 0, column_type, &ValueOptions::default());
+        let mut encoder = CopyEncoder::new(Arc::new(vec![column.unwrap()]), Buffers::new(4096));
+        let mut rows = Vec::new();
+        let mut emit = |block: Bytes, _: u64| -> Result<(), std::io::Error> {
+            rows.extend_from_slice(&block);
+            Ok(())
+        };
+        encoder.batch(&batch, &mut emit).unwrap();
+        encoder.flush(&mut emit).unwrap();
+        assert_eq!(rows, [0, 1, 255, 255, 255, 255, 0, 1, 255, 255, 255, 255]);
     }
 }

@@ -29,8 +29,8 @@ impl Postgres {
     /// are, else into the columns of the table that have the names of the fields. Opens a connection for it.
     ///
     /// # Errors
-    /// In mode create a table of this name, else none; fields that fit into no column, all in one error; no
-    /// connection or no permission.
+    /// In mode create a table of this name, else none; fields that fit into no column or into one that the
+    /// server fills itself, all in one error; no connection or no permission.
     pub fn insert(&self, schema: &Schema, control: &Control<'_>) -> Result<Insertion> {
         let in_statement =
             |error: Error| error.advise("rename, cast or leave out columns in the SELECT of the statement");
@@ -52,6 +52,7 @@ impl Postgres {
             None => {
                 let found = self.find(&connection, control)?;
                 let existing = columns::read(&connection, found.oid, control)?;
+                columns::refuse_numbered(schema, &existing, &self.table).map_err(in_statement)?;
                 columns::matched(schema, &existing, &self.table, &self.values).map_err(in_statement)?
             }
         };
@@ -84,7 +85,7 @@ impl Insertion {
     /// The server refuses rows that were sent earlier, or the connection is lost: nothing is inserted.
     pub fn send(&mut self, block: Bytes, rows: u64, control: &Control<'_>) -> Result<()> {
         let Self { copy, connection, .. } = self;
-        connection.wait_for(control, copy.send(connection, block))?;
+        connection.wait_for(control, copy.send(connection, block)).map_err(nothing_inserted)?;
         self.sent += rows;
         Ok(())
     }
@@ -96,7 +97,8 @@ impl Insertion {
     /// lost while the server commits, the error says so; otherwise nothing is inserted.
     pub fn commit(mut self, control: &Control<'_>) -> Result<u64> {
         let place = || format!("table {}, {}", self.table, self.connection.place());
-        self.connection.wait_for(control, self.copy.finish(self.sent, place))?;
+        let finished = self.connection.wait_for(control, self.copy.finish(self.sent, place));
+        finished.map_err(nothing_inserted)?;
         self.connection.commit(control).map_err(|error| match error.kind() {
             Kind::Connection => {
                 let what = format!("the connection was lost while the rows were committed: {}", error.what());
@@ -107,5 +109,15 @@ impl Insertion {
             _ => error,
         })?;
         Ok(self.sent)
+    }
+}
+
+/// The error of a COPY that the server has not taken: its transaction ends without it.
+fn nothing_inserted(error: Error) -> Error {
+    match error.kind() {
+        Kind::Server | Kind::Connection | Kind::Mismatch => error.advise(
+            "no row of the statement is in the table: correct the query or the table, or run the statement again",
+        ),
+        _ => error,
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct TableColumn {
     pub filled: bool,
     /// It is computed from other columns and cannot be written.
     pub generated: bool,
+    /// It is GENERATED ALWAYS AS IDENTITY: only COPY writes it, past the server's own numbers.
+    pub numbered: bool,
 }
 
 /// The columns of a table, in their order.
@@ -40,7 +42,8 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
     let rows = connection.query(
         control,
         "SELECT attname::text, format_type(atttypid, atttypmod), atttypid, atttypmod, attnotnull, \
-         atthasdef OR attidentity <> '', coalesce(to_jsonb(a)->>'attgenerated', '') <> '' \
+         atthasdef OR attidentity <> '', coalesce(to_jsonb(a)->>'attgenerated', '') <> '', \
+         attidentity = 'a' \
          FROM pg_catalog.pg_attribute a WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
         &[&oid],
     )?;
@@ -59,21 +62,23 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
             not_null: connection.get(row, 4)?,
             filled: filled || generated,
             generated,
+            numbered: connection.get(row, 7)?,
         });
     }
     Ok(columns)
 }
 
 impl Postgres {
-    /// The columns of the table that rows go to, in their order: name, and type as SQL writes it. Computed columns are
-    /// left out. Opens a connection for it.
+    /// The columns of the table that a statement without names fills, in their order: name, and type as SQL writes it.
+    /// Columns that the server computes or numbers (GENERATED ALWAYS) are left out. Opens a connection for it.
     ///
     /// # Errors
     /// No connection, or no such table.
     pub fn columns_of_table(&self, control: &Control<'_>) -> Result<Vec<(String, String)>> {
         let connection = Connection::open(&self.server, control)?;
         let found = self.find(&connection, control)?;
-        let columns = read(&connection, found.oid, control)?.into_iter().filter(|column| !column.generated);
+        let columns = read(&connection, found.oid, control)?.into_iter();
+        let columns = columns.filter(|column| !column.generated && !column.numbered);
         Ok(columns.map(|column| (column.name, column.type_name)).collect())
     }
 
@@ -86,6 +91,20 @@ impl Postgres {
         })?;
         found.check_table(&self.table, connection.place())?;
         Ok(found)
+    }
+}
+
+/// Refuses columns that the server numbers itself. COPY writes them all the same, and the server gives the same numbers to
+/// other rows later.
+pub(crate) fn refuse_numbered(schema: &Schema, existing: &[TableColumn], table: &TableName) -> Result<()> {
+    let is_numbered = |name: &String| existing.iter().any(|column| column.numbered && column.name == *name);
+    let numbered = schema.fields().iter().map(|field| field.name()).filter(|name| is_numbered(name));
+    let refused: Vec<String> = numbered
+        .map(|name| format!("the table numbers column {name:?} itself (GENERATED ALWAYS AS IDENTITY)"))
+        .collect();
+    match refused.is_empty() {
+        true => Ok(()),
+        false => Err(Error::new(Kind::Schema, refused.join("; ")).at(format!("table {table}"))),
     }
 }
 

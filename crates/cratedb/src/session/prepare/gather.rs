@@ -6,6 +6,7 @@ use sawmill_source::Result;
 
 use super::{Preparing, rename};
 use crate::records::checkpoint::{LoadRecord, State};
+use crate::session::insertion::is_statement;
 use crate::table::names::CrateTable;
 use crate::table::{catalogue, ddl};
 use crate::tags::jobs;
@@ -107,7 +108,19 @@ impl Preparing<'_> {
         let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
         let begun =
             loads.into_iter().find(|into| !into.load.complete && into.load.mode != Mode::Append.name());
-        if self.is_empty(staging)? {
+        // Nobody resumes a statement.
+        let is_over = begun.as_ref().is_some_and(|into| is_statement(&into.load.files.names));
+        if is_over {
+            // Requests of a killed one may still run.
+            let insert = format!("INSERT INTO {} ", staging.quoted());
+            jobs::end(
+                self.client,
+                &|statement| statement.starts_with(&insert),
+                self.options.retries,
+                self.control,
+            )?;
+        }
+        if is_over || self.is_empty(staging)? {
             let drop = format!("DROP TABLE IF EXISTS {}", staging.quoted());
             self.client.sql(&drop, &[], self.options.retries, self.control)?;
             if let Some(begun) = begun {

@@ -28,6 +28,8 @@ impl CrateWriter {
         let mut present = Vec::new();
         let inserted = |(_, result): &(usize, &RowResult)| **result == RowResult::Inserted;
         self.came(batch, tag, (first..).zip(&results).filter(inserted).map(|(row, _)| row));
+        let count = results.iter().filter(|result| **result == RowResult::Inserted).count();
+        self.plan.inserted.fetch_add(count as u64, Relaxed);
         for (i, result) in results.into_iter().enumerate() {
             let row = first + i;
             match result {

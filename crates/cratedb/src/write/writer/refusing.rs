@@ -46,6 +46,9 @@ impl CrateWriter {
         code: Option<u32>,
         values: Option<Box<RawValue>>,
     ) -> Result<()> {
+        if self.plan.of_statement {
+            return Err(self.refused_of_statement(unit, row, reason, code));
+        }
         let file =
             self.plan.files.get(unit.key.file as usize).map(|file| file.name.clone()).unwrap_or_default();
         let (row_group, row) = (unit.key.row_group, unit.key.first_row + u64::from(row));
@@ -76,6 +79,23 @@ impl CrateWriter {
             .advise("see the file of rejected rows, or raise --max-rejects"));
         }
         Ok(())
+    }
+
+    /// The error for a row of a statement.
+    fn refused_of_statement(&self, unit: &Unit, row: u32, reason: &str, code: Option<u32>) -> Error {
+        let code = code.map(|code| format!(" [{code}]")).unwrap_or_default();
+        let row = unit.key.first_row + u64::from(row) + 1;
+        let advice = match is_about_columns(reason) {
+            true => MORE_COLUMNS,
+            false => "correct the value or leave the row out in the SELECT",
+        };
+        Error::new(Kind::Value, format!("the server refused a row: {reason}{code}"))
+            .at(format!(
+                "table {}, partition {} of the query, row {row}",
+                self.plan.table.gathered_for(),
+                unit.key.file
+            ))
+            .advise(advice)
     }
 
     /// Writes rejected rows to their file.

@@ -19,7 +19,7 @@ use crate::write::bulk::RowResult;
 impl CrateWriter {
     /// Sends a batch, by column where that is asked for.
     pub(super) fn send_batch(&mut self, batch: &Batch, control: &Control<'_>) -> Result<()> {
-        self.plan.lease.check()?;
+        self.plan.check_lease()?;
         let marks = &batch.marks;
         if marks.rows.is_empty() {
             return Ok(());
@@ -105,14 +105,14 @@ impl CrateWriter {
                 Attempt::ServerError(refusal) if plan.cluster.passes(&refusal) => {
                     // A server that gave up may have begun.
                     if matches!(refusal.status, 500 | 502 | 504) || refusal.code == 4040 {
-                        self.may_repeat(&refusal.message)?;
+                        self.may_repeat(&refusal.message, rows.len())?;
                         repeat = true;
                     }
                     self.client.explain(&refusal)
                 }
                 Attempt::ServerError(refusal) if matches!(refusal.status, 400 | 409 | 413 | 500) => {
                     if refusal.status == 500 {
-                        self.may_repeat(&refusal.message)?;
+                        self.may_repeat(&refusal.message, rows.len())?;
                         repeat = true;
                     }
                     return self.halve(batch, rows, repeat, &refusal, control);
@@ -120,7 +120,7 @@ impl CrateWriter {
                 Attempt::ServerError(refusal) => return Err(self.client.explain(&refusal)),
                 Attempt::TransportError(broken) => {
                     if let TransportError::Unknown(what) = &broken {
-                        self.may_repeat(what)?;
+                        self.may_repeat(what, rows.len())?;
                         repeat = true;
                         if self.came_unanswered(batch, &rows, tag, control)? {
                             return Ok(());
@@ -153,17 +153,20 @@ impl CrateWriter {
     }
 
     /// Without a key or tags a batch that may be in must not be sent again.
-    fn may_repeat(&self, what: &str) -> Result<()> {
+    fn may_repeat(&self, what: &str, rows: usize) -> Result<()> {
         self.plan.tags.iter().for_each(Tags::doubt);
-        match self.plan.plan.key {
-            Key::None => Err(Error::new(
-                Kind::Server,
-                format!("it is unknown whether the rows of a batch are in the table: {what}"),
-            )
-            .at(format!("table {}, {}", self.plan.table, self.client.place()))
-            .advise("rows have no key: the same command again sends the rows of unfinished units once more, and some may then be there twice")),
-            _ => Ok(()),
+        if self.plan.plan.key != Key::None {
+            return Ok(());
         }
+        self.plan.unanswered.fetch_add(rows as u64, Relaxed);
+        let what = format!("it is unknown whether the rows of a batch are in the table: {what}");
+        let error =
+            Error::new(Kind::Server, what).at(format!("table {}, {}", self.plan.table, self.client.place()));
+        // What a statement leaves is said at its end.
+        Err(match self.plan.of_statement {
+            true => error,
+            false => error.advise("rows have no key: the same command again sends the rows of unfinished units once more, and some may then be there twice"),
+        })
     }
 
     fn halve(
@@ -216,7 +219,7 @@ impl CrateWriter {
                     }
                 }
                 Attempt::TransportError(TransportError::Cancelled(error)) => return Err(error),
-                Attempt::TransportError(TransportError::Unknown(what)) => self.may_repeat(&what)?,
+                Attempt::TransportError(TransportError::Unknown(what)) => self.may_repeat(&what, 1)?,
                 Attempt::ServerError(refusal) if !plan.cluster.passes(&refusal) => {
                     return Err(self.client.explain(&refusal));
                 }

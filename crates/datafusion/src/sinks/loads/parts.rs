@@ -16,7 +16,7 @@ use sawmill_source::Control;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{external, refused};
-use crate::postgres::source::LoadSource;
+use crate::sinks::loads::source::LoadSource;
 use crate::units::job::{Job, numbers_of};
 use crate::units::work::{SendBatch, Work, WorkDescription};
 

@@ -1,4 +1,4 @@
-//! A table of PostgreSQL that takes rows.
+//! A table of a database that takes rows.
 
 use std::sync::Arc;
 
@@ -6,51 +6,65 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::Session;
 use datafusion::datasource::{TableProvider, TableType};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::physical_plan::ExecutionPlan;
-use sawmill_postgres::Postgres;
-use sawmill_profile::Profile;
-use sawmill_source::Control;
 
-use crate::error::{external, refused};
-use crate::postgres::insert::InsertExec;
+use crate::error::refused;
+use crate::sinks::insert::{Insert, InsertExec};
+use crate::sinks::sink::{Sink, asked};
 
 /// A table that rows are inserted into. It cannot be read.
 #[derive(Debug)]
-pub(crate) struct PostgresTable {
-    postgres: Postgres,
+pub(crate) struct SinkTable {
+    sink: Arc<dyn Sink>,
     schema: SchemaRef,
 }
 
-impl PostgresTable {
-    /// An existing table. Generated columns are left out.
+impl SinkTable {
+    /// An existing table, with the columns that a statement without names fills.
     ///
     /// # Errors
     /// The table does not exist, or the server cannot be reached.
-    pub(crate) async fn existing(postgres: Postgres) -> Result<Self> {
-        let asked = postgres.clone();
-        let columns = tokio::task::spawn_blocking(move || {
-            let (profile, cancel) = (Profile::new(), false.into());
-            asked.columns_of_table(&Control::new(&cancel, &profile.phase("columns")))
-        });
-        let columns = columns.await.map_err(external)?.map_err(external)?;
+    pub(crate) async fn existing(sink: Arc<dyn Sink>) -> Result<Self> {
+        let table = Arc::clone(&sink);
+        let columns = asked(move |control| table.columns(control)).await?;
         let fields = columns.iter().map(|(name, kind)| Field::new(name, closest(kind), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Ok(Self { postgres, schema })
+        Ok(Self { sink, schema })
     }
 
     /// A table that an insertion creates, for rows of this schema.
-    pub(crate) fn created(postgres: Postgres, schema: SchemaRef) -> Self {
-        Self { postgres, schema }
+    pub(crate) fn created(sink: Arc<dyn Sink>, schema: SchemaRef) -> Self {
+        Self { sink, schema }
+    }
+
+    /// The insertion of rows into it.
+    pub(crate) fn insertion(&self) -> Insert {
+        Insert::into(Arc::clone(&self.sink))
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(crate) fn sink(&self) -> &dyn Sink {
+        self.sink.as_ref()
+    }
+
+    /// The error for a query that reads it.
+    pub(crate) fn cannot_be_read(&self) -> DataFusionError {
+        let what = format!("tables of {} take rows, and cannot be read", self.sink.database().name);
+        refused(what, &self.place(), "query it on the server")
+    }
+
+    fn place(&self) -> String {
+        format!("table {}", self.sink.name())
     }
 }
 
 /// The type to which DataFusion converts values for a column. Rows that keep their own types are compared with the
 /// column when they are inserted.
 fn closest(type_name: &str) -> DataType {
-    match type_name {
+    match type_name.to_ascii_lowercase().as_str() {
         "boolean" => DataType::Boolean,
         "smallint" => DataType::Int16,
         "integer" => DataType::Int32,
@@ -61,7 +75,7 @@ fn closest(type_name: &str) -> DataType {
         "timestamp without time zone" => DataType::Timestamp(TimeUnit::Microsecond, None),
         "timestamp with time zone" => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         "bytea" => DataType::BinaryView,
-        _ => decimal(type_name).unwrap_or(DataType::Utf8View),
+        other => decimal(other).unwrap_or(DataType::Utf8View),
     }
 }
 
@@ -72,7 +86,7 @@ fn decimal(type_name: &str) -> Option<DataType> {
 }
 
 #[async_trait]
-impl TableProvider for PostgresTable {
+impl TableProvider for SinkTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
@@ -88,12 +102,7 @@ impl TableProvider for PostgresTable {
         _: &[Expr],
         _: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let advice = "query it on the server";
-        Err(refused(
-            "tables of PostgreSQL take rows, and cannot be read",
-            &format!("table {}", self.postgres.table()),
-            advice,
-        ))
+        Err(self.cannot_be_read())
     }
 
     async fn insert_into(
@@ -103,11 +112,11 @@ impl TableProvider for PostgresTable {
         how: InsertOp,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match how {
-            InsertOp::Append => Ok(Arc::new(InsertExec::new(self.postgres.clone(), input))),
+            InsertOp::Append => Ok(Arc::new(InsertExec::new(self.insertion(), input))),
             InsertOp::Overwrite | InsertOp::Replace => Err(refused(
                 "rows can be added, but not put in the place of others",
-                &format!("table {}", self.postgres.table()),
-                "write INSERT INTO, or load with sawmill load --mode replace, truncate or upsert",
+                &self.place(),
+                self.sink.instead_of_overwriting(),
             )),
         }
     }

@@ -1,0 +1,460 @@
+//! The rows of one statement into one table.
+//!
+//! ```text
+//! new table:      rows ─ tags ─▶ a table that gathers ─▶ counted by tag ─▶ its name      all rows or no table
+//! existing table: rows ─ key or none ─▶ the table ─▶ counted row by row                  some rows, if it fails
+//! ```
+//!
+//! A statement is a load that nobody resumes: its rows cannot be asked for again. So no unit is recorded, and what a
+//! statement that failed or was killed leaves of a new table is removed, at the latest by the next one.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use sawmill_loader::{BatchEncoder, LoadOptions, Mode, Refusal, Session, Tally};
+use sawmill_profile::format_counted;
+use sawmill_source::{Control, Error, Kind, Result, Source, SourceFile, Unit, UnitKey, UnitReader};
+
+use super::CrateSession;
+use super::planned::{encode_plan, existing_plan};
+use crate::connect::client::{Client, Cluster};
+use crate::encode::bodies::Bodies;
+use crate::encode::encoder::{CrateEncoder, EncodePlan};
+use crate::options::Transport;
+use crate::records::checkpoint::Checkpoints;
+use crate::table::catalogue;
+use crate::table::columns::Key;
+use crate::table::names::CrateTable;
+use crate::target::CrateDb;
+use crate::write::durable;
+use crate::write::head::{LONGEST_TAG, REPEAT, head};
+use crate::write::writer::{CrateWriter, WriterPlan};
+
+/// What the name begins with under which the rows of a statement are recorded while they gather.
+const STATEMENT: &str = "rows of a statement";
+
+/// Rows after which a writer begins a new unit: rows are numbered by 32 bits in it.
+const UNIT_ROWS: u64 = 1 << 20;
+
+/// An insertion under way, to which each partition of a query adds its rows.
+pub struct Insertion {
+    encode: Arc<EncodePlan>,
+    bodies: Arc<Bodies>,
+    writers: Arc<WriterPlan>,
+    total: Mutex<Tally>,
+}
+
+/// A partition's connection to the cluster.
+pub struct InsertedPartition {
+    insertion: Arc<Insertion>,
+    encoder: CrateEncoder,
+    writer: CrateWriter,
+    /// The unit under way, once it has begun.
+    unit: Option<Unit>,
+    number: u32,
+    /// Rows of the batches before.
+    rows: u64,
+}
+
+impl CrateDb {
+    /// Inserts the rows that `work` sends, and returns the number of rows that the server has counted as inserted: in
+    /// mode create into a new table, else into the columns of the table that have the names of the fields.
+    ///
+    /// Rows of a new table gather out of sight, exactly once, and the table has its name when all are in and counted. If
+    /// this fails there is no table. Rows of an existing table are there as soon as they arrive. If its primary key is
+    /// among the columns, rows that it has with the same values are left out, so that a statement that failed may run
+    /// again. Without a key no row is sent twice: where the server gives no answer, the insertion ends. Either way an
+    /// error says how many rows are there.
+    ///
+    /// # Errors
+    /// In mode create a table of this name, else none; fields that fit into no column, all in one error; rows that the
+    /// server refuses; an error of `work`; no connection.
+    pub fn insert(
+        &self,
+        schema: &SchemaRef,
+        control: &Control<'_>,
+        work: impl FnOnce(&Arc<Insertion>) -> Result<()>,
+    ) -> Result<u64> {
+        let mut crate_db = self.clone();
+        crate_db.of_statement = true;
+        // Only HTTP counts row by row.
+        crate_db.options.transport = Transport::Http;
+        let rows = StatementRows::new(schema);
+        match self.mode {
+            Mode::Create => crate_db.insert_new(&rows, control, work),
+            _ => {
+                crate_db.options.at_least_once = true;
+                crate_db.insert_into(&rows, control, work)
+            }
+        }
+    }
+
+    /// The columns of the table that rows go to, in their order: name, and type as SQL writes it. Computed columns are
+    /// left out.
+    ///
+    /// # Errors
+    /// No connection, or no such table.
+    pub fn columns_of_table(&self, control: &Control<'_>) -> Result<Vec<(String, String)>> {
+        let table = self.table()?;
+        let mut client = Client::new(&Cluster::new(&self.server, Duration::ZERO)?, false);
+        let columns = catalogue::columns(&mut client, &table, 0, control)?;
+        if columns.is_empty() {
+            return Err(no_table(&table, client.place()));
+        }
+        let columns = columns.into_iter().filter(|column| !column.generated);
+        Ok(columns.map(|column| (column.name, column.data_type.to_string())).collect())
+    }
+
+    fn insert_new(
+        &self,
+        rows: &StatementRows,
+        control: &Control<'_>,
+        work: impl FnOnce(&Arc<Insertion>) -> Result<()>,
+    ) -> Result<u64> {
+        let options = statement_options();
+        self.check_name_is_free(control)?;
+        let session = CrateSession::prepare(self, rows, &options, control).map_err(in_statement)?;
+        let insertion = Insertion::of(&session.encode, &session.writers);
+        let done = work(&insertion).and_then(|()| session.complete(&insertion.total(), control));
+        match done {
+            Ok(rows) => {
+                let writers = &session.writers;
+                let mut client = Client::new(&session.cluster, false);
+                writers.checkpoints.delete(&mut client, "load_id", &writers.load_id, control)?;
+                Ok(rows)
+            }
+            Err(error) => Err(session.taken_back(&in_statement(error), control)),
+        }
+    }
+
+    fn check_name_is_free(&self, control: &Control<'_>) -> Result<()> {
+        let table = self.table()?;
+        let mut client = Client::new(&Cluster::new(&self.server, Duration::ZERO)?, false);
+        match catalogue::exists(&mut client, &table, 0, control)? {
+            false => Ok(()),
+            true => Err(Error::new(Kind::Exists, "there is a table or view of this name")
+                .at(format!("table {table}, {}", client.place()))
+                .advise("choose another name, or insert into it")),
+        }
+    }
+
+    fn insert_into(
+        &self,
+        rows: &StatementRows,
+        control: &Control<'_>,
+        work: impl FnOnce(&Arc<Insertion>) -> Result<()>,
+    ) -> Result<u64> {
+        let (table, options) = (self.table()?, statement_options());
+        let cluster = Cluster::new(&self.server, options.patience)?;
+        let mut client = Client::new(&cluster, false);
+        if !catalogue::exists(&mut client, &table, options.retries, control)? {
+            return Err(no_table(&table, client.place()));
+        }
+        let planned = existing_plan(self, rows, &mut client, &table, options.retries, control, true);
+        let (plan, _) = planned.map_err(in_statement)?;
+        cluster.table_is_known();
+        let repeat = head(&table, &plan, REPEAT);
+        let length = repeat.before.len() + repeat.after.len() + LONGEST_TAG;
+        let encode = Arc::new(encode_plan(self, rows, &options, &plan, (false, length)));
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema, options.retries);
+        let writers = WriterPlan::of_statement(&cluster, &table, (&plan, &encode), (&options, checkpoints));
+        let insertion = Insertion::of(&encode, &Arc::new(writers));
+        let added = Added { insertion: &insertion, table: &table, options: &options };
+        let before = added.count(&mut client, control)?;
+        let done = work(&insertion).and_then(|()| added.complete(before, &mut client, control));
+        done.map_err(|error| added.left(&in_statement(error)))
+    }
+}
+
+/// An insertion into an existing table, at its end.
+struct Added<'a> {
+    insertion: &'a Insertion,
+    table: &'a CrateTable,
+    options: &'a LoadOptions,
+}
+
+impl Added<'_> {
+    fn count(&self, client: &mut Client, control: &Control<'_>) -> Result<u64> {
+        let (table, retries) = (self.table.quoted(), self.options.retries);
+        client.sql(&format!("REFRESH TABLE {table}"), &[], retries, control)?;
+        let answer = client.sql(&format!("SELECT count(*) FROM {table}"), &[], retries, control)?;
+        Ok(answer.all::<(u64,)>()?.first().map_or(0, |(count,)| *count))
+    }
+
+    /// Makes the rows durable and visible, and returns how many of them are new.
+    fn complete(&self, before: u64, client: &mut Client, control: &Control<'_>) -> Result<u64> {
+        let (writers, retries) = (&self.insertion.writers, self.options.retries);
+        if durable::may_lose_rows(client, self.table, retries, control)? {
+            durable::make_durable(client, self.table, retries, control)?;
+        }
+        let now = self.count(client, control)?;
+        Ok(match writers.before.is_counted() {
+            true => writers.inserted.load(Relaxed),
+            // Rows were sent again by their key, and which of them came first is not known.
+            false => now.saturating_sub(before).min(self.insertion.total().rows),
+        })
+    }
+
+    /// The error with what the statement leaves behind, and how to repeat it.
+    fn left(&self, error: &Error) -> Error {
+        let writers = &self.insertion.writers;
+        let (inserted, unanswered) = (writers.inserted.load(Relaxed), writers.unanswered.load(Relaxed));
+        let more = match unanswered {
+            0 => String::new(),
+            _ => format!(
+                ", and up to {} of requests that got no answer",
+                format_counted(unanswered, "more row")
+            ),
+        };
+        let there = match inserted {
+            0 if unanswered == 0 => "no row of the statement".to_owned(),
+            _ => format!("{} of the statement{more}", format_counted(inserted, "row")),
+        };
+        let are = if inserted == 1 && unanswered == 0 || inserted + unanswered == 0 { "is" } else { "are" };
+        let again = match &writers.plan.key {
+            _ if inserted + unanswered == 0 => "the same statement may run again",
+            Key::Own(_) | Key::Row(_) => {
+                "the same statement may run again: it leaves out the rows that are there, by the table's primary key"
+            }
+            Key::Tags(_) | Key::None => {
+                "the table has no primary key among the columns, so that the same statement would add these rows once more: \
+                 delete them before, or use a table with a primary key"
+            }
+        };
+        let advice = [error.advice(), format!("{there} {are} in the table"), again.to_owned()];
+        let advice = advice.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+        Error::new(error.kind(), error.what()).at(error.place()).advise(advice)
+    }
+}
+
+impl CrateSession<'_> {
+    /// Compares the rows that have gathered with those that were sent, gives the table its name, and returns the number
+    /// of its rows.
+    fn complete(&self, total: &Tally, control: &Control<'_>) -> Result<u64> {
+        let lacking = self.to_send_again(total, control)?;
+        if !lacking.is_empty() {
+            let what = "the server no longer has all rows that it had acknowledged";
+            return Err(self.error(Kind::Mismatch, what).advise("run the statement again"));
+        }
+        self.finish(total, control)?;
+        Ok(self.counted().unwrap_or(total.rows))
+    }
+
+    /// Removes what has gathered, and returns the error with what is left.
+    fn taken_back(&self, error: &Error, control: &Control<'_>) -> Error {
+        // A statement that was cancelled cleans up, too.
+        let cancel = false.into();
+        let control = Control::new(&cancel, control.phase());
+        let left = match self.take_back(&control) {
+            Ok(true) => {
+                "the table is there with all rows: the statement failed after it had got its name".to_owned()
+            }
+            Ok(false) => "there is no table and no row of the statement".to_owned(),
+            Err(failed) => format!(
+                "there is no table of this name; the rows that have gathered in {} could not be removed ({}), the next \
+                 statement that creates the table removes them",
+                self.written,
+                failed.what()
+            ),
+        };
+        let advice = [error.advice(), left].into_iter().filter(|part| !part.is_empty());
+        Error::new(error.kind(), error.what()).at(error.place()).advise(advice.collect::<Vec<_>>().join("; "))
+    }
+
+    /// Drops the tables in which rows gathered, and the record of the load. Whether the table has its name already.
+    fn take_back(&self, control: &Control<'_>) -> Result<bool> {
+        let mut client = Client::new(&Cluster::new(&self.crate_db.server, Duration::ZERO)?, false);
+        self.writers.confirm_lease(&mut client, control)?;
+        let [is_placed] = catalogue::which_exist(&mut client, [&self.table], 0, control)?;
+        for gathered in [self.table.staging(), self.table.sealed()] {
+            client.sql(&format!("DROP TABLE IF EXISTS {}", gathered.quoted()), &[], 0, control)?;
+        }
+        let checkpoints = self.writers.checkpoints.at_once();
+        checkpoints.delete(&mut client, "load_id", &self.writers.load_id, control)?;
+        Ok(is_placed)
+    }
+}
+
+impl Insertion {
+    fn of(encode: &Arc<EncodePlan>, writers: &Arc<WriterPlan>) -> Arc<Self> {
+        Arc::new(Self {
+            bodies: Bodies::new(encode.bytes),
+            total: Mutex::new(Tally::empty(encode.plan.columns.len())),
+            encode: Arc::clone(encode),
+            writers: Arc::clone(writers),
+        })
+    }
+
+    fn total(&self) -> Tally {
+        self.total.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A connection for the rows of a partition, by its number.
+    pub fn partition(self: &Arc<Self>, number: u32) -> InsertedPartition {
+        InsertedPartition {
+            encoder: CrateEncoder::new(Arc::clone(&self.encode), Arc::clone(&self.bodies)),
+            writer: CrateWriter::new(Arc::clone(&self.writers)),
+            insertion: Arc::clone(self),
+            unit: None,
+            number,
+            rows: 0,
+        }
+    }
+}
+
+impl InsertedPartition {
+    /// Encodes the rows, and sends each request that is full: 20,000 rows, or 8 MiB. Returns when the server has answered.
+    ///
+    /// # Errors
+    /// A value that the column cannot hold, or a row that the server refuses, with its place in the partition; no
+    /// connection.
+    pub fn send(&mut self, batch: &RecordBatch, control: &Control<'_>) -> Result<()> {
+        let unit = match self.unit {
+            Some(unit) => unit,
+            None => self.begin(),
+        };
+        let Self { encoder, writer, .. } = self;
+        let mut emit = |block| writer.push(&unit, block, control);
+        encoder.encode(batch, &mut emit).map_err(|refusal| match refusal {
+            Refusal::Stopped(error) => error,
+            Refusal::Value { row, column, what } => {
+                let row = self.rows + row as u64 + 1;
+                let place = format!(
+                    "column {column:?}, table {}, partition {} of the query, row {row}",
+                    self.insertion.writers.table.gathered_for(),
+                    self.number
+                );
+                let advice = match what.contains("finer than a millisecond") {
+                    true => "truncate it in the SELECT: date_trunc('millisecond', column)",
+                    false => "convert the value or leave the row out in the SELECT",
+                };
+                Error::new(Kind::Value, without_option(&what)).at(place).advise(advice)
+            }
+        })?;
+        self.rows += batch.num_rows() as u64;
+        if self.rows - unit.key.first_row >= UNIT_ROWS { self.end_unit(control) } else { Ok(()) }
+    }
+
+    /// Sends the rest of the partition's rows.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn end(mut self, control: &Control<'_>) -> Result<()> {
+        self.end_unit(control)
+    }
+
+    fn begin(&mut self) -> Unit {
+        let key = UnitKey { file: self.number, row_group: 0, first_row: self.rows };
+        let unit = Unit { key, rows: 0, bytes: 0 };
+        self.writer.begin_pushed(&unit);
+        self.encoder.begin_unit(&unit);
+        self.unit = Some(unit);
+        unit
+    }
+
+    fn end_unit(&mut self, control: &Control<'_>) -> Result<()> {
+        let Some(unit) = self.unit.take() else { return Ok(()) };
+        let Self { encoder, writer, insertion, .. } = self;
+        let tally = encoder.end_unit(&mut |block| writer.push(&unit, block, control))?;
+        writer.end_pushed(unit, tally.clone(), control)?;
+        insertion.total.lock().unwrap_or_else(PoisonError::into_inner).add(&tally);
+        Ok(())
+    }
+}
+
+/// The options of a load that statements have.
+fn statement_options() -> LoadOptions {
+    LoadOptions { batch_bytes: CrateDb::BATCH_BYTES, ..LoadOptions::default() }
+}
+
+fn no_table(table: &CrateTable, place: String) -> Error {
+    Error::new(Kind::Schema, "there is no such table")
+        .at(format!("table {table}, {place}"))
+        .advise("check its name, or create it")
+}
+
+/// What is wrong with a value, without an option of the command that statements do not have.
+fn without_option(what: &str) -> &str {
+    what.split_once("; choose --").map_or(what, |(what, _)| what)
+}
+
+/// An error whose advice is for statements.
+fn in_statement(error: Error) -> Error {
+    match error.kind() {
+        Kind::Schema => Error::new(Kind::Schema, error.what().replace(": use --rename ", ": rename it, "))
+            .at(error.place())
+            .advise("rename, cast or leave out columns in the SELECT of the statement"),
+        Kind::Busy => error.advise("wait until it has ended, and run the statement again"),
+        Kind::Cancelled => error.advise(""),
+        _ => error,
+    }
+}
+
+/// The source of a statement as loads see it: columns, and no rows that could be read again.
+struct StatementRows {
+    schema: SchemaRef,
+    files: [SourceFile; 1],
+}
+
+impl StatementRows {
+    fn new(schema: &SchemaRef) -> Self {
+        // No two statements are the same load, which is known by its name.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let name = format!("{STATEMENT} of process {} at {}", std::process::id(), now.as_nanos());
+        let file = SourceFile { name, fingerprint: String::new(), stamp: None, rows: 0, bytes: 0 };
+        Self { schema: Arc::clone(schema), files: [file] }
+    }
+}
+
+/// The run of a statement, by which its tags begin: another one for each statement, of 30 bits.
+pub(crate) fn statement_run() -> u64 {
+    let unique = format!("{} {:?}", std::process::id(), SystemTime::now());
+    (xxhash_rust::xxh3::xxh3_64(unique.as_bytes()) & 0x3fff_ffff) | 2
+}
+
+/// Whether the files of a recorded load are the rows of a statement.
+pub(crate) fn is_statement(files: &[String]) -> bool {
+    matches!(files, [name] if name.starts_with(STATEMENT))
+}
+
+impl Source for StatementRows {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    fn knows_rows(&self) -> bool {
+        false
+    }
+
+    fn mapping(&self) -> String {
+        STATEMENT.to_owned()
+    }
+
+    fn plan(&self, _unit_rows: u64) -> Vec<Vec<Unit>> {
+        Vec::new()
+    }
+
+    fn reader(&self, _batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(Nothing)
+    }
+}
+
+/// The reader of a plan without units.
+struct Nothing;
+
+impl UnitReader for Nothing {
+    fn start(&mut self, _unit: &Unit) -> Result<()> {
+        Ok(())
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        Ok(None)
+    }
+}
