@@ -99,7 +99,9 @@ mod tests {
             exclude: Vec::new(),
             stores: stores.clone(),
         };
+        let several = [like_path.to_owned(), "y.parquet".into()];
         let errors = [
+            ("--like x.parquet", infer::of_tables(&several, &like, &stores, &cancel).unwrap_err()),
             ("gen fidelity", fidelity::run(&of, console, &cancel).unwrap_err()),
             ("--format ndjson", formats::run(&line.args, console, &cancel).unwrap_err()),
             ("--like x.parquet", infer::of_sample(like_path, &like, &stores, &cancel).unwrap_err()),
