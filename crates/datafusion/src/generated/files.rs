@@ -112,6 +112,14 @@ impl GeneratedFiles {
         let (layout, options) = (self.layout()?, options(&self.compression, dataset)?);
         let (profile, cancel) = (Profile::new(), false.into());
         let phase = profile.phase("generate");
+        // While another job makes the same objects, its manifests take each other's places, which a store without locks
+        // shows as files without a manifest.
+        let in_store = self.is_in_store()?;
+        let passes = |error: &sawmill_generator::Error| match error.kind() {
+            ErrorKind::Busy => true,
+            ErrorKind::Spec => in_store,
+            _ => false,
+        };
         let mut looks = 0;
         loop {
             // What another task has written in the meantime is seen from the beginning.
@@ -125,7 +133,7 @@ impl GeneratedFiles {
                 ..Job::new(&layout, &output, &phase, &cancel)
             };
             match write(dataset, &job) {
-                Err(error) if error.kind() == ErrorKind::Busy && looks < LOOKS => {
+                Err(error) if looks < LOOKS && passes(&error) => {
                     looks += 1;
                     std::thread::sleep(PAUSE);
                 }
