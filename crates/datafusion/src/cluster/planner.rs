@@ -144,7 +144,9 @@ impl Operation for Fetched {
 /// of the scheduler are others.
 fn is_lost_on_the_way(error: &DataFusionError) -> bool {
     match error.find_root() {
-        DataFusionError::ArrowError(error, _) => matches!(error.as_ref(), ArrowError::IpcError(_)),
+        DataFusionError::ArrowError(error, _) => {
+            matches!(error.as_ref(), ArrowError::IpcError(_) | ArrowError::ExternalError(_))
+        }
         DataFusionError::External(error) => error.downcast_ref::<BallistaError>().is_some_and(|error| {
             matches!(
                 error,
