@@ -137,7 +137,7 @@ impl KeyColumn {
             return None;
         }
         let rows_of: HashMap<u64, u32> = self.hashes.values.iter().copied().zip(0..).collect();
-        (rows_of.len() == rows).then(|| Key {
+        (rows_of.len() == rows).then_some(Key {
             class: self.hashes.class,
             rows_of,
             range: (self.least, self.greatest),
