@@ -11,14 +11,18 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, FieldRef, Fields, IntervalUnit, Schema};
+use arrow_schema::{DataType, Field, Schema};
+#[cfg(feature = "generated")]
+use arrow_schema::{FieldRef, Fields, IntervalUnit};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::basic::ConvertedType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use crate::parquet_files::schema::{EXTENSION_NAME, marked};
+use crate::parquet_files::schema::EXTENSION_NAME;
+#[cfg(feature = "generated")]
+use crate::parquet_files::schema::marked;
 
 /// Extension name of 12-byte binary that contains intervals.
 pub(crate) const INTERVAL_EXTENSION: &str = "sawmill.interval";
