@@ -225,7 +225,7 @@ async fn a_file_that_is_damaged_or_missing_is_an_error_with_its_name() {
     }
     for (call, expected) in [
         ("footer('/nothing/here')", "/nothing/here"),
-        ("footer('/nothing/*.parquet')", "no Parquet files - /nothing/*.parquet"),
+        ("footer('/nothing/*.parquet')", "no Parquet file matches /nothing/*.parquet"),
         (
             "footer('data', level => 'page')",
             "no such level - page - give one of 'chunk', 'row_group', 'file'",

@@ -129,5 +129,5 @@ async fn a_file_that_is_damaged_or_missing_is_an_error_with_its_name() {
     assert!(error.contains(&damaged.display().to_string()), "{error}");
     let error =
         rows(&context(), "SELECT * FROM parquet('/nothing/*.parquet')").await.unwrap_err().to_string();
-    assert!(error.contains("no Parquet files - /nothing/*.parquet"), "{error}");
+    assert!(error.contains("no Parquet file matches /nothing/*.parquet"), "{error}");
 }
