@@ -106,7 +106,10 @@ impl Splitter {
                         continue;
                     }
                     After::Record(next) if fields + 1 == split.columns => {
-                        cells.push(Cell { start: start as u32, end: close as u32 + 1, form: Form::Plain });
+                        cells.push(match split.is_all() {
+                            true => Cell { start: opened as u32 + 1, end: close as u32, form },
+                            false => Cell { start: start as u32, end: close as u32 + 1, form: Form::Plain },
+                        });
                         return Some(next);
                     }
                     _ => return None,
