@@ -218,7 +218,7 @@ fn what_does_not_fit_is_refused_before_a_row_is_sent() {
         ("INSERT INTO crate.T (c) SELECT 1", &["column \"c\" is not in the table"]),
         ("INSERT INTO crate.T (a, b) SELECT 1", &["the query has 1 columns, the insertion 2"]),
         ("INSERT INTO crate.T SELECT 1, true, 3 AS c", &["the query has 3 columns, the insertion 2"]),
-        ("INSERT INTO crate.T_absent SELECT 1", &["there is no such table", "create it"]),
+        ("INSERT INTO crate.T_absent SELECT 1", &["the table does not exist", "create it"]),
         ("INSERT OVERWRITE crate.T SELECT 1, true", &["this form of INSERT", "tables of CrateDB"]),
         ("COPY (SELECT 1) TO crate.T STORED AS PARQUET", &["this form of COPY", "STORED AS PARQUET"]),
         ("COPY (SELECT 1) TO crate.T (a) OPTIONS ('x' 'y')", &["this form of COPY", "OPTIONS"]),
@@ -247,14 +247,14 @@ fn a_statement_that_fails_says_what_it_leaves() {
     let fails = "SELECT n, 1 / (45000 - n) AS d FROM gen('contacts', 60000, number => 'n')";
     let error = tables.run(&format!("CREATE TABLE crate.{created} AS {fails}")).unwrap_err();
     assert!(error.to_lowercase().contains("divide by zero"), "{error}");
-    assert!(error.ends_with("there is no table and no row of the statement"), "{error}");
+    assert!(error.ends_with("the table was not created, and no row of the statement was kept"), "{error}");
     assert_eq!(tables.tables(&created), [""; 0]);
     for (table, key, parts) in [
-        (&keyless, "", &["would add these rows once more", "use a table with a primary key"][..]),
+        (&keyless, "", &["would insert these rows again", "use a table with a primary key"][..]),
         (
             &keyed,
             " PRIMARY KEY",
-            &["the same statement may run again: it leaves out the rows that are there"],
+            &["run the same statement again: it skips the rows that the table already has"],
         ),
     ] {
         tables.rows(&format!("CREATE TABLE \"doc\".\"{table}\" (\"n\" BIGINT{key}, \"d\" BIGINT)"));

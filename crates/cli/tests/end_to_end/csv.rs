@@ -269,7 +269,7 @@ fn text_takes_the_types_of_the_tables_columns_if_they_are_asked_for() {
         bench.load(&more, "t", &[&types[..], &["--types", "fare=float64", "--explain"]].concat()).ok();
     assert!(explained.out.contains("float64"), "{}", explained.out);
     let error = bench.load(&more, "none", &["--types", "table"]).fails(1);
-    assert!(error.contains("there is no such table") && error.contains("none"), "{error}");
+    assert!(error.contains("the table does not exist") && error.contains("none"), "{error}");
     let json = bench.file("c.ndjson", "{\"code\": 1}\n");
     let error = bench.load(&json, "t", &["--mode", "append", "--types", "table"]).fails(2);
     assert!(error.contains("delimited text"), "{error}");

@@ -63,7 +63,7 @@ fn texts(batches: &[RecordBatch], column: &str) -> Vec<Option<String>> {
     columns(batches, column).flat_map(|array| array.as_string::<i32>().iter().map(text)).collect()
 }
 
-/// The share of values without nulls that are no keys, and the share of nulls.
+/// Returns the share of orphans among the non-null values, and the share of nulls.
 fn lost<V: std::hash::Hash + Eq>(values: &[Option<V>], keys: &[Option<V>]) -> (f64, f64) {
     let keys: HashSet<&V> = keys.iter().flatten().collect();
     let there: Vec<&V> = values.iter().flatten().collect();

@@ -243,5 +243,8 @@ fn a_new_name_that_cratedb_does_not_take_is_answered_with_the_rename_that_helps(
 fn mode_truncate_says_that_it_needs_a_table() {
     let bench = Bench::new();
     let error = bench.load(&orders(&bench, "100"), "t", &["--mode", "truncate"]).fails(1);
-    assert!(error.contains("no such table to empty") && !error.contains("append"), "{error}");
+    assert!(
+        error.contains("the table does not exist: mode truncate") && !error.contains("append"),
+        "{error}"
+    );
 }

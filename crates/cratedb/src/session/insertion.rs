@@ -5,8 +5,9 @@
 //! existing table: rows ─ key or none ─▶ the table ─▶ counted row by row                  some rows, if it fails
 //! ```
 //!
-//! A statement is a load that nobody resumes: its rows cannot be asked for again. So no unit is recorded, and what a
-//! statement that failed or was killed leaves of a new table is removed, at the latest by the next one.
+//! A statement cannot be resumed, because its rows cannot be read a second time. So the insertion records no units. A
+//! failed statement drops the new table it was filling. If the process was killed first, the next statement that
+//! creates the table drops what is left.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,11 +64,11 @@ impl CrateDb {
     /// Inserts the rows that `work` sends, and returns the number of rows that the server has counted as inserted: in
     /// mode create into a new table, else into the columns of the table that have the names of the fields.
     ///
-    /// Rows of a new table gather out of sight, exactly once, and the table has its name when all are in and counted. If
-    /// this fails there is no table. Rows of an existing table are there as soon as they arrive. If its primary key is
-    /// among the columns, rows that it has with the same values are left out, so that a statement that failed may run
-    /// again. Without a key no row is sent twice: where the server gives no answer, the insertion ends. Either way an
-    /// error says how many rows are there.
+    /// A new table is filled under another name, each row exactly once, and renamed once the server has counted all rows.
+    /// If the insertion fails, the table does not exist. In an existing table, rows are visible as soon as they arrive. If
+    /// the columns include its primary key, the insertion skips rows that the table already has with the same values, so
+    /// a failed statement can be run again. Without a primary key, no row is sent twice: the insertion ends at the first
+    /// request that gets no answer. Either way the error says how many rows the table has.
     ///
     /// # Errors
     /// In mode create a table of this name, else none; fields that fit into no column, all in one error; rows that the
@@ -215,13 +216,13 @@ impl Added<'_> {
         };
         let are = if inserted == 1 && unanswered == 0 || inserted + unanswered == 0 { "is" } else { "are" };
         let again = match &writers.plan.key {
-            _ if inserted + unanswered == 0 => "the same statement may run again",
+            _ if inserted + unanswered == 0 => "run the same statement again",
             Key::Own(_) | Key::Row(_) => {
-                "the same statement may run again: it leaves out the rows that are there, by the table's primary key"
+                "run the same statement again: it skips the rows that the table already has, by primary key"
             }
             Key::Tags(_) | Key::None => {
-                "the table has no primary key among the columns, so that the same statement would add these rows once more: \
-                 delete them before, or use a table with a primary key"
+                "the columns include no primary key, so the same statement would insert these rows again: \
+                 delete them first, or use a table with a primary key"
             }
         };
         let advice = [error.advice(), format!("{there} {are} in the table"), again.to_owned()];
@@ -249,13 +250,11 @@ impl CrateSession<'_> {
         let cancel = false.into();
         let control = Control::new(&cancel, control.phase());
         let left = match self.take_back(&control) {
-            Ok(true) => {
-                "the table is there with all rows: the statement failed after it had got its name".to_owned()
-            }
-            Ok(false) => "there is no table and no row of the statement".to_owned(),
+            Ok(true) => "the table has all rows: the statement failed after the table was renamed".to_owned(),
+            Ok(false) => "the table was not created, and no row of the statement was kept".to_owned(),
             Err(failed) => format!(
-                "there is no table of this name; the rows that have gathered in {} could not be removed ({}), the next \
-                 statement that creates the table removes them",
+                "the table was not created; dropping {}, which holds the rows received so far, failed ({}): the next \
+                 statement that creates the table drops it",
                 self.written,
                 failed.what()
             ),
@@ -371,7 +370,7 @@ fn statement_options() -> LoadOptions {
 }
 
 fn no_table(table: &CrateTable, place: String) -> Error {
-    Error::new(Kind::Schema, "there is no such table")
+    Error::new(Kind::Schema, "the table does not exist")
         .at(format!("table {table}, {place}"))
         .advise("check its name, or create it")
 }

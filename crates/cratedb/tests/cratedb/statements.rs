@@ -87,7 +87,7 @@ fn a_new_table_is_not_there_if_a_row_is_refused() {
     let error = insert(&target(&cluster, &table, Mode::Create), &bad).unwrap_err().to_string();
     let place = format!("table doc.{table}, partition 0 of the query, row 451");
     assert!(error.contains("the server refused a row") && error.contains(&place), "{error}");
-    assert!(error.ends_with("there is no table and no row of the statement"), "{error}");
+    assert!(error.ends_with("the table was not created, and no row of the statement was kept"), "{error}");
     assert!(!exists(&cluster, &table));
     assert_eq!(records(&cluster), 0);
     assert_eq!(insert(&target(&cluster, &table, Mode::Create), &[vec![people(0, 450)]]), Ok(450));
@@ -114,7 +114,7 @@ fn a_statement_into_a_table_with_a_key_may_run_again() {
     let error = insert(&append, &[vec![other.unwrap()]]).unwrap_err().to_string();
     assert!(error.contains("another row with this primary key is in the table: \"id\" = 3"), "{error}");
     assert!(
-        error.contains("; 1 row of the statement is in the table; the same statement may run again: "),
+        error.contains("; 1 row of the statement is in the table; run the same statement again: "),
         "{error}"
     );
     assert_eq!(cluster.count(&table), 701);
@@ -136,8 +136,7 @@ fn a_statement_into_a_table_without_a_key_sends_no_row_twice() {
         faults.plan([None, Some(fault)]);
         let error = insert(&append, &[vec![people(1000, 500)]]).unwrap_err().to_string();
         let expected = "100 rows of the statement, and up to 100 more rows of requests that got no answer are in the table; \
-                        the table has no primary key among the columns, so that the same statement would add these rows \
-                        once more: ";
+                        the columns include no primary key, so the same statement would insert these rows again: ";
         assert!(error.contains(expected), "{error}");
         assert_eq!(cluster.count(&table), before + more);
     }
@@ -159,6 +158,6 @@ fn what_does_not_fit_is_refused_before_a_row_is_sent() {
     assert_eq!(columns, expected.map(|(name, kind)| (name.to_owned(), kind.to_owned())));
     let absent = target(&cluster, "absent", Mode::Append);
     let error = insert(&absent, &[vec![people(0, 5)]]).unwrap_err().to_string();
-    assert!(error.contains("there is no such table - table doc.absent"), "{error}");
+    assert!(error.contains("the table does not exist - table doc.absent"), "{error}");
     assert_eq!(cluster.count(&table), 0);
 }

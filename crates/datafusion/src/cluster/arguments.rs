@@ -175,7 +175,7 @@ Tables of PostgreSQL (pg.*) and CrateDB (crate.*), with --to:
   COPY (SELECT ..) TO pg.TABLE [(COLUMNS)]          pg.SCHEMA.TABLE names the schema, too
       The result is the number of rows that the server has stored. PostgreSQL takes all rows of a statement or none, and
       so does a new table of CrateDB. CrateDB has no transactions: if an INSERT into an existing table fails, the error
-      says how many of its rows are there, and whether the same statement may run again.
+      says how many of its rows are there, and whether to run the same statement again.
 
 Examples:
   sawmill-cluster sql \"SELECT count(*), max(name) FROM gen('contacts', rows => 1e6, seed => 7)\"

@@ -85,7 +85,7 @@ fn a_statement_that_fails_on_an_executor_leaves_nothing_and_says_why() {
         ),
         ("INSERT INTO pg.t SELECT n FROM gen('contacts', 80000, number => 'n')", "column \"n\""),
         ("INSERT INTO pg.t SELECT true", "column \"n\" is smallint in the table"),
-        ("INSERT INTO pg.absent SELECT 1", "there is no such table"),
+        ("INSERT INTO pg.absent SELECT 1", "the table does not exist"),
         ("CREATE TABLE pg.t AS SELECT 1 AS n", "there is a table"),
         (
             "CREATE TABLE pg.u AS SELECT count(*) AS n FROM footer('/absent/*')",

@@ -225,13 +225,9 @@ impl<'a> Opening<'_, 'a> {
             }
             (None, None) => {
                 let what = match postgres.mode {
-                    Mode::Truncate => {
-                        "there is no such table to empty: mode truncate loads a table that exists"
-                    }
-                    Mode::Upsert => {
-                        "there is no such table to update: mode upsert merges into a table that exists"
-                    }
-                    _ => "there is no such table to append to",
+                    Mode::Truncate => "the table does not exist: mode truncate empties an existing table",
+                    Mode::Upsert => "the table does not exist: mode upsert merges into an existing table",
+                    _ => "the table does not exist, so no rows can be appended",
                 };
                 return Err(Error::new(Kind::Schema, what)
                     .at(format!("table {table}, {}", connection.place()))

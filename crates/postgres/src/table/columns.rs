@@ -85,7 +85,7 @@ impl Postgres {
     /// The table, which has to be there.
     pub(crate) fn find(&self, connection: &Connection, control: &Control<'_>) -> Result<FoundTable> {
         let found = catalogue::find(connection, &self.table, control)?.ok_or_else(|| {
-            Error::new(Kind::Schema, "there is no such table")
+            Error::new(Kind::Schema, "the table does not exist")
                 .at(format!("table {}, {}", self.table, connection.place()))
                 .advise("check its name, or create it")
         })?;

@@ -60,7 +60,7 @@ pub(crate) fn compare(
     refuse_pooler(&connection, &postgres.server, control)?;
     let server = &KnownServer::of(&postgres.server, &connection, control)?;
     let Some(found) = find(&connection, &postgres.table, control)? else {
-        return Err(Error::new(Kind::Schema, "there is no such table")
+        return Err(Error::new(Kind::Schema, "the table does not exist")
             .at(format!("table {}, {}", postgres.table, connection.place()))
             .advise("load it first"));
     };

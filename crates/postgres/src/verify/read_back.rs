@@ -84,7 +84,7 @@ impl ReadBack<'_> {
             Some("r" | "p") => self.ranges(&leader, degree, control)?,
             Some(_) => VecDeque::from([self.table.quoted()]),
             None => {
-                return Err(Error::new(Kind::Schema, "there is no such table")
+                return Err(Error::new(Kind::Schema, "the table does not exist")
                     .at(format!("table {}, {}", self.table, leader.place()))
                     .advise("load it first"));
             }

@@ -129,7 +129,7 @@ fn columns_that_do_not_fit_are_all_named_before_anything_is_sent() {
     }
     assert_eq!(database.count("t"), 0);
     let error = run(&source, &database.target("nowhere").mode(Mode::Append), &small()).unwrap_err();
-    assert!(error.what().contains("no such table"), "{error}");
+    assert!(error.what().contains("the table does not exist"), "{error}");
 }
 
 #[test]
@@ -421,7 +421,7 @@ fn an_upsert_without_a_matching_unique_key_is_refused_before_a_row_is_sent() {
     upsert(&["amount", "id"]).unwrap();
     assert_eq!(database.count("people"), 1200);
     let absent = database.target("nobody").mode(Mode::Upsert).key(vec!["id".into()]);
-    assert!(run(&source, &absent, &small()).unwrap_err().what().contains("no such table"));
+    assert!(run(&source, &absent, &small()).unwrap_err().what().contains("the table does not exist"));
 }
 
 #[test]

@@ -71,8 +71,8 @@ pub(crate) struct FidelityArgs {
     pub source: PathBuf,
     /// The generated data: a file, a directory or a pattern, too.
     pub generated: PathBuf,
-    /// More tables, each a source and its generated data. Then references from one source to another are
-    /// compared, too: the share of values that are no keys, and how unevenly keys occur.
+    /// More tables, each a source and its generated data. The command then also compares the references
+    /// between them: the share of orphans, and the skew of the keys.
     #[arg(value_names = ["SOURCE", "GENERATED"], num_args = 0..)]
     pub others: Vec<PathBuf>,
     /// How many rows of each to sample, in short runs spread over all files and row groups. A sample takes at
