@@ -25,6 +25,7 @@ pub(crate) mod geometry;
 pub(crate) mod intervals;
 pub(crate) mod other_column;
 pub(crate) mod reader;
+mod references;
 pub(crate) mod seasonal;
 pub(crate) mod weights_by;
 

@@ -3,11 +3,10 @@
 //! `values` is either a name (`"person_name"`) or a table with one key: the name of a distribution with its
 //! parameters. The reader checks everything that drawing relies on.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::draw::choice::{choice, constant, weighted};
-use crate::draw::distribution::{Counts, Curve, Ranks, count, exponent, quantity};
+use crate::draw::distribution::{Counts, Curve, Ranks, quantity};
 use crate::draw::expression::{Expression, NamedDraw, Operand};
 use crate::draw::misfit::nearest_whole;
 use crate::draw::monotone::Monotone;
@@ -21,12 +20,11 @@ use crate::draw::value_spec::fan_out::FanOut;
 use crate::draw::value_spec::geometry::Shapes;
 use crate::draw::value_spec::intervals::Intervals;
 use crate::draw::value_spec::other_column::{Referring, child_number, lookup, parent};
+use crate::draw::value_spec::references::reference;
 use crate::draw::value_spec::seasonal::Seasonal;
 use crate::draw::value_spec::weights_by::weights_by;
-use crate::draw::value_spec::{Orphans, Reference, ReferencedKey, ValueSpec};
+use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::{Complaint, Error};
-use crate::random::permutation::Permutation;
-use crate::random::rng::purpose;
 use crate::spec::dataset::Dataset;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed};
@@ -339,7 +337,7 @@ fn unknown(name: &str, node: SpecNode<'_>, path: &str) -> Error {
     node.error(path, format!("unknown distribution {name:?}"), format!("allowed: {}", listed(&names)))
 }
 
-fn text_only(name: &str, node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<(), Error> {
+pub(super) fn text_only(name: &str, node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<(), Error> {
     match around.kind {
         LogicalType::String | LogicalType::Enum | LogicalType::Binary => Ok(()),
         // A pattern can draw JSON. The user is responsible for its validity.
@@ -542,132 +540,4 @@ fn uniform(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSp
         true => ValueSpec::Integers { min: low as i64, span: (span as u64).wrapping_add(1) },
         false => ValueSpec::Wide { min: low, span: span.wrapping_add(1) },
     })
-}
-
-/// What a reference says besides its key.
-struct Referred {
-    rows: Option<u64>,
-    frequencies: Frequencies,
-    shuffled: bool,
-    /// The share of keys that no row has.
-    orphans: f64,
-}
-
-/// How often the rows are referred to, the most frequent one first.
-enum Frequencies {
-    /// The Zipf exponent, and the share of the rows that are referred to.
-    Zipf { s: f64, used: f64 },
-    /// Runs of rows: of each its share of the rows and of the references.
-    Runs(Vec<(f64, f64)>),
-}
-
-impl Frequencies {
-    fn read(table: SpecTable<'_>, used: f64, path: &str) -> Result<Self, Error> {
-        let Some(node) = table.get("frequencies") else {
-            let s = table.get("s").map_or(Ok(1.0), |node| exponent(node, path))?;
-            return Ok(Frequencies::Zipf { s, used });
-        };
-        let advice = "write [SHARE OF THE ROWS, SHARE OF THE REFERENCES] for each run of rows, as in [[0.01, 0.3], [0.6, 0.7]]";
-        if table.get("s").is_some() || table.get("used").is_some() {
-            let what = "`frequencies` with `s` or `used`";
-            return Err(node.error(path, what, "leave out `s` and `used`: frequencies say both"));
-        }
-        let pair = |node: SpecNode<'_>| {
-            let shares: Vec<f64> = node.array()?.map(|share| share.number()).collect::<Option<_>>()?;
-            let [rows, references] = shares[..] else { return None };
-            Some((rows, references))
-        };
-        let pairs: Option<Vec<(f64, f64)>> = node.array().and_then(|pairs| pairs.map(pair).collect());
-        pairs
-            .map(Frequencies::Runs)
-            .ok_or_else(|| node.error(path, "`frequencies` that are no pairs of shares", advice))
-    }
-
-    fn ranks(&self, rows: u64) -> Option<Ranks> {
-        match self {
-            Frequencies::Zipf { s, used } => {
-                Ranks::new(((rows as f64 * used).round() as u64).clamp(1, rows), *s)
-            }
-            Frequencies::Runs(shares) => Ranks::of_runs(shares, rows),
-        }
-    }
-}
-
-impl Referred {
-    fn read(table: SpecTable<'_>, path: &str) -> Result<Self, Error> {
-        let share = |key: &str, default: f64, range: RangeInclusive<f64>| {
-            let Some(node) = table.get(key) else { return Ok(default) };
-            node.number().filter(|share| range.contains(share)).ok_or_else(|| {
-                let what = format!("`{key} = {}`", node.described());
-                node.error(path, what, format!("write a share from {} to {}", range.start(), range.end()))
-            })
-        };
-        Ok(Referred {
-            rows: table.get("rows").map(|node| count(node, path, u64::MAX >> 11)).transpose()?,
-            frequencies: Frequencies::read(table, share("used", 1.0, f64::MIN_POSITIVE..=1.0)?, path)?,
-            shuffled: table.get("shuffled").map_or(Ok(false), |node| {
-                node.boolean().ok_or_else(|| {
-                    node.error(path, format!("`shuffled = {}`", node.described()), "use true or false")
-                })
-            })?,
-            orphans: share("orphans", 0.0, 0.0..=0.999)?,
-        })
-    }
-}
-
-fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<ValueSpec, Error> {
-    let path = around.path;
-    let (to, referred) = match node.string() {
-        Some(to) => {
-            let frequencies = Frequencies::Zipf { s: 1.0, used: 1.0 };
-            (to, Referred { rows: None, frequencies, shuffled: false, orphans: 0.0 })
-        }
-        None => {
-            let keys = ["to", "rows", "s", "shuffled", "used", "frequencies", "orphans"];
-            let table = node.table(path, "ref", &keys)?;
-            let to = table.need("to", path, "ref")?;
-            let Some(name) = to.string() else {
-                let what = format!("`to = {}`", to.described());
-                return Err(to.error(path, what, "write a dataset and its key, like \"orders.id\""));
-            };
-            (name, Referred::read(table, path)?)
-        }
-    };
-    let (key, rows_in_spec) = (around.key)(to).map_err(|(what, advice)| node.error(path, what, advice))?;
-    let Some(rows) = referred.rows.or(rows_in_spec) else {
-        let what = format!("the dataset of {to} has an unknown number of rows");
-        let advice = format!(
-            "write {{ ref = {{ to = \"{to}\", rows = ... }} }}, or add `rows` to that dataset's spec"
-        );
-        return Err(node.error(path, what, advice));
-    };
-    // Orphans have the keys that as many rows again would have.
-    let orphans =
-        (referred.orphans > 0.0).then(|| Orphans { below: (referred.orphans * 2f64.powi(64)) as u64, rows });
-    match &key {
-        ReferencedKey::Unique(_) => text_only("a unique key", node, around)?,
-        ReferencedKey::Sequence { start, step } => {
-            let last_row = rows as i128 * if orphans.is_some() { 2 } else { 1 } - 1;
-            let last = step.checked_mul(last_row).and_then(|n| n.checked_add(*start));
-            let (low, high) = around.kind.range();
-            let inside = |n: &i128| (low..=high).contains(n);
-            if !(around.kind.is_whole() && inside(start) && last.as_ref().is_some_and(inside)) {
-                let what = format!("the keys of {to} do not fit {}", around.kind.a_name());
-                return Err(node.error(path, what, "use the type of the key for this field"));
-            }
-        }
-    }
-    let ranks = referred.frequencies.ranks(rows).ok_or_else(|| match referred.frequencies {
-        Frequencies::Zipf { s, .. } => {
-            node.error(path, format!("a reference with s = {s}"), "use an s from 0 to 100")
-        }
-        Frequencies::Runs(_) => {
-            let what = "`frequencies` whose shares are not positive, or of more than all rows";
-            node.error(path, what, "use positive shares; those of the rows may sum to 1")
-        }
-    })?;
-    // The same rows are frequent in every field that refers to the key.
-    let shuffled = referred.shuffled.then(|| Permutation::new(rows, purpose(to, "order")));
-    let to = to.split_once('.').map_or(to, |(dataset, _)| dataset).to_owned();
-    Ok(ValueSpec::Reference(Reference { ranks, key, to, shuffled, orphans }))
 }
