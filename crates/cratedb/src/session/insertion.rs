@@ -161,7 +161,9 @@ impl CrateDb {
         let length = repeat.before.len() + repeat.after.len() + LONGEST_TAG;
         let encode = Arc::new(encode_plan(self, rows, &options, &plan, (false, length)));
         let checkpoints = Checkpoints::new(&self.checkpoint_schema, options.retries);
-        let writers = WriterPlan::of_statement(&cluster, &table, (&plan, &encode), (&options, checkpoints));
+        let writers =
+            WriterPlan::of_table(&cluster, &table, (&plan, &encode), (options.retries, checkpoints));
+        let writers = WriterPlan { of_statement: true, ..writers };
         let insertion = Insertion::of(&encode, &Arc::new(writers));
         let added = Added { insertion: &insertion, table: &table, options: &options };
         let before = added.count(&mut client, control)?;

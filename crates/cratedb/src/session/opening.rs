@@ -25,10 +25,9 @@ use crate::tags::begun::Begun;
 use crate::tags::{Tags, version};
 use crate::target::CrateDb;
 use crate::verify::without_refused::WithoutRefused;
-use crate::write::carried::{Carried, Chosen};
+use crate::write::carried::Chosen;
 use crate::write::head::{LONGEST_TAG, REPEAT, head};
 use crate::write::rejects::Rejects;
-use crate::write::there_before::ThereBefore;
 use crate::write::writer::WriterPlan;
 
 impl<'a> CrateSession<'a> {
@@ -280,38 +279,22 @@ impl<'a, 'o> Opening<'a, 'o> {
         let (plan, options) = (&self.plan, &self.crate_db.options);
         let rejects = options.rejects.as_deref().filter(|_| *state != LoadState::Complete);
         let resumed = *state == LoadState::Resumed;
+        let recorded = (self.options.retries, self.checkpoints.clone());
         Ok(WriterPlan {
-            cluster: Arc::clone(&self.cluster),
             load_id: self.id.clone(),
-            checkpoints: self.checkpoints.clone(),
             lease: Some(lease),
             of_statement: self.crate_db.of_statement,
-            table: written.clone(),
-            first: head(written, plan, ""),
-            repeat: head(written, plan, REPEAT),
             tags,
             unnest: (*chosen == Chosen::Pg).then(|| unnest_of(written, plan)),
             resumed,
             gathers: self.gathers(),
-            before: ThereBefore::none(plan.columns.len()),
-            begun: Mutex::default(),
             taken_as_sent: AtomicBool::new(resumed),
-            equal: Mutex::default(),
             rejects: rejects.map(|path| Rejects::open(path, resumed)).transpose()?,
             max_rejects: options.max_rejects.unwrap_or(u64::MAX),
-            retries: self.options.retries,
             gzip: options.gzip,
-            batch_rows: encode.rows,
-            batch_bytes: encode.bytes,
             files: self.source.files().to_vec(),
             rejected: AtomicU64::new(rejected),
-            inserted: AtomicU64::new(0),
-            unanswered: AtomicU64::new(0),
-            retried: AtomicU64::new(0),
-            redone: AtomicU64::new(0),
-            carried: Carried::default(),
-            writers: AtomicU64::new(0),
-            plan: plan.clone(),
+            ..WriterPlan::of_table(&self.cluster, written, (plan, encode), recorded)
         })
     }
 }

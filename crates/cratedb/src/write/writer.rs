@@ -46,7 +46,7 @@ use crate::write::there_before::ThereBefore;
 use batch::{Batch, Together};
 pub(crate) use batch::{shown_key, values_of};
 use sawmill_loader::Tally;
-use sawmill_loader::{Arrived, Block, LoadOptions, Parcel, Parcels, UnitWriter};
+use sawmill_loader::{Arrived, Block, Parcel, Parcels, UnitWriter};
 use sawmill_source::Control;
 use sawmill_source::{Error, Kind, Result};
 use sawmill_source::{SourceFile, Unit, UnitKey};
@@ -119,19 +119,19 @@ impl WriterPlan {
         self.lease.as_ref().map_or(Ok(()), |lease| lease.confirm(client, control))
     }
 
-    /// The plan of a statement whose rows go straight into a table.
-    pub(crate) fn of_statement(
+    /// The plan of a first run whose rows go over HTTP straight into a table, and which records nothing.
+    pub(crate) fn of_table(
         cluster: &Arc<Cluster>,
         table: &CrateTable,
         (plan, encode): (&Plan, &EncodePlan),
-        (options, checkpoints): (&LoadOptions, Checkpoints),
+        (retries, checkpoints): (u32, Checkpoints),
     ) -> Self {
         Self {
             cluster: Arc::clone(cluster),
             load_id: String::new(),
             checkpoints,
             lease: None,
-            of_statement: true,
+            of_statement: false,
             table: table.clone(),
             first: head(table, plan, ""),
             repeat: head(table, plan, REPEAT),
@@ -145,7 +145,7 @@ impl WriterPlan {
             equal: Mutex::default(),
             rejects: None,
             max_rejects: 0,
-            retries: options.retries,
+            retries,
             gzip: false,
             batch_rows: encode.rows,
             batch_bytes: encode.bytes,
