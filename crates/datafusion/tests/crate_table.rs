@@ -5,9 +5,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::{Int64Type, UInt64Type};
@@ -15,6 +13,10 @@ use datafusion::dataframe::DataFrameWriteOptions;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use sawmill_cratedb_standin::{Fault, StandIn};
 use serde_json::Value;
+
+use crate::command::{refused, sql, wait_for};
+
+mod command;
 
 /// A session with our functions and the tables of a cluster.
 struct Tables {
@@ -270,20 +272,6 @@ fn a_statement_that_fails_says_what_it_leaves() {
     assert_eq!(tables.count(&keyed), 60_000);
 }
 
-/// `sawmill-cluster sql`.
-fn sql(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sawmill-cluster"));
-    command.arg("sql").args(arguments);
-    command
-}
-
-#[track_caller]
-fn refused(output: &Output) -> String {
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success(), "{error}");
-    error
-}
-
 #[test]
 fn the_command_is_killed_in_the_middle_and_the_same_command_fills_the_table() {
     let tables = Tables::any(1);
@@ -291,11 +279,7 @@ fn the_command_is_killed_in_the_middle_and_the_same_command_fills_the_table() {
     let statement = format!("CREATE TABLE crate.{table} AS SELECT * FROM gen('contacts', rows => 400000)");
     let mut killed = sql(&["--to", &url, "--partitions", "2", &statement]).spawn().unwrap();
     let gathering = format!("{table}__sawmill_loading");
-    let started = Instant::now();
-    while tables.tables(&gathering).is_empty() || tables.count(&gathering) < 40_000 {
-        assert!(started.elapsed() < Duration::from_secs(60), "no rows");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for("rows", || !tables.tables(&gathering).is_empty() && tables.count(&gathering) >= 40_000);
     // Another statement for the same table waits for nothing, and is refused.
     let error = refused(&sql(&["--to", &url, &statement]).output().unwrap());
     assert!(error.contains("another run is loading") && error.contains("run the statement again"), "{error}");

@@ -1,14 +1,15 @@
 //! Tables of PostgreSQL that statements fill: all rows of a statement, or none.
 
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
-
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::{Int64Type, UInt64Type};
 use datafusion::dataframe::DataFrameWriteOptions;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use postgres::{Client, NoTls};
 use sawmill_localpg::LocalPg;
+
+use crate::command::{refused, sql, wait_for};
+
+mod command;
 
 /// A session with our functions and the tables of a server.
 struct Tables {
@@ -157,20 +158,6 @@ fn a_statement_that_fails_in_the_middle_leaves_nothing() {
     assert_eq!(tables.number("select count(*) from t"), 30_000);
 }
 
-/// `sawmill-cluster sql`.
-fn sql(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sawmill-cluster"));
-    command.arg("sql").args(arguments);
-    command
-}
-
-#[track_caller]
-fn refused(output: &Output) -> String {
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success(), "{error}");
-    error
-}
-
 #[test]
 fn the_command_is_killed_in_the_middle_and_the_same_command_fills_the_table() {
     let mut tables = Tables::start(1);
@@ -178,11 +165,7 @@ fn the_command_is_killed_in_the_middle_and_the_same_command_fills_the_table() {
     let statement = "CREATE TABLE pg.c AS SELECT * FROM gen('contacts', rows => 2e6)";
     let mut killed = sql(&["--to", &url, statement]).spawn().unwrap();
     let copied = "select coalesce(max(tuples_processed), 0) from pg_stat_progress_copy";
-    let started = Instant::now();
-    while tables.number(copied) < 100_000 {
-        assert!(started.elapsed() < Duration::from_secs(60), "no rows");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for("rows", || tables.number(copied) >= 100_000);
     killed.kill().unwrap();
     assert!(!killed.wait().unwrap().success());
     assert!(!tables.exists("c"));

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use crate::processes::{Cluster, command};
+use crate::command::command;
+use crate::processes::Cluster;
 use crate::s3::below;
 
 /// The Parquet files of a folder with their bytes, and the names of all other files.

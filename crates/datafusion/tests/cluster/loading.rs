@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use postgres::{Client, NoTls};
 use sawmill_localpg::LocalPg;
 
-use crate::processes::{Cluster, command};
+use crate::command::command;
+use crate::processes::Cluster;
 
 fn submit(cluster: &Cluster, source: &str, to: &str, table: &str, parts: &str) -> std::process::Output {
     let args = ["submit", "load", source, "--to", to, "--table", table, "--parts", parts, "--verify"];

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use postgres::{Client, NoTls};
 use sawmill_localpg::LocalPg;
 
+use crate::command::command;
 use crate::generation::{assert_made, of_one_process};
 use crate::loading::without_password;
-use crate::processes::{Cluster, command};
+use crate::processes::Cluster;
 use crate::s3::S3;
 
 /// The Parquet files among objects.

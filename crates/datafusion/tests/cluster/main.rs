@@ -1,5 +1,7 @@
 //! Queries and jobs on a scheduler and executors in processes of their own.
 
+#[path = "../command/mod.rs"]
+mod command;
 mod generation;
 mod inserting;
 mod loading;

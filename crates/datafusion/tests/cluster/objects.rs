@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::processes::{Cluster, command};
+use crate::command::command;
+use crate::processes::Cluster;
 use crate::s3::S3;
 
 #[track_caller]

@@ -2,14 +2,11 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// The command under test.
-pub fn command() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_sawmill-cluster"))
-}
+use crate::command::command;
 
 /// A scheduler and executors of two tasks each.
 pub struct Cluster {

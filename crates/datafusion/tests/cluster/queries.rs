@@ -7,7 +7,8 @@ use datafusion::prelude::SessionContext;
 use sawmill_datafusion::cluster::{local_session, remote_session};
 use sawmill_generator::{Dataset, Job, Layout, Output, write};
 
-use crate::processes::{Cluster, command};
+use crate::command::command;
+use crate::processes::Cluster;
 
 /// The rows of a query as text.
 async fn rows(context: &SessionContext, sql: &str) -> String {
