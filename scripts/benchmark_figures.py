@@ -51,7 +51,7 @@ def generator_datasets(results):
     for dataset in BUILT_IN:
         found, why = entry(results, f"own-dataset-{dataset.replace(' ', '-')}")
         if not found:
-            rows.append((0, [missing(dataset, why), "", "", "", ""]))
+            rows.append((0, [missing(dataset, why), "", "", ""]))
             continue
         used.append(found["command"])
         one, two = (case["sides"][0] for case in found["cases"])

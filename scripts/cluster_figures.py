@@ -89,7 +89,7 @@ def peak(process):
 @contextlib.contextmanager
 def postgres(folder):
     """A private server; its URL."""
-    places = [os.environ.get("SAWMILL_PG_BIN"), *sorted(map(str, pathlib.Path("/usr/lib/postgresql").glob("*/bin")))]
+    places = [*sorted(map(str, pathlib.Path("/usr/lib/postgresql").glob("*/bin"))), os.environ.get("SAWMILL_PG_BIN")]
     programs = next((pathlib.Path(place) for place in reversed(places) if place), None)
     if programs is None:
         sys.exit("no PostgreSQL: name the folder of its programs in SAWMILL_PG_BIN")

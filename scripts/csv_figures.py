@@ -6,7 +6,7 @@
 
 Each figure is the median of three turns of whole processes. Data lies in target/csv-figures: 5 million taxi trips
 of 19 columns in the order of time, with 5 % late, and shuffled (875 MB each), 3 million rows of text with
-quotes (550 MB), and a million rows of 105 columns, as ClickBench has them (600 MB).
+quotes (550 MB), and a million rows of 105 columns, as ClickBench has them (649 MB).
 
 SAWMILL names another binary, SAWMILL_PYTHON one that has duckdb and polars. Peers of the load that are optional:
 SAWMILL_DUCKDB_PYTHON, one whose duckdb has the postgres extension (scripts/peers/load_duckdb installs it), and

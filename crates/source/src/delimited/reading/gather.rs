@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A few reads of each window are timed. If the disk has to be asked for them, a ring may be quicker, which has many
-//! under way at a time: both ways are tried, and the quicker one is taken. From the page cache it is one after the
-//! other.
+//! under way at a time: both ways are tried, and the quicker one is taken. Reads from the page cache are made one after
+//! the other.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -167,6 +167,7 @@ impl<'a> Gatherer<'a> {
         }
         self.source.ways.copies.store(!self.files.copies.is_empty(), Relaxed);
         let (records, reads) = (addresses.len() as u64, self.groups.len() as u64);
+        let begun = Instant::now();
         let is_slow = self.is_slow()?;
         let started = Instant::now();
         let by_ring = is_slow && self.paces.take_ring() && self.read_by_ring()?;
@@ -179,17 +180,19 @@ impl<'a> Gatherer<'a> {
         if is_slow {
             self.paces.note(by_ring, started.elapsed() / u32::try_from(reads).unwrap_or(u32::MAX).max(1));
         }
-        self.source.ways.add(records, reads, started);
+        self.source.ways.add(records, reads, begun);
         Ok(())
     }
 
-    /// Times some of the reads, if they are many. Returns whether the disk has to be asked for them.
+    /// Times some of the reads, if they are many and a ring is possible. Returns whether the disk has to be asked for
+    /// them.
+    #[cfg(target_os = "linux")]
     fn is_slow(&mut self) -> Result<bool> {
-        if self.groups.len() < MANY {
+        if self.groups.len() < MANY || matches!(self.ring, Some(None)) {
             return Ok(false);
         }
         let (started, step) = (Instant::now(), self.groups.len() / TIMED);
-        for group in self.groups.iter().step_by(step) {
+        for group in self.groups.iter().step_by(step).take(TIMED) {
             let read = read_one(group, &self.files, &self.order, &mut self.bytes, &mut self.scratch);
             read.map_err(|error| self.failed(group, &error))?;
         }
@@ -228,7 +231,12 @@ impl<'a> Gatherer<'a> {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn read_by_ring(&mut self) -> Result<bool> {
+    fn is_slow(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn read_by_ring(&self) -> Result<bool> {
         Ok(false)
     }
 

@@ -134,8 +134,7 @@ impl<'a> Cursor<'a> {
             while rows < most && self.at < self.buffer.len() {
                 let before = cells.len();
                 let is_left_out = self.file.left_out.get(self.left_out) == Some(&self.offset());
-                if !split.is_all()
-                    && !is_left_out
+                if !is_left_out
                     && let Some(next) = self.file.splitter.leading(&self.buffer, self.at, split, cells)
                 {
                     rows += 1;

@@ -52,7 +52,7 @@ impl Split {
 impl Splitter {
     /// Appends the cells of the record at `at`, and returns where the next one starts. `None` if it takes
     /// [`step`](Self::step) to say what is there: a record with quotes within fields or with another number of
-    /// fields, a line that is none, or one of the last bytes of the text.
+    /// fields, a line that is none, or one of the last bytes of the text. So does a split into all fields.
     ///
     /// Fields without a cell of their own are counted, eight bytes at a time.
     pub(crate) fn leading(
@@ -62,7 +62,8 @@ impl Splitter {
         split: Split,
         cells: &mut Vec<Cell>,
     ) -> Option<usize> {
-        if self.skipped(text, at, false).is_some()
+        if split.is_all()
+            || self.skipped(text, at, false).is_some()
             || text.get(at).is_none_or(|byte| Some(*byte) == self.comment)
         {
             return None;
@@ -106,10 +107,7 @@ impl Splitter {
                         continue;
                     }
                     After::Record(next) if fields + 1 == split.columns => {
-                        cells.push(match split.is_all() {
-                            true => Cell { start: opened as u32 + 1, end: close as u32, form },
-                            false => Cell { start: start as u32, end: close as u32 + 1, form: Form::Plain },
-                        });
+                        cells.push(Cell { start: start as u32, end: close as u32 + 1, form: Form::Plain });
                         return Some(next);
                     }
                     _ => return None,
