@@ -68,7 +68,8 @@ impl CrateDb {
     /// If the insertion fails, the table does not exist. In an existing table, rows are visible as soon as they arrive. If
     /// the columns include its primary key, the insertion skips rows that the table already has with the same values, so
     /// a failed statement can be run again. Without a primary key, no row is sent twice: the insertion ends at the first
-    /// request that gets no answer. Either way the error says how many rows the table has.
+    /// request that gets no answer. Either way the error says how many rows the server has counted, and whether there may
+    /// be more.
     ///
     /// # Errors
     /// In mode create a table of this name, else none; fields that fit into no column, all in one error; rows that the
@@ -120,15 +121,7 @@ impl CrateDb {
         let session = CrateSession::prepare(self, rows, &options, control).map_err(in_statement)?;
         let insertion = Insertion::of(&session.encode, &session.writers);
         let done = work(&insertion).and_then(|()| session.complete(&insertion.total(), control));
-        match done {
-            Ok(rows) => {
-                let writers = &session.writers;
-                let mut client = Client::new(&session.cluster, false);
-                writers.checkpoints.delete(&mut client, "load_id", &writers.load_id, control)?;
-                Ok(rows)
-            }
-            Err(error) => Err(session.taken_back(&in_statement(error), control)),
-        }
+        done.map_err(|error| session.taken_back(&in_statement(error), control))
     }
 
     fn check_name_is_free(&self, control: &Control<'_>) -> Result<()> {
@@ -212,13 +205,16 @@ impl Added<'_> {
                 format_counted(unanswered, "more row")
             ),
         };
-        let there = match inserted {
-            0 if unanswered == 0 => "no row of the statement".to_owned(),
-            _ => format!("{} of the statement{more}", format_counted(inserted, "row")),
+        let rows = format_counted(inserted, "row");
+        let there = match (inserted + unanswered, writers.in_doubt.load(Relaxed)) {
+            (0, true) => "rows of the statement may be in the table".to_owned(),
+            (_, true) => format!("at least {rows} of the statement are in the table"),
+            (0, false) => "no row of the statement is in the table".to_owned(),
+            (1, false) if unanswered == 0 => format!("{rows} of the statement is in the table"),
+            (_, false) => format!("{rows} of the statement{more} are in the table"),
         };
-        let are = if inserted == 1 && unanswered == 0 || inserted + unanswered == 0 { "is" } else { "are" };
         let again = match &writers.plan.key {
-            _ if inserted + unanswered == 0 => "run the same statement again",
+            _ if there.starts_with("no row") => "run the same statement again",
             Key::Own(_) | Key::Row(_) => {
                 "run the same statement again: it skips the rows that the table already has, by primary key"
             }
@@ -227,7 +223,7 @@ impl Added<'_> {
                  delete them first, or use a table with a primary key"
             }
         };
-        let advice = [error.advice(), format!("{there} {are} in the table"), again.to_owned()];
+        let advice = [error.advice(), there, again.to_owned()];
         let advice = advice.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
         Error::new(error.kind(), error.what()).at(error.place()).advise(advice)
     }
@@ -243,6 +239,8 @@ impl CrateSession<'_> {
             return Err(self.error(Kind::Mismatch, what).advise("run the statement again"));
         }
         self.finish(total, control)?;
+        let (writers, mut client) = (&self.writers, Client::new(&self.cluster, false));
+        writers.checkpoints.delete(&mut client, "load_id", &writers.load_id, control)?;
         Ok(self.counted().unwrap_or(total.rows))
     }
 
@@ -269,8 +267,13 @@ impl CrateSession<'_> {
     fn take_back(&self, control: &Control<'_>) -> Result<bool> {
         let mut client = Client::new(&Cluster::new(&self.crate_db.server, Duration::ZERO)?, false);
         self.writers.confirm_lease(&mut client, control)?;
-        let [is_placed] = catalogue::which_exist(&mut client, [&self.table], 0, control)?;
-        for gathered in [self.table.staging(), self.table.sealed()] {
+        let gathered = [self.table.staging(), self.table.sealed()];
+        let [staging, sealed] = &gathered;
+        // A table of this name that another program made meanwhile has none of the rows.
+        let [table, staging, sealed] =
+            catalogue::which_exist(&mut client, [&self.table, staging, sealed], 0, control)?;
+        let is_placed = table && !staging && !sealed;
+        for gathered in gathered {
             client.sql(&format!("DROP TABLE IF EXISTS {}", gathered.quoted()), &[], 0, control)?;
         }
         let checkpoints = self.writers.checkpoints.at_once();
@@ -410,7 +413,7 @@ impl StatementRows {
     }
 }
 
-/// The run of a statement, by which its tags begin: another one for each statement, of 30 bits.
+/// The run of a statement, by which its tags begin: a number of 30 bits that hardly any other statement has.
 pub(crate) fn statement_run() -> u64 {
     let unique = format!("{} {:?}", std::process::id(), SystemTime::now());
     (xxhash_rust::xxh3::xxh3_64(unique.as_bytes()) & 0x3fff_ffff) | 2

@@ -64,7 +64,7 @@ impl Tags {
         }
     }
 
-    /// The tags of a load's first run, before which nothing was sent. `run` is 1, or a number that no other statement has.
+    /// The tags of a load's first run, before which nothing was sent. `run` is 1, or a number that hardly any other statement has.
     pub(crate) fn of_first_run(column: &str, run: u64) -> Self {
         Self { in_doubt: AtomicBool::new(false), ..Self::new(column, run, Recorded::default()) }
     }

@@ -96,6 +96,8 @@ pub(crate) struct WriterPlan {
     pub inserted: AtomicU64,
     /// Rows of requests of which it is not known whether they were inserted, and that cannot be repeated.
     pub unanswered: AtomicU64,
+    /// Rows may be in the table that the server has not counted: their request got no answer and was repeated by key.
+    pub in_doubt: AtomicBool,
     pub retried: AtomicU64,
     pub redone: AtomicU64,
     pub carried: Carried,
@@ -153,6 +155,7 @@ impl WriterPlan {
             rejected: AtomicU64::new(0),
             inserted: AtomicU64::new(0),
             unanswered: AtomicU64::new(0),
+            in_doubt: AtomicBool::new(false),
             retried: AtomicU64::new(0),
             redone: AtomicU64::new(0),
             carried: Carried::default(),

@@ -90,13 +90,16 @@ impl CrateWriter {
             let mut read = |body: &[u8]| results = bulk::parse(body, rows.len());
             let error = match self.client.attempt(&request, &mut read, control) {
                 Attempt::Done => {
-                    let results =
-                        results.map_err(|what| Error::new(Kind::Server, what).at(self.client.place()))?;
+                    let results = results.map_err(|what| {
+                        self.doubt(rows.len());
+                        Error::new(Kind::Server, what).at(self.client.place())
+                    })?;
                     match passing(&results) {
                         // With a key or tags all of them may go again at once.
                         Some((code, reason)) if !matches!(plan.plan.key, Key::None) => {
                             repeat = true;
                             plan.tags.iter().for_each(Tags::doubt);
+                            self.doubt(rows.len());
                             self.passing(code, reason)
                         }
                         _ => return self.account(batch, rows, (repeat, tag), results, control),
@@ -152,13 +155,21 @@ impl CrateWriter {
         Ok(came)
     }
 
+    /// Notes that so many rows may be in the table, of which the server has counted none.
+    fn doubt(&self, rows: usize) {
+        match self.plan.plan.key {
+            Key::None => drop(self.plan.unanswered.fetch_add(rows as u64, Relaxed)),
+            _ => self.plan.in_doubt.store(true, Relaxed),
+        }
+    }
+
     /// Without a key or tags a batch that may be in must not be sent again.
     fn may_repeat(&self, what: &str, rows: usize) -> Result<()> {
         self.plan.tags.iter().for_each(Tags::doubt);
+        self.doubt(rows);
         if self.plan.plan.key != Key::None {
             return Ok(());
         }
-        self.plan.unanswered.fetch_add(rows as u64, Relaxed);
         let what = format!("it is unknown whether the rows of a batch are in the table: {what}");
         let error =
             Error::new(Kind::Server, what).at(format!("table {}, {}", self.plan.table, self.client.place()));
