@@ -122,7 +122,7 @@ pub(crate) struct SubmitGenArgs {
 #[derive(Debug, Args)]
 pub(crate) struct DatasetArgs {
     /// A built-in dataset, a table of TPC-H (tpch/lineitem and so on; tpch makes all eight) or the path of a TOML file (if
-    /// it has several tables, all of them, or one as SPEC/TABLE). Of several tables each gets a folder of its name.
+    /// it has several tables, all of them, or one as SPEC/TABLE). Each of several tables gets its own folder.
     pub spec: String,
     /// Rows of the dataset, like 1000, 10M or 1.5B [default: as its spec says, else a million].
     #[arg(long, value_name = "N", value_parser = count)]
@@ -137,7 +137,7 @@ pub(crate) struct DatasetArgs {
     /// The folder of the files: a path, or a URL of a store such as s3://BUCKET/FOLDER.
     #[arg(long, value_name = "FOLDER")]
     pub out: String,
-    /// The seed of all random values [default: 42]. Tables of TPC-H have the same rows always.
+    /// The seed of all random values [default: 42]. Tables of TPC-H always have the same rows.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// The codec of pages: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli.

@@ -53,7 +53,7 @@ fn datasets(args: DatasetArgs) -> Result<Vec<DatasetArgs>> {
     if args.rows.is_some() {
         let one = tables.first().map(|table| name.table(table)).unwrap_or_default();
         let advice = format!("multiply the rows of all tables by --scale, or generate a table alone: {one}");
-        return Err(refused(format!("--rows with all tables of {name}"), &args.out, &advice));
+        return Err(refused(format!("--rows cannot be used for all tables of {name}"), &args.out, &advice));
     }
     let of_table = |table: &String| {
         let (spec, out) = (name.table(table), format!("{}/{table}", args.out.trim_end_matches('/')));
@@ -98,7 +98,7 @@ pub(crate) async fn files(context: &SessionContext, args: &DatasetArgs) -> Resul
         format_counted(total, "row"),
         args.out,
         whole.len() - kept,
-        if in_store { "sizes and tags" } else { "checksums" },
+        if in_store { "sizes and ETags" } else { "checksums" },
     );
     Ok(MadeFiles { rows: made, summary })
 }

@@ -2,8 +2,8 @@
 //!
 //! A file is a part of the dataset. It appears when it is complete, with a manifest of the part. A task that is
 //! repeated, or that runs twice at a time, finds the complete file and keeps it. In a directory a lock makes the second
-//! one wait. Stores have none: there it waits within a process, and between processes the one whose upload the other has
-//! ended looks again.
+//! one wait. Stores have none: there it waits within a process, and between processes the one whose upload was
+//! cut short by the other looks again.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;

@@ -43,7 +43,7 @@ impl CatalogProvider for SinkCatalog {
 }
 
 /// The tables of a schema, or those that the server finds without one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SinkSchema {
     server: Arc<dyn Server>,
     schema: Option<String>,

@@ -55,15 +55,8 @@ fn source(parser: &mut Parser<'_>, dialect: &dyn Dialect) -> Option<Box<Query>> 
         parser.expect_token(&Token::RParen).ok()?;
         return Some(query);
     }
-    let table = parser.parse_object_name(true).ok()?;
-    let arguments = match parser.peek_token().token {
-        Token::LParen => format!("{})", text_until(parser, |token| *token == Token::RParen)),
-        _ => String::new(),
-    };
-    if !arguments.is_empty() {
-        parser.expect_token(&Token::RParen).ok()?;
-    }
-    match Parser::parse_sql(dialect, &format!("SELECT * FROM {table}{arguments}")).ok()?.pop()? {
+    let rows = parser.parse_expr().ok()?;
+    match Parser::parse_sql(dialect, &format!("SELECT * FROM {rows}")).ok()?.pop()? {
         Statement::Query(query) => Some(query),
         _ => None,
     }
@@ -108,6 +101,8 @@ mod tests {
         assert!(found.starts_with("SELECT * FROM orders | pg.t"), "{found}");
         let found = copied("COPY gen('orders', rows => 5) TO pg.t").unwrap();
         assert!(found.starts_with("SELECT * FROM gen('orders', rows => 5) | pg.t"), "{found}");
+        let found = copied("COPY gen('it''s', rows => cast(5 AS int)) TO pg.t").unwrap();
+        assert!(found.starts_with("SELECT * FROM gen('it''s', rows => CAST(5 AS INT)) | pg.t"), "{found}");
         let found = copied("COPY (SELECT 1) STORED AS PARQUET TO pg.t OPTIONS ('a' '1')").unwrap();
         assert!(found.ends_with("| Some(\"STORED AS PARQUET OPTIONS ( 'a' '1' )\")"), "{found}");
         for other in [

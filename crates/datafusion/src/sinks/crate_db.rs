@@ -20,14 +20,13 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use sawmill_cratedb::{CrateDb, InsertedPartition, table_name};
 use sawmill_loader::Mode;
-use sawmill_profile::Profile;
 use sawmill_source::{Control, Error, Kind};
 use tokio::sync::oneshot;
 
 use crate::error::{external, received};
 use crate::sinks::catalogue::register;
 use crate::sinks::partitions::{self, Taker};
-use crate::sinks::sink::{CRATE_DB, CancelOnDrop, Database, Server, Sink};
+use crate::sinks::sink::{CRATE_DB, CancelOnDrop, Database, Server, Sink, in_control};
 
 /// Adds the tables of the CrateDB cluster at `address`, such as `crate://host:4200,host2:4200/schema`, to a session:
 /// `crate.orders` is the table in the schema of the address (`doc` by default), `crate.sales.orders` that of the schema
@@ -119,11 +118,6 @@ impl Sink for CrateTable {
         }
         inserted.await.map_err(external)?.map_err(external)
     }
-}
-
-/// Runs what waits for the server, until the flag is raised.
-fn in_control<T>(cancelled: &AtomicBool, work: impl FnOnce(&Control<'_>) -> T) -> T {
-    work(&Control::new(cancelled, &Profile::new().phase("insert")))
 }
 
 /// The error that ends an insertion: of the server, or of the query.

@@ -22,14 +22,13 @@ use datafusion::prelude::SessionContext;
 use sawmill_loader::{Mode, TableName};
 use sawmill_pgcopy::{Buffers, Column, CopyEncoder, Emit, Stop};
 use sawmill_postgres::Postgres;
-use sawmill_profile::Profile;
 use sawmill_source::{Control, Error};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::external;
 use crate::sinks::catalogue::register;
 use crate::sinks::partitions::{self, Taker};
-use crate::sinks::sink::{CancelOnDrop, Database, POSTGRES, Server, Sink};
+use crate::sinks::sink::{CancelOnDrop, Database, POSTGRES, Server, Sink, in_control};
 
 /// Bytes of a block of rows. Each partition fills one, and a few wait for the connection.
 const BLOCK_BYTES: usize = 1 << 20;
@@ -195,16 +194,15 @@ fn write(
     mut received: mpsc::Receiver<Parcel>,
     cancelled: &AtomicBool,
 ) -> Result<u64, Error> {
-    let profile = Profile::new();
-    let phase = profile.phase("insert");
-    let control = Control::new(cancelled, &phase);
-    let mut insertion = postgres.insert(schema, &control)?;
-    let _ = begun.send(Arc::clone(insertion.columns()));
-    loop {
-        match received.blocking_recv() {
-            Some(Parcel::Block(block, rows)) => insertion.send(block, rows, &control)?,
-            Some(Parcel::End) => return insertion.commit(&control),
-            None => return Err(Error::cancelled()),
+    in_control(cancelled, |control| {
+        let mut insertion = postgres.insert(schema, control)?;
+        let _ = begun.send(Arc::clone(insertion.columns()));
+        loop {
+            match received.blocking_recv() {
+                Some(Parcel::Block(block, rows)) => insertion.send(block, rows, control)?,
+                Some(Parcel::End) => return insertion.commit(control),
+                None => return Err(Error::cancelled()),
+            }
         }
-    }
+    })
 }

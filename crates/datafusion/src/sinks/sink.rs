@@ -75,8 +75,8 @@ pub(crate) trait Sink: Debug + Send + Sync {
     /// Inserts all rows of a plan, and returns how many the server has counted.
     ///
     /// # Errors
-    /// The query fails; a value or a row that the table does not take; the server cannot be reached. The error says what
-    /// is left in the table.
+    /// The query fails; a value or a row that the table does not take; the server cannot be reached. For CrateDB the error
+    /// says what is left in the table; PostgreSQL keeps none of the rows.
     async fn insert(&self, rows: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<u64>;
 }
 
@@ -87,11 +87,13 @@ pub(crate) trait Sink: Debug + Send + Sync {
 pub(crate) async fn asked<T: Send + 'static>(
     ask: impl FnOnce(&Control<'_>) -> Result<T, Error> + Send + 'static,
 ) -> Result<T> {
-    let asked = tokio::task::spawn_blocking(move || {
-        let (profile, cancel) = (Profile::new(), AtomicBool::new(false));
-        ask(&Control::new(&cancel, &profile.phase("ask")))
-    });
+    let asked = tokio::task::spawn_blocking(move || in_control(&AtomicBool::new(false), ask));
     asked.await.map_err(external)?.map_err(external)
+}
+
+/// Runs what waits for the server, until the flag is raised.
+pub(crate) fn in_control<T>(cancelled: &AtomicBool, work: impl FnOnce(&Control<'_>) -> T) -> T {
+    work(&Control::new(cancelled, &Profile::new().phase("insert")))
 }
 
 /// Ends the work of connections when the statement is dropped.

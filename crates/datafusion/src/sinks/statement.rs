@@ -7,7 +7,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::catalog::SchemaProvider;
 use datafusion::common::{Column, TableReference};
 use datafusion::datasource::{TableProvider, provider_as_source};
 use datafusion::error::{DataFusionError, Result};
@@ -50,7 +49,7 @@ pub async fn sql(context: &SessionContext, sql: &str) -> Result<DataFrame> {
 
 /// A statement that fills a table of ours.
 struct Filling {
-    schema: Arc<dyn SchemaProvider>,
+    schema: SinkSchema,
     table: TableReference,
     mode: Mode,
     /// The columns that are named; none for the first ones.
@@ -88,21 +87,17 @@ fn filling(state: &SessionState, statement: &Statement) -> Result<Option<Filling
 }
 
 /// The schema of a table, if it is one of ours.
-fn ours(
-    state: &SessionState,
-    name: &ObjectName,
-) -> Result<Option<(Arc<dyn SchemaProvider>, TableReference)>> {
+fn ours(state: &SessionState, name: &ObjectName) -> Result<Option<(SinkSchema, TableReference)>> {
     let normalized = state.config().options().sql_parser.enable_ident_normalization;
     let table = object_name_to_table_reference(name.clone(), normalized)?;
     match state.schema_for_ref(table.clone()) {
-        Ok(schema) if schema.is::<SinkSchema>() => Ok(Some((schema, table))),
-        Ok(_) => Ok(None),
+        Ok(schema) => Ok(schema.downcast_ref::<SinkSchema>().cloned().map(|schema| (schema, table))),
         Err(_) => {
             let first = table.catalog().or(table.schema());
             match DATABASES.iter().find(|database| first == Some(database.catalogue)) {
                 Some(database) => {
                     let what = format!("table `{table}` needs a server: pass --to {}", database.address);
-                    Err(DataFusionError::Plan(what))
+                    Err(DataFusionError::Plan(what + ", or register one with the session"))
                 }
                 None => Ok(None),
             }
@@ -111,7 +106,7 @@ fn ours(
 }
 
 /// The columns and the query of `INSERT INTO table (columns) query`.
-fn inserted(insert: &ast::Insert, schema: &Arc<dyn SchemaProvider>) -> Result<(Vec<Ident>, Box<Query>)> {
+fn inserted(insert: &ast::Insert, schema: &SinkSchema) -> Result<(Vec<Ident>, Box<Query>)> {
     let columns: Option<Vec<Ident>> =
         insert.columns.iter().map(|name| name.0.first()?.as_ident().cloned()).collect();
     if let (Some(columns), Some(query)) = (columns, &insert.source) {
@@ -130,7 +125,7 @@ fn inserted(insert: &ast::Insert, schema: &Arc<dyn SchemaProvider>) -> Result<(V
 }
 
 /// The query of `CREATE TABLE table AS query`.
-fn selected(create: &ast::CreateTable, schema: &Arc<dyn SchemaProvider>) -> Result<Box<Query>> {
+fn selected(create: &ast::CreateTable, schema: &SinkSchema) -> Result<Box<Query>> {
     match &create.query {
         Some(query) if create.to_string() == format!("CREATE TABLE {} AS {query}", create.name) => {
             Ok(query.clone())
@@ -144,8 +139,8 @@ fn selected(create: &ast::CreateTable, schema: &Arc<dyn SchemaProvider>) -> Resu
     }
 }
 
-fn unusable(statement: &str, schema: &Arc<dyn SchemaProvider>, place: &str, advice: &str) -> DataFusionError {
-    let database = schema.downcast_ref::<SinkSchema>().map_or("the server", |schema| schema.database().name);
+fn unusable(statement: &str, schema: &SinkSchema, place: &str, advice: &str) -> DataFusionError {
+    let database = schema.database().name;
     refused(format!("this form of {statement} cannot be used for tables of {database}"), place, advice)
 }
 
@@ -179,10 +174,7 @@ impl Filling {
         }
         let query = ast::Statement::Query(self.query.clone());
         let rows = state.statement_to_plan(Statement::Statement(Box::new(query))).await?;
-        let Some(schema) = self.schema.downcast_ref::<SinkSchema>() else {
-            return Err(refused("the table takes no rows", &self.table.to_string(), "name another"));
-        };
-        let sink = schema.sink(self.table.table(), self.mode)?;
+        let sink = self.schema.sink(self.table.table(), self.mode)?;
         let (rows, table) = match self.mode {
             Mode::Create => {
                 let schema = Arc::clone(rows.schema().inner());

@@ -134,7 +134,7 @@ fn of_several_tables_each_has_a_folder_with_the_files_of_one_machine() {
     let alone = folder.path().join("alone");
     assert_made(&submit(&cluster, &[&format!("{spec}/orders"), "--scale", "2", "--seed", "7"], &alone));
     for (args, expected) in [
-        (&[spec, "--rows", "10"][..], "--rows with all tables of "),
+        (&[spec, "--rows", "10"][..], "--rows cannot be used for all tables of "),
         (&["tpch", "--seed", "7"], "rows or seed for a table of TPC-H"),
         (&["tpch/orders", "--rows", "7"], "rows or seed for a table of TPC-H"),
         (&["tpch", "--scale", "0"], "a scale factor of 0"),

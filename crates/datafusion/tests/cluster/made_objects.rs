@@ -39,7 +39,7 @@ fn objects_are_made_kept_read_and_loaded_by_a_cluster() {
         let files = expected.len();
         let said = assert_made(&run(&made));
         assert!(
-            said.contains(&format!("{files} made, 0 kept, all compared with their sizes and tags")),
+            said.contains(&format!("{files} made, 0 kept, all compared with their sizes and ETags")),
             "{said}"
         );
         let objects = server.objects(name);
