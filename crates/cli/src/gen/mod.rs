@@ -111,7 +111,7 @@ pub(crate) struct GenArgs {
     /// stores, and for single objects if they end in .parquet; they need the feature `stores`.
     #[arg(long, short, default_value = ".")]
     out: PathBuf,
-    /// The seed of all random values. Tables of TPC-H have the same rows always.
+    /// The seed of all random values. Tables of TPC-H always have the same rows.
     #[arg(long, default_value_t = DEFAULT_SEED)]
     seed: u64,
     /// Threads that generate row groups [default: one for each core].

@@ -42,7 +42,7 @@ pub(super) fn make_all(
     }
     if args.layout.sets_rows() {
         let advice = format!("multiply the rows of all tables by --scale, or {one}");
-        return Err(Error::usage(format!("--rows with all tables of {name}"), out, advice));
+        return Err(Error::usage(format!("--rows cannot be used for all tables of {name}"), out, advice));
     }
     let to_device = args.out.starts_with("/dev");
     let named = |table: &String| {

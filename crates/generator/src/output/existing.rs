@@ -96,7 +96,8 @@ impl Directory<'_> {
         now: &Manifest,
         check: &dyn Fn() -> Result<(), Error>,
     ) -> Result<Settled, Error> {
-        // A manifest is there before its files. Without a lock, files that came after the manifests would seem to have none.
+        // A manifest is written before its files, so files are listed first: one that is written after the manifests were
+        // read would seem to have none.
         let names = self.names_there()?;
         let found = manifests::find(self.folder, self.files.name, self.files.part)?;
         if earlier.existing == Existing::Refuse {

@@ -159,7 +159,7 @@ impl DatasetName {
             format!("no dataset: {why}"),
             self.to_string(),
             format!(
-                "give a TOML file (of one with several tables SPEC/TABLE) or a built-in dataset: {}, wide, tpch",
+                "give a TOML file (SPEC/TABLE if it has several tables) or a built-in dataset: {}, wide, tpch",
                 names.join(", ")
             ),
         )

@@ -85,7 +85,7 @@ pub(crate) fn with_keys(
         let candidates = sample.may_be_keys();
         if source.rows() > KeyColumn::MOST_ROWS && !candidates.is_empty() {
             let (name, most) = (source.name(), phases::thousands(KeyColumn::MOST_ROWS));
-            notices.push(format!("{name} has more than {most} rows: what refers to it is not looked for"));
+            notices.push(format!("{name} has more than {most} rows: references to it are not looked for"));
             out.push(sample);
             continue;
         }
@@ -116,7 +116,7 @@ fn filled(source: &Source, mut inferred: InferredSpec, like: &LikeArgs) -> Resul
 }
 
 fn started(source: &Source, like: &LikeArgs) -> Result<InferredSpec, Error> {
-    let inferred = InferredSpec::new(source.name(), source.schema(), &like.exclude);
+    let inferred = InferredSpec::new(&source.name(), source.schema(), &like.exclude);
     Ok(inferred.map_err(|error| source.wrong(&error))?.with_verbatim(like.strings()))
 }
 

@@ -155,10 +155,10 @@ impl Source {
         Ok(Source { named, schema: schema.into(), rows, files, objects: Objects::default(), _copy: copy })
     }
 
-    /// The name of a dataset like this.
-    pub(crate) fn name(&self) -> &str {
+    /// The name of a dataset like this. A dot would end it where other tables refer to its columns.
+    pub(crate) fn name(&self) -> String {
         let name = self.named.file_stem().and_then(|stem| stem.to_str()).unwrap_or("data");
-        if name.contains(['*', '?', '[']) { "data" } else { name }
+        if name.contains(['*', '?', '[']) { "data".to_owned() } else { name.replace('.', "_") }
     }
 
     pub(crate) fn schema(&self) -> &SchemaRef {

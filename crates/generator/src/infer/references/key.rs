@@ -91,8 +91,8 @@ pub struct KeyColumn {
     nulls: u64,
     least: i128,
     greatest: i128,
-    /// The lengths of the shortest and the longest string, in bytes.
-    lengths: (usize, usize),
+    /// The length of the shortest string, in bytes.
+    shortest: usize,
 }
 
 impl KeyColumn {
@@ -102,8 +102,7 @@ impl KeyColumn {
     /// Starts with a column of this type; `None` if its values cannot be keys.
     pub fn new(kind: &DataType) -> Option<Self> {
         let hashes = Hashes::new(kind)?;
-        let lengths = (usize::MAX, 0);
-        Some(KeyColumn { hashes, nulls: 0, least: i128::MAX, greatest: i128::MIN, lengths })
+        Some(KeyColumn { hashes, nulls: 0, least: i128::MAX, greatest: i128::MIN, shortest: usize::MAX })
     }
 
     /// Adds the next values.
@@ -112,8 +111,8 @@ impl KeyColumn {
     /// The values have another type.
     pub fn add(&mut self, array: &ArrayRef) -> Result<(), Error> {
         self.nulls += array.logical_null_count() as u64;
-        self.hashes.add(array)?;
         let array = cast(array, &self.hashes.kind)?;
+        self.hashes.add(&array)?;
         if self.hashes.class == Class::Whole {
             let there: Vec<usize> = (0..array.len()).filter(|i| array.is_valid(*i)).collect();
             each_whole(&array, &mut |value| {
@@ -124,7 +123,7 @@ impl KeyColumn {
             });
         } else if self.hashes.class == Class::Text {
             for text in array.as_string::<i32>().iter().flatten() {
-                self.lengths = (self.lengths.0.min(text.len()), self.lengths.1.max(text.len()));
+                self.shortest = self.shortest.min(text.len());
             }
         }
         Ok(())
@@ -141,7 +140,7 @@ impl KeyColumn {
             class: self.hashes.class,
             rows_of,
             range: (self.least, self.greatest),
-            lengths: self.lengths,
+            shortest: self.shortest,
         })
     }
 }
@@ -153,7 +152,7 @@ pub(crate) struct Key {
     /// The row of each value, by its hash.
     pub rows_of: HashMap<u64, u32>,
     range: (i128, i128),
-    lengths: (usize, usize),
+    shortest: usize,
 }
 
 impl Key {
@@ -188,8 +187,8 @@ impl Key {
             }
             _ => {
                 let digits = (self.rows().max(2) - 1).ilog10() as usize + 1;
-                let width = self.lengths.0.clamp(digits, digits.max(20));
-                let filler = "k".repeat(self.lengths.0.saturating_sub(width));
+                let width = self.shortest.clamp(digits, digits.max(20));
+                let filler = "k".repeat(self.shortest.saturating_sub(width));
                 format!("{{ unique = {} }}", quoted(&format!("{filler}{{id:0{width}}}")))
             }
         }

@@ -136,13 +136,21 @@ impl InferredTables {
             self.found.push(Reference { from, to, evidence, form: Form::Weighted });
             return;
         }
+        let kind = self.tables[from.0].kind(from.1);
+        if !has_room(kind, key, 1) {
+            self.refused.push(format!(
+                "{from_name} does not refer to {to_name}: the type of the column has no room for all keys"
+            ));
+            return;
+        }
         let counts: Vec<u64> = evidence.counts.iter().map(|(_, n)| *n).collect();
         let frequencies = Frequencies::of(&counts, evidence.keys);
         let tenth = evidence.counts.iter().filter(|(row, _)| u64::from(*row) * 10 < evidence.keys);
         let tenth = tenth.map(|(_, n)| *n).sum::<u64>() as f64 / evidence.rows.len().max(1) as f64;
         let uneven = !frequencies.is_even() || frequencies.used() < NEARLY_ALL * evidence.keys as f64;
         let shuffled = uneven && (tenth - 0.1).abs() < (tenth - frequencies.first_tenth(evidence.keys)).abs();
-        let orphans = share.min(if fits_twice(self.tables[from.0].kind(from.1), key) { 1.0 } else { 0.0 });
+        // Orphans have the keys of as many rows again.
+        let orphans = if has_room(kind, key, 2) { share } else { 0.0 };
         let form = Form::Drawn { frequencies, shuffled, orphans };
         self.found.push(Reference { from, to, evidence, form });
     }
@@ -250,7 +258,7 @@ impl InferredTables {
         }
         for found in self.found.iter().filter(|found| found.from.0 == table) {
             let to = self.named(found.to);
-            let said = Some(format!("refers to {to}: {}", self.said_of(found)));
+            let said = Some(format!("refers to {}: {}", quoted(&to), self.said_of(found)));
             match &found.form {
                 Form::Weighted => {}
                 Form::Following(counts) => {
@@ -269,7 +277,7 @@ impl InferredTables {
                             let _ = write!(values, ", s = {}", digits(skew.s, 4));
                             let used = skew.used as f64 / keys;
                             if used < NEARLY_ALL {
-                                let _ = write!(values, ", used = {}", digits(used, 6));
+                                let _ = write!(values, ", used = {}", digits(used, 10));
                             }
                         }
                         Frequencies::Runs(runs) => {
@@ -284,8 +292,7 @@ impl InferredTables {
                         let _ = write!(values, ", orphans = {}", digits(*orphans, 6));
                     }
                     values += if *shuffled { ", shuffled = true } }" } else { " } }" };
-                    // A key of its own table that refers to another one is what it is there.
-                    roles.columns.entry(found.from.1).or_insert(Role { values, is_key: false, said });
+                    roles.columns.insert(found.from.1, Role { values, is_key: false, said });
                 }
             }
         }
@@ -353,10 +360,10 @@ fn rows_a_key(spec: &InferredSpec, evidence: &Evidence) -> Option<BTreeMap<u32, 
     Some(counts)
 }
 
-/// Whether a column of this type has room for as many keys again, which orphans have.
-fn fits_twice(kind: Option<&DataType>, key: &Key) -> bool {
+/// Whether a column of this type has room for the keys of `times` as many rows.
+fn has_room(kind: Option<&DataType>, key: &Key, times: i128) -> bool {
     let (start, step) = key.sequence();
-    let last = step.checked_mul(2 * key.rows() as i128).and_then(|n| n.checked_add(start));
+    let last = step.checked_mul(times * key.rows() as i128 - 1).and_then(|n| n.checked_add(start));
     let most: i128 = match kind {
         Some(DataType::Int8) => i8::MAX.into(),
         Some(DataType::UInt8) => u8::MAX.into(),
