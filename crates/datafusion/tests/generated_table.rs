@@ -148,7 +148,7 @@ async fn arguments_have_places_and_names() {
         ("gen(7)", "not text - gen, argument 1"),
         (
             "gen('contact', 5)",
-            "contact - give a TOML file (of one with several tables SPEC/TABLE) or a built-in dataset: contacts, orders",
+            "contact - give a TOML file (SPEC/TABLE if it has several tables) or a built-in dataset: contacts, orders",
         ),
         ("gen('contacts', 5, number => 'name')", "the name of a field - name"),
         ("gen('contacts', 5, partitions => 0)", "partitions"),
