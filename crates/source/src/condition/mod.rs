@@ -21,7 +21,7 @@ use std::str::FromStr;
 pub use literal::Literal;
 pub(crate) use moment::days as days_of;
 #[cfg(feature = "csv")]
-pub(crate) use moment::{time as time_of, timestamp as timestamp_of};
+pub(crate) use moment::{plain_timestamp, time as time_of, timestamp as timestamp_of};
 
 use crate::error::{Error, Result};
 

@@ -24,7 +24,8 @@ pub(super) fn unit(unit: TimeUnit) -> i128 {
 
 /// Parses `2024-01-31`, `2024-01-31T12:30`, `2024-01-31 12:30:00.25+02:00`, `...Z`.
 pub(crate) fn timestamp(text: &str) -> Option<Moment> {
-    if let Some(nanoseconds) = plain(text.as_bytes()) {
+    if let Some((seconds, nanoseconds)) = plain_timestamp(text.as_bytes()) {
+        let nanoseconds = i128::from(seconds) * SECOND + i128::from(nanoseconds);
         return Some(Moment { nanoseconds, offset: None });
     }
     let (date, rest) = match text.find(['T', 't', ' ']) {
@@ -43,28 +44,20 @@ pub(crate) fn timestamp(text: &str) -> Option<Moment> {
 }
 
 /// Parses `2024-01-31 12:30:00` and `2024-01-31T12:30:00.25`, as most text has them, without looking for the
-/// parts: `None` for everything else, valid or not.
-fn plain(text: &[u8]) -> Option<i128> {
+/// parts: seconds since 1970 and nanoseconds. `None` for everything else, valid or not.
+pub(crate) fn plain_timestamp(text: &[u8]) -> Option<(i64, i64)> {
     let (head, fraction) = text.split_first_chunk::<19>()?;
-    let pair = |at: usize| {
-        let (tens, ones) = (head[at].wrapping_sub(b'0'), head[at + 1].wrapping_sub(b'0'));
-        (tens < 10 && ones < 10).then(|| i64::from(tens) * 10 + i64::from(ones))
-    };
-    let separated = head[4] == b'-' && head[7] == b'-' && head[13] == b':' && head[16] == b':';
-    if !separated || !matches!(head[10], b' ' | b'T') {
+    let [year, _, decade, _, _, month, ..] = pairs(head.first_chunk()?, b"0000-00-")?;
+    let [hours, _, _, minutes, _, _, seconds, _] = pairs(head.last_chunk()?, b"00:00:00")?;
+    let day = (head[8].wrapping_sub(b'0'), head[9].wrapping_sub(b'0'));
+    if day.0 > 9 || day.1 > 9 || !matches!(head[10], b' ' | b'T') {
         return None;
     }
-    let (year, month, day) = (pair(0)? * 100 + pair(2)?, pair(5)?, pair(8)?);
-    let (hours, minutes, seconds) = (pair(11)?, pair(14)?, pair(17)?);
-    // Every month has 28 days; those with more are left to the other parser, as is the end of a day.
-    if !(1..=12).contains(&month) || day == 0 || hours > 23 || minutes > 59 || seconds > 59 {
+    let whole = i64::from;
+    let (year, month, day) = (whole(year) * 100 + whole(decade), whole(month), whole(day.0 * 10 + day.1));
+    if day == 0 || day > length_of_month(year, month) || hours > 23 || minutes > 59 || seconds > 59 {
         return None;
     }
-    let days = if day <= 28 {
-        days_from_civil(year, month, day)
-    } else {
-        days(std::str::from_utf8(&head[..10]).ok()?)?
-    };
     let mut nanoseconds = 0;
     if let Some((point, digits)) = fraction.split_first() {
         if *point != b'.' || digits.is_empty() || digits.len() > 9 {
@@ -75,12 +68,30 @@ fn plain(text: &[u8]) -> Option<i128> {
             if digit > 9 {
                 return None;
             }
-            nanoseconds = nanoseconds * 10 + i64::from(digit);
+            nanoseconds = nanoseconds * 10 + whole(digit);
         }
         nanoseconds *= 10_i64.pow(9 - digits.len() as u32);
     }
-    let seconds = days * 86_400 + hours * 3600 + minutes * 60 + seconds;
-    Some(i128::from(seconds) * SECOND + i128::from(nanoseconds))
+    let of_day = whole(hours) * 3600 + whole(minutes) * 60 + whole(seconds);
+    Some((days_from_civil(year, month, day) * 86_400 + of_day, nanoseconds))
+}
+
+/// Reads all pairs of digits at once: the n-th byte is the number of the digits n and n + 1. `None` if the text
+/// does not have digits where `form` has zeros, and the other characters of `form` in their places.
+#[inline(always)]
+fn pairs(text: &[u8; 8], form: &[u8; 8]) -> Option<[u8; 8]> {
+    const EACH: u64 = u64::from_ne_bytes([1; 8]);
+    let (word, form) = (u64::from_le_bytes(*text), u64::from_le_bytes(*form));
+    let digits = word ^ form;
+    // Bytes of the form other than `0` become those of greater numbers, unless the text has the same there.
+    let wrong = form ^ (EACH * u64::from(b'0'));
+    let is_separator = (wrong + EACH * 0x7f) & (EACH * 0x80);
+    let above_nine = digits.wrapping_add(EACH * 0x76) | digits;
+    let other = digits & ((is_separator >> 7) * 0xff);
+    if above_nine & (EACH * 0x80) != 0 || other != 0 {
+        return None;
+    }
+    Some((digits * 10 + (digits >> 8)).to_le_bytes())
 }
 
 /// Parses `12:30`, `12:30:00`, `12:30:00.25` into nanoseconds since midnight.
@@ -131,16 +142,19 @@ pub(crate) fn days(text: &str) -> Option<i64> {
     let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
     let year = number(year, year.len().clamp(4, 6), 999_999)?;
     let month = number(month, 2, 12)?;
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let longest = match month {
-        2 if leap => 29,
+    let day = number(day, 2, length_of_month(year, month)).filter(|day| *day > 0)?;
+    Some(days_from_civil(year, month, day))
+}
+
+/// The number of days of a month; 0 if there is no such month.
+fn length_of_month(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
         2 => 28,
         4 | 6 | 9 | 11 => 30,
         1..=12 => 31,
-        _ => return None,
-    };
-    let day = number(day, 2, longest).filter(|day| *day > 0)?;
-    Some(days_from_civil(year, month, day))
+        _ => 0,
+    }
 }
 
 /// Days from 1970-01-01 to a date of the Gregorian calendar.
@@ -158,24 +172,39 @@ mod tests {
 
     #[test]
     fn both_parsers_of_timestamps_agree() {
+        let plain = |text: &str| {
+            plain_timestamp(text.as_bytes())
+                .map(|(seconds, nanoseconds)| i128::from(seconds) * SECOND + i128::from(nanoseconds))
+        };
         for date in ["2024-02-29", "1900-02-28", "1999-12-31", "0001-03-01", "2023-06-30"] {
             for clock in ["00:00:00", "23:59:59.5", "12:34:56.123456789"] {
-                let (quick, slow) =
-                    (timestamp(&format!("{date} {clock}")), timestamp(&format!("{date} {clock}+00")));
-                assert_eq!(
-                    plain(format!("{date}T{clock}").as_bytes()),
-                    quick.map(|moment| moment.nanoseconds)
-                );
-                assert_eq!(
-                    plain(format!("{date} {clock}").as_bytes()),
-                    slow.map(|moment| moment.nanoseconds)
-                );
+                let slow = timestamp(&format!("{date} {clock}+00")).map(|moment| moment.nanoseconds);
+                assert!(slow.is_some());
+                assert_eq!(plain(&format!("{date}T{clock}")), slow);
+                assert_eq!(plain(&format!("{date} {clock}")), slow);
             }
         }
         for wrong in
             ["2023-02-29 00:00:00", "2024-04-31 00:00:00", "2024-00-01 00:00:00", "2024-01-01 00:00:60"]
         {
             assert!(timestamp(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_the_very_form_is_plain() {
+        let right = "2024-01-31 12:30:59.5";
+        assert!(plain_timestamp(right.as_bytes()).is_some());
+        for at in (0..right.len()).filter(|at| *at != 10) {
+            for byte in 0..=u8::MAX {
+                let mut text = right.as_bytes().to_vec();
+                text[at] = byte;
+                let (before, is_digit) = (right.as_bytes()[at], byte.is_ascii_digit());
+                let fits = if before.is_ascii_digit() { is_digit } else { byte == before };
+                if !fits {
+                    assert_eq!(plain_timestamp(&text), None, "{}", text.escape_ascii());
+                }
+            }
         }
     }
 

@@ -14,7 +14,8 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::column_type::ColumnType;
 use super::formats::{Formats, Moment};
-use crate::condition::{days_of, time_of, timestamp_of};
+use super::numbers::{decimal, float, whole};
+use crate::condition::{days_of, plain_timestamp, time_of, timestamp_of};
 use crate::delimited::records::dialect::Dialect;
 use crate::delimited::records::splitter::{Cell, Form, Splitter};
 
@@ -136,9 +137,7 @@ pub(crate) fn array(texts: &impl Texts, formats: &Formats, wanted: ColumnType) -
             text.parse().ok().filter(|value: &f32| value.is_finite() || !has_digit(text))
         })?),
         ColumnType::Float64 => Arc::new(column.numbers::<Float64Type>(|text| {
-            short_float(text)
-                .or_else(|| text.parse().ok())
-                .filter(|value: &f64| value.is_finite() || !has_digit(text))
+            float(text).filter(|value: &f64| value.is_finite() || !has_digit(text))
         })?),
         ColumnType::Decimal(precision, scale) => {
             let array = column.numbers::<Decimal128Type>(|text| decimal(text, precision, scale))?;
@@ -154,7 +153,7 @@ pub(crate) fn array(texts: &impl Texts, formats: &Formats, wanted: ColumnType) -
         }
         ColumnType::Epoch(unit) => {
             let nanoseconds = |text: &str| epoch(&formats.number(text)?, unit);
-            column.timestamps(unit, utc(), |text, of| units(nanoseconds(text)?, of))?
+            column.timestamps(unit, utc(), |text, of| units(nanoseconds(text)?, of.into()))?
         }
         ColumnType::Pattern(Moment::Date, _, patterns) => {
             let days = |text: &str| i32::try_from(formats.moment(patterns, text)?).ok();
@@ -166,7 +165,7 @@ pub(crate) fn array(texts: &impl Texts, formats: &Formats, wanted: ColumnType) -
         }
         ColumnType::Pattern(of, unit, patterns) => {
             let zone = if of == Moment::Utc { utc() } else { None };
-            column.timestamps(unit, zone, |text, of| units(formats.point(patterns, text)?, of))?
+            column.timestamps(unit, zone, |text, of| units(formats.point(patterns, text)?, of.into()))?
         }
         ColumnType::Uuid => {
             let mut builder = FixedSizeBinaryBuilder::with_capacity(texts.rows(), 16);
@@ -202,7 +201,7 @@ impl<T: Texts> Column<'_, T> {
         &self,
         unit: TimeUnit,
         zone: Option<Arc<str>>,
-        parse: impl Fn(&str, i128) -> Option<i64>,
+        parse: impl Fn(&str, i64) -> Option<i64>,
     ) -> Result<ArrayRef, usize> {
         Ok(match unit {
             TimeUnit::Nanosecond => {
@@ -266,37 +265,6 @@ fn epoch(text: &str, unit: TimeUnit) -> Option<i128> {
     decimal(text, 38, scale)
 }
 
-/// A number of at most 15 digits, with or without a point; `None` for all others. Its digits and the power of
-/// ten are floats without rounding, so that the quotient is rounded once, as it has to be.
-fn short_float(text: &str) -> Option<f64> {
-    const POWERS: [f64; 16] =
-        [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
-    let (negative, digits) = match text.as_bytes() {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    if digits.is_empty() || digits.len() > 16 {
-        return None;
-    }
-    let (mut whole, mut count, mut point) = (0_u64, 0, None);
-    for byte in digits {
-        let digit = byte.wrapping_sub(b'0');
-        match digit {
-            0..=9 => {
-                whole = whole * 10 + u64::from(digit);
-                count += 1;
-            }
-            _ if *byte == b'.' && point.is_none() => point = Some(count),
-            _ => return None,
-        }
-    }
-    if count == 0 || count > 15 {
-        return None;
-    }
-    let value = whole as f64 / POWERS[count - point.unwrap_or(count)];
-    Some(if negative { -value } else { value })
-}
-
 /// Nanoseconds in units of so many, if they are whole ones.
 fn units(nanoseconds: i128, unit: i128) -> Option<i64> {
     // Divisions of 128 bits take ten times as long.
@@ -305,38 +273,6 @@ fn units(nanoseconds: i128, unit: i128) -> Option<i64> {
     }
     let is_whole = nanoseconds.rem_euclid(unit) == 0;
     i64::try_from(nanoseconds.div_euclid(unit)).ok().filter(|_| is_whole)
-}
-
-/// A whole number, without a plus sign.
-fn whole<T: std::str::FromStr>(text: &str) -> Option<T> {
-    if text.starts_with('+') { None } else { text.parse().ok() }
-}
-
-/// A decimal number; digits beyond the scale must be zeros.
-pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, text),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
-    }
-    let scale = usize::try_from(scale).ok()?;
-    let (kept, beyond) = fraction.split_at_checked(scale).unwrap_or((fraction, ""));
-    let mut value: i128 = 0;
-    let zeros = std::iter::repeat_n(b'0', scale - kept.len());
-    for byte in whole.bytes().chain(kept.bytes()).chain(zeros) {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value = value.checked_mul(10)?.checked_add(i128::from(digit))?;
-    }
-    if beyond.bytes().any(|byte| byte != b'0') || value >= 10_i128.checked_pow(u32::from(precision))? {
-        return None;
-    }
-    Some(if negative { -value } else { value })
 }
 
 fn date(text: &str) -> Option<i32> {
@@ -350,7 +286,11 @@ pub(crate) fn time(text: &str) -> Option<i64> {
 }
 
 /// A point in time, in units of `unit` nanoseconds. Only points in UTC have an offset.
-pub(crate) fn timestamp(text: &str, unit: i128, utc: bool) -> Option<i64> {
+pub(crate) fn timestamp(text: &str, unit: i64, utc: bool) -> Option<i64> {
+    if let Some((seconds, nanoseconds)) = plain_timestamp(text.as_bytes()) {
+        let whole = seconds.checked_mul(1_000_000_000 / unit)?;
+        return (nanoseconds % unit == 0).then_some(nanoseconds / unit)?.checked_add(whole);
+    }
     let (nanoseconds, offset) = match timestamp_of(text) {
         Some(moment) => (moment.nanoseconds, moment.offset),
         None => (i128::from(days_of(text)?) * 86_400_000_000_000, None),
@@ -358,7 +298,7 @@ pub(crate) fn timestamp(text: &str, unit: i128, utc: bool) -> Option<i64> {
     if offset.is_some() && !utc {
         return None;
     }
-    units(nanoseconds - offset.unwrap_or(0), unit)
+    units(nanoseconds - offset.unwrap_or(0), unit.into())
 }
 
 fn uuid(text: &str) -> Option<[u8; 16]> {
@@ -378,35 +318,6 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn decimals_keep_every_digit_or_do_not_fit() {
-        assert_eq!(decimal("-12.5", 10, 2), Some(-1250));
-        assert_eq!(decimal("0.100", 10, 2), Some(10));
-        assert_eq!(decimal(".5", 10, 2), Some(50));
-        assert_eq!(decimal("7.", 10, 2), Some(700));
-        assert_eq!(decimal("99999999.99", 10, 2), Some(9_999_999_999));
-        for wrong in ["", "-", ".", "1.234", "100000000", "1e3", "+1", "1,5", "--1"] {
-            assert_eq!(decimal(wrong, 10, 2), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn short_floats_are_those_of_the_standard_library() {
-        let texts = ["0", "-0", "7.", ".5", "-12.50", "0.1", "123456789012345", "0.00000000000001", "99.99"];
-        for text in texts {
-            assert_eq!(short_float(text).map(f64::to_bits), text.parse().ok().map(f64::to_bits), "{text}");
-        }
-        for other in
-            ["", ".", "-", "--1", "1e3", "1.2.3", "nan", "+1", "1234567890123456", "0.000000000000001", " 1"]
-        {
-            assert_eq!(short_float(other), None, "{other}");
-        }
-        for number in 0..100_000_u32 {
-            let text = format!("{}.{:03}", number / 7, number % 1000);
-            assert_eq!(short_float(&text), text.parse().ok());
-        }
-    }
 
     #[test]
     fn points_in_time_are_not_rounded() {

@@ -51,6 +51,9 @@ const TEXT: u16 = 1 << 10;
 /// NaN and infinities, which alone would be words.
 const NOT_FINITE: u16 = 1 << 11;
 
+const NUMBERS: u16 = INT | WIDE | FLOAT;
+const MOMENTS: u16 = DATE | TIME | MICROS | NANOS | MICROS_UTC | NANOS_UTC;
+
 /// What is known of a column after a part of the sample.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidates {
@@ -97,7 +100,7 @@ impl Candidates {
             return;
         }
         let before = (self.types, self.patterns, self.by_patterns);
-        self.types &= types_of(value, formats);
+        self.types &= types_of(value, formats, self.types);
         if self.by_patterns {
             self.add_patterns(value, formats);
         }
@@ -189,15 +192,17 @@ impl Candidates {
     }
 }
 
-/// Returns the types that a value has.
-fn types_of(value: &str, formats: &Formats) -> u16 {
+/// Returns the types that a value has, of those that are `left`.
+fn types_of(value: &str, formats: &Formats, left: u16) -> u16 {
     let first = value.bytes().next().unwrap_or(b' ');
     if formats.has_words() && formats.word(value).is_some() {
         return TEXT | BOOL;
     }
     TEXT | match first {
         b'0'..=b'9' | b'-' | b'.' | b',' => {
-            formats.number(value).map_or(0, |value| number(&value)) | moment(value)
+            let numbers =
+                if left & NUMBERS == 0 { 0 } else { formats.number(value).map_or(0, |value| number(&value)) };
+            numbers | if left & MOMENTS == 0 { 0 } else { moment(value) }
         }
         b't' | b'T' | b'f' | b'F'
             if value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false") =>

@@ -4,3 +4,4 @@ pub(super) mod arrays;
 pub(super) mod column_type;
 pub(super) mod formats;
 pub(super) mod inference;
+mod numbers;

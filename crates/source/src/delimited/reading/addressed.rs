@@ -13,7 +13,6 @@ use super::reader::Batch;
 use crate::control::Control;
 use crate::delimited::files::{DelimitedFiles, Place};
 use crate::delimited::records::cursor::Cursor;
-use crate::delimited::records::leading::Split;
 use crate::delimited::records::splitter::{Cell, Step, extent};
 use crate::delimited::text_file::TextFile;
 use crate::error::{Error, Kind, Result};
@@ -221,17 +220,24 @@ impl RecordFetcher<'_> {
         };
         let text = self.source.file(file)?;
         let (mut at, rows) = (0, starts.len());
+        let split = text.split_for(&self.places);
+        let mut ordinary = text.splitter.ordinary(bytes, at);
         self.cells.clear();
         for row in 0..rows {
             let before = self.cells.len();
-            let step = text.splitter.step(bytes, at, false, &mut self.cells);
             let end = starts.get(row + 1).map_or(bytes.len(), |(start, _)| *start as usize);
-            match step {
+            if ordinary.record(at, split, &mut self.cells) == Some(end) {
+                at = end;
+                continue;
+            }
+            self.cells.truncate(before);
+            match text.splitter.step(bytes, at, false, &mut self.cells) {
                 // In files whose lines end with carriage returns, the newline after one is left over.
                 Step::Record(next)
                     if (next == end || (text.splitter.newline == b'\r' && next + 1 == end))
                         && text.fit(before, text.fields(), &mut self.cells) =>
                 {
+                    split.shorten(before, &mut self.cells);
                     at = end;
                 }
                 _ => return Err(text.changed()),
@@ -243,7 +249,6 @@ impl RecordFetcher<'_> {
             starts.get(row).map_or(0, |(start, offset)| offset + (at - start))
         };
         let cells = &mut self.cells;
-        let split = Split::all(text.fields());
         let batch = Batch { source: self.source, file: text, cells, split, bytes, offset: &offset, rows };
         batch.build(&self.places, &self.schema)
     }

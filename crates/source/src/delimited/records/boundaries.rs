@@ -10,6 +10,7 @@ use std::io;
 use memchr::{memchr, memchr_iter, memchr2, memrchr};
 use sawmill_footer::RangeReader;
 
+use super::block::{Block, Stops};
 use super::splitter::{After, Splitter};
 
 /// Bytes of a chunk. The fingerprints of files depend on it.
@@ -96,8 +97,9 @@ impl Grid {
         let on_grid = self.start + number * self.chunk;
         let grid_end = self.end.min(on_grid + self.chunk);
         let from = if number == 0 { on_grid } else { on_grid - 1 };
-        buffer.clear();
-        append(file, from, grid_end, buffer)?;
+        // What it had before is overwritten: most chunks have the same length.
+        buffer.resize((grid_end - from) as usize, 0);
+        file.read_exact_at(from, buffer)?;
         let hash = xxhash_rust::xxh3::xxh3_64(&buffer[(on_grid - from) as usize..]);
         let start = match number {
             0 => Some(0),
@@ -172,10 +174,11 @@ impl Walker<'_> {
                     }
                     match skipped {
                         Some((end, _)) => State::AtRecord(end),
-                        None if Some(text[at]) == splitter.quote => {
-                            State::InQuotes { from: at + 1, opened: Some(at) }
+                        None => {
+                            let (next, more) = self.ordinary(at);
+                            records += more;
+                            next
                         }
-                        None => State::InRecord(at),
                     }
                 }
                 State::InRecord(from) => self.in_record(from),
@@ -200,6 +203,38 @@ impl Walker<'_> {
         let first = first
             .map(|at| (self.base + at as u64, memchr_iter(splitter.newline, &text[..at]).count() as u64));
         Walk { first, records, exit }
+    }
+
+    /// Goes from the start of a record through as many as are ordinary, and returns how many more have started.
+    fn ordinary(&self, record: usize) -> (State, u64) {
+        let Self { splitter, text, .. } = *self;
+        let (mut record, mut more, mut is_open) = (record, 0, false);
+        let first = |record| match Some(text[record]) == splitter.quote {
+            true => State::InQuotes { from: record + 1, opened: Some(record) },
+            false => State::InRecord(record),
+        };
+        if splitter.escape.is_some() {
+            return (first(record), more);
+        }
+        let mut block = Block::at(text, record, splitter.characters());
+        loop {
+            let Stops { mut newlines, misplaced, unended, is_open: stays_open, .. } = block.stops(is_open);
+            if !splitter.fit(text, block.base, misplaced, unended) {
+                return (first(record), more);
+            }
+            while newlines != 0 {
+                let next = block.base + newlines.trailing_zeros() as usize + 1;
+                newlines &= newlines - 1;
+                if !text.get(next).is_some_and(|byte| splitter.is_ordinary_start(*byte)) {
+                    return (State::AtRecord(next), more);
+                }
+                (record, more) = (next, more + 1);
+            }
+            is_open = stays_open;
+            if block.next().is_none() {
+                return (first(record), more);
+            }
+        }
     }
 
     /// A quote opens a field only at its start; elsewhere it is a character like others.
@@ -294,5 +329,38 @@ impl Resolver {
     /// Returns a hash of all bytes from the first record on, by which two contents are told apart.
     pub(crate) fn digest(&self) -> u128 {
         self.hash.digest128()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::delimited::records::dialect::Dialect;
+
+    /// How walks through a text end that begin at a record and within quotes, 64 bytes at a time or, with an
+    /// escape that the text does not have, one quote after the other.
+    fn walks(text: &[u8], lenient: bool, escape: Option<u8>) -> [Walk; 2] {
+        let mut splitter = Splitter::new(&Dialect { escape, ..Dialect::default() }, b',');
+        splitter.lenient = lenient;
+        let walk = |state| Walker { splitter: &splitter, text, base: 7, is_end: true }.walk(state);
+        [walk(State::AtRecord(0)), walk(State::InQuotes { from: 0, opened: None })]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4096) })]
+        #[test]
+        fn blocks_are_walked_as_quotes_are(
+            text in r#"((([a-z]{0,30}|"([a-z\n,]|""){0,50}"),){0,3}[a-z]{0,9}\r?\n){0,9}[ab,"\r\n]{0,90}"#,
+            lenient: bool,
+        ) {
+            prop_assert_eq!(walks(text.as_bytes(), lenient, None), walks(text.as_bytes(), lenient, Some(1)));
+        }
+
+        #[test]
+        fn blocks_of_any_quotes_are_walked_as_quotes_are(text in r#"[ab,"\r\n]{0,200}"#, lenient: bool) {
+            prop_assert_eq!(walks(text.as_bytes(), lenient, None), walks(text.as_bytes(), lenient, Some(1)));
+        }
     }
 }

@@ -81,15 +81,17 @@ impl<'a> Cursor<'a> {
     /// Drops what is before the next record, and reads more. Without more, the record is too long.
     fn fill(&mut self) -> Result<()> {
         let start = self.offset();
-        self.buffer.drain(..self.at);
+        let held = self.buffer.len() - self.at;
+        self.buffer.copy_within(self.at.., 0);
         (self.base, self.at) = (start, 0);
-        let held = self.buffer.len();
         if held > self.file.longest_record() {
+            self.buffer.truncate(held);
             return Err(self.file.too_long(start));
         }
         let next = start + held as u64;
         // A long record is read in growing steps, so that its start is not split too often.
         let more = (held.max(BLOCK) as u64).min(self.file.length.saturating_sub(next)) as usize;
+        // What was there before is overwritten.
         self.buffer.resize(held + more, 0);
         let read = self.bytes.read_exact_at(next, &mut self.buffer[held..]);
         read.map_err(|error| self.file.failed_read(&error))
@@ -131,12 +133,11 @@ impl<'a> Cursor<'a> {
         let mut rows = 0;
         loop {
             let is_end = self.is_end();
+            let mut ordinary = self.file.splitter.ordinary(&self.buffer, self.at);
             while rows < most && self.at < self.buffer.len() {
                 let before = cells.len();
                 let is_left_out = self.file.left_out.get(self.left_out) == Some(&self.offset());
-                if !is_left_out
-                    && let Some(next) = self.file.splitter.leading(&self.buffer, self.at, split, cells)
-                {
+                if !is_left_out && let Some(next) = ordinary.record(self.at, split, cells) {
                     rows += 1;
                     self.at = next;
                     continue;
@@ -196,6 +197,11 @@ impl<'a> Cursor<'a> {
                 return Ok(Checked::End);
             }
             let (before, start) = (cells.len(), self.at);
+            let mut ordinary = self.file.splitter.ordinary(&self.buffer, start);
+            if let Some(next) = ordinary.record(start, Split::all(columns), cells) {
+                self.at = next;
+                return Ok(Checked::Good { start, end: next });
+            }
             match self.file.splitter.step(&self.buffer, start, is_end, cells) {
                 Step::Record(next) => {
                     self.at = next;

@@ -1,5 +1,6 @@
 //! Where records and their fields begin and end: dialects, headers, quotes, marks.
 
+mod block;
 pub(super) mod boundaries;
 pub(super) mod cursor;
 pub(super) mod dialect;

@@ -77,7 +77,7 @@ pub(crate) struct Splitter {
     pub newline: u8,
     pub delimiter: u8,
     pub quote: Option<u8>,
-    escape: Option<u8>,
+    pub escape: Option<u8>,
     pub comment: Option<u8>,
     /// Whether records that cannot be read are left out: after quotes that do not fit, the next record starts
     /// in the next line.
@@ -217,12 +217,6 @@ impl Splitter {
                 }
                 continue;
             }
-            if let Some(next) = self.words(text, &mut at, cells) {
-                return Step::Record(next);
-            }
-            if self.quote.is_some_and(|quote| text.get(at) == Some(&quote)) {
-                continue;
-            }
             let rest = text.get(at..).unwrap_or_default();
             match rest.iter().position(|byte| self.classes[usize::from(*byte)] != ORDINARY) {
                 Some(length) => {
@@ -244,32 +238,6 @@ impl Splitter {
         }
     }
 
-    /// Appends fields from `at` on, eight bytes at a time, as far as no quote begins one and whole words are left.
-    /// Moves `at` behind them, or returns where the next record starts.
-    fn words(&self, text: &[u8], at: &mut usize, cells: &mut Vec<Cell>) -> Option<usize> {
-        let (delimiters, newlines) = (repeated(self.delimiter), repeated(self.newline));
-        let mut base = *at;
-        while let Some(word) = text.get(base..).and_then(<[u8]>::first_chunk::<8>) {
-            let word = u64::from_le_bytes(*word);
-            let mut stops = zeros(word ^ delimiters) | zeros(word ^ newlines);
-            while stops != 0 {
-                let stop = base + stops.trailing_zeros() as usize / 8;
-                stops &= stops - 1;
-                if text[stop] == self.newline {
-                    cells.push(plain_at_the_end(text, *at, stop));
-                    return Some(stop + 1);
-                }
-                cells.push(Cell { start: *at as u32, end: stop as u32, form: Form::Plain });
-                *at = stop + 1;
-                if self.quote.is_some_and(|quote| text.get(*at) == Some(&quote)) {
-                    return None;
-                }
-            }
-            base += 8;
-        }
-        None
-    }
-
     /// Returns the content of an escaped field.
     pub(crate) fn unescaped(&self, field: &str) -> String {
         let Some(quote) = self.quote else { return field.to_owned() };
@@ -285,18 +253,6 @@ impl Splitter {
         content.push_str(rest);
         content
     }
-}
-
-/// A word of eight such bytes.
-pub(super) fn repeated(byte: u8) -> u64 {
-    u64::from_ne_bytes([byte; 8])
-}
-
-/// Sets the highest bit of every byte that is zero, and no other bit.
-pub(super) fn zeros(word: u64) -> u64 {
-    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    // A carry out of seven bits says that one of them is set; none goes from one byte to the next.
-    !(((word & LOW) + LOW) | word | LOW)
 }
 
 /// The last field of a line, without the carriage return before the newline.
