@@ -19,7 +19,7 @@ use crate::screen::phases;
 
 /// Rows of a unit and of a batch.
 const UNIT_ROWS: u64 = 64 * 1024;
-const BATCH_ROWS: usize = 4096;
+const BATCH_ROWS: usize = 1024;
 
 /// What `--json` prints.
 #[derive(Serialize)]

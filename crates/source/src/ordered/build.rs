@@ -81,7 +81,7 @@ impl Builder<'_> {
             || (),
             |(), number, control| {
                 let _attached = control.phase().attach(&format!("index {number}"));
-                let mut spill = Spill::new(workspace, &runs, memory, row_bytes);
+                let mut spill = Spill::new(workspace, &runs, memory, source.rows(), row_bytes);
                 let (mut pages, mut numbers) = (book.pages(), Vec::new());
                 while let Some(part) = parts.get(next.fetch_add(1, Relaxed)) {
                     self.addressed.scan(part, &self.keying.columns, control, &mut |scanned| {

@@ -20,6 +20,12 @@ const FEWEST_COPIES: u64 = 64 << 10;
 /// Bytes that are written at once.
 const BLOCK: usize = 256 << 10;
 
+/// A run of so many bytes is sorted and copied in the processor's cache: 20 % faster than one of 32 MiB.
+const IN_CACHE: u64 = 4 << 20;
+
+/// More runs than these would be read in short stretches, so longer runs take the memory that there is.
+const MOST_RUNS: u64 = 512;
+
 /// The entries of one partition in a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Section {
@@ -69,20 +75,23 @@ pub(super) struct Spill<'a> {
 struct Out {
     number: usize,
     entries: Blocks,
-    copies: Option<(Blocks, Xxh3)>,
+    copies: Option<Blocks>,
 }
 
 impl<'a> Spill<'a> {
-    /// One that holds `memory` bytes of entries, and of copies of rows of about `row_bytes` bytes if that is
-    /// known.
+    /// One for a thread of so many that take `rows` rows, whose buffer has at most `memory` bytes of entries, and of
+    /// copies of rows of about `row_bytes` bytes if that is known.
     pub(super) fn new(
         workspace: &'a Workspace,
         runs: &'a Mutex<Runs>,
         memory: u64,
+        rows: u64,
         row_bytes: Option<u64>,
     ) -> Self {
         let of_item = size_of::<Item>() as u64;
-        let items = memory / (of_item + row_bytes.unwrap_or_default());
+        let of_row = of_item + row_bytes.unwrap_or_default();
+        let memory = memory.min((rows.saturating_mul(of_row) / MOST_RUNS).max(IN_CACHE));
+        let items = memory / of_row;
         let most_items = usize::try_from(items).unwrap_or(usize::MAX).max(1024);
         // Places in the buffer take 32 bits.
         let most_copies =
@@ -116,11 +125,11 @@ impl<'a> Spill<'a> {
         if let Some(Out { number, entries, copies }) = self.out.take() {
             let failed = |error: io::Error| self.workspace.failed(&error);
             entries.finish().map_err(failed)?;
-            if let Some((copies, hash)) = copies {
-                let bytes = copies.finish().map_err(failed)?;
+            if let Some(copies) = copies {
+                let of_copies = copies.finish().map_err(failed)?;
                 let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(of_file) = runs.copies.get_mut(number) {
-                    *of_file = CopyFile { bytes, hash: hash.digest() };
+                    *of_file = of_copies;
                 }
             }
         }
@@ -145,15 +154,14 @@ impl<'a> Spill<'a> {
         for same in self.items.chunk_by(|a, b| a.partition == b.partition) {
             let partition = same.first().map_or(0, |item| item.partition as usize);
             let first = out.entries.written / ENTRY_BYTES as u64;
-            let copies = out.copies.as_ref().map_or(0, |(copies, _)| copies.written);
+            let copies = out.copies.as_ref().map_or(0, |copies| copies.written);
             let mut bytes = 0;
             for Item { entry, copy, .. } in same {
                 out.entries.add(ENTRY_BYTES, |block| entry.write(block)).map_err(failed)?;
                 bytes += entry.len();
-                if let Some((copies, hash)) = &mut out.copies {
+                if let Some(copies) = &mut out.copies {
                     let start = *copy as usize;
                     let row = self.copies.get(start..start + entry.len() as usize).unwrap_or_default();
-                    hash.update(row);
                     copies.add(row.len(), |block| block.extend_from_slice(row)).map_err(failed)?;
                 }
             }
@@ -185,7 +193,7 @@ impl Out {
         runs.files.push(path);
         let mut of_copies = None;
         if copies {
-            of_copies = Some((create(&workspace.file(&file_of_copies(number)))?, Xxh3::new()));
+            of_copies = Some(create(&workspace.file(&file_of_copies(number)))?);
             runs.copies.push(CopyFile { bytes: 0, hash: 0 });
         }
         Ok(Self { number, entries, copies: of_copies })
@@ -196,19 +204,22 @@ impl Out {
 pub(super) struct Blocks {
     file: File,
     block: Vec<u8>,
+    /// Of what was written to the file.
+    hash: Xxh3,
     /// The bytes of the file, those included that wait in the block.
     pub written: u64,
 }
 
 impl Blocks {
     fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: File::create(path)?, block: Vec::with_capacity(BLOCK), written: 0 })
+        let (file, block) = (File::create(path)?, Vec::with_capacity(BLOCK));
+        Ok(Self { file, block, hash: Xxh3::new(), written: 0 })
     }
 
     /// Appends `bytes` bytes, which `write` appends to the block it is given.
     fn add(&mut self, bytes: usize, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         if self.block.len() + bytes > BLOCK {
-            self.file.write_all(&self.block)?;
+            self.write()?;
             self.block.clear();
             self.block.shrink_to(BLOCK);
         }
@@ -217,9 +228,14 @@ impl Blocks {
         Ok(())
     }
 
-    /// Writes what is left; returns the bytes of the file.
-    fn finish(mut self) -> io::Result<u64> {
-        self.file.write_all(&self.block)?;
-        Ok(self.written)
+    fn write(&mut self) -> io::Result<()> {
+        self.hash.update(&self.block);
+        self.file.write_all(&self.block)
+    }
+
+    /// Writes what is left; returns the length of the file and its hash.
+    fn finish(mut self) -> io::Result<CopyFile> {
+        self.write()?;
+        Ok(CopyFile { bytes: self.written, hash: self.hash.digest() })
     }
 }

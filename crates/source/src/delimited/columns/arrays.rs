@@ -40,16 +40,15 @@ impl<'a> Fields<'a> {
         cells.map(move |cell| self.value(cell, nulls))
     }
 
-    #[inline(always)]
     fn value(&self, cell: &Cell, nulls: Nulls<'_>) -> Option<Cow<'a, str>> {
         let raw = &self.text[cell.start as usize..cell.end as usize];
-        let (value, may_be_null) = match cell.form {
-            Form::Plain => (Cow::Borrowed(raw), true),
-            Form::Quoted => (Cow::Borrowed(raw), self.dialect.quoted_nulls),
-            Form::Escaped => (Cow::Owned(self.splitter.unescaped(raw)), self.dialect.quoted_nulls),
+        let value = match cell.form {
+            Form::Plain | Form::Quoted => Cow::Borrowed(raw),
+            Form::Escaped => Cow::Owned(self.splitter.unescaped(raw)),
             Form::Missing => return None,
         };
-        (!(may_be_null && nulls.have(&value))).then_some(value)
+        let may_be_null = cell.form == Form::Plain || self.dialect.quoted_nulls;
+        (!(may_be_null && nulls.have(value.as_bytes()))).then_some(value)
     }
 
     /// Returns the array of a type.
@@ -82,11 +81,35 @@ impl<'a> Nulls<'a> {
     }
 
     #[inline(always)]
-    fn have(self, text: &str) -> bool {
+    fn have(self, text: &[u8]) -> bool {
         match text.is_empty() {
             true => self.empty,
-            false => self.has_words && self.words.iter().any(|word| word == text),
+            false => self.has_words && self.words.iter().any(|word| word.as_bytes() == text),
         }
+    }
+}
+
+/// A text, as a part of another: numbers are read from its bytes, without the check that it begins and ends
+/// between characters.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'t> {
+    whole: &'t str,
+    start: usize,
+    end: usize,
+}
+
+impl<'t> Part<'t> {
+    /// All of a text.
+    pub(crate) fn of(whole: &'t str) -> Self {
+        Self { whole, start: 0, end: whole.len() }
+    }
+
+    pub(crate) fn bytes(self) -> &'t [u8] {
+        &self.whole.as_bytes()[self.start..self.end]
+    }
+
+    pub(crate) fn text(self) -> &'t str {
+        &self.whole[self.start..self.end]
     }
 }
 
@@ -95,7 +118,7 @@ pub(crate) trait Texts {
     fn rows(&self) -> usize;
 
     /// Passes every text with its row to `each`, until that fails.
-    fn try_each(&self, each: impl FnMut(usize, Option<&str>) -> Result<(), usize>) -> Result<(), usize>;
+    fn try_each(&self, each: impl FnMut(usize, Option<Part<'_>>) -> Result<(), usize>) -> Result<(), usize>;
 }
 
 impl Texts for Fields<'_> {
@@ -104,11 +127,23 @@ impl Texts for Fields<'_> {
     }
 
     #[inline(always)]
-    fn try_each(&self, mut each: impl FnMut(usize, Option<&str>) -> Result<(), usize>) -> Result<(), usize> {
+    fn try_each(
+        &self,
+        mut each: impl FnMut(usize, Option<Part<'_>>) -> Result<(), usize>,
+    ) -> Result<(), usize> {
         let nulls = Nulls::of(self.dialect);
-        let cells = self.cells.iter().skip(self.column).step_by(self.columns.max(1));
-        for (row, cell) in cells.enumerate() {
-            each(row, self.value(cell, nulls).as_deref())?;
+        for (row, record) in self.cells.chunks_exact(self.columns.max(1)).enumerate() {
+            let Some(cell) = record.get(self.column) else { break };
+            let part = Part { whole: self.text, start: cell.start as usize, end: cell.end as usize };
+            let (unescaped, value);
+            match cell.form {
+                Form::Plain => value = Some(part).filter(|part| !nulls.have(part.bytes())),
+                _ => {
+                    unescaped = self.value(cell, nulls);
+                    value = unescaped.as_deref().map(Part::of);
+                }
+            }
+            each(row, value)?;
         }
         Ok(())
     }
@@ -125,7 +160,7 @@ pub(crate) fn array(texts: &impl Texts, formats: &Formats, wanted: ColumnType) -
         ColumnType::Bool => {
             let mut builder = BooleanBuilder::with_capacity(texts.rows());
             texts.try_each(|row, text| {
-                builder.append_option(text.map(|text| formats.boolean(text).ok_or(row)).transpose()?);
+                builder.append_option(text.map(|text| formats.boolean(text.text()).ok_or(row)).transpose()?);
                 Ok(())
             })?;
             Arc::new(builder.finish())
@@ -134,17 +169,17 @@ pub(crate) fn array(texts: &impl Texts, formats: &Formats, wanted: ColumnType) -
         ColumnType::Int32 => Arc::new(column.numbers::<Int32Type>(whole)?),
         ColumnType::Int64 => Arc::new(column.numbers::<Int64Type>(whole)?),
         ColumnType::Float32 => Arc::new(column.numbers::<Float32Type>(|text| {
-            text.parse().ok().filter(|value: &f32| value.is_finite() || !has_digit(text))
+            text.text().parse().ok().filter(|value: &f32| value.is_finite() || !has_digit(text.bytes()))
         })?),
         ColumnType::Float64 => Arc::new(column.numbers::<Float64Type>(|text| {
-            float(text).filter(|value: &f64| value.is_finite() || !has_digit(text))
+            float(text).filter(|value: &f64| value.is_finite() || !has_digit(text.bytes()))
         })?),
         ColumnType::Decimal(precision, scale) => {
             let array = column.numbers::<Decimal128Type>(|text| decimal(text, precision, scale))?;
             Arc::new(array.with_data_type(DataType::Decimal128(precision, scale)))
         }
-        ColumnType::Date => Arc::new(column.primitive::<Date32Type>(date)?),
-        ColumnType::Time => Arc::new(column.primitive::<Time64MicrosecondType>(time)?),
+        ColumnType::Date => Arc::new(column.primitive::<Date32Type>(|text| date(text.text()))?),
+        ColumnType::Time => Arc::new(column.primitive::<Time64MicrosecondType>(|text| time(text.text()))?),
         ColumnType::Timestamp(unit) => {
             column.timestamps(unit, None, |text, of| timestamp(text, of, false))?
         }
@@ -152,28 +187,31 @@ pub(crate) fn array(texts: &impl Texts, formats: &Formats, wanted: ColumnType) -
             column.timestamps(unit, utc(), |text, of| timestamp(text, of, true))?
         }
         ColumnType::Epoch(unit) => {
-            let nanoseconds = |text: &str| epoch(&formats.number(text)?, unit);
+            let nanoseconds = |text: Part<'_>| epoch(Part::of(&formats.number(text.text())?), unit);
             column.timestamps(unit, utc(), |text, of| units(nanoseconds(text)?, of.into()))?
         }
         ColumnType::Pattern(Moment::Date, _, patterns) => {
-            let days = |text: &str| i32::try_from(formats.moment(patterns, text)?).ok();
+            let days = |text: Part<'_>| i32::try_from(formats.moment(patterns, text.text())?).ok();
             Arc::new(column.primitive::<Date32Type>(days)?)
         }
         ColumnType::Pattern(Moment::Time, _, patterns) => {
-            let micros = |text: &str| units(formats.moment(patterns, text)?, 1_000);
+            let micros = |text: Part<'_>| units(formats.moment(patterns, text.text())?, 1_000);
             Arc::new(column.primitive::<Time64MicrosecondType>(micros)?)
         }
         ColumnType::Pattern(of, unit, patterns) => {
             let zone = if of == Moment::Utc { utc() } else { None };
-            column.timestamps(unit, zone, |text, of| units(formats.point(patterns, text)?, of.into()))?
+            column
+                .timestamps(unit, zone, |text, of| units(formats.point(patterns, text.text())?, of.into()))?
         }
         ColumnType::Uuid => {
             let mut builder = FixedSizeBinaryBuilder::with_capacity(texts.rows(), 16);
-            texts.try_each(|row, text| match text.map(|text| uuid(text).ok_or(row)).transpose()? {
-                Some(bytes) => builder.append_value(bytes).map_err(|_| row),
-                None => {
-                    builder.append_null();
-                    Ok(())
+            texts.try_each(|row, text| {
+                match text.map(|text| uuid(text.text()).ok_or(row)).transpose()? {
+                    Some(bytes) => builder.append_value(bytes).map_err(|_| row),
+                    None => {
+                        builder.append_null();
+                        Ok(())
+                    }
                 }
             })?;
             Arc::new(builder.finish())
@@ -181,7 +219,7 @@ pub(crate) fn array(texts: &impl Texts, formats: &Formats, wanted: ColumnType) -
         ColumnType::Text | ColumnType::Json => {
             let mut builder = StringViewBuilder::with_capacity(texts.rows());
             texts.try_each(|_, text| {
-                builder.append_option(text);
+                builder.append_option(text.map(Part::text));
                 Ok(())
             })?;
             Arc::new(builder.finish())
@@ -201,7 +239,7 @@ impl<T: Texts> Column<'_, T> {
         &self,
         unit: TimeUnit,
         zone: Option<Arc<str>>,
-        parse: impl Fn(&str, i64) -> Option<i64>,
+        parse: impl Fn(Part<'_>, i64) -> Option<i64>,
     ) -> Result<ArrayRef, usize> {
         Ok(match unit {
             TimeUnit::Nanosecond => {
@@ -217,18 +255,18 @@ impl<T: Texts> Column<'_, T> {
 
     fn numbers<A: ArrowPrimitiveType>(
         &self,
-        parse: impl Fn(&str) -> Option<A::Native>,
+        parse: impl Fn(Part<'_>) -> Option<A::Native>,
     ) -> Result<PrimitiveArray<A>, usize> {
         let formats = self.formats;
         match formats.decimal_comma || formats.thousands.is_some() {
-            true => self.primitive(|text| parse(&formats.number(text)?)),
+            true => self.primitive(|text| parse(Part::of(&formats.number(text.text())?))),
             false => self.primitive(parse),
         }
     }
 
     fn primitive<A: ArrowPrimitiveType>(
         &self,
-        parse: impl Fn(&str) -> Option<A::Native>,
+        parse: impl Fn(Part<'_>) -> Option<A::Native>,
     ) -> Result<PrimitiveArray<A>, usize> {
         let rows = self.texts.rows();
         let (mut values, mut nulls) = (Vec::with_capacity(rows), NullBufferBuilder::new(rows));
@@ -250,12 +288,12 @@ impl<T: Texts> Column<'_, T> {
 }
 
 /// Whether a word for a float is a number: one that is infinite is beyond the type.
-fn has_digit(text: &str) -> bool {
-    text.bytes().any(|byte| byte.is_ascii_digit())
+fn has_digit(text: &[u8]) -> bool {
+    text.iter().any(u8::is_ascii_digit)
 }
 
 /// A number of units since 1970, with or without a fraction, in nanoseconds.
-fn epoch(text: &str, unit: TimeUnit) -> Option<i128> {
+fn epoch(text: Part<'_>, unit: TimeUnit) -> Option<i128> {
     let scale = match unit {
         TimeUnit::Second => 9,
         TimeUnit::Millisecond => 6,
@@ -286,11 +324,12 @@ pub(crate) fn time(text: &str) -> Option<i64> {
 }
 
 /// A point in time, in units of `unit` nanoseconds. Only points in UTC have an offset.
-pub(crate) fn timestamp(text: &str, unit: i64, utc: bool) -> Option<i64> {
-    if let Some((seconds, nanoseconds)) = plain_timestamp(text.as_bytes()) {
+pub(crate) fn timestamp(text: Part<'_>, unit: i64, utc: bool) -> Option<i64> {
+    if let Some((seconds, nanoseconds)) = plain_timestamp(text.bytes()) {
         let whole = seconds.checked_mul(1_000_000_000 / unit)?;
         return (nanoseconds % unit == 0).then_some(nanoseconds / unit)?.checked_add(whole);
     }
+    let text = text.text();
     let (nanoseconds, offset) = match timestamp_of(text) {
         Some(moment) => (moment.nanoseconds, moment.offset),
         None => (i128::from(days_of(text)?) * 86_400_000_000_000, None),
@@ -321,6 +360,7 @@ mod tests {
 
     #[test]
     fn points_in_time_are_not_rounded() {
+        let timestamp = |text, unit, utc| timestamp(Part::of(text), unit, utc);
         assert_eq!(timestamp("1970-01-01 00:00:00.000001", 1_000, false), Some(1));
         assert_eq!(timestamp("1969-12-31T23:59:59.999999", 1_000, false), Some(-1));
         assert_eq!(timestamp("1970-01-02", 1_000, false), Some(86_400_000_000));

@@ -6,7 +6,7 @@
 use arrow_schema::TimeUnit;
 use serde::Serialize;
 
-use super::arrays::{Fields, time, timestamp};
+use super::arrays::{Fields, Part, time, timestamp};
 use super::column_type::ColumnType;
 use super::formats::{Formats, Moment};
 use crate::all_cores::map_on_all_cores;
@@ -253,7 +253,7 @@ fn moment(value: &str) -> u16 {
         types |= TIME;
     }
     for (unit, local, utc) in [(1_000, MICROS, MICROS_UTC), (1, NANOS, NANOS_UTC)] {
-        match (timestamp(value, unit, false), timestamp(value, unit, true)) {
+        match (timestamp(Part::of(value), unit, false), timestamp(Part::of(value), unit, true)) {
             (Some(_), _) => types |= local,
             (None, Some(_)) => types |= utc,
             (None, None) => {}

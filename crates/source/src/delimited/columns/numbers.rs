@@ -1,5 +1,7 @@
 //! Numbers of text: whole ones, decimals and floats. Most have a few digits, which are read all at once.
 
+use super::arrays::Part;
+
 /// At most eight digits, with or without a point.
 struct Short {
     digits: u32,
@@ -8,6 +10,7 @@ struct Short {
 }
 
 /// Returns a number without a sign; `None` if it has no digits, more than eight characters, or others.
+#[inline(always)]
 fn short(text: &[u8]) -> Option<Short> {
     const BYTES: u64 = u64::from_ne_bytes([1; 8]);
     const ZEROS: u64 = BYTES * b'0' as u64;
@@ -56,66 +59,43 @@ fn zeros(word: u64) -> u64 {
 }
 
 /// The number without its sign, and whether that is a minus.
-fn sign(text: &str) -> (bool, &[u8]) {
-    match text.as_bytes() {
+fn sign(text: &[u8]) -> (bool, &[u8]) {
+    match text {
         [b'-', digits @ ..] => (true, digits),
         digits => (false, digits),
     }
 }
 
-/// A float, of whatever the standard library reads as one.
-pub(super) fn float(text: &str) -> Option<f64> {
-    let (negative, digits) = sign(text);
+/// A float, of whatever the standard library reads as one. Of a short number, its digits and the power of ten are
+/// floats without rounding, so that the quotient is rounded once, as it has to be.
+#[inline(always)]
+pub(super) fn float(text: Part<'_>) -> Option<f64> {
+    let (negative, digits) = sign(text.bytes());
     match short(digits).map(|Short { digits, fraction }| f64::from(digits) / POWERS[fraction]) {
         Some(value) => Some(if negative { -value } else { value }),
-        None => short_float(text).or_else(|| text.parse().ok()),
+        None => text.text().parse().ok(),
     }
 }
 
-const POWERS: [f64; 16] =
-    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
-
-/// A number of at most 15 digits, with or without a point; `None` for all others. Its digits and the power of
-/// ten are floats without rounding, so that the quotient is rounded once, as it has to be.
-fn short_float(text: &str) -> Option<f64> {
-    let (negative, digits) = sign(text);
-    if digits.is_empty() || digits.len() > 16 {
-        return None;
-    }
-    let (mut whole, mut count, mut point) = (0_u64, 0, None);
-    for byte in digits {
-        let digit = byte.wrapping_sub(b'0');
-        match digit {
-            0..=9 => {
-                whole = whole * 10 + u64::from(digit);
-                count += 1;
-            }
-            _ if *byte == b'.' && point.is_none() => point = Some(count),
-            _ => return None,
-        }
-    }
-    if count == 0 || count > 15 {
-        return None;
-    }
-    let value = whole as f64 / POWERS[count - point.unwrap_or(count)];
-    Some(if negative { -value } else { value })
-}
+const POWERS: [f64; 9] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8];
 
 /// A whole number, without a plus sign.
-pub(super) fn whole<T: TryFrom<i32> + std::str::FromStr>(text: &str) -> Option<T> {
-    let (negative, digits) = sign(text);
+#[inline(always)]
+pub(super) fn whole<T: TryFrom<i32> + std::str::FromStr>(text: Part<'_>) -> Option<T> {
+    let (negative, digits) = sign(text.bytes());
     if let Some(Short { digits: value, fraction: 0 }) = short(digits)
         && digits.last() != Some(&b'.')
     {
         let value = value as i32;
         return T::try_from(if negative { -value } else { value }).ok();
     }
-    if text.starts_with('+') { None } else { text.parse().ok() }
+    if text.bytes().starts_with(b"+") { None } else { text.text().parse().ok() }
 }
 
 /// A decimal number; digits beyond the scale must be zeros.
-pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
-    let (negative, digits) = sign(text);
+#[inline(always)]
+pub(super) fn decimal(text: Part<'_>, precision: u8, scale: i8) -> Option<i128> {
+    let (negative, digits) = sign(text.bytes());
     let scale = usize::try_from(scale).ok()?;
     if let Some(Short { digits, fraction }) = short(digits)
         && let Some(zeros) = scale.checked_sub(fraction)
@@ -124,7 +104,11 @@ pub(crate) fn decimal(text: &str, precision: u8, scale: i8) -> Option<i128> {
         let value = i64::from(digits) * 10_i64.pow(zeros as u32);
         return Some(i128::from(if negative { -value } else { value }));
     }
-    let digits = text.strip_prefix('-').unwrap_or(text);
+    let text = text.text();
+    long_decimal(negative, text.strip_prefix('-').unwrap_or(text), precision, scale)
+}
+
+fn long_decimal(negative: bool, digits: &str, precision: u8, scale: usize) -> Option<i128> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     if whole.is_empty() && fraction.is_empty() {
         return None;
@@ -156,25 +140,27 @@ mod tests {
         #[test]
         fn numbers_are_those_of_the_standard_library(text in "-?[0-9]{0,9}[.x+-]?[0-9]{0,9}") {
             let expected = text.parse::<f64>().ok();
-            prop_assert_eq!(float(&text).map(f64::to_bits), expected.map(f64::to_bits));
+            prop_assert_eq!(float(Part::of(&text)).map(f64::to_bits), expected.map(f64::to_bits));
             let no_plus = !text.starts_with('+');
-            prop_assert_eq!(whole::<i64>(&text), text.parse().ok().filter(|_| no_plus));
-            prop_assert_eq!(whole::<i16>(&text), text.parse().ok().filter(|_| no_plus));
+            prop_assert_eq!(whole::<i64>(Part::of(&text)), text.parse().ok().filter(|_| no_plus));
+            prop_assert_eq!(whole::<i16>(Part::of(&text)), text.parse().ok().filter(|_| no_plus));
         }
 
         #[test]
         fn decimals_are_all_digits(whole in "[0-9]{0,12}", fraction in "[0-9]{0,7}", zeros in 0_usize..4) {
             let scale = fraction.len() + zeros;
+            let decimal = |text: &str| decimal(Part::of(text), 38, scale as i8);
             let expected = format!("{whole}{fraction}{}", "0".repeat(zeros)).parse().ok();
             let expected = expected.filter(|_| !(whole.is_empty() && fraction.is_empty()));
-            prop_assert_eq!(decimal(&format!("{whole}.{fraction}"), 38, scale as i8), expected);
+            prop_assert_eq!(decimal(&format!("{whole}.{fraction}")), expected);
             let negative = expected.map(|value: i128| -value);
-            prop_assert_eq!(decimal(&format!("-{whole}.{fraction}"), 38, scale as i8), negative);
+            prop_assert_eq!(decimal(&format!("-{whole}.{fraction}")), negative);
         }
     }
 
     #[test]
     fn decimals_keep_every_digit_or_do_not_fit() {
+        let decimal = |text, precision, scale| decimal(Part::of(text), precision, scale);
         assert_eq!(decimal("-12.5", 10, 2), Some(-1250));
         assert_eq!(decimal("0.100", 10, 2), Some(10));
         assert_eq!(decimal(".5", 10, 2), Some(50));
@@ -182,23 +168,6 @@ mod tests {
         assert_eq!(decimal("99999999.99", 10, 2), Some(9_999_999_999));
         for wrong in ["", "-", ".", "1.234", "100000000", "1e3", "+1", "1,5", "--1"] {
             assert_eq!(decimal(wrong, 10, 2), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn short_floats_are_those_of_the_standard_library() {
-        let texts = ["0", "-0", "7.", ".5", "-12.50", "0.1", "123456789012345", "0.00000000000001", "99.99"];
-        for text in texts {
-            assert_eq!(short_float(text).map(f64::to_bits), text.parse().ok().map(f64::to_bits), "{text}");
-        }
-        for other in
-            ["", ".", "-", "--1", "1e3", "1.2.3", "nan", "+1", "1234567890123456", "0.000000000000001", " 1"]
-        {
-            assert_eq!(short_float(other), None, "{other}");
-        }
-        for number in 0..100_000_u32 {
-            let text = format!("{}.{:03}", number / 7, number % 1000);
-            assert_eq!(short_float(&text), text.parse().ok());
         }
     }
 }

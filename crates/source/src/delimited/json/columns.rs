@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field, Fields};
 use super::place::{Misfit, Wrong, joined, offset_in};
 use super::shape::plain;
 use super::walk::{Kind, content, elements, kind, members};
-use crate::delimited::columns::arrays::{Texts, array};
+use crate::delimited::columns::arrays::{Part, Texts, array};
 use crate::delimited::columns::column_type::ColumnType;
 use crate::delimited::columns::formats::Formats;
 use crate::delimited::records::splitter::Cell;
@@ -389,13 +389,16 @@ impl Texts for JsonTexts<'_> {
         self.values.len()
     }
 
-    fn try_each(&self, mut each: impl FnMut(usize, Option<&str>) -> Result<(), usize>) -> Result<(), usize> {
+    fn try_each(
+        &self,
+        mut each: impl FnMut(usize, Option<Part<'_>>) -> Result<(), usize>,
+    ) -> Result<(), usize> {
         for (row, value) in self.values.iter().enumerate() {
             let text = value.and_then(|value| match kind(value) {
                 Kind::String if !self.is_json => content(value),
                 _ => Some(Cow::Borrowed(value)),
             });
-            each(row, text.as_deref())?;
+            each(row, text.as_deref().map(Part::of))?;
         }
         Ok(())
     }
