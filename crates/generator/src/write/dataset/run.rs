@@ -127,9 +127,16 @@ impl<'a> Run<'a> {
     /// Writes the manifest with the files that are kept, then makes room for the others.
     pub(super) fn announce(&self, settled: &Settled) -> Result<(), Error> {
         let Some(kept) = &self.manifest else { return Ok(()) };
-        let kept = lock(kept);
-        kept.manifest.write(kept.folder, &kept.name)?;
-        settled.make_room(kept.folder)
+        let room = {
+            let kept = lock(kept);
+            kept.manifest.write(kept.folder, &kept.name)?;
+            settled.make_room(kept.folder)
+        };
+        if room.is_err() {
+            // The run ends here. The error says what failed first.
+            let _ = self.save_manifest(false, true);
+        }
+        room
     }
 
     fn state(&self, file: u32) -> &(Mutex<FileState>, Condvar) {
@@ -141,8 +148,11 @@ impl<'a> Run<'a> {
     pub(super) fn make_files(&self, missing: Vec<u32>) -> Result<(), Error> {
         // Files without rows have no row group that would create them.
         for file in missing {
-            if self.job.layout.row_groups(file) == 0 {
-                self.finish_file(file, &mut lock(&self.state(file).0))?;
+            if self.job.layout.row_groups(file) == 0
+                && let Err(error) = self.finish_file(file, &mut lock(&self.state(file).0))
+            {
+                self.fail(error);
+                break;
             }
         }
         self.on_threads();

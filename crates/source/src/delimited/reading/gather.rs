@@ -67,13 +67,16 @@ impl fmt::Display for Ways {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (records, reads) = (self.records.load(Relaxed), self.reads.load(Relaxed));
         let each = self.nanoseconds.load(Relaxed) / records.max(1);
-        let what = if self.copies.load(Relaxed) { "sorted copies" } else { "records" };
+        let what =
+            if self.copies.load(Relaxed) { ("sorted copy", "sorted copies") } else { ("record", "records") };
         let way = match self.by_ring.load(Relaxed) {
             0 => "pread".to_owned(),
             by_ring if by_ring == reads => "io_uring".to_owned(),
             by_ring => format!("pread, {by_ring} of them by io_uring"),
         };
-        write!(f, "{records} {what} in {reads} reads by {way} ({each} ns each)")
+        let what = if records == 1 { what.0 } else { what.1 };
+        let s = if reads == 1 { "" } else { "s" };
+        write!(f, "{records} {what} in {reads} read{s} by {way} ({each} ns each)")
     }
 }
 
