@@ -157,13 +157,18 @@ fn length_of_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar.
+/// Days from 1970-01-01 to a date of the Gregorian calendar, whose year is not negative. By Neri and Schneider,
+/// "Euclidean affine functions and their application to calendar algorithms".
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    // Years that start in March end with the leap day, so the lengths of months follow a formula.
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    // Years that start in March end with the leap day, so the lengths of months follow a formula. 400 years more
+    // keep all numbers positive.
+    let is_before_march = month <= 2;
+    let year = (year + 400 - i64::from(is_before_march)) as u64;
+    let month = (month + if is_before_march { 12 } else { 0 }) as u64;
+    let century = year / 100;
+    let day_of_year = (979 * month - 2919) / 32 + day as u64 - 1;
     // 0000-03-01 is 719468 days before 1970-01-01.
-    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
+    (1461 * year / 4 - century + century / 4 + day_of_year) as i64 - 719_468 - 146_097
 }
 
 #[cfg(test)]
@@ -189,6 +194,22 @@ mod tests {
         {
             assert!(timestamp(wrong).is_none(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn days_follow_one_another() {
+        let mut expected = days("0000-01-01").unwrap();
+        assert_eq!(expected, -719_528);
+        for year in 0..2500 {
+            for month in 1..=12 {
+                for day in 1..=length_of_month(year, month) {
+                    assert_eq!(days_from_civil(year, month, day), expected, "{year}-{month}-{day}");
+                    expected += 1;
+                }
+            }
+        }
+        assert_eq!(days_from_civil(2000, 1, 1), 10_957);
+        assert_eq!(days_from_civil(999_999, 12, 31), 364_522_971);
     }
 
     #[test]
