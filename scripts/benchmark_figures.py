@@ -9,7 +9,7 @@ import statistics
 from benchmark_footers import footer_files, footer_table, scaling, without_avx512
 from benchmark_page import benchmarks_page
 from benchmark_results import size
-from benchmark_runs import BUILT_IN
+from benchmark_runs import DATASETS
 from benchmark_text import commands, megabytes, missing, memory, nanoseconds, rate, ratio, table, throughput, time
 
 # The values of a row of scripts/peers/flat.toml and nested.toml.
@@ -48,7 +48,7 @@ def demo(results):
 def generator_datasets(results):
     """Bytes before compression that a core makes of each dataset, and what a second thread adds."""
     rows, used, a_value = [], [], {}
-    for dataset in BUILT_IN:
+    for dataset in DATASETS:
         found, why = entry(results, f"own-dataset-{dataset.replace(' ', '-')}")
         if not found:
             rows.append((0, [missing(dataset, why), "", "", ""]))

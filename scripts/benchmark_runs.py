@@ -48,7 +48,7 @@ OWN = {
     "--flamegraph docs/generator-contacts.svg",  # for another build, `--as before-N`: docs/generator-before-N.svg
 }
 # Every built-in dataset, the specs of two public tables, rows of other tables, and the same values flat and nested.
-BUILT_IN = {
+DATASETS = {
     "contacts": ("contacts", "20M"),
     "orders": ("orders", "3M"),
     "events": ("events", "3M"),
@@ -63,7 +63,7 @@ BUILT_IN = {
     "flat": ("scripts/peers/flat.toml", "4M"),
     "nested": ("scripts/peers/nested.toml", "4M"),
 }
-for dataset, (spec, rows) in BUILT_IN.items():
+for dataset, (spec, rows) in DATASETS.items():
     OWN[f"own-dataset-{dataset.replace(' ', '-')}"] = (
         f"gen {spec} --rows {rows} --compression none --threads 1,2 --runs 7 --out /dev/null"
     )

@@ -78,16 +78,6 @@ rows.sink_parquet(polars.PartitionBy(out, key="day"), compression="uncompressed"
 }
 
 
-LOAD_BY_DUCKDB = """
-import duckdb, os, sys
-duckdb.execute("set threads = 2")
-duckdb.execute("load postgres")
-duckdb.execute(f"attach '{os.environ['SAWMILL_BENCH_URL']}' as server (type postgres)")
-table = os.environ["SAWMILL_BENCH_TABLE"]
-duckdb.execute(f"insert into server.public.{table} select * from read_csv('{sys.argv[1]}')")
-"""
-
-
 def data():
     WORK.mkdir(parents=True, exist_ok=True)
     taxi = (ROOT / "fixtures" / "taxi.toml").read_text()
@@ -165,9 +155,7 @@ def loading_peers():
                             f"--file {path} --skip-header --workers 2\n")
         yield f"timescaledb-parallel-copy=bash {parallel}"
     if python := os.environ.get("SAWMILL_DUCKDB_PYTHON"):
-        program = WORK / "load_duckdb.py"
-        program.write_text(LOAD_BY_DUCKDB)
-        yield f"DuckDB={python} {program} {path}"
+        yield f"DuckDB={python} {ROOT / 'scripts/peers/load_duckdb.py'} {path}"
 
 
 def load():
