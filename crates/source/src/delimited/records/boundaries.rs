@@ -219,7 +219,7 @@ impl Walker<'_> {
         let mut block = Block::at(text, record, splitter.characters());
         loop {
             let Stops { mut newlines, misplaced, unended, is_open: stays_open, .. } = block.stops(is_open);
-            if !splitter.fit(text, block.base, misplaced, unended) {
+            if !splitter.quotes_fit(text, block.base, misplaced, unended) {
                 return (first(record), more);
             }
             while newlines != 0 {

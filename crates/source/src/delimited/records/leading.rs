@@ -69,7 +69,7 @@ impl Splitter {
 
     /// Whether the quotes of a block fit together: what follows closing ones may be the end of a line of two bytes.
     #[inline(always)]
-    pub(super) fn fit(&self, text: &[u8], base: usize, misplaced: u64, mut unended: u64) -> bool {
+    pub(super) fn quotes_fit(&self, text: &[u8], base: usize, misplaced: u64, mut unended: u64) -> bool {
         while unended != 0 {
             let next = base + unended.trailing_zeros() as usize + 1;
             if self.newline != b'\n' || text.get(next..next + 2) != Some(b"\r\n") {
@@ -80,9 +80,19 @@ impl Splitter {
         misplaced == 0
     }
 
-    /// Whether a record starts with this byte that no quote, comment or end of a line begins.
+    /// Whether a line that starts with this byte is neither blank nor a comment.
     pub(super) fn is_ordinary_start(&self, byte: u8) -> bool {
         byte != self.newline && byte != b'\r' && byte != b'\n' && Some(byte) != self.comment
+    }
+
+    /// The cell of a field, whose quotes fit together if it has any.
+    #[inline(always)]
+    fn cell(&self, text: &[u8], start: usize, stop: usize, is_escaped: bool) -> Cell {
+        if text.get(start).copied() == self.quote {
+            let form = if is_escaped { Form::Escaped } else { Form::Quoted };
+            return Cell { start: start as u32 + 1, end: stop as u32 - 1, form };
+        }
+        Cell { start: start as u32, end: stop as u32, form: Form::Plain }
     }
 }
 
@@ -124,7 +134,7 @@ impl Ordinary<'_> {
                     fields += 1;
                 }
             } else {
-                if !splitter.fit(text, block.base, stops.misplaced & within, stops.unended & within) {
+                if !splitter.quotes_fit(text, block.base, stops.misplaced & within, stops.unended & within) {
                     return None;
                 }
                 let mut doubled = stops.doubled & within;
@@ -154,18 +164,6 @@ impl Ordinary<'_> {
             }
             block.next()?;
         }
-    }
-}
-
-impl Splitter {
-    /// The cell of a field, whose quotes fit together if it has any.
-    #[inline(always)]
-    fn cell(&self, text: &[u8], start: usize, stop: usize, is_escaped: bool) -> Cell {
-        if text.get(start).copied() == self.quote {
-            let form = if is_escaped { Form::Escaped } else { Form::Quoted };
-            return Cell { start: start as u32 + 1, end: stop as u32 - 1, form };
-        }
-        Cell { start: start as u32, end: stop as u32, form: Form::Plain }
     }
 }
 
