@@ -206,7 +206,8 @@ impl Added<'_> {
             ),
         };
         let rows = format_counted(inserted, "row");
-        let there = match (inserted + unanswered, writers.in_doubt.load(Relaxed)) {
+        let in_doubt = writers.in_doubt.load(Relaxed);
+        let there = match (inserted + unanswered, in_doubt) {
             (0, true) => "rows of the statement may be in the table".to_owned(),
             (_, true) => format!("at least {rows} of the statement are in the table"),
             (0, false) => "no row of the statement is in the table".to_owned(),
@@ -214,7 +215,7 @@ impl Added<'_> {
             (_, false) => format!("{rows} of the statement{more} are in the table"),
         };
         let again = match &writers.plan.key {
-            _ if there.starts_with("no row") => "run the same statement again",
+            _ if inserted + unanswered == 0 && !in_doubt => "run the same statement again",
             Key::Own(_) | Key::Row(_) => {
                 "run the same statement again: it skips the rows that the table already has, by primary key"
             }

@@ -146,7 +146,7 @@ pub(crate) fn days(text: &str) -> Option<i64> {
     Some(days_from_civil(year, month, day))
 }
 
-/// The number of days of a month; 0 if there is no such month.
+/// Returns how many days a month has, or 0 if `month` is not between 1 and 12.
 fn length_of_month(year: i64, month: i64) -> i64 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

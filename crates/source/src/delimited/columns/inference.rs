@@ -192,7 +192,7 @@ impl Candidates {
     }
 }
 
-/// Returns the types that a value has, of those that are `left`.
+/// Returns which of the types in `left` fit a value. It may return others, too.
 fn types_of(value: &str, formats: &Formats, left: u16) -> u16 {
     let first = value.bytes().next().unwrap_or(b' ');
     if formats.has_words() && formats.word(value).is_some() {

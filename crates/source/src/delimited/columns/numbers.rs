@@ -1,4 +1,4 @@
-//! Numbers of text: whole ones, decimals and floats. Most have a few digits, which are read all at once.
+//! Parses integers, decimals and floats. Most have at most eight characters, which are parsed together.
 
 use super::arrays::Part;
 

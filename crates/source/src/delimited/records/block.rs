@@ -26,7 +26,7 @@ pub(super) struct Block<'t> {
     from: u64,
 }
 
-/// What divides a block into records and fields, without what quotes enclose.
+/// The delimiters and newlines of a block that are outside of quotes, and what is wrong with its quotes.
 #[derive(Default)]
 pub(super) struct Stops {
     pub delimiters: u64,
@@ -113,7 +113,7 @@ impl<'t> Block<'t> {
         self.quotes = quote.map_or(0, places);
     }
 
-    /// What divides the block from the position on, which is within a quoted field or not.
+    /// Returns the delimiters and newlines from the position on. `is_open`: the position is within a quoted field.
     #[inline(always)]
     pub(super) fn stops(&self, is_open: bool) -> Stops {
         let (delimiters, newlines) = (self.delimiters & self.from, self.newlines & self.from);
@@ -165,7 +165,7 @@ pub(super) fn below(bits: u64) -> u64 {
     bits.wrapping_sub(1) & !bits
 }
 
-/// Sets the bits from every first, third and so on that is set, up to the one before the next.
+/// Fills the gaps between pairs of set bits: from the first, third, fifth and so on up to the bit before the next one.
 #[inline(always)]
 fn enclosed(bits: u64) -> u64 {
     [1, 2, 4, 8, 16, 32].iter().fold(bits, |bits, by| bits ^ bits << by)

@@ -67,7 +67,7 @@ impl Splitter {
         Characters { delimiter: self.delimiter, newline: self.newline, quote: self.quote }
     }
 
-    /// Whether the quotes of a block fit together: what follows closing ones may be the end of a line of two bytes.
+    /// Returns whether every quote of a block opens or closes a field. CRLF may follow a closing quote, too.
     #[inline(always)]
     pub(super) fn quotes_fit(&self, text: &[u8], base: usize, misplaced: u64, mut unended: u64) -> bool {
         while unended != 0 {
@@ -99,7 +99,7 @@ impl Splitter {
 impl Ordinary<'_> {
     /// Appends the cells of the record at `at`, not before those that were split already, and returns where the
     /// next one starts. `None` if it takes [`step`](Splitter::step) to say what is there: a record with quotes
-    /// within fields, escapes or another number of fields, a line that is none, or a record that the text ends with.
+    /// within fields, escapes or another number of fields, a blank line, a comment, or a record without a newline.
     ///
     /// Fields without a cell of their own are counted, 64 bytes at a time.
     #[inline]
