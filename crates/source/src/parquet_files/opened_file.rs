@@ -184,11 +184,14 @@ impl OpenedFile {
     }
 
     /// Opens the file again to read ranges of the column chunks of a row group; of an object, all of them or
-    /// parts. Also returns the range to read at once, and whether several readers can share the bytes.
+    /// parts. Several readers can share all bytes of an object's ranges that fit into the budget: if one may,
+    /// they are requested even for a reader that needs parts. Also returns the range to read at once, and
+    /// whether the bytes are to be shared.
     pub(crate) fn reopen_for(
         &self,
         chunks: &[Vec<Range<u64>>],
         in_parts: bool,
+        may_share: bool,
         how: ReadAhead,
     ) -> Result<(Readable, Range<u64>, bool)> {
         match &self.origin {
@@ -199,14 +202,14 @@ impl OpenedFile {
                 Ok((self.reopen()?, start..end, false))
             }
             Origin::Object(object, fault) => {
-                let plan = match in_parts {
-                    true => RequestPlan::parts(chunks, how),
-                    false => RequestPlan::streams(chunks, how),
-                };
-                let is_whole = plan.is_whole();
+                let mut plan = RequestPlan::streams(chunks, how);
+                let is_shared = may_share && plan.is_whole();
+                if in_parts && !is_shared {
+                    plan = RequestPlan::parts(chunks, how);
+                }
                 let reader = PlannedReader::new(object.clone(), plan, fault.clone());
                 reader.begin();
-                Ok((Arc::new(PlannedBytes(reader)), 0..0, is_whole))
+                Ok((Arc::new(PlannedBytes(reader)), 0..0, is_shared))
             }
         }
     }

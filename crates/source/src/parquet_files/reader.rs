@@ -183,16 +183,17 @@ impl<'a> ParquetReader<'a> {
         let length = self.source.files().get(key.file as usize).map_or(0, |file| file.bytes);
         // Another connection may read the same row group.
         let group = (key.file, key.row_group, self.filter.is_some());
-        let is_shared = file.is_object() && self.reads_all();
+        let may_share = file.is_object() && self.reads_all();
         let lock = || self.source.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut shared = is_shared.then(lock);
+        let mut shared = may_share.then(lock);
         if let Some(bytes) = shared.as_ref().and_then(|shared| shared.get(&group)?.upgrade()) {
             return Ok(FileBytes::new(bytes, length, 0..0));
         }
         // A reader that starts within the row group skips the pages before.
         let in_parts = key.first_row > 0;
-        let (opened, first, is_whole) = file.reopen_for(&ranges, in_parts, self.source.read_ahead)?;
-        if let Some(shared) = shared.as_mut().filter(|_| is_whole) {
+        let (opened, first, is_shared) =
+            file.reopen_for(&ranges, in_parts, may_share, self.source.read_ahead)?;
+        if let Some(shared) = shared.as_mut().filter(|_| is_shared) {
             shared.retain(|_, bytes| bytes.strong_count() > 0);
             shared.insert(group, Arc::downgrade(&opened));
         }
