@@ -9,17 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
-use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
 use sawmill_profile::{Phase, span};
 use sawmill_source::{Control, OrderedRows, Partition, PartitionedBy, Source, Unit, UnitKey};
 
 use super::ConvertArgs;
-use super::dictionaries::without_useless;
+use super::parquet::{ParquetOut, properties};
 use super::run::Written;
 use super::staging::{self, Layout, Staged};
-use super::writer::{cast, of_parquet, properties, with_types, without_views};
+use super::writer::{with_types, without_views};
 use crate::error::Error;
 use crate::r#gen::formats::failed;
 use crate::r#gen::formats::text_form::NoText;
@@ -28,7 +27,11 @@ use crate::r#gen::formats::text_form::NoText;
 const BATCH_ROWS: usize = 4096;
 
 /// The most bytes of an unfinished row group, of which each thread holds one.
-const GROUP_BYTES: usize = 32 << 20;
+const GROUP_BYTES: u64 = 32 << 20;
+
+/// The threads that encode the columns of a file, besides the one that gathers its rows: so a core is not idle
+/// while the last partition is written.
+const ENCODERS: usize = 1;
 
 /// The name of the file in each folder.
 const FILE: &str = "part-0.parquet";
@@ -151,7 +154,7 @@ impl Folders<'_> {
             bytes: &shared.bytes,
             phase: self.phase,
         };
-        let refuse = |error| self.refused(of_parquet(error));
+        let refuse = |error| self.refused(error);
         let mut reader = self.rows.reader_of(&shared.columns, BATCH_ROWS);
         let row_group = u32::try_from(number).unwrap_or(u32::MAX);
         let key = UnitKey { file: 0, row_group, first_row: 0 };
@@ -159,28 +162,16 @@ impl Folders<'_> {
         let mut next = || -> Result<Option<RecordBatch>, Error> {
             control.check()?;
             let _gathering = span("gather and parse");
-            let Some(batch) = reader.next_batch()? else { return Ok(None) };
-            cast(&batch, without_views).map(Some).map_err(|error| self.refused(error.into()))
+            Ok(reader.next_batch()?)
         };
-        let mut batch = next()?;
-        let given: Vec<_> = self.args.parquet.encoding.iter().map(|(column, _)| column.as_deref()).collect();
-        let mut properties = shared.properties.clone();
-        if let Some(first) = &batch {
-            properties = without_useless(properties, first, &given);
-        }
-        let mut writer =
-            ArrowWriter::try_new(out, shared.schema.clone(), Some(properties)).map_err(refuse)?;
-        while let Some(rows) = batch {
-            let encoding = span("encode");
-            writer.write(&rows).map_err(refuse)?;
-            if writer.in_progress_size() >= GROUP_BYTES {
-                writer.flush().map_err(refuse)?;
-            }
+        let (schema, properties) = (&shared.schema, shared.properties.clone());
+        let mut parquet = ParquetOut::new(out, self.args, schema, properties, ENCODERS, self.phase);
+        while let Some(rows) = next()? {
+            parquet.write(&rows).map_err(refuse)?;
+            parquet.end_row_group_of(GROUP_BYTES);
             self.phase.add_rows(rows.num_rows() as u64);
-            drop(encoding);
-            batch = next()?;
         }
-        let written = writer.into_inner().map_err(refuse)?;
+        let written = parquet.finish().map_err(refuse)?;
         let file = written.file.into_inner().map_err(|error| wrong(error.into_error()))?;
         file.sync_all().map_err(wrong)
     }

@@ -1,11 +1,12 @@
 //! `sawmill convert`: the rows of files in another format.
 
 #[cfg(feature = "formats")]
-mod dictionaries;
 #[cfg(feature = "formats")]
 mod folders;
 #[cfg(feature = "formats")]
 mod out;
+#[cfg(feature = "formats")]
+mod parquet;
 #[cfg(feature = "formats")]
 mod parse_only;
 #[cfg(feature = "formats")]
@@ -139,7 +140,7 @@ const PARQUET: &str = "Parquet output";
 struct ParquetArgs {
     /// The encoding of values: plain, dict, delta, delta-length, delta-bytearray or byte-stream-split, for
     /// one column or for every column whose type allows it. May be repeated [default: dict, and plain where
-    /// the dictionary of a column chunk grows over 1 MiB].
+    /// the dictionary of a column chunk grows over 1 MiB or nearly all of the first values are distinct].
     #[arg(long, value_name = "[COLUMN=]ENCODING", value_parser = file_args::encoding, help_heading = PARQUET)]
     encoding: Vec<(Option<String>, Encoding)>,
     /// The version of data pages [default: 1].

@@ -7,15 +7,15 @@ use std::sync::atomic::AtomicBool;
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
-use parquet::arrow::ArrowWriter;
 use sawmill_profile::Phase;
 use sawmill_source::Source;
 use sawmill_store::WholeFile;
 
 use super::out::Out;
+use super::parquet::{ParquetFile, ParquetOut, properties};
 use super::run::{Written, pass, refused};
 use super::staging::{Layout, Staged};
-use super::writer::{ParquetFile, cast, of_parquet, parquet_writer, plain_type, text_writer, without_views};
+use super::writer::{cast, plain_type, text_writer};
 use super::{ConvertArgs, OutputFormat};
 use crate::error::Error;
 use crate::r#gen::format::Format;
@@ -31,7 +31,7 @@ const BUFFER: usize = 1 << 16;
 
 /// A file that is being written.
 enum Part<'p> {
-    Parquet(Box<ArrowWriter<ParquetFile<'p>>>),
+    Parquet(Box<ParquetOut<'p, ParquetFile<'p>>>),
     Text(Box<BatchWriter<TextOut<'p>>>),
 }
 
@@ -57,7 +57,7 @@ impl Parts<'_> {
                 None => (self.begin(staged.path(), written.files)?, self.phase.bytes()),
             };
             part.write(batch)?;
-            match part.bytes(self.phase.bytes() - before) >= most {
+            match part.bytes(self.phase.bytes() - before)? >= most {
                 true => written.add(part.finish()?),
                 false => open = Some((part, before)),
             }
@@ -85,7 +85,10 @@ impl Parts<'_> {
         let format = match self.format {
             OutputFormat::Parquet => {
                 let file = ParquetFile { file: Out::File(file), bytes: 0, phase: self.phase };
-                return parquet_writer(self.args, schema, file).map(|file| Part::Parquet(Box::new(file)));
+                let (args, phase) = (self.args, self.phase);
+                let properties = properties(args, schema)?.build();
+                let file = ParquetOut::new(file, args, schema, properties, args.threads(), phase);
+                return Ok(Part::Parquet(Box::new(file)));
             }
             OutputFormat::Csv => Format::Csv,
             OutputFormat::Ndjson => Format::Ndjson,
@@ -99,24 +102,24 @@ impl Parts<'_> {
 impl Part<'_> {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), NoText> {
         match self {
-            Self::Parquet(writer) => writer.write(&cast(batch, without_views)?).map_err(of_parquet),
+            Self::Parquet(file) => file.write(batch),
             Self::Text(writer) => writer.write(&cast(batch, plain_type)?),
         }
     }
 
     /// About how many bytes the file would have if it ended here.
-    fn bytes(&self, written: u64) -> u64 {
+    fn bytes(&mut self, written: u64) -> Result<u64, NoText> {
         match self {
-            Self::Parquet(writer) => written + writer.in_progress_size() as u64,
-            Self::Text(_) => written,
+            Self::Parquet(file) => file.bytes(),
+            Self::Text(_) => Ok(written),
         }
     }
 
     /// Completes the file, and returns its size.
     fn finish(self) -> Result<u64, NoText> {
         match self {
-            Self::Parquet(writer) => {
-                let ParquetFile { file, bytes, .. } = writer.into_inner().map_err(of_parquet)?;
+            Self::Parquet(parquet) => {
+                let ParquetFile { file, bytes, .. } = parquet.finish()?;
                 file.finish().map_err(io)?;
                 Ok(bytes)
             }

@@ -15,11 +15,12 @@ use serde::Serialize;
 
 use super::folders::{self, Folders};
 use super::out::{self, Out};
+use super::parquet::{ParquetFile, ParquetOut, properties};
 use super::parse_only;
 use super::parts::Parts;
 use super::staging::{self, Layout};
 use super::units_in_order;
-use super::writer::{ParquetFile, cast, of_parquet, parquet_writer, plain_type, text_writer, without_views};
+use super::writer::{cast, plain_type, text_writer};
 use super::{ConvertArgs, OutputFormat};
 use crate::arguments::inputs::{self, Inputs, TypedColumn};
 use crate::arguments::order_args::{IndexPlan, Ordered, ordered};
@@ -232,11 +233,11 @@ fn to_parquet(
 ) -> Result<Written, Error> {
     let out = Out::begin(args, source, cancel)?;
     let file = ParquetFile { file: out, bytes: 0, phase };
-    let mut writer = parquet_writer(args, source.schema(), file).map_err(|error| refused(args, error, 0))?;
-    let rows = pass(args, source, phase, cancel, |batch| {
-        writer.write(&cast(batch, without_views)?).map_err(of_parquet)
-    })?;
-    let written = writer.into_inner().map_err(|error| refused(args, of_parquet(error), rows))?;
+    let schema = source.schema();
+    let properties = properties(args, schema).map_err(|error| refused(args, error, 0))?.build();
+    let mut parquet = ParquetOut::new(file, args, schema, properties, args.threads(), phase);
+    let rows = pass(args, source, phase, cancel, |batch| parquet.write(batch))?;
+    let written = parquet.finish().map_err(|error| refused(args, error, rows))?;
     source.check_unchanged()?;
     written.file.finish().map_err(|error| failed("writing", args.out(), &error))?;
     Ok(Written { bytes: written.bytes, files: 1 })

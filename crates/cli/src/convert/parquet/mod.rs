@@ -1,0 +1,128 @@
+//! Writes Parquet files.
+
+mod dictionaries;
+mod encoded_file;
+mod options;
+
+use std::io::{self, Write};
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema, SchemaRef};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use sawmill_profile::{Phase, SpanSink};
+
+use super::ConvertArgs;
+use super::writer::{cast, of_parquet, with_types, without_views};
+use crate::r#gen::formats::text_form::NoText;
+use dictionaries::without_useless;
+use encoded_file::EncodedFile;
+pub(super) use options::properties;
+
+/// A Parquet file that counts its bytes. Unlike other outputs it moves between threads, as its writer asks
+/// for.
+pub(super) struct ParquetFile<'w> {
+    pub file: super::out::Out,
+    pub bytes: u64,
+    pub phase: &'w Phase,
+}
+
+impl Write for ParquetFile<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.bytes += written as u64;
+        self.phase.add_bytes(written as u64);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// A Parquet file that is being written. Its first rows decide which columns have a dictionary.
+pub(super) struct ParquetOut<'a, W: Write + Send> {
+    schema: SchemaRef,
+    /// The columns whose encoding the user has chosen; `None` stands for all of them.
+    given: Vec<Option<&'a str>>,
+    encoders: usize,
+    spans: SpanSink,
+    state: State<W>,
+}
+
+enum State<W: Write + Send> {
+    Empty(W, WriterProperties),
+    Begun(Box<EncodedFile<W>>),
+    Failed,
+}
+
+impl<'a, W: Write + Send> ParquetOut<'a, W> {
+    /// Begins a file of rows with this schema, whose columns so many threads encode.
+    pub(super) fn new(
+        out: W,
+        args: &'a ConvertArgs,
+        schema: &Schema,
+        properties: WriterProperties,
+        encoders: usize,
+        phase: &Phase,
+    ) -> Self {
+        Self {
+            schema: with_types(schema, without_views),
+            given: args.parquet.encoding.iter().map(|(column, _)| column.as_deref()).collect(),
+            encoders,
+            spans: phase.sink(),
+            state: State::Empty(out, properties),
+        }
+    }
+
+    /// Adds rows. An error may be one of the rows before.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), NoText> {
+        let rows = cast(batch, without_views)?;
+        self.begun(Some(&rows)).and_then(|file| file.write(&rows)).map_err(of_parquet)
+    }
+
+    fn begun(&mut self, first: Option<&RecordBatch>) -> Result<&mut EncodedFile<W>, ParquetError> {
+        self.state = match std::mem::replace(&mut self.state, State::Failed) {
+            State::Empty(out, properties) => {
+                let properties = match first {
+                    Some(first) => without_useless(properties, first, &self.given),
+                    None => properties,
+                };
+                let schema = self.schema.clone();
+                let file = EncodedFile::begin(out, schema, properties, self.encoders, &self.spans)?;
+                State::Begun(Box::new(file))
+            }
+            state => state,
+        };
+        match &mut self.state {
+            State::Begun(file) => Ok(file),
+            _ => Err(ParquetError::General("the file could not be begun".to_owned())),
+        }
+    }
+
+    /// About how many bytes the file would have if it ended here. For the same batches always the same.
+    pub(super) fn bytes(&mut self) -> Result<u64, NoText> {
+        match &mut self.state {
+            State::Begun(file) => file.bytes().map_err(of_parquet),
+            _ => Ok(0),
+        }
+    }
+
+    /// Ends the row group if it has about so many bytes: the next row begins another one.
+    pub(super) fn end_row_group_of(&mut self, bytes: u64) {
+        if let State::Begun(file) = &mut self.state
+            && file.row_group_bytes() >= bytes
+        {
+            file.end_row_group();
+        }
+    }
+
+    /// Completes the file.
+    pub(super) fn finish(mut self) -> Result<W, NoText> {
+        self.begun(None).map_err(of_parquet)?;
+        match self.state {
+            State::Begun(file) => file.finish().map_err(of_parquet),
+            _ => Err(of_parquet(ParquetError::General("the file could not be begun".to_owned()))),
+        }
+    }
+}

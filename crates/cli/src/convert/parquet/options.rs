@@ -1,0 +1,161 @@
+//! How Parquet is written: the options of the command line as properties of a writer.
+
+use arrow_schema::{ArrowError, DataType, Schema};
+use parquet::basic::{BrotliLevel, Compression as Codec, GzipLevel, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{
+    EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterVersion,
+};
+use parquet::schema::types::ColumnPath;
+use sawmill_generator::{Compression, Encoding};
+
+use crate::convert::writer::of_parquet;
+use crate::convert::{ConvertArgs, ParquetArgs};
+use crate::r#gen::formats::text_form::NoText;
+use crate::r#gen::options::file_args::{DataPageVersion, Statistics, YesNo};
+
+/// How Parquet is written.
+pub(in crate::convert) fn properties(
+    args: &ConvertArgs,
+    schema: &Schema,
+) -> Result<WriterPropertiesBuilder, NoText> {
+    let rows = args.row_group_rows.and_then(|rows| usize::try_from(rows).ok());
+    let properties = WriterProperties::builder()
+        .set_compression(codec(args.compression).map_err(of_parquet)?)
+        .set_max_row_group_row_count(Some(rows.unwrap_or(131_072).max(1)));
+    with_options(properties, &args.parquet, schema)
+}
+
+/// Adds the options of pages, statistics and filters.
+fn with_options(
+    mut properties: WriterPropertiesBuilder,
+    args: &ParquetArgs,
+    schema: &Schema,
+) -> Result<WriterPropertiesBuilder, NoText> {
+    if let Some(bytes) = args.page_size.and_then(|bytes| usize::try_from(bytes).ok()) {
+        properties = properties.set_data_page_size_limit(bytes.max(1));
+    }
+    if matches!(args.data_page_version, Some(DataPageVersion::Two)) {
+        properties = properties.set_writer_version(WriterVersion::PARQUET_2_0);
+    }
+    if let Some(statistics) = args.statistics {
+        properties = properties.set_statistics_enabled(match statistics {
+            Statistics::None => EnabledStatistics::None,
+            Statistics::Chunk => EnabledStatistics::Chunk,
+            Statistics::Page => EnabledStatistics::Page,
+        });
+    }
+    if args.page_index == Some(YesNo::No) {
+        properties = properties.set_offset_index_disabled(true);
+        if args.statistics.is_none_or(|statistics| matches!(statistics, Statistics::Page)) {
+            properties = properties.set_statistics_enabled(EnabledStatistics::Chunk);
+        }
+    }
+    for bloom in &args.bloom {
+        known(schema, &bloom.column)?;
+        if !(bloom.false_positives > 0.0 && bloom.false_positives < 1.0) {
+            let what = format!("the share of false positives of {:?} must be between 0 and 1", bloom.column);
+            return Err(NoText::Arrow(ArrowError::InvalidArgumentError(what)));
+        }
+        let column = column_path(schema, &bloom.column);
+        properties = properties.set_column_bloom_filter_fpp(column, bloom.false_positives);
+    }
+    for (column, encoding) in &args.encoding {
+        let leaves: Vec<(ColumnPath, DataType)> = match column {
+            Some(name) => vec![(column_path(schema, name), known(schema, name)?)],
+            None => schema
+                .fields()
+                .iter()
+                .filter(|field| allows(*encoding, field.data_type()))
+                .map(|field| (ColumnPath::from(field.name().as_str()), field.data_type().clone()))
+                .collect(),
+        };
+        for (leaf, data_type) in leaves {
+            if !allows(*encoding, &data_type) {
+                let what = format!("column {leaf} of type {data_type} cannot have the encoding {encoding:?}");
+                return Err(NoText::Arrow(ArrowError::InvalidArgumentError(what)));
+            }
+            properties =
+                properties.set_column_dictionary_enabled(leaf.clone(), *encoding == Encoding::Dictionary);
+            if let Some(encoding) = as_parquet(*encoding) {
+                properties = properties.set_column_encoding(leaf, encoding);
+            }
+        }
+    }
+    Ok(properties)
+}
+
+/// Returns the path of a column, given as [`known`] takes it.
+fn column_path(schema: &Schema, path: &str) -> ColumnPath {
+    match schema.field_with_name(path) {
+        Ok(_) => ColumnPath::new(vec![path.to_owned()]),
+        Err(_) => ColumnPath::new(path.split('.').map(str::to_owned).collect()),
+    }
+}
+
+/// Returns the type of a column, given by its name or, within structs, by names joined with dots.
+fn known(schema: &Schema, path: &str) -> Result<DataType, NoText> {
+    let mut fields = schema.fields();
+    let mut found = None;
+    let whole = fields.iter().find(|field| field.name() == path);
+    if let Some(field) = whole {
+        return Ok(field.data_type().clone());
+    }
+    for name in path.split('.') {
+        found = fields.iter().find(|field| field.name() == name);
+        match found.map(|field| field.data_type()) {
+            Some(DataType::Struct(inner)) => fields = inner,
+            Some(DataType::List(element)) if let DataType::Struct(inner) = element.data_type() => {
+                fields = inner
+            }
+            _ => {}
+        }
+    }
+    found.map(|field| field.data_type().clone()).ok_or_else(|| {
+        NoText::Arrow(ArrowError::InvalidArgumentError(format!("there is no column {path:?}")))
+    })
+}
+
+fn as_parquet(encoding: Encoding) -> Option<parquet::basic::Encoding> {
+    use parquet::basic::Encoding as Of;
+    Some(match encoding {
+        Encoding::Dictionary => return None,
+        Encoding::Plain => Of::PLAIN,
+        Encoding::Delta => Of::DELTA_BINARY_PACKED,
+        Encoding::DeltaLength => Of::DELTA_LENGTH_BYTE_ARRAY,
+        Encoding::DeltaByteArray => Of::DELTA_BYTE_ARRAY,
+        Encoding::ByteStreamSplit => Of::BYTE_STREAM_SPLIT,
+        _ => return None,
+    })
+}
+
+/// Whether values of a type may have an encoding.
+fn allows(encoding: Encoding, data_type: &DataType) -> bool {
+    let is_text = matches!(
+        data_type,
+        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Binary | DataType::BinaryView
+    );
+    let is_fixed = matches!(data_type, DataType::FixedSizeBinary(_) | DataType::Decimal128(19.., _));
+    let is_float = matches!(data_type, DataType::Float32 | DataType::Float64);
+    let is_number = !is_text && !is_fixed && !is_float && data_type.is_primitive();
+    match encoding {
+        Encoding::Plain => !data_type.is_nested(),
+        Encoding::Dictionary => !data_type.is_nested() && *data_type != DataType::Boolean,
+        Encoding::Delta => is_number,
+        Encoding::DeltaLength => is_text,
+        Encoding::DeltaByteArray => is_text || is_fixed,
+        Encoding::ByteStreamSplit => is_number || is_float || is_fixed,
+        _ => false,
+    }
+}
+
+fn codec(compression: Compression) -> Result<Codec, ParquetError> {
+    Ok(match compression {
+        Compression::Snappy => Codec::SNAPPY,
+        Compression::Lz4 => Codec::LZ4_RAW,
+        Compression::Zstd(level) => Codec::ZSTD(ZstdLevel::try_new(level)?),
+        Compression::Gzip => Codec::GZIP(GzipLevel::default()),
+        Compression::Brotli => Codec::BROTLI(BrotliLevel::default()),
+        _ => Codec::UNCOMPRESSED,
+    })
+}
