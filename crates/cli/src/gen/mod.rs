@@ -60,15 +60,15 @@ Examples:
   sawmill gen my.toml --rows 1M --out /tmp/mine
   sawmill gen contacts --rows 100M --out /dev/null   # measures generation without a disk
   sawmill gen contacts --rows 1B --file-size 256MB --compression zstd --out /tmp/big
-  sawmill gen contacts --rows 1B --files 64 --part 2/8 --out /tmp/big   # on the second of 8 machines
-  sawmill gen finish contacts --rows 1B --files 64 --out /tmp/big   # when all of them are done
+  sawmill gen contacts --rows 1B --files 64 --part 2/8 --out /tmp/parts   # on the second of 8 machines
+  sawmill gen finish contacts --rows 1B --files 64 --out /tmp/parts   # when all of them are done
   sawmill gen contacts --rows 1M --out /tmp/c --content-sum   # the sum that a load of /tmp/c prints
   sawmill gen orders --rows 1000 --format ndjson --out -   # one JSON object on each line
   sawmill gen contacts --rows 100M --files 8 --out s3://bucket/contacts   # objects, each whole or not there
   sawmill gen clean s3://bucket/contacts   # aborts the uploads that a killed run left
   sawmill gen contacts --rows 1M --table delta --out s3://bucket/contacts   # a version of a Delta table
   sawmill gen tpch --scale 10 --out /tmp/tpch   # all tables of TPC-H, a folder each
-  sawmill gen shop.toml --scale 0.1 --out /tmp/shop # all tables of a spec, a folder each
+  sawmill gen shop.toml --scale 0.1 --out /tmp/tables   # all tables of a spec, a folder each
   sawmill gen tpch/lineitem --scale 1 --files 4 --out /tmp/lineitem
   sawmill gen contacts --encoding name=delta-bytearray --bloom phones.number --out /tmp/odd
 
@@ -89,7 +89,7 @@ enum AboutDataset {
     /// Finish a dataset whose parts (--part) were all made: check every file, and write one manifest for all.
     #[command(after_help = "\
 Examples:
-  sawmill gen finish contacts --rows 1B --files 64 --out /tmp/big
+  sawmill gen finish contacts --rows 1B --files 64 --out /tmp/parts
   sawmill gen finish contacts --rows 1B --files 64 --out s3://bucket/big
 
 Give the options of the parts, without --part.")]
