@@ -156,6 +156,16 @@ enum MapArg {
     Position,
 }
 
+/// What `load finish` is given: the options of the parts.
+#[derive(Args, Debug)]
+struct FinishArgs {
+    #[command(flatten)]
+    table: TableLoad,
+    /// Taken only to say that it is left out.
+    #[arg(long, hide = true, value_name = "K/N")]
+    part: Option<String>,
+}
+
 #[derive(Subcommand, Debug)]
 enum LoadCommand {
     /// Finish a load whose parts (--part) have all ended: check that nothing is missing, verify, put the table in place.
@@ -165,7 +175,7 @@ Examples:
   sawmill load finish 'gen:contacts?rows=1G' --to postgres://localhost/db --table contacts --verify
 
 Give the files and options of the parts.")]
-    Finish(Box<TableLoad>),
+    Finish(Box<FinishArgs>),
     /// Remove the records of loads into a table, and what unfinished loads left behind.
     #[command(after_help = "\
 Examples:
@@ -187,7 +197,10 @@ pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -
     match &args.command {
         Some(LoadCommand::Forget(target)) => records::forget(target, console, cancel),
         Some(LoadCommand::Status(status)) => records::status(status, console, cancel),
-        Some(LoadCommand::Finish(table)) => load_share(table, Share::Finish, console, cancel),
+        Some(LoadCommand::Finish(args)) if args.part.is_some() => {
+            Err(Error::usage("load finish is for all parts together", "--part", "leave the option out"))
+        }
+        Some(LoadCommand::Finish(args)) => load_share(&args.table, Share::Finish, console, cancel),
         None => {
             let share = args.part.map_or(Share::Whole, |PartArg(part)| Share::Part(part));
             load_share(&args.table, share, console, cancel)

@@ -75,6 +75,11 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
                 others.unwrap_or_default()
             )
         }
+        LoadState::Resumed if report.finished => format!(
+            "{table}: finished the load of the parts, {} in {}\n",
+            counted(report.rows, "row"),
+            counted(report.units, "unit")
+        ),
         LoadState::Resumed => format!(
             "{table}: resumed after {} of {}; now {}\n",
             phases::thousands(report.units_resumed),
@@ -96,7 +101,9 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
     // The phase also counts rejected rows and rows that were already in the table.
     let all_loaded = report.rows_rejected == 0 && report.rows_there_before == 0;
     let done = if all_loaded { "loaded" } else { "processed" };
-    out += &format!("{done} {}\n", phases::summary(phase));
+    if !report.finished {
+        out += &format!("{done} {}\n", phases::summary(phase));
+    }
     if report.rows_loaded > 0 {
         let rate = report.bytes_read as f64 / phase.wall.as_secs_f64().max(1e-9);
         out +=

@@ -205,6 +205,7 @@ fn load_files(
         verified,
         server_waits,
         part,
+        finished: options.share == Share::Finish && !complete,
         notes: session.notes().into_iter().chain(notes).collect(),
     })
 }

@@ -59,6 +59,8 @@ pub struct LoadReport {
     pub server_waits: Option<ServerWaits>,
     /// What the target has on record of all parts, if this run loaded one of several.
     pub part: Option<PartReport>,
+    /// This run put rows in place that others had loaded in parts.
+    pub finished: bool,
     /// Further remarks for the user.
     pub notes: Vec<Note>,
 }
@@ -90,6 +92,7 @@ impl LoadReport {
             verified: None,
             server_waits: None,
             part: None,
+            finished: false,
             notes,
         }
     }
@@ -132,6 +135,7 @@ impl LoadReport {
             }
             (part, other) => part.or(other),
         };
+        self.finished |= other.finished;
         self.notes.extend(other.notes);
     }
 

@@ -220,6 +220,16 @@ impl Checkpoints {
         self.set(connection, id, "stamps", &files.stamps, control)
     }
 
+    /// Records that the rows of a load, all of them loaded, do not allow a key or an index of its table.
+    pub(crate) fn set_keys_refused(
+        &self,
+        connection: &Connection,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        self.set(connection, id, "keys_refused", &true, control)
+    }
+
     /// Sets a column of a load's record.
     fn set(
         &self,
@@ -403,6 +413,23 @@ impl Checkpoints {
             format!("SELECT load_id FROM {} WHERE target = $1 AND completed IS NULL", self.table("loads"));
         let rows = connection.query(control, &sql, &[&target])?;
         rows.iter().map(|row| connection.get(row, 0)).collect()
+    }
+
+    /// The last unfinished load into a table, by its name: its mode and its record.
+    pub(crate) fn last_unfinished(
+        &self,
+        connection: &Connection,
+        target: &str,
+        control: &Control<'_>,
+    ) -> Result<Option<(String, LoadRecord)>> {
+        let sql = format!(
+            "SELECT load_id, mode FROM {} WHERE target = $1 AND completed IS NULL ORDER BY begun DESC LIMIT 1",
+            self.table("loads")
+        );
+        let rows = connection.query(control, &sql, &[&target])?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let (id, mode): (String, String) = (connection.get(row, 0)?, connection.get(row, 1)?);
+        Ok(self.find(connection, &id, control)?.map(|record| (mode, record)))
     }
 
     /// Records a unit's sums after some of its rows were removed.

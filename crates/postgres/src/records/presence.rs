@@ -20,6 +20,9 @@ pub(crate) struct Presence {
     /// The table's rows are in another file than when the last of these loads began: the table was truncated,
     /// or rewritten by `VACUUM FULL`, `CLUSTER` or `ALTER TABLE`.
     pub rewritten: bool,
+    /// When all rows of the load were in, they did not allow a key or an index, and the user was asked to correct
+    /// them.
+    pub keys_refused: bool,
 }
 
 /// Whose rows are counted.
@@ -61,7 +64,8 @@ impl Presence {
                (SELECT coalesce(sum(rows), 0)::bigint FROM {} u WHERE load_id IN (SELECT load_id FROM these)), \
                (SELECT CASE WHEN mode IN ('append') THEN before_rows ELSE 0 END FROM these ORDER BY begun LIMIT 1), \
                (SELECT coalesce(table_file <> pg_catalog.pg_relation_filenode(table_oid::oid), false) FROM these \
-                ORDER BY begun DESC LIMIT 1)",
+                ORDER BY begun DESC LIMIT 1), \
+               (SELECT coalesce(bool_or(keys_refused), false) FROM these)",
             checkpoints.table("loads"),
             checkpoints.all_units()
         );
@@ -77,6 +81,7 @@ impl Presence {
             recorded: recorded as u64,
             before: before.map(|rows| rows as u64),
             rewritten: rewritten.unwrap_or(false),
+            keys_refused: connection.get(row, 4)?,
         })
     }
 

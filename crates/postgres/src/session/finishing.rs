@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
 
 use sawmill_loader::{Mode, TableName, Tally, quote};
 use sawmill_pgwire::Connection;
@@ -22,8 +23,20 @@ use crate::write::durable;
 use crate::write::upsert;
 
 impl PostgresSession<'_> {
-    /// Completes the load, in one transaction.
+    /// Completes the load, in one transaction. If the rows do not allow a key, this is recorded: the next run then
+    /// takes rows that are missing for corrected ones.
     pub(super) fn complete(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
+        let completed = self.put_all_in_place(total, control);
+        if completed.is_err() && self.keys_refused.load(Relaxed) {
+            let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
+            // The first error is the one to tell.
+            let _ = self
+                .with_connection(control, |connection| checkpoints.set_keys_refused(connection, id, control));
+        }
+        completed
+    }
+
+    fn put_all_in_place(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
         if self.parts.is_some() {
             let attaching = control.phase().phase("attach");
             self.assemble(control)?;
@@ -147,7 +160,9 @@ impl PostgresSession<'_> {
                 // Those of an interrupted run are committed with one another.
                 if count == 0 {
                     for statement in kind.complete_partition(part, name, connection, control)? {
-                        connection.batch(control, &statement).map_err(|error| unkeyed(&error, &statement))?;
+                        connection
+                            .batch(control, &statement)
+                            .map_err(|error| self.unkeyed(&error, &statement))?;
                     }
                 }
                 connection.commit(control)
@@ -199,15 +214,18 @@ impl PostgresSession<'_> {
         made.extend(self.rename_parts(connection, control)?);
         let kind = self.postgres.kind_for(self.route.staged);
         for statement in made.iter().flat_map(|table| kind.complete(table)) {
-            connection.batch(control, &statement).map_err(|error| unkeyed(&error, &statement))?;
+            connection.batch(control, &statement).map_err(|error| self.unkeyed(&error, &statement))?;
         }
         Ok(())
     }
-}
 
-/// The error for a key or an index that the rows do not allow.
-fn unkeyed(error: &Error, statement: &str) -> Error {
-    Error::new(error.kind(), error.what()).at(format!("{statement}, {}", error.place())).advise(
-        "all rows are loaded: correct the named rows and run the same command again, or forget the load",
-    )
+    /// The error for a key or an index that the rows do not allow.
+    fn unkeyed(&self, error: &Error, statement: &str) -> Error {
+        if error.kind() == Kind::Server {
+            self.keys_refused.store(true, Relaxed);
+        }
+        Error::new(error.kind(), error.what()).at(format!("{statement}, {}", error.place())).advise(
+            "all rows are loaded: correct the named rows and run the same command again, or forget the load",
+        )
+    }
 }

@@ -68,6 +68,8 @@ pub(crate) struct PostgresSession<'a> {
     not_filled: Vec<String>,
     /// A note about the end of the load: about the replaced table, or rows that were not merged.
     at_the_end: Mutex<Option<String>>,
+    /// The rows do not allow a key or an index of the table.
+    keys_refused: AtomicBool,
     /// Notes on how the table was found.
     found_notes: Vec<String>,
     /// Since the load began, other loads have brought rows into the table whose sums over these columns are

@@ -2,7 +2,7 @@
 //! in.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use sawmill_loader::{LoadOptions, LoadState, Mode, Share, TableName, Tally};
@@ -99,6 +99,7 @@ impl<'a> PostgresSession<'a> {
             rejected_before: AtomicU64::new(earlier.rejected),
             not_filled,
             at_the_end: Mutex::new(None),
+            keys_refused: AtomicBool::new(false),
             found_notes,
             overlaid: earlier.overlaid,
         };

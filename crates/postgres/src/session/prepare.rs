@@ -121,14 +121,47 @@ impl Preparing<'_, '_> {
 
     /// Refuses to begin a load that is only to be finished.
     fn refuse_to_begin(&self) -> Result<()> {
-        match self.options.share {
-            Share::Finish => Err(Error::new(
-                Kind::Mismatch,
-                "no part of this load is on record, so there is nothing to finish",
-            )
-            .at(self.place())
-            .advise("give the files and options of the parts; run the parts first (--part K/N)")),
-            Share::Whole | Share::Part(_) => Ok(()),
+        if self.options.share != Share::Finish {
+            return Ok(());
+        }
+        let target = self.table.to_string();
+        let unfinished = self.checkpoints.last_unfinished(self.connection, &target, self.control)?;
+        let (what, advice) = match unfinished {
+            None => (
+                "no part of this load is on record, so there is nothing to finish".to_owned(),
+                "give the files and options of the parts; run the parts first (--part K/N)",
+            ),
+            Some((mode, record)) => (
+                format!("the parts on record are not of this load: {}", self.difference(&mode, &record)),
+                "give the files and options of the parts, or forget them (sawmill load forget)",
+            ),
+        };
+        Err(Error::new(Kind::Mismatch, what).at(self.place()).advise(advice))
+    }
+
+    /// How a recorded load into the table differs from this one.
+    fn difference(&self, mode: &str, record: &LoadRecord) -> String {
+        let (theirs, ours) = (&record.files.names, RecordedFiles::of(self.source.files()).names);
+        let without =
+            |names: &[String], others: &[String]| names.iter().find(|name| !others.contains(name)).cloned();
+        let other_rows = record.mapping.as_ref().is_some_and(|mapping| {
+            let ours = self.mapping();
+            !mapping.is_empty() && !ours.is_empty() && *mapping != ours
+        });
+        if let Some(file) = without(theirs, &ours) {
+            format!("their file {file} is not among the files given")
+        } else if let Some(file) = without(&ours, theirs) {
+            format!("{file} is not one of their files")
+        } else if *theirs != ours {
+            "they have the same files in another order".to_owned()
+        } else if mode != self.postgres.mode.name() {
+            format!("they were loaded in mode {mode}, not {}", self.postgres.mode.name())
+        } else if other_rows {
+            "they have other rows or columns of the files (--where, --columns, --rename)".to_owned()
+        } else {
+            "they were loaded with other options: of the table (keys, indexes, storage, partitions), of values, or of rows \
+             and columns"
+                .to_owned()
         }
     }
 
@@ -392,8 +425,8 @@ impl Preparing<'_, '_> {
         Presence::of(scope, table, self.checkpoints, self.connection, self.control)
     }
 
-    /// Refuses to continue if loaded rows are missing. Only when all rows are loaded may some have been
-    /// removed from the staging table, so that its keys can be created.
+    /// Refuses to continue if loaded rows are missing. Only when all rows are loaded and did not allow a key may some
+    /// have been removed from the staging table, so that it can be created.
     ///
     /// A run of a part does not look: other parts commit meanwhile, and each would count all rows. The run that
     /// finishes the load does.
@@ -404,6 +437,7 @@ impl Preparing<'_, '_> {
         let presence = self.presence(scope, table)?;
         let corrected = matches!(scope, Scope::Load(_))
             && presence.lacks_rows()
+            && presence.keys_refused
             && !presence.was_emptied()
             && self.are_all_in(presence.recorded)?;
         let goes_on = corrected || !presence.lacks_rows();

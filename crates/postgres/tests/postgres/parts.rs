@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 
 use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode, Part, Share};
-use sawmill_postgres::{Postgres, Strategy};
+use sawmill_postgres::{Postgres, Strategy, TableKind};
 use sawmill_source::{Kind, ParquetFiles, Result};
 
 use crate::database::{Database, run, small};
@@ -12,7 +12,7 @@ use crate::fixture::people;
 const ROWS: usize = 30_000;
 
 struct People {
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
     source: ParquetFiles,
 }
 
@@ -21,7 +21,7 @@ fn many() -> People {
     let paths: Vec<_> = (0..3).map(|file| directory.path().join(format!("{file}.parquet"))).collect();
     let rows = ROWS / 3;
     paths.iter().enumerate().for_each(|(file, path)| people(path, (file * rows) as i64, rows, 4_000));
-    People { source: ParquetFiles::open(&paths).unwrap(), _directory: directory }
+    People { source: ParquetFiles::open(&paths).unwrap(), directory }
 }
 
 fn part(number: u32, of: u32) -> LoadOptions {
@@ -148,6 +148,57 @@ fn what_has_not_begun_is_not_finished_and_leaves_nothing_behind() {
         assert!(!database.has(&format!("{table}__sawmill_loading")));
         assert_eq!(database.count("_sawmill.loads"), 0);
     }
+}
+
+#[test]
+fn a_load_whose_rows_were_deleted_meanwhile_is_not_finished() {
+    for (mode, key) in [(Mode::Create, vec![]), (Mode::Create, vec!["id".to_owned()]), (Mode::Upsert, vec![])]
+    {
+        let (database, people) = (Database::new(), many());
+        if mode == Mode::Upsert {
+            let create = "CREATE TABLE people (id bigint PRIMARY KEY, name text, amount double precision)";
+            database.client().batch_execute(create).unwrap();
+        }
+        let kind = TableKind { key_after: !key.is_empty(), primary_key: key, ..TableKind::default() };
+        let target = database.target("people").mode(mode).key(vec!["id".into()]).kind(kind);
+        for number in 1..=2 {
+            run(&people.source, &target, &part(number, 2)).unwrap();
+        }
+        database.client().batch_execute("DELETE FROM people__sawmill_loading WHERE id < 500").unwrap();
+        for share in [Share::Finish, Share::Whole] {
+            let options = LoadOptions { share, verify: false, ..finish() };
+            let error = run(&people.source, &target, &options).unwrap_err();
+            assert_eq!(error.kind(), Kind::Mismatch, "{error}");
+            assert!(error.what().contains("29500 rows; according to the records 30000"), "{error}");
+            assert!(error.advice().contains("forget"), "{error}");
+        }
+        assert!(database.has("people__sawmill_loading"));
+        assert!(mode == Mode::Upsert || !database.has("people"));
+    }
+}
+
+#[test]
+fn what_differs_from_the_parts_on_record_is_named() {
+    let (database, people) = (Database::new(), many());
+    let target = database.target("people");
+    run(&people.source, &target, &part(1, 1)).unwrap();
+    let refused = |source: &ParquetFiles, target: &Postgres| {
+        let error = run(source, target, &finish()).unwrap_err();
+        assert_eq!(error.kind(), Kind::Mismatch, "{error}");
+        error.what().to_owned()
+    };
+    let kind = TableKind { indexes: vec![vec!["id".into()]], ..TableKind::default() };
+    let what = refused(&people.source, &target.clone().kind(kind));
+    assert!(what.contains("other options") && what.contains("indexes"), "{what}");
+    let what = refused(&people.source, &target.clone().mode(Mode::Replace));
+    assert!(what.contains("mode create, not replace"), "{what}");
+    let path = |file: usize| people.directory.path().join(format!("{file}.parquet"));
+    let what = refused(&ParquetFiles::open(&[path(0), path(1)]).unwrap(), &target);
+    assert!(what.contains("2.parquet is not among the files given"), "{what}");
+    crate::fixture::people(&path(3), 0, 10, 10);
+    let what = refused(&ParquetFiles::open(&[path(0), path(1), path(2), path(3)]).unwrap(), &target);
+    assert!(what.contains("3.parquet is not one of their files"), "{what}");
+    run(&people.source, &target, &finish()).unwrap();
 }
 
 #[test]
