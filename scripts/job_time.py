@@ -2,7 +2,7 @@
 """How long a job of many processes takes that makes a dataset, and what bounds it.
 
     scripts/job_time.py --check          measures one process here, and compares 1, 2, 4 and 8 with the simulation
-    scripts/job_time.py --bytes 1e15 --machines 100 --cores 16 --network 25e9
+    scripts/job_time.py --rate 969e6 --machines 100 --cores 16 --network 25e9
 
 The simulation has machines whose processes share cores and network. A process makes the files of its part one after the
 other; a file is made at the rate of one core and sent at the same time, so that the slower of both decides. With --failures
@@ -13,9 +13,11 @@ Rates are those of one process, measured by --check or given. SAWMILL names the 
 import argparse
 import heapq
 import json
+import math
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import tempfile
 import time
@@ -111,8 +113,11 @@ def check(given):
             parts = [command + ["--out", str(out), "--part", f"{k + 1}/{processes}"] for k in range(processes)]
             began = time.monotonic()
             started = [subprocess.Popen(part, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for part in parts]
-            made = [json.loads(process.communicate()[0]) for process in started]
+            said = [process.communicate()[0] for process in started]
             seconds = time.monotonic() - began
+            if any(process.returncode for process in started):
+                raise SystemExit(f"error: this command failed: {' '.join(parts[0])}")
+            made = [json.loads(text) for text in said]
             size = sum(file["bytes"] for part in made for file in part["files"])
             subprocess.run(["rm", "-r", str(out)], check=True)
             return seconds, size
@@ -129,22 +134,38 @@ def check(given):
             print(f"{processes:>9} {measured:>8.2f}s {simulated:>8.2f}s {measured / simulated:>6.2f}")
 
 
+def positive(kind, least=None):
+    """A number above 0, or of at least `least`, for argparse."""
+    def parsed(text):
+        number = kind(text)
+        if not math.isfinite(number) or (number <= 0 if least is None else number < least):
+            raise argparse.ArgumentTypeError(f"{text} is not {'above 0' if least is None else f'{least} or more'}")
+        return number
+
+    parsed.__name__ = "number" if kind is float else "whole number"
+    return parsed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--directory", help="where --check writes its files")
-    parser.add_argument("--bytes", type=float, default=1e15, help="bytes of all files")
-    parser.add_argument("--file", type=float, default=1e9, help="bytes of a file")
-    parser.add_argument("--rate", type=float, default=4e8, help="bytes of files a second that one core makes")
-    parser.add_argument("--machines", type=int, default=100)
-    parser.add_argument("--cores", type=int, default=16, help="of a machine")
-    parser.add_argument("--processes", type=int, help="in all; by default one for each core")
-    parser.add_argument("--network", type=float, default=25e9, help="bits a second of a machine")
-    parser.add_argument("--start", type=float, default=5, help="seconds until a process makes its first row")
-    parser.add_argument("--failures", type=float, default=0.0, help="losses of a process in an hour of its work")
-    parser.add_argument("--part-bytes", type=float, default=8 * 2**20, help="bytes of a request to a store")
+    parser.add_argument("--bytes", type=positive(float), default=1e15, help="bytes of all files")
+    parser.add_argument("--file", type=positive(float), default=1e9, help="bytes of a file")
+    parser.add_argument("--rate", type=positive(float), default=4e8, help="bytes of files a second that one core makes")
+    parser.add_argument("--machines", type=positive(int), default=100)
+    parser.add_argument("--cores", type=positive(int), default=16, help="of a machine")
+    parser.add_argument("--processes", type=positive(int), help="in all; by default one for each core")
+    parser.add_argument("--network", type=positive(float), default=25e9, help="bits a second of a machine")
+    parser.add_argument("--start", type=positive(float, 0), default=5, help="seconds until a process makes its first row")
+    parser.add_argument("--failures", type=positive(float, 0), default=0.0, help="losses of a process in an hour of its work")
+    parser.add_argument("--part-bytes", type=positive(float), default=8 * 2**20, help="bytes of a request to a store")
     given = parser.parse_args()
     if given.check:
+        if not shutil.which(SAWMILL):
+            parser.error(f"--check runs {SAWMILL}, which is no program: build it (cargo build --release), or name it in SAWMILL")
+        if given.directory and not os.path.isdir(given.directory):
+            parser.error(f"--directory: there is no folder {given.directory}")
         return check(given)
     job = Job(given)
     seconds = job.seconds()

@@ -135,6 +135,7 @@ impl From<sawmill_generator::Error> for Error {
         let exit = match error.kind() {
             ErrorKind::Spec => Exit::Usage,
             ErrorKind::Io | ErrorKind::Busy => Exit::Failure,
+            ErrorKind::Incomplete => Exit::Mismatch,
             ErrorKind::Cancelled => Exit::Interrupted,
         };
         Self::new(exit, error.what(), error.place(), error.advice())

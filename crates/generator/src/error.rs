@@ -22,6 +22,8 @@ pub enum ErrorKind {
     Io,
     /// Another run is writing the same files.
     Busy,
+    /// A dataset cannot be finished: some of its files are missing or damaged.
+    Incomplete,
     /// The caller's cancel flag was set.
     Cancelled,
 }

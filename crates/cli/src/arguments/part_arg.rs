@@ -4,7 +4,7 @@
 //!   (<https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode>). Nothing tells the number of
 //!   completions, so it has to be given.
 //! - Slurm, job arrays: `SLURM_ARRAY_TASK_ID` goes from `SLURM_ARRAY_TASK_MIN` to `SLURM_ARRAY_TASK_MAX` in steps of
-//!   `SLURM_ARRAY_TASK_STEP` (<https://slurm.schedmd.com/job_array.html>).
+//!   `SLURM_ARRAY_TASK_STEP` (<https://slurm.schedmd.com/job_array.html>). An array with gaps (`--array=1,3,7`) is refused.
 //! - AWS Batch, array jobs: `AWS_BATCH_JOB_ARRAY_INDEX` counts from 0, `AWS_BATCH_JOB_ARRAY_SIZE` is the number
 //!   (<https://docs.aws.amazon.com/batch/latest/userguide/job_env_vars.html>).
 
@@ -56,11 +56,7 @@ fn of_scheduler(given: Option<u32>, variables: Variables<'_>) -> Result<(u32, u3
     };
     let from_zero = |index: Option<u32>| index.map(|index| index.saturating_add(1));
     let slurm = match number("SLURM_ARRAY_TASK_ID")? {
-        Some(id) => {
-            let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
-            let step = number("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1).max(1);
-            Some(id.saturating_sub(first) / step + 1)
-        }
+        Some(id) => Some(of_slurm(id, &number)?),
         None => None,
     };
     let found: Vec<(&str, u32, Option<u32>)> = [
@@ -93,6 +89,24 @@ fn of_scheduler(given: Option<u32>, variables: Variables<'_>) -> Result<(u32, u3
     }
 }
 
+/// The part of the element `id` of a Slurm array. Its place among the ids is known only if none is left out.
+fn of_slurm(id: u32, number: &dyn Fn(&str) -> Result<Option<u32>, String>) -> Result<u32, String> {
+    let first = number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0);
+    let step = number("SLURM_ARRAY_TASK_STEP")?.unwrap_or(1).max(1);
+    let (last, count) = (number("SLURM_ARRAY_TASK_MAX")?, number("SLURM_ARRAY_TASK_COUNT")?);
+    if let (Some(last), Some(count)) = (last, count) {
+        let all = last.saturating_sub(first) / step + 1;
+        if all != count {
+            return Err(format!(
+                "the array has {count} of the {all} ids from {first} to {last} in steps of {step} \
+                 (SLURM_ARRAY_TASK_COUNT, _MIN, _MAX, _STEP), so which part id {id} is cannot be told: use consecutive \
+                 ids (--array=1-{count}), or give --part K/N"
+            ));
+        }
+    }
+    Ok(id.saturating_sub(first) / step + 1)
+}
+
 fn whole(text: &str, what: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("{what} is {text:?}, not a whole number"))
 }
@@ -113,6 +127,7 @@ mod tests {
         let slurm = [
             ("SLURM_ARRAY_TASK_ID", "14"),
             ("SLURM_ARRAY_TASK_MIN", "10"),
+            ("SLURM_ARRAY_TASK_MAX", "16"),
             ("SLURM_ARRAY_TASK_STEP", "2"),
             ("SLURM_ARRAY_TASK_COUNT", "4"),
         ];
@@ -126,6 +141,13 @@ mod tests {
 
     #[test]
     fn what_is_no_part_is_refused_with_its_reason() {
+        let gaps = [
+            ("SLURM_ARRAY_TASK_ID", "3"),
+            ("SLURM_ARRAY_TASK_MIN", "1"),
+            ("SLURM_ARRAY_TASK_MAX", "7"),
+            ("SLURM_ARRAY_TASK_STEP", "1"),
+            ("SLURM_ARRAY_TASK_COUNT", "3"),
+        ];
         let both = [("JOB_COMPLETION_INDEX", "0"), ("SLURM_ARRAY_TASK_ID", "1")];
         let index = ("JOB_COMPLETION_INDEX", "8");
         for (text, variables, reason) in [
@@ -139,6 +161,8 @@ mod tests {
             ("auto/8", &[("JOB_COMPLETION_INDEX", "-1")], "\"-1\""),
             ("auto/3", &[("AWS_BATCH_JOB_ARRAY_INDEX", "0"), ("AWS_BATCH_JOB_ARRAY_SIZE", "4")], "runs 4"),
             ("auto/4", &both, "both"),
+            ("auto", &gaps, "3 of the 7 ids from 1 to 7"),
+            ("auto/3", &gaps, "--part K/N"),
         ] {
             let error = with(text, variables).unwrap_err();
             assert!(error.contains(reason), "{text}: {error}");

@@ -69,13 +69,13 @@ fn an_array_job_makes_a_dataset_which_another_command_finishes() {
         wait(process(&args, &ids)).ok()
     };
     let finish = [&["gen", "finish"], &dataset[..], &[out_name]].concat();
-    let error = sawmill(&finish).fails(2);
+    let error = sawmill(&finish).fails(4);
     assert!(error.contains("6 of 6 files are missing"), "{error}");
     for id in ["1", "3"] {
         array(id);
     }
     let made = names(&out);
-    let error = sawmill(&finish).fails(2);
+    let error = sawmill(&finish).fails(4);
     assert!(
         error.contains("2 of 6 files are missing or damaged") && error.contains("2/3 is missing"),
         "{error}"
@@ -121,7 +121,14 @@ fn what_has_no_parts_says_so() {
     assert!(error.contains("not in parts") && error.contains("jsonb"), "{error}");
     let error = load(&["--part", "3/2"]).err;
     assert!(error.contains("there is no part 3 of 2"), "{error}");
+    let finish = ["load", "finish", "gen:contacts?rows=10", "--to", &url, "--table", "c", "--part", "1/2"];
+    let error = sawmill(finish).fails(2);
+    assert!(error.contains("for all parts together"), "{error}");
     let dir = tempfile::tempdir().unwrap();
+    let one = dir.path().join("one.parquet");
+    let error =
+        sawmill(["gen", "contacts", "--rows", "10", "--part", "1/2", "--out", one.to_str().unwrap()]).err;
+    assert!(error.contains("a single file is made as a whole: part 1/2 has none"), "{error}");
     let out = dir.path().join("c.csv");
     let finish =
         ["gen", "finish", "contacts", "--rows", "10", "--format", "csv", "--out", out.to_str().unwrap()];

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::layout::rows::{Layout, Part};
 use crate::output::dataset_files::DatasetFiles;
 use crate::output::existing::manifests::Found;
@@ -272,7 +272,8 @@ impl Directory<'_> {
         }
         let parts = parts::missing(found, kept, self.layout.files);
         let parts = parts.map(|parts| format!("; of the parts {parts}")).unwrap_or_default();
-        Err(Error::spec(
+        Err(Error::new(
+            ErrorKind::Incomplete,
             format!("{missing} of {} files are missing or damaged{parts}", self.layout.files),
             self.folder.place("").display().to_string(),
             "make these parts with --part K/N --resume and finish then, or make all that is missing with --resume",

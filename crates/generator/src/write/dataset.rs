@@ -72,6 +72,7 @@ fn refuse_several_in_one(dataset: &Dataset, job: &Job<'_>, files: usize) -> Resu
     }
     let what = match &job.partition_by {
         Some(column) => format!("a folder for each {column} does not fit into one file"),
+        None if files == 0 => format!("a single file is made as a whole: part {} has none", job.part),
         None => format!("{files} files do not fit into one"),
     };
     let place = job.output.place(dataset.name(), 0).display().to_string();

@@ -73,7 +73,10 @@ fn single(job: &FormatJob<'_>, path: Option<&Path>, special: bool) -> Result<Pla
     match files.len() {
         1 => Ok(Planned { file: files.start, path: path.map(Path::to_owned), special }),
         n => {
-            let what = format!("{n} files do not fit into one");
+            let what = match n {
+                0 => format!("a single file is made as a whole: part {} has none", job.part),
+                n => format!("{n} files do not fit into one"),
+            };
             let place = job.out.display().to_string();
             Err(Error::usage(what, place, "give a directory, or ask for one file"))
         }

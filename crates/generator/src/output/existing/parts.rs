@@ -13,7 +13,7 @@ const MOST_NAMED: usize = 12;
 /// the dataset, `kept` are the complete files.
 pub(crate) fn described(found: &[Found], kept: &[ManifestFile], files: u32) -> Option<String> {
     let mut lines = Vec::new();
-    for Division { whole, missing } in divisions(found, kept, files) {
+    for Division { whole, missing, .. } in divisions(found, kept, files) {
         lines.push(format!("complete parts: {}", listed(&whole)));
         if !missing.is_empty() {
             lines.push(format!("parts whose missing files are made now: {}", listed(&missing)));
@@ -25,12 +25,18 @@ pub(crate) fn described(found: &[Found], kept: &[ManifestFile], files: u32) -> O
 /// The parts that were made separately and lack files; `None` if there are none.
 pub(crate) fn missing(found: &[Found], kept: &[ManifestFile], files: u32) -> Option<String> {
     let of_divisions = divisions(found, kept, files).into_iter().filter(|of| !of.missing.is_empty());
-    let missing: Vec<String> = of_divisions.map(|of| listed(&of.missing)).collect();
-    (!missing.is_empty()).then(|| missing.join(", "))
+    let missing: Vec<(usize, String)> = of_divisions.map(|of| (of.parts, listed(&of.missing))).collect();
+    // Processes may have divided the files differently.
+    let mut text = missing.first()?.1.clone();
+    for (parts, missing) in missing.iter().skip(1) {
+        text += &format!("; or, divided into {parts} parts, {missing}");
+    }
+    Some(text)
 }
 
 /// A division of the dataset into parts: those that are complete, and those that lack files.
 struct Division {
+    parts: usize,
     whole: Vec<String>,
     missing: Vec<String>,
 }
@@ -52,7 +58,7 @@ fn divisions(found: &[Found], kept: &[ManifestFile], files: u32) -> Vec<Division
                 missing.push(format!("{part} has {there} of {} files", numbers.len()));
             }
         }
-        Division { whole, missing }
+        Division { parts: of as usize, whole, missing }
     };
     numbers.into_iter().filter(|of| *of > 1 && *of <= MOST_FILES).map(division).collect()
 }
