@@ -15,6 +15,9 @@ use crate::objects;
 /// A pattern with the current directory in front, so that it names the same files in other processes. URLs of stores
 /// stay as they are.
 pub(crate) fn absolute(pattern: &str) -> Result<String> {
+    if pattern.is_empty() {
+        return Err(refused("the path is empty", "''", "name a file, a folder or a pattern"));
+    }
     let path = match Location::of(Path::new(pattern)).map_err(external)? {
         Location::Object(url) if url.query().is_some() => {
             let advice = "a signature in it would be in the plan: name objects of a store";

@@ -135,6 +135,7 @@ async fn arguments_have_places_and_names() {
     assert_eq!(by_place, by_name.await.unwrap());
     for (call, expected) in [
         ("gen('contacts', rows => 1.5)", "not a whole number from 0 up - gen(.. rows => ..)"),
+        ("gen('contacts', rows => 1e19)", "an argument is too large - gen(.. rows => ..)"),
         ("gen('contacts', rows => -1)", "not a whole number from 0 up - gen(.. rows => ..)"),
         ("gen('contacts', rows => 'many')", "not a whole number from 0 up - gen(.. rows => ..)"),
         ("gen('contacts', 5, rows => 6)", "given twice - gen(.. rows => ..)"),

@@ -64,4 +64,5 @@ pub use rows::observer::{EncodedRows, RowObserver};
 pub use types::column_type::{Attribute, ColumnType, Composite, MOST_DIMENSIONS, Part, item_of};
 pub use types::pg_type::PgType;
 pub use types::value_options::{Enums, Nanoseconds, Nul, ValueOptions};
+pub use values::element::NUL_ADVICE;
 pub use values::{calendar, numeric};

@@ -91,19 +91,24 @@ impl Arguments {
     /// The argument is of another type, negative, or has a fraction.
     pub(crate) fn number(&mut self, name: &'static str, place: Option<usize>) -> Result<Option<u64>> {
         let Some((shown, value)) = self.take(name, place)? else { return Ok(None) };
-        let number = match value {
-            ScalarValue::Int64(Some(value)) => u64::try_from(value).ok(),
-            ScalarValue::UInt64(Some(value)) => Some(value),
+        let number = match &value {
+            ScalarValue::Int64(Some(value)) => u64::try_from(*value).ok(),
+            ScalarValue::UInt64(Some(value)) => Some(*value),
             // Up to 2^53 every whole number has a float of its own.
             ScalarValue::Float64(Some(value))
-                if value.fract() == 0.0 && (0.0..=2f64.powi(53)).contains(&value) =>
+                if value.fract() == 0.0 && (0.0..=2f64.powi(53)).contains(value) =>
             {
-                Some(value as u64)
+                Some(*value as u64)
             }
             _ => None,
         };
         match number {
             Some(number) => Ok(Some(number)),
+            None if is_too_large(&value) => {
+                let advice =
+                    "write digits without an exponent above 2^53 (9007199254740992), and at most 2^64 - 1";
+                Err(refused("an argument is too large", &shown, advice))
+            }
             None => {
                 Err(refused("an argument is not a whole number from 0 up", &shown, "write, for example, 1e6"))
             }
@@ -130,6 +135,15 @@ impl Arguments {
         let Some((key, _)) = self.given.first() else { return Ok(()) };
         let advice = format!("the arguments of {} are: {}", self.function, self.known.join(", "));
         Err(refused("there is no such argument", &self.shown(key), &advice))
+    }
+}
+
+/// Whether a number is beyond those that a whole number is read from.
+fn is_too_large(value: &ScalarValue) -> bool {
+    match value {
+        ScalarValue::Float64(Some(value)) => *value > 2f64.powi(53),
+        ScalarValue::Decimal128(Some(value), _, 0) => *value > i128::from(u64::MAX),
+        _ => false,
     }
 }
 

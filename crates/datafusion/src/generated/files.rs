@@ -14,7 +14,7 @@ use std::time::Duration;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::internal_datafusion_err;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use sawmill_generator::{
     Dataset, ErrorKind, Existing, FileOptions, GroupBytes, Job, Layout, Output, Part, ROW_GROUP_BYTES,
     RowSize, StoreFolder, StoreOutput, WrittenFile, write,
@@ -85,7 +85,7 @@ impl GeneratedFiles {
     /// A file cannot be written, or the folder holds files of another dataset, seed or layout.
     pub(crate) fn write(&self, dataset: &Dataset, part: Part) -> Result<Vec<WrittenFile>> {
         let _writing = self.is_in_store()?.then(|| Writing::alone(format!("{} {part}", self.folder)));
-        self.run(dataset, part, NonZeroUsize::MIN, Existing::Resume)?.map_err(external)
+        self.run(dataset, part, NonZeroUsize::MIN, Existing::Resume)?.map_err(unwritten)
     }
 
     /// Compares all files with their manifests, on `threads` threads, and writes that of the whole dataset.
@@ -96,7 +96,7 @@ impl GeneratedFiles {
         self.run(dataset, Part::WHOLE, threads, Existing::Finish)?.map_err(|error| {
             let advice = "run the same command again";
             match error.kind() {
-                ErrorKind::Spec => refused(error.what(), &error.place(), advice),
+                ErrorKind::Spec | ErrorKind::Incomplete => refused(error.what(), &error.place(), advice),
                 _ => external(error),
             }
         })
@@ -117,7 +117,7 @@ impl GeneratedFiles {
         let in_store = self.is_in_store()?;
         let passes = |error: &sawmill_generator::Error| match error.kind() {
             ErrorKind::Busy => true,
-            ErrorKind::Spec => in_store,
+            ErrorKind::Spec | ErrorKind::Incomplete => in_store,
             _ => false,
         };
         let mut looks = 0;
@@ -153,6 +153,14 @@ impl GeneratedFiles {
         };
         let folder = StoreFolder::open(objects::stores()?, &url, UploadLimits::default(), false);
         Ok(Output::Store(StoreOutput { folder: Arc::new(folder.map_err(external)?), file: None }))
+    }
+}
+
+/// The error of files that cannot be written. A job has no option to replace others.
+fn unwritten(error: sawmill_generator::Error) -> DataFusionError {
+    match error.advice().contains("--overwrite") {
+        true => refused(error.what(), &error.place(), "remove the files, or give another --out"),
+        false => external(error),
     }
 }
 

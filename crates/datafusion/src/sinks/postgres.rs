@@ -20,7 +20,7 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use sawmill_loader::{Mode, TableName};
-use sawmill_pgcopy::{Buffers, Column, CopyEncoder, Emit, Stop};
+use sawmill_pgcopy::{Buffers, Column, CopyEncoder, Emit, NUL_ADVICE, Stop};
 use sawmill_postgres::Postgres;
 use sawmill_source::{Control, Error};
 use tokio::sync::{mpsc, oneshot};
@@ -181,7 +181,8 @@ fn stopped(stop: Stop<Error>, place: &str, before: usize) -> DataFusionError {
         Stop::Refused(value) => {
             let place = format!("column {:?}, {place}, row {}", value.column, before + value.row + 1);
             let advice = "convert the value or leave the row out in the SELECT";
-            DataFusionError::Execution(format!("{} - {place} - {advice}", value.what))
+            let what = value.what.replace(NUL_ADVICE, "");
+            DataFusionError::Execution(format!("{what} - {place} - {advice}"))
         }
     }
 }

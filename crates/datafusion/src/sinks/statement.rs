@@ -7,14 +7,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::common::{Column, TableReference};
+use datafusion::common::{Column, TableReference, internal_datafusion_err};
 use datafusion::datasource::{TableProvider, provider_as_source};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{
+    Analyze, Explain, Expr, LogicalPlan, LogicalPlanBuilder, PlanType, ToStringifiedPlan,
+};
 use datafusion::prelude::{DataFrame, SessionContext};
-use datafusion::sql::parser::Statement;
+use datafusion::sql::parser::{ExplainStatement, Statement};
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{self, Ident, ObjectName, Query, SelectItem, SetExpr, TableObject};
 use sawmill_loader::Mode;
@@ -40,11 +42,69 @@ pub async fn sql(context: &SessionContext, sql: &str) -> Result<DataFrame> {
     }
     let dialect = state.config().options().sql_parser.dialect;
     let statement = state.sql_to_statement(sql, &dialect)?;
-    let plan = match filling(&state, &statement)? {
-        Some(filling) => filling.plan(&state).await?,
-        None => state.statement_to_plan(statement).await?,
+    let plan = match statement {
+        Statement::Explain(explain) => explained(&state, explain).await?,
+        statement => planned(&state, statement).await?,
     };
     context.execute_logical_plan(plan).await
+}
+
+async fn planned(state: &SessionState, statement: Statement) -> Result<LogicalPlan> {
+    refuse_other(state, &statement)?;
+    match filling(state, &statement)? {
+        Some(filling) => filling.plan(state).await,
+        None => state.statement_to_plan(statement).await,
+    }
+}
+
+/// EXPLAIN of a statement that fills a table of ours: that of another statement, about this one's plan.
+async fn explained(state: &SessionState, explain: ExplainStatement) -> Result<LogicalPlan> {
+    refuse_other(state, &explain.statement)?;
+    let Some(filling) = filling(state, &explain.statement)? else {
+        return state.statement_to_plan(Statement::Explain(explain)).await;
+    };
+    let plan = filling.plan(state).await?;
+    let dialect = state.config().options().sql_parser.dialect;
+    let other = Box::new(state.sql_to_statement("SELECT 1", &dialect)?);
+    let other = Statement::Explain(ExplainStatement { statement: other, ..explain });
+    Ok(match state.statement_to_plan(other).await? {
+        LogicalPlan::Analyze(analyze) => LogicalPlan::Analyze(Analyze { input: Arc::new(plan), ..analyze }),
+        LogicalPlan::Explain(explain) => LogicalPlan::Explain(Explain {
+            stringified_plans: vec![plan.to_stringified(PlanType::InitialLogicalPlan)],
+            plan: Arc::new(plan),
+            ..explain
+        }),
+        _ => return Err(internal_datafusion_err!("the plan of EXPLAIN explains nothing")),
+    })
+}
+
+/// Refuses statements about tables of ours that DataFusion would take for something else.
+fn refuse_other(state: &SessionState, statement: &Statement) -> Result<()> {
+    let Statement::Statement(statement) = statement else { return Ok(()) };
+    match statement.as_ref() {
+        ast::Statement::Prepare { statement, .. } => {
+            let prepared = Statement::Statement(statement.clone());
+            match filling(state, &prepared)? {
+                Some(filling) => Err(unusable(
+                    "PREPARE",
+                    &filling.schema,
+                    &prepared.to_string(),
+                    "run the statement itself",
+                )),
+                None => Ok(()),
+            }
+        }
+        ast::Statement::Drop { object_type: ast::ObjectType::Table, names, .. } => {
+            for name in names {
+                if let Some((schema, table)) = ours(state, name)? {
+                    let what = format!("tables of {} cannot be dropped here", schema.database().name);
+                    return Err(refused(what, &format!("table {table}"), "drop it on the server"));
+                }
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A statement that fills a table of ours.

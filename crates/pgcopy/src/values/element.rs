@@ -142,6 +142,9 @@ pub(crate) fn refused(mut fault: Fault, arrow: &DataType) -> Fault {
     fault
 }
 
+/// What the command advises about text with 0x00. Callers without its options leave it out.
+pub const NUL_ADVICE: &str = " (--nul strip removes it)";
+
 /// Rejects text that contains 0x00, which PostgreSQL's text types do not allow
 /// (<https://www.postgresql.org/docs/current/datatype-character.html>).
 #[inline]
@@ -153,7 +156,7 @@ pub(crate) fn refuse_nul(value: &[u8], row: usize) -> Result<(), Fault> {
             Err(Fault::new(
                 row,
                 format!(
-                    "the text {text} contains 0x00 at byte {at}, which PostgreSQL cannot store (--nul strip removes it)"
+                    "the text {text} contains 0x00 at byte {at}, which PostgreSQL cannot store{NUL_ADVICE}"
                 ),
             ))
         }
