@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::array::{ArrayRef, Float32Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::Result;
 use datafusion::parquet::arrow::ArrowWriter;
@@ -119,6 +119,27 @@ async fn a_file_may_lack_columns_of_the_first_one() {
 }
 
 #[tokio::test]
+async fn files_that_disagree_on_a_type_are_read_if_no_value_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let files = folder.path().display().to_string();
+    write(&at("1.parquet"), vec![("n", Arc::new(Int64Array::from(vec![1, 2])))]);
+    write(&at("2.parquet"), vec![("n", Arc::new(Int32Array::from(vec![3])))]);
+    let sum = format!("SELECT sum(n) FROM parquet('{files}')");
+    assert!(rows(&context(), &sum).await.unwrap().contains("| 6 "));
+    write(
+        &at("3.parquet"),
+        vec![("n", Arc::new(Float32Array::from(vec![1.5]))), ("m", Arc::new(Int64Array::from(vec![1])))],
+    );
+    let error = rows(&context(), &sum).await.unwrap_err().to_string();
+    for part in ["3.parquet", "column \"n\" is Float32, but Int64 in the first file"] {
+        assert!(error.contains(part), "{error}");
+    }
+    // Columns that are not read do not matter.
+    assert!(rows(&context(), &sum.replace("sum(n)", "count(*)")).await.unwrap().contains("| 4 "));
+}
+
+#[tokio::test]
 async fn a_file_that_is_damaged_or_missing_is_an_error_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
     generate("orders", folder.path());
@@ -127,7 +148,18 @@ async fn a_file_that_is_damaged_or_missing_is_an_error_with_its_name() {
     let sql = format!("SELECT sum(id) FROM parquet('{}')", folder.path().display());
     let error = rows(&context(), &sql).await.unwrap_err().to_string();
     assert!(error.contains(&damaged.display().to_string()), "{error}");
+    // Pages are damaged, the footer is not.
+    std::fs::remove_file(&damaged).unwrap();
+    let file = folder.path().join("orders-00003.parquet");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let half = bytes.len() / 2;
+    bytes[1000..half].iter_mut().for_each(|byte| *byte ^= 0x5a);
+    std::fs::write(&file, bytes).unwrap();
+    let error = rows(&context(), &sql.replace("sum(id)", "*")).await.unwrap_err().to_string();
+    assert!(error.contains(&format!("- {} - restore the file", file.display())), "{error}");
     let error =
         rows(&context(), "SELECT * FROM parquet('/nothing/*.parquet')").await.unwrap_err().to_string();
     assert!(error.contains("no Parquet file matches /nothing/*.parquet"), "{error}");
+    let error = rows(&context(), "SELECT * FROM parquet('')").await.unwrap_err().to_string();
+    assert!(error.contains("the path is empty"), "{error}");
 }

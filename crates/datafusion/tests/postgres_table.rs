@@ -1,8 +1,15 @@
 //! Tables of PostgreSQL that statements fill: all rows of a statement, or none.
 
+use std::fs::File;
+use std::sync::Arc;
+
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::{Int64Type, UInt64Type};
+use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::dataframe::DataFrameWriteOptions;
+use datafusion::parquet::data_type::{FixedLenByteArray, FixedLenByteArrayType};
+use datafusion::parquet::file::writer::SerializedFileWriter;
+use datafusion::parquet::schema::parser::parse_message_type;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use postgres::{Client, NoTls};
 use sawmill_localpg::LocalPg;
@@ -248,4 +255,64 @@ fn columns_that_the_server_fills_are_refused_by_name_and_left_out_without() {
     assert_eq!(tables.number("select count(*) from t"), 0);
     assert_eq!(tables.run("INSERT INTO pg.t SELECT 1, 70, 'b'"), Ok(1));
     assert_eq!(tables.number("select count(*) from t where id = 1 and a = 1 and free = 70 and b = 'b'"), 1);
+}
+
+#[test]
+fn explained_statements_are_planned_as_they_are_run() {
+    let mut tables = Tables::start(2);
+    tables.client.batch_execute("create table ea (a bigint, b int default 5, c text default 'd')").unwrap();
+    let explained = |tables: &Tables, sql: &str| {
+        let rows = tables
+            .runtime
+            .block_on(async { sawmill_datafusion::sql(&tables.context, sql).await?.collect().await });
+        rows.map(|rows| pretty_format_batches(&rows).unwrap().to_string()).map_err(|error| error.to_string())
+    };
+    let error = explained(&tables, "EXPLAIN ANALYZE INSERT INTO pg.ea (a, c) SELECT 1.9, 'x'").unwrap_err();
+    assert!(error.contains("\"a\""), "{error}");
+    assert_eq!(tables.number("select count(*) from ea"), 0);
+    explained(&tables, "EXPLAIN ANALYZE INSERT INTO pg.ea (a) SELECT 1").unwrap();
+    assert_eq!(tables.number("select count(*) from ea where a = 1 and b = 5 and c = 'd'"), 1);
+    // Lists, which SQL does not convert to the text that stands for the column's type.
+    tables.run("CREATE TABLE pg.orders AS SELECT * FROM gen('orders', rows => 10)").unwrap();
+    let plan = explained(&tables, "EXPLAIN INSERT INTO pg.orders SELECT * FROM gen('orders', rows => 10)");
+    assert!(plan.unwrap().contains("InsertExec: PostgreSQL table=orders"));
+    assert_eq!(tables.number("select count(*) from orders"), 10);
+}
+
+#[test]
+fn statements_that_would_do_something_else_are_refused() {
+    let mut tables = Tables::start(2);
+    tables.client.batch_execute("create table t (a bigint)").unwrap();
+    let error = tables.run("PREPARE x AS INSERT INTO pg.t SELECT 1").unwrap_err();
+    assert!(error.contains("this form of PREPARE cannot be used") && error.contains("itself"), "{error}");
+    let error = tables.run("DROP TABLE pg.t").unwrap_err();
+    assert!(error.contains("tables of PostgreSQL cannot be dropped here"), "{error}");
+    assert!(tables.exists("t"));
+    tables.client.batch_execute("create table n (a text)").unwrap();
+    let error = tables.run("INSERT INTO pg.n SELECT arrow_cast(x'4100', 'Utf8')").unwrap_err();
+    assert!(error.contains("0x00") && !error.contains("--nul"), "{error}");
+}
+
+#[test]
+fn uuids_of_files_are_uuids_of_the_table() {
+    let mut tables = Tables::start(2);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("u.parquet");
+    let schema = "message u { optional fixed_len_byte_array(16) id (UUID); }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut writer =
+        SerializedFileWriter::new(File::create(&file).unwrap(), schema, Default::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let value = FixedLenByteArray::from(vec![7u8; 16]);
+    column.typed::<FixedLenByteArrayType>().write_batch(&[value], Some(&[1]), None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    let sql = format!("CREATE TABLE pg.u AS SELECT * FROM parquet('{}')", file.display());
+    assert_eq!(tables.run(&sql), Ok(1));
+    assert_eq!(
+        tables.number("select count(*) from u where id = '07070707-0707-0707-0707-070707070707'::uuid"),
+        1
+    );
 }

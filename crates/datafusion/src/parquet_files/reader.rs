@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::ParquetFileReaderFactory;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::object_store::path::Path as ObjectPath;
 use datafusion::object_store::{ObjectStore, ObjectStoreExt};
 use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
@@ -20,12 +21,15 @@ use sawmill_footer::{Footer, Options};
 use sawmill_store::ObjectUrl;
 
 use crate::objects::{self, ObjectBytes};
+use crate::parquet_files::types;
 
 /// Makes readers of files whose metadata has the fields `roots` alone, each with its nested fields.
 #[derive(Debug)]
 pub(crate) struct FooterReaders {
     pub place: Place,
     pub roots: Arc<[String]>,
+    /// The columns of the table that are read.
+    pub schema: SchemaRef,
 }
 
 /// Where the files are.
@@ -37,6 +41,16 @@ pub(crate) enum Place {
     Objects(ObjectUrl),
 }
 
+impl Place {
+    /// The path or the URL of a file.
+    pub(crate) fn name_of(&self, path: &ObjectPath) -> String {
+        match self {
+            Self::Files(_) => format!("/{path}"),
+            Self::Objects(url) => url.sibling(path.as_ref()).to_string(),
+        }
+    }
+}
+
 impl ParquetFileReaderFactory for FooterReaders {
     fn create_reader(
         &self,
@@ -45,14 +59,16 @@ impl ParquetFileReaderFactory for FooterReaders {
         _: Option<usize>,
         _: &ExecutionPlanMetricsSet,
     ) -> Result<Box<dyn AsyncFileReader + Send>> {
-        let (roots, path) = (Arc::clone(&self.roots), file.object_meta.location);
+        let (roots, schema) = (Arc::clone(&self.roots), Arc::clone(&self.schema));
+        let path = file.object_meta.location;
         Ok(match &self.place {
             Place::Files(store) => {
-                Box::new(FooterReader { store: Arc::clone(store), roots, path, metadata: None })
+                Box::new(FooterReader { store: Arc::clone(store), roots, schema, path, metadata: None })
             }
             Place::Objects(url) => Box::new(ObjectFooterReader {
                 url: url.sibling(path.as_ref()),
                 roots,
+                schema,
                 object: None,
                 metadata: None,
             }),
@@ -63,6 +79,7 @@ impl ParquetFileReaderFactory for FooterReaders {
 struct FooterReader {
     store: Arc<dyn ObjectStore>,
     roots: Arc<[String]>,
+    schema: SchemaRef,
     path: ObjectPath,
     metadata: Option<Arc<ParquetMetaData>>,
 }
@@ -84,10 +101,16 @@ impl AsyncFileReader for FooterReader {
             if let Some(metadata) = &self.metadata {
                 return Ok(Arc::clone(metadata));
             }
-            let (path, roots) = (format!("/{}", self.path), Arc::clone(&self.roots));
-            let decode = move || metadata(&roots, |options| objects::footer(&path, options));
+            let path = format!("/{}", self.path);
+            let (roots, schema) = (Arc::clone(&self.roots), Arc::clone(&self.schema));
+            let decode = move || {
+                let decoded =
+                    Arc::new(metadata(&roots, &Options::new(), |options| objects::footer(&path, options))?);
+                types::check(&path, &decoded, &schema)?;
+                Ok::<_, DataFusionError>(decoded)
+            };
             let decoded = tokio::task::spawn_blocking(decode);
-            let decoded = Arc::new(decoded.await.map_err(external)?.map_err(external)?);
+            let decoded = decoded.await.map_err(external)?.map_err(external)?;
             self.metadata = Some(Arc::clone(&decoded));
             Ok(decoded)
         }
@@ -100,8 +123,12 @@ fn external(error: impl std::error::Error + Send + Sync + 'static) -> ParquetErr
 }
 
 /// The metadata of the fields `roots` that a file has; of its first field, if it has none of them.
-fn metadata(roots: &[String], open: impl Fn(&Options) -> Result<Footer>) -> Result<ParquetMetaData> {
-    let of = |roots: &[String]| Options::new().column_roots(roots.iter().cloned());
+pub(crate) fn metadata(
+    roots: &[String],
+    options: &Options,
+    open: impl Fn(&Options) -> Result<Footer>,
+) -> Result<ParquetMetaData> {
+    let of = |roots: &[String]| options.clone().column_roots(roots.iter().cloned());
     let footer = match open(&of(roots)) {
         Ok(footer) => footer,
         // Files of one table may have different columns.
@@ -122,6 +149,7 @@ fn metadata(roots: &[String], open: impl Fn(&Options) -> Result<Footer>) -> Resu
 struct ObjectFooterReader {
     url: ObjectUrl,
     roots: Arc<[String]>,
+    schema: SchemaRef,
     object: Option<Arc<ObjectBytes>>,
     metadata: Option<Arc<ParquetMetaData>>,
 }
@@ -166,13 +194,16 @@ impl AsyncFileReader for ObjectFooterReader {
             if let Some(metadata) = &self.metadata {
                 return Ok(Arc::clone(metadata));
             }
-            let (name, roots) = (self.url.to_string(), Arc::clone(&self.roots));
+            let name = self.url.to_string();
+            let (roots, schema) = (Arc::clone(&self.roots), Arc::clone(&self.schema));
             let decode = move |object: &ObjectBytes| {
-                metadata(&roots, |options| {
+                let decoded = Arc::new(metadata(&roots, &Options::new(), |options| {
                     Footer::read(object, &name, options).map_err(crate::error::external)
-                })
+                })?);
+                types::check(&name, &decoded, &schema)?;
+                Ok(decoded)
             };
-            let decoded = Arc::new(self.with_object(decode).await?);
+            let decoded = self.with_object(decode).await?;
             self.metadata = Some(Arc::clone(&decoded));
             Ok(decoded)
         }

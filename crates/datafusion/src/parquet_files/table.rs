@@ -8,7 +8,7 @@ use datafusion::catalog::Session;
 use datafusion::common::DFSchema;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::object_store::ObjectStoreUrl;
-use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, FileSource, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::{TableProvider, TableType};
 use datafusion::error::Result;
@@ -26,7 +26,11 @@ use crate::error::{external, refused};
 use crate::found_files;
 use crate::functions::arguments::Arguments;
 use crate::objects;
+use crate::parquet_files::named_errors::NamedErrors;
+#[cfg(feature = "cluster")]
+use crate::parquet_files::reader;
 use crate::parquet_files::reader::{FooterReaders, Place};
+use crate::parquet_files::types;
 
 /// Rows of Parquet files. Of each file's footer, a scan decodes the columns that it needs. The columns of the table
 /// are those of the first file; others may lack some that may be null, and are null there.
@@ -34,6 +38,9 @@ use crate::parquet_files::reader::{FooterReaders, Place};
 pub struct ParquetTable {
     definition: Definition,
     schema: SchemaRef,
+    /// Executors read the rows, with DataFusion's own reader, which converts values whatever becomes of them.
+    #[cfg(feature = "cluster")]
+    is_for_executors: bool,
 }
 
 /// Which files.
@@ -58,19 +65,39 @@ impl ParquetTable {
         let footer = objects::footer(first, &Options::new().row_groups(0..0))?;
         let metadata = Arc::new(footer.to_parquet_59(None).map_err(external)?);
         let arrow = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new())?;
-        Ok(Self { definition, schema: Arc::clone(arrow.schema()) })
+        Ok(Self {
+            definition,
+            schema: types::with_extensions(arrow.schema(), arrow.metadata()),
+            #[cfg(feature = "cluster")]
+            is_for_executors: false,
+        })
     }
 
-    /// The table of `definition`, whose schema is known.
+    /// The table of `definition`, whose schema is known, for a scheduler.
     #[cfg(feature = "cluster")]
     pub(crate) fn of(definition: Definition, schema: SchemaRef) -> Self {
-        Self { definition, schema }
+        Self { definition, schema, is_for_executors: true }
     }
 
-    /// Whether the files are objects of a store.
+    fn is_for_executors(&self) -> bool {
+        #[cfg(feature = "cluster")]
+        return self.is_for_executors;
+        #[cfg(not(feature = "cluster"))]
+        false
+    }
+
+    /// Refuses objects of a store, whose rows executors do not read.
+    ///
+    /// # Errors
+    /// The files are objects.
     #[cfg(feature = "cluster")]
-    pub(crate) fn is_of_store(&self) -> bool {
-        objects::url_of(&self.definition.pattern).is_ok_and(|url| url.is_some())
+    pub(crate) fn refuse_objects(&self) -> Result<()> {
+        let pattern = &self.definition.pattern;
+        if objects::url_of(pattern).is_ok_and(|url| url.is_some()) {
+            let advice = "run the query without --scheduler, or read files in a shared folder";
+            return Err(refused("a cluster does not read rows of objects", pattern, advice));
+        }
+        Ok(())
     }
 
     #[cfg(feature = "cluster")]
@@ -127,6 +154,26 @@ fn files(names: Vec<String>) -> Result<Vec<PartitionedFile>> {
     names.into_iter().map(file).collect()
 }
 
+/// Compares the types of all files with the table's before executors read them.
+#[cfg(feature = "cluster")]
+fn check_all(paths: &[String], roots: &[String], schema: &SchemaRef) -> Result<()> {
+    let check = |path: &String| {
+        let options = Options::new().row_groups(0..0);
+        let metadata = reader::metadata(roots, &options, |options| objects::footer(path, options))?;
+        types::check(path, &Arc::new(metadata), schema)
+    };
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let share = paths.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        let checked: Vec<_> =
+            paths.chunks(share).map(|paths| scope.spawn(move || paths.iter().try_for_each(check))).collect();
+        checked.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(checked) => checked,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })
+}
+
 #[async_trait]
 impl TableProvider for ParquetTable {
     fn schema(&self) -> SchemaRef {
@@ -160,20 +207,36 @@ impl TableProvider for ParquetTable {
         let schema = Arc::new(self.schema.project(&fields)?);
         // Rows are counted by the metadata of one field.
         let roots = if fields.is_empty() { self.schema.fields() } else { schema.fields() };
-        let roots = roots.iter().take(fields.len().max(1)).map(|field| field.name().clone()).collect();
+        let roots: Arc<[String]> =
+            roots.iter().take(fields.len().max(1)).map(|field| field.name().clone()).collect();
         let pattern = self.definition.pattern.clone();
         let listed = tokio::task::spawn_blocking(move || listed(&pattern)).await;
         let (place, files) = listed.map_err(external)??;
-        let mut source = ParquetSource::new(Arc::clone(&schema))
-            .with_parquet_file_reader_factory(Arc::new(FooterReaders { place, roots }));
+        #[cfg(feature = "cluster")]
+        if self.is_for_executors() {
+            let (roots, schema) = (Arc::clone(&roots), Arc::clone(&schema));
+            let paths: Vec<String> =
+                files.iter().map(|file| format!("/{}", file.object_meta.location)).collect();
+            let checked = tokio::task::spawn_blocking(move || check_all(&paths, &roots, &schema));
+            checked.await.map_err(external)?.map_err(|error| crate::error::sent(&error))?;
+        }
+        let readers = FooterReaders { place: place.clone(), roots, schema: Arc::clone(&schema) };
+        let mut source =
+            ParquetSource::new(Arc::clone(&schema)).with_parquet_file_reader_factory(Arc::new(readers));
         if let Some(filter) = conjunction(filters.to_vec()) {
             let filter = state.create_physical_expr(filter, &DFSchema::try_from(Arc::clone(&schema))?)?;
             source = source.with_predicate(filter);
         }
+        let source: Arc<dyn FileSource> = Arc::new(source);
+        let source = match self.is_for_executors() {
+            // Ballista encodes the sources that it knows.
+            true => source,
+            false => Arc::new(NamedErrors { source, place }),
+        };
         let share = files.len().div_ceil(state.config().target_partitions()).max(1);
         let groups = files.chunks(share).map(|files| FileGroup::new(files.to_vec())).collect();
         let places = projected.iter().filter_map(|field| fields.binary_search(field).ok()).collect();
-        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(source))
+        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
             .with_file_groups(groups)
             .with_projection_indices(Some(places))?
             .with_limit(limit)
