@@ -37,7 +37,55 @@ pub(crate) fn received(error: &DataFusionError) -> (String, bool) {
         // Ballista prints text as Rust does.
         Some((text.replace("\\\"", "\"").replace("\\n", "\n"), mismatch == "1"))
     };
-    framed().unwrap_or_else(|| (text.clone(), is_mismatch(error)))
+    framed().unwrap_or_else(|| (of_task(&text).unwrap_or(text.clone()), is_mismatch(error)))
+}
+
+/// What an error of a task says that Ballista shows with the structure of all its layers:
+/// `.. runtime execution error: DataFusionError(Shared(External(ArrowError(ParquetError("what was wrong")))))`.
+#[cfg(feature = "cratedb")]
+fn of_task(text: &str) -> Option<String> {
+    let (_, layers) = text.split_once("runtime execution error: ")?;
+    let innermost = match layers.split_once("(\"") {
+        // Ballista prints text as Rust does.
+        Some((_, quoted)) => {
+            let mut said = String::new();
+            let mut characters = quoted.chars();
+            loop {
+                match characters.next()? {
+                    '"' => break,
+                    '\\' => match characters.next()? {
+                        'n' => said.push('\n'),
+                        other => said.push(other),
+                    },
+                    other => said.push(other),
+                }
+            }
+            said
+        }
+        None => layers.rsplit('(').next()?.trim_end().trim_end_matches(')').to_owned(),
+    };
+    Some(format!("a task failed: {innermost}"))
+}
+
+#[cfg(all(test, feature = "cratedb"))]
+mod tests {
+    use super::of_task;
+
+    #[test]
+    fn an_error_of_a_task_is_told_without_its_layers() {
+        let job =
+            "Job x failed: Job failed due to stage 0 failed: Task failed due to runtime execution error: ";
+        for (layers, said) in [
+            (
+                r#"DataFusionError(Shared(External(ArrowError(ParquetError("Parquet error: of \"a\"")))))"#,
+                "a task failed: Parquet error: of \"a\"",
+            ),
+            ("DataFusionError(Shared(External(ArrowError(DivideByZero))))\n", "a task failed: DivideByZero"),
+        ] {
+            assert_eq!(of_task(&format!("{job}{layers}")).as_deref(), Some(said));
+        }
+        assert_eq!(of_task("another error"), None);
+    }
 }
 
 #[cfg(feature = "cratedb")]

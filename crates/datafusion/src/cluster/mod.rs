@@ -3,6 +3,7 @@
 mod arguments;
 mod demo;
 mod executor;
+mod lost;
 mod output;
 mod planner;
 mod scheduler;
@@ -32,10 +33,12 @@ const MISMATCH: u8 = 4;
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let scheduler = lost::Scheduler::of(&arguments.command);
     match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let (text, mismatch) = received(&error);
+            let text = scheduler.and_then(|scheduler| scheduler.lost(&text)).unwrap_or(text);
             eprintln!("error: {text}");
             if mismatch { ExitCode::from(MISMATCH) } else { ExitCode::FAILURE }
         }

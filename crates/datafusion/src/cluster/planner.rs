@@ -31,6 +31,7 @@ use datafusion::physical_plan::{ExecutionPlan, Partitioning, PlanProperties};
 use datafusion_proto::protobuf::LogicalPlanNode;
 use futures_util::StreamExt;
 
+use crate::ParquetTable;
 use crate::error::refused;
 use crate::operator::{Operation, Operator};
 use crate::sinks::insert::InsertExec;
@@ -66,11 +67,18 @@ impl QueryPlanner for SinkPlanner {
     }
 }
 
-/// Refuses plans that a scheduler cannot have: they read a table of a database, or insert below another operator.
+/// Refuses plans that a scheduler cannot have: they read a table of a database or rows of objects, or insert below
+/// another operator.
 fn check(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let (source, is_read) = match node {
-            LogicalPlan::TableScan(scan) => (&scan.source, true),
+            LogicalPlan::TableScan(scan) => {
+                let provider = source_as_provider(&scan.source)?;
+                if let Some(table) = provider.downcast_ref::<ParquetTable>() {
+                    table.refuse_objects()?;
+                }
+                (&scan.source, true)
+            }
             LogicalPlan::Dml(dml) => (&dml.target, false),
             _ => return Ok(TreeNodeRecursion::Continue),
         };

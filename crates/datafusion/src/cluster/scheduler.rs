@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ballista_core::config::TaskSchedulingPolicy;
 use ballista_scheduler::cluster::BallistaCluster;
@@ -15,6 +16,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cluster::arguments::SchedulerArgs;
 use crate::codec::{SawmillLogicalCodec, SawmillPhysicalCodec};
 use crate::error::{external, refused};
+
+/// How often the process looks whether a query waits for an executor, and how many times in a row it does before that is
+/// said.
+const LOOK: Duration = Duration::from_secs(1);
+const LOOKS: u32 = 3;
 
 /// Schedules until the process is asked to end. The first line of standard output has its URL.
 pub(crate) async fn run(args: SchedulerArgs) -> Result<()> {
@@ -42,8 +48,25 @@ pub(crate) async fn run(args: SchedulerArgs) -> Result<()> {
     let scheduler = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config);
     let scheduler = scheduler.await.map_err(external)?;
     println!("scheduler df://{host}:{port}");
+    let (url, jobs) = (format!("df://{host}:{port}"), scheduler.clone());
+    let watching = async move {
+        let mut lacking = 0;
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let waits = jobs.pending_job_number() + jobs.running_job_number() > 0;
+            let executors = jobs.state.executor_manager.get_executors_state().await;
+            let lacks = waits && executors.is_ok_and(|executors| executors.is_empty());
+            lacking = if lacks { lacking + 1 } else { 0 };
+            if lacking == LOOKS {
+                eprintln!(
+                    "a query waits, and there is no executor: start one with sawmill-cluster executor --scheduler {url}"
+                );
+            }
+        }
+    };
     let mut terminated = signal(SignalKind::terminate())?;
     tokio::select! {
+        () = watching => Ok(()),
         served = start_grpc_service_with_listener(listener, scheduler) => served.map_err(external),
         _ = terminated.recv() => Ok(()),
         interrupted = tokio::signal::ctrl_c() => Ok(interrupted?),

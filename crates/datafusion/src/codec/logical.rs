@@ -98,9 +98,8 @@ impl LogicalExtensionCodec for SawmillLogicalCodec {
             let advice = "plan the statement in the session that remote_session returns";
             return Err(refused("a scheduler does not know tables of databases", &table.to_string(), advice));
         }
-        if node.downcast_ref::<ParquetTable>().is_some_and(ParquetTable::is_of_store) {
-            let advice = "run the query in one process, or read files in a shared folder";
-            return Err(refused("a cluster does not read rows of objects", &table.to_string(), advice));
+        if let Some(table) = node.downcast_ref::<ParquetTable>() {
+            table.refuse_objects()?;
         }
         match Table::of(node.as_ref()) {
             Some(ours) => encode(&ours, buf),

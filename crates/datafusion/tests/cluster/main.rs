@@ -5,6 +5,7 @@ mod command;
 mod generation;
 mod inserting;
 mod loading;
+mod lost;
 mod made_objects;
 mod objects;
 mod processes;

@@ -66,6 +66,12 @@ impl Cluster {
         self.executors[place].wait().unwrap();
     }
 
+    /// Kills the scheduler as `kill -9` does.
+    pub fn kill_scheduler(&mut self) {
+        self.scheduler.kill().unwrap();
+        self.scheduler.wait().unwrap();
+    }
+
     /// Files in which executors keep rows between stages and for clients.
     pub fn kept_files(&self) -> usize {
         fn below(folder: &Path) -> usize {
