@@ -37,7 +37,7 @@ pub(crate) fn received(error: &DataFusionError) -> (String, bool) {
         // Ballista prints text as Rust does.
         Some((text.replace("\\\"", "\"").replace("\\n", "\n"), mismatch == "1"))
     };
-    framed().unwrap_or_else(|| (of_task(&text).unwrap_or(text.clone()), is_mismatch(error)))
+    framed().unwrap_or_else(|| (of_task(&text).unwrap_or_else(|| text.clone()), is_mismatch(error)))
 }
 
 /// What an error of a task says that Ballista shows with the structure of all its layers:
@@ -64,7 +64,11 @@ fn of_task(text: &str) -> Option<String> {
         }
         None => layers.rsplit('(').next()?.trim_end().trim_end_matches(')').to_owned(),
     };
-    Some(format!("a task failed: {innermost}"))
+    let advice = match innermost.contains("Parquet error") {
+        true => " - the same query without --scheduler names the file",
+        false => "",
+    };
+    Some(format!("a task failed: {innermost}{advice}"))
 }
 
 #[cfg(all(test, feature = "cratedb"))]
@@ -78,7 +82,7 @@ mod tests {
         for (layers, said) in [
             (
                 r#"DataFusionError(Shared(External(ArrowError(ParquetError("Parquet error: of \"a\"")))))"#,
-                "a task failed: Parquet error: of \"a\"",
+                "a task failed: Parquet error: of \"a\" - the same query without --scheduler names the file",
             ),
             ("DataFusionError(Shared(External(ArrowError(DivideByZero))))\n", "a task failed: DivideByZero"),
         ] {

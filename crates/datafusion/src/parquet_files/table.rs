@@ -39,7 +39,6 @@ pub struct ParquetTable {
     definition: Definition,
     schema: SchemaRef,
     /// Executors read the rows, with DataFusion's own reader, which converts values whatever becomes of them.
-    #[cfg(feature = "cluster")]
     is_for_executors: bool,
 }
 
@@ -68,7 +67,6 @@ impl ParquetTable {
         Ok(Self {
             definition,
             schema: types::with_extensions(arrow.schema(), arrow.metadata()),
-            #[cfg(feature = "cluster")]
             is_for_executors: false,
         })
     }
@@ -77,13 +75,6 @@ impl ParquetTable {
     #[cfg(feature = "cluster")]
     pub(crate) fn of(definition: Definition, schema: SchemaRef) -> Self {
         Self { definition, schema, is_for_executors: true }
-    }
-
-    fn is_for_executors(&self) -> bool {
-        #[cfg(feature = "cluster")]
-        return self.is_for_executors;
-        #[cfg(not(feature = "cluster"))]
-        false
     }
 
     /// Refuses objects of a store, whose rows executors do not read.
@@ -213,7 +204,7 @@ impl TableProvider for ParquetTable {
         let listed = tokio::task::spawn_blocking(move || listed(&pattern)).await;
         let (place, files) = listed.map_err(external)??;
         #[cfg(feature = "cluster")]
-        if self.is_for_executors() {
+        if self.is_for_executors {
             let (roots, schema) = (Arc::clone(&roots), Arc::clone(&schema));
             let paths: Vec<String> =
                 files.iter().map(|file| format!("/{}", file.object_meta.location)).collect();
@@ -228,7 +219,7 @@ impl TableProvider for ParquetTable {
             source = source.with_predicate(filter);
         }
         let source: Arc<dyn FileSource> = Arc::new(source);
-        let source = match self.is_for_executors() {
+        let source = match self.is_for_executors {
             // Ballista encodes the sources that it knows.
             true => source,
             false => Arc::new(NamedErrors { source, place }),
