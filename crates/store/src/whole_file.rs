@@ -29,6 +29,8 @@ pub struct WholeFile {
     path: PathBuf,
     /// The name until it is whole; `None` afterwards.
     partial: Option<PathBuf>,
+    /// Whether it may take the place of another file.
+    replaces: bool,
 }
 
 impl WholeFile {
@@ -47,9 +49,16 @@ impl WholeFile {
             let _ = file.lock();
             // Another process may have taken it for abandoned between the two calls.
             if partial.exists() {
-                return Ok(WholeFile { file: Some(file), path: path.to_owned(), partial: Some(partial) });
+                let (path, partial) = (path.to_owned(), Some(partial));
+                return Ok(WholeFile { file: Some(file), path, partial, replaces: true });
             }
         }
+    }
+
+    /// Makes a file that has its name when this one is finished an error, rather than to replace it.
+    pub fn new_only(mut self) -> Self {
+        self.replaces = false;
+        self
     }
 
     /// Removes what killed processes left of the file at `path`: its partial files that no process has
@@ -102,13 +111,15 @@ impl WholeFile {
     /// Puts the file on disk and gives it its name, which is on disk when its directory is.
     ///
     /// # Errors
-    /// When the disk fails, or the file cannot be renamed.
+    /// When the disk fails, or the file cannot be renamed; when another file has its name and may not be replaced.
     pub fn give_name(mut self) -> io::Result<Identity> {
         let file = self.open()?;
         file.sync_all()?;
         let identity = Identity::of(&file.metadata()?);
-        if let Some(partial) = &self.partial {
-            fs::rename(partial, &self.path)?;
+        match &self.partial {
+            Some(partial) if self.replaces => fs::rename(partial, &self.path)?,
+            Some(partial) => rename_new(partial, &self.path)?,
+            None => {}
         }
         self.partial = None;
         Ok(identity)
@@ -140,6 +151,20 @@ impl WholeFile {
         let directory = directory_of(&self.path).to_owned();
         self.give_name()?;
         sync(&directory)
+    }
+}
+
+/// Renames a file, unless another one has the name.
+fn rename_new(partial: &Path, path: &Path) -> io::Result<()> {
+    let taken = || {
+        io::Error::new(io::ErrorKind::AlreadyExists, "another program has written the file in the meantime")
+    };
+    match fs::hard_link(partial, path) {
+        Ok(()) => fs::remove_file(partial),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(taken()),
+        // Its file system may have no links. Another program may then come between these two calls.
+        Err(_) if path.symlink_metadata().is_ok() => Err(taken()),
+        Err(_) => fs::rename(partial, path),
     }
 }
 
@@ -219,6 +244,9 @@ mod tests {
         };
         assert!(write(b"first"));
         assert!(!write(b"second"));
+        let mut third = WholeFile::create(&path).unwrap().new_only();
+        third.write_all(b"third").unwrap();
+        assert!(third.finish().unwrap_err().to_string().contains("in the meantime"));
         assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }

@@ -66,7 +66,8 @@ impl Out {
     fn file(out: &Path, overwrite: bool, source: &dyn Source) -> Result<WholeFile, Error> {
         check_file(out, overwrite, source)?;
         WholeFile::remove_abandoned(out).map_err(|error| failed("reading the directory", out, &error))?;
-        WholeFile::create(out).map_err(|error| failed("writing", out, &error))
+        let file = WholeFile::create(out).map_err(|error| failed("writing", out, &error))?;
+        Ok(if overwrite { file } else { file.new_only() })
     }
 
     /// Completes the output: it is in its place when this returns.
