@@ -41,6 +41,9 @@ const FILE_OF_EMPTY: &str = "part-1.parquet";
 /// The value of folders for rows without one.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
+/// The most bytes of a name in the usual file systems.
+const LONGEST_NAME: usize = 255;
+
 /// Writes the partitions of `rows` into folders of the output.
 pub(super) struct Folders<'a> {
     pub args: &'a ConvertArgs,
@@ -67,6 +70,7 @@ struct Shared<'a> {
 impl Folders<'_> {
     /// Writes all partitions.
     pub(super) fn write(&self) -> Result<Written, Error> {
+        self.check_names()?;
         let staged = Staged::begin(self.args, Layout::Folders, self.cancel)?;
         let mut partitions: Vec<(usize, Partition)> =
             self.rows.partitions().into_iter().enumerate().collect();
@@ -112,6 +116,27 @@ impl Folders<'_> {
         Ok(Written { bytes, files })
     }
 
+    /// Rejects values that no folder of their own can be named after.
+    fn check_names(&self) -> Result<(), Error> {
+        for partition in self.rows.partitions() {
+            let (column, value) = partition.folder(self.by, self.rows.schema());
+            let Some(value) = value else { continue };
+            let what = if value == NULL {
+                format!(
+                    "the value {value:?} of the column {column:?} is the name of the folder without values"
+                )
+            } else if folder_name(&column, Some(&value)).len() > LONGEST_NAME {
+                let start: String = value.chars().take(40).collect();
+                format!("a value of the column {column:?} is too long for the name of a folder: \"{start}…\"")
+            } else {
+                continue;
+            };
+            let advice = "leave such rows out with --where, or partition by another column";
+            return Err(Error::failure(what, format!("--partition-by {}", self.by), advice));
+        }
+        Ok(())
+    }
+
     /// The columns of the files: those of a list are in the names of the folders.
     fn columns(&self) -> Vec<usize> {
         let fields = self.rows.schema().fields();
@@ -144,11 +169,10 @@ impl Folders<'_> {
         let (column, value) = partition.folder(self.by, self.rows.schema());
         // Hive reads an empty value as null, and so would other readers: both have the same folder.
         let name = if value.as_ref().is_some_and(String::is_empty) { FILE_OF_EMPTY } else { FILE };
-        let value = value.filter(|value| !value.is_empty()).map_or(NULL.to_owned(), |value| escaped(&value));
-        let folder = shared.staging.join(format!("{}={value}", escaped(&column)));
+        let folder = shared.staging.join(folder_name(&column, value.as_deref()));
         let wrong = |error: io::Error| failed("writing", self.args.out(), &error);
         std::fs::create_dir_all(&folder).map_err(wrong)?;
-        let file = File::create(folder.join(name)).map_err(wrong)?;
+        let file = File::create_new(folder.join(name)).map_err(wrong)?;
         let out = Counted {
             file: BufWriter::with_capacity(1 << 18, file),
             bytes: &shared.bytes,
@@ -211,6 +235,12 @@ fn leaf_of(schema: &Schema, name: &str) -> Option<i32> {
     let at = schema.index_of(name).ok()?;
     let before = schema.fields().iter().take(at + 1);
     (!before.clone().any(|field| field.data_type().is_nested())).then(|| i32::try_from(at).ok()).flatten()
+}
+
+/// The name of the folder of a value. An empty one has that of rows without a value.
+fn folder_name(column: &str, value: Option<&str>) -> String {
+    let value = value.filter(|value| !value.is_empty()).map_or(NULL.to_owned(), escaped);
+    format!("{}={value}", escaped(column))
 }
 
 /// A value as a part of a folder's name: what file systems and readers take for something else becomes `%2F`

@@ -8,6 +8,7 @@ use arrow_schema::{DataType, Field, Schema};
 use super::calendar::{civil, days_from_civil};
 use crate::condition::pruning::{Bounds, Known, Nulls};
 use crate::error::{Error, Kind, Result};
+use crate::parquet_files::schema::UUID_EXTENSION;
 
 /// A span of time, in UTC for timestamps with a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,7 +152,12 @@ pub(super) fn value_text(slot: &Slot, schema: &Schema, column: &str) -> String {
         }
         (Slot::Number(value), _) => value.to_string(),
         (Slot::Bytes(bytes), Ok(DataType::FixedSizeBinary(_))) => {
-            bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+            let of_uuid = schema.field_with_name(column).ok().and_then(Field::extension_type_name);
+            let mut text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            if of_uuid == Some(UUID_EXTENSION) && bytes.len() == 16 {
+                [20, 16, 12, 8].iter().for_each(|at| text.insert(*at, '-'));
+            }
+            text
         }
         (Slot::Bytes(bytes), _) => String::from_utf8_lossy(bytes).into_owned(),
         (Slot::All | Slot::Null, _) => String::new(),
