@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use chrono::format::{Item, Parsed, StrftimeItems, parse};
+use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems, parse};
 use chrono::{Datelike, NaiveDate, Timelike};
 
 use crate::error::{Error, Kind, Result};
@@ -65,33 +65,204 @@ impl std::str::FromStr for Pattern {
         let items = StrftimeItems::new(text)
             .parse_to_owned()
             .map_err(|_| refused(format!("{text:?} is not a pattern of dates and times")))?;
-        let of = moment_of(text).ok_or_else(|| {
-            refused(format!("the pattern {text:?} describes neither a whole date nor a time of day"))
-        })?;
+        let items = with_fractions(items);
+        let of = Parts::of(&items)
+            .moment()
+            .map_err(|what| refused(format!("the pattern {text:?} {what}")))?
+            .ok_or_else(|| {
+                refused(format!("the pattern {text:?} describes neither a whole date nor a time of day"))
+            })?;
         Ok(Self { text: text.to_owned(), items, of })
     }
 }
 
-/// What the letters of a pattern describe.
-fn moment_of(pattern: &str) -> Option<Moment> {
-    let mut letters = Vec::new();
-    let mut characters = pattern.chars();
-    while let Some(character) = characters.next() {
-        if character == '%' {
-            letters.extend(
-                characters.by_ref().find(|c| !matches!(c, '-' | '_' | '0' | ':' | '.' | '#' | '1'..='9')),
-            );
+/// Reads `.%f` as the fraction that strftime writes: digits after a point. By itself, chrono's `%f` is a number
+/// of nanoseconds.
+fn with_fractions(items: Vec<Item<'static>>) -> Vec<Item<'static>> {
+    let mut read: Vec<Item<'static>> = Vec::with_capacity(items.len());
+    for item in items {
+        if matches!(item, Item::Numeric(Numeric::Nanosecond, _))
+            && let Some(Item::Literal(_) | Item::OwnedLiteral(_)) = read.last()
+            && let Some(before) = read.pop()
+        {
+            let text: &str = match &before {
+                Item::OwnedLiteral(text) => text,
+                Item::Literal(text) => text,
+                _ => "",
+            };
+            match text.strip_suffix('.') {
+                Some("") => read.push(Item::Fixed(Fixed::Nanosecond)),
+                Some(rest) => {
+                    read.extend([Item::OwnedLiteral(rest.into()), Item::Fixed(Fixed::Nanosecond)]);
+                }
+                None => read.extend([before, item]),
+            }
+            continue;
+        }
+        read.push(item);
+    }
+    read
+}
+
+/// Which parts of a date and time a pattern has.
+#[derive(Debug, Default)]
+struct Parts {
+    year: bool,
+    /// The first or the last two digits of the year.
+    century: bool,
+    of_century: bool,
+    month: bool,
+    day: bool,
+    of_year: bool,
+    week: bool,
+    iso_year: bool,
+    iso_week: bool,
+    weekday: bool,
+    quarter: bool,
+    hour: bool,
+    half_hour: bool,
+    half: bool,
+    minute: bool,
+    second: bool,
+    fraction: bool,
+    nanoseconds: bool,
+    zone_name: bool,
+    offset: bool,
+    timestamp: bool,
+}
+
+impl Parts {
+    fn of(items: &[Item<'_>]) -> Self {
+        let mut parts = Self::default();
+        for item in items {
+            match item {
+                Item::Numeric(number, _) => parts.add_number(number),
+                Item::Fixed(fixed) => parts.add_fixed(fixed),
+                _ => {}
+            }
+        }
+        parts
+    }
+
+    fn add_number(&mut self, number: &Numeric) {
+        let part = match number {
+            Numeric::Year => &mut self.year,
+            Numeric::YearDiv100 => &mut self.century,
+            Numeric::YearMod100 => &mut self.of_century,
+            Numeric::IsoYear | Numeric::IsoYearDiv100 | Numeric::IsoYearMod100 => &mut self.iso_year,
+            Numeric::Quarter => &mut self.quarter,
+            Numeric::Month => &mut self.month,
+            Numeric::Day => &mut self.day,
+            Numeric::WeekFromSun | Numeric::WeekFromMon => &mut self.week,
+            Numeric::IsoWeek => &mut self.iso_week,
+            Numeric::NumDaysFromSun | Numeric::WeekdayFromMon => &mut self.weekday,
+            Numeric::Ordinal => &mut self.of_year,
+            Numeric::Hour => &mut self.hour,
+            Numeric::Hour12 => &mut self.half_hour,
+            Numeric::Minute => &mut self.minute,
+            Numeric::Second => &mut self.second,
+            Numeric::Nanosecond => &mut self.nanoseconds,
+            Numeric::Timestamp => &mut self.timestamp,
+            _ => return,
+        };
+        *part = true;
+    }
+
+    fn add_fixed(&mut self, fixed: &Fixed) {
+        let part = match fixed {
+            Fixed::ShortMonthName | Fixed::LongMonthName => &mut self.month,
+            Fixed::ShortWeekdayName | Fixed::LongWeekdayName => &mut self.weekday,
+            Fixed::LowerAmPm | Fixed::UpperAmPm => &mut self.half,
+            Fixed::Nanosecond | Fixed::Nanosecond3 | Fixed::Nanosecond6 | Fixed::Nanosecond9 => {
+                &mut self.fraction
+            }
+            Fixed::TimezoneName => &mut self.zone_name,
+            Fixed::RFC2822 | Fixed::RFC3339 => {
+                let whole =
+                    [&mut self.year, &mut self.month, &mut self.day, &mut self.hour, &mut self.minute];
+                whole.into_iter().for_each(|part| *part = true);
+                (self.second, self.offset) = (true, true);
+                return;
+            }
+            Fixed::Internal(_) => {
+                // Digits of a fraction without a point (%3f), or an offset (%#z): their types are private.
+                let is_offset = *fixed == Self::permissive_offset();
+                if is_offset { &mut self.offset } else { &mut self.fraction }
+            }
+            _ => &mut self.offset,
+        };
+        *part = true;
+    }
+
+    fn permissive_offset() -> Fixed {
+        match StrftimeItems::new("%#z").next() {
+            Some(Item::Fixed(fixed)) => fixed,
+            _ => Fixed::TimezoneOffset,
         }
     }
-    let has = |of: &str| letters.iter().any(|letter| of.contains(*letter));
-    let has_day = has("DxFvcs+") || (has("YyGg") && (has("j") || (has("mbBh") && has("de"))));
-    let has_time = has("TRrXcs+") || has("Hk") || (has("Il") && has("pP"));
-    match (has_day, has_time, has("zs+")) {
-        (true, true, true) => Some(Moment::Utc),
-        (true, true, false) => Some(Moment::Local),
-        (true, false, false) => Some(Moment::Date),
-        (false, true, false) => Some(Moment::Time),
-        _ => None,
+
+    /// What the pattern describes; `None` if that is neither a date nor a time of day.
+    ///
+    /// # Errors
+    /// Parts that would be read and then lost, or that are too few for a date or a time.
+    fn moment(&self) -> Result<Option<Moment>, &'static str> {
+        let has_year = self.year || self.of_century;
+        let in_year = (self.month && self.day) || self.of_year || (self.week && self.weekday);
+        let has_day = has_year && in_year || (self.iso_year && self.iso_week && self.weekday);
+        let of_day =
+            [self.year, self.century, self.of_century, self.month, self.day, self.of_year, self.week];
+        let of_week = [self.iso_year, self.iso_week, self.weekday, self.quarter];
+        let begins_day = of_day.iter().chain(&of_week).any(|part| *part);
+        let has_hour = self.hour || (self.half_hour && self.half);
+        let has_time = has_hour || self.timestamp;
+        if !has_day && !has_time && !self.half_hour {
+            return Ok(None);
+        }
+        let lost = [
+            (
+                self.zone_name,
+                "has %Z, the name of a time zone, which is not read: write the offset as %z, or the name \
+                              itself if all values have the same",
+            ),
+            (
+                self.nanoseconds,
+                "has %f after something else than a point, where it is a number of nanoseconds: write .%f, \
+                                or %3f, %6f or %9f for so many digits",
+            ),
+            (
+                self.half_hour && !self.half && !self.hour,
+                "has hours up to 12 (%I) without AM or PM (%p): write %H, or add %p",
+            ),
+            (self.half && !has_hour, "has AM or PM (%p) without an hour (%I)"),
+            (self.minute && !has_time, "has minutes (%M) without an hour (%H)"),
+            (
+                self.second && !(has_hour && self.minute) && !self.timestamp,
+                "has seconds (%S) without hours and minutes (%H:%M)",
+            ),
+            (
+                self.fraction && !self.second && !self.timestamp,
+                "has a fraction of a second without the seconds (%S)",
+            ),
+            (
+                begins_day && !has_day && !self.timestamp,
+                "has a part of a date that is not whole: a date has a year (%Y), a month (%m) and a day (%d), or a year \
+                 and the day of it (%j)",
+            ),
+            (
+                self.offset && !(has_day && has_time) && !self.timestamp,
+                "has an offset (%z) without a date and a time of day",
+            ),
+        ];
+        if let Some((_, what)) = lost.iter().find(|(is_lost, _)| *is_lost) {
+            return Err(what);
+        }
+        Ok(match (has_day || self.timestamp, has_time, self.offset || self.timestamp) {
+            (true, true, true) => Some(Moment::Utc),
+            (true, true, false) => Some(Moment::Local),
+            (true, false, _) => Some(Moment::Date),
+            (false, true, _) => Some(Moment::Time),
+            (false, false, _) => None,
+        })
     }
 }
 
@@ -330,8 +501,35 @@ mod tests {
         assert_eq!(value("%d/%b/%Y:%H:%M:%S %z", "01/Jan/1970:02:00:01 +0200"), Some(1_000_000_000));
         assert_eq!(value("%m/%d/%Y %H:%M", "1/1/1970 0:01"), Some(60_000_000_000));
         assert_eq!(value("%Y-%m-%dT%H:%M:%S%.f", "1970-01-01T00:00:00.25"), Some(250_000_000));
+        assert_eq!(value("%Y-%m-%d %H:%M:%S.%f", "1970-01-01 00:00:00.123456"), Some(123_456_000));
+        assert_eq!(value("%H:%M:%S,%3f", "00:00:00,250"), Some(250_000_000));
+        assert_eq!(value("%a %d %b %Y", "Thu 01 Jan 1970"), Some(0));
+        assert_eq!(value("%a %d %b %Y", "Fri 01 Jan 1970"), None);
+        assert_eq!(value("%G-W%V-%u", "1970-W01-4"), Some(0));
+        assert_eq!(value("%s%.f", "1.5"), Some(1_500_000_000));
         for wrong in ["%d.%m", "%Q", "day", "%M", "%H %z"] {
             assert!(wrong.parse::<Pattern>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn patterns_lose_no_part_of_a_value() {
+        for (pattern, what) in [
+            ("%Y-%m-%d %I:%M", "(%p)"),
+            ("%I:%M", "(%p)"),
+            ("%d %H:%M", "a date has a year"),
+            ("%Y-%m %H:%M", "a date has a year"),
+            ("%a %H:%M", "a date has a year"),
+            ("%Y-%m-%d %H:%M:%S %Z", "%Z"),
+            ("%Y-%m-%d %z", "(%z)"),
+            ("%H:%M %z", "(%z)"),
+            ("%Y-%m-%d %M", "minutes"),
+            ("%Y-%m-%d %H:%S", "seconds"),
+            ("%H:%M%.f", "fraction"),
+            ("%Y-%m-%d %H:%M:%S,%f", "%3f"),
+        ] {
+            let error = pattern.parse::<Pattern>().unwrap_err().to_string();
+            assert!(error.contains(what), "{pattern}: {error}");
         }
     }
 }
