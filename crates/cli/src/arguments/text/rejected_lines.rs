@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use sawmill_source::{DelimitedFiles, RejectedRecord};
+use sawmill_source::{DelimitedFiles, RejectedRecord, Source};
 use sawmill_store::WholeFile;
 
 use crate::error::Error;
@@ -17,6 +17,16 @@ pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> R
     let failed = |error: std::io::Error| {
         Error::failure(format!("writing failed: {error}"), path.display().to_string(), "give another file")
     };
+    if let Ok(canonical) = path.canonicalize()
+        && source.files().iter().any(|file| Path::new(&file.name) == canonical)
+    {
+        let place = path.display().to_string();
+        return Err(Error::usage(
+            "the file of rejected records is one of the inputs",
+            place,
+            "give another name",
+        ));
+    }
     let is_json = path.extension().is_some_and(|extension| extension == "ndjson" || extension == "jsonl");
     let begins: &[u8] = if is_json { b"{\"file\":" } else { HEADER.as_bytes() };
     match std::fs::read(path) {
@@ -35,7 +45,7 @@ pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> R
     }
     for record in source.rejected() {
         let line = if is_json { json(record)? } else { csv(record) };
-        out.write_all(line.as_bytes()).map_err(failed)?;
+        out.write_all(&line).map_err(failed)?;
     }
     out.into_inner().map_err(|error| failed(error.into_error()))?.finish().map_err(failed)?;
     match source.rejected() {
@@ -54,20 +64,26 @@ pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> R
     Ok(())
 }
 
-fn json(record: &RejectedRecord) -> Result<String, Error> {
+fn json(record: &RejectedRecord) -> Result<Vec<u8>, Error> {
     let line = serde_json::to_string(record);
-    line.map(|line| line + "\n").map_err(|error| Error::failure(error.to_string(), "", ""))
+    line.map(|line| (line + "\n").into_bytes()).map_err(|error| Error::failure(error.to_string(), "", ""))
 }
 
-fn csv(record: &RejectedRecord) -> String {
+/// A line of CSV. The record has its own bytes, whether they are UTF-8 or not.
+fn csv(record: &RejectedRecord) -> Vec<u8> {
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     let line = record.line.map(|line| line.to_string()).unwrap_or_default();
-    let raw = record.record.trim_end_matches(['\r', '\n']);
-    format!(
-        "{},{line},{},{},{}\n",
-        quoted(&record.file),
-        record.byte_offset,
-        quoted(&record.reason),
-        quoted(raw)
-    )
+    let mut text =
+        format!("{},{line},{},{},\"", quoted(&record.file), record.byte_offset, quoted(&record.reason))
+            .into_bytes();
+    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let length = record.bytes.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1);
+    for byte in record.bytes.iter().take(length) {
+        text.push(*byte);
+        if *byte == b'"' {
+            text.push(b'"');
+        }
+    }
+    text.extend_from_slice(b"\"\n");
+    text
 }

@@ -1,5 +1,6 @@
 //! Reads units: the records of a range become batches.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -100,8 +101,15 @@ impl Batch<'_> {
         let Self { source, file, cells, split, bytes, offset, rows } = self;
         let start = cells.first().map_or(0, |cell| cell.start);
         let end = cells.last().map_or(0, |cell| cell.end);
-        let text = std::str::from_utf8(&bytes[start as usize..end as usize])
-            .map_err(|error| not_utf8(file, offset(u64::from(start) + error.valid_up_to() as u64)))?;
+        let bytes = &bytes[start as usize..end as usize];
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => Cow::Owned(
+                text_of_cells(bytes, cells, start)
+                    .map_err(|at| not_utf8(file, offset(u64::from(start) + at as u64)))?,
+            ),
+        };
+        let text = text.as_ref();
         for cell in cells.iter_mut() {
             (cell.start, cell.end) = (cell.start - start, cell.end - start);
         }
@@ -161,4 +169,20 @@ impl Batch<'_> {
         RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
             .map_err(|error| Error::new(Kind::Source, error.to_string()).at(&file.name))
     }
+}
+
+/// The text of cells alone, each in its place: records that are left out, and comments, lie between them, and
+/// need not be UTF-8. `start` is the place of the text in what the cells are ranges of.
+///
+/// # Errors
+/// The place of what is not UTF-8 in a cell.
+fn text_of_cells(bytes: &[u8], cells: &[Cell], start: u32) -> Result<String, usize> {
+    let mut kept = vec![b' '; bytes.len()];
+    for cell in cells {
+        let range = cell.start.saturating_sub(start) as usize..cell.end.saturating_sub(start) as usize;
+        if let (Some(from), Some(to)) = (bytes.get(range.clone()), kept.get_mut(range)) {
+            to.copy_from_slice(from);
+        }
+    }
+    String::from_utf8(kept).map_err(|error| error.utf8_error().valid_up_to())
 }

@@ -34,6 +34,9 @@ pub struct RejectedRecord {
     pub reason: String,
     /// Its text, with what ended its line. Bytes that are not UTF-8 are replaced.
     pub record: String,
+    /// Its bytes as they are in the file, or in its text if the file is compressed or in another encoding.
+    #[serde(skip)]
+    pub bytes: Vec<u8>,
 }
 
 /// Where a record is, and what is wrong with it.
@@ -97,6 +100,7 @@ fn shown(file: &TextFile, found: &Found) -> Result<RejectedRecord> {
         byte_offset: found.start,
         reason: found.why.clone(),
         record: String::from_utf8_lossy(&bytes).into_owned(),
+        bytes,
     })
 }
 
