@@ -218,7 +218,10 @@ pub(crate) fn array(texts: &impl Texts, formats: &Formats, wanted: ColumnType) -
         }
         ColumnType::Text | ColumnType::Json => {
             let mut builder = StringViewBuilder::with_capacity(texts.rows());
-            texts.try_each(|_, text| {
+            texts.try_each(|row, text| {
+                if wanted == ColumnType::Json && text.is_some_and(|text| !is_json(text.text())) {
+                    return Err(row);
+                }
                 builder.append_option(text.map(Part::text));
                 Ok(())
             })?;
@@ -313,6 +316,10 @@ fn units(nanoseconds: i128, unit: i128) -> Option<i64> {
     i64::try_from(nanoseconds.div_euclid(unit)).ok().filter(|_| is_whole)
 }
 
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 fn date(text: &str) -> Option<i32> {
     i32::try_from(days_of(text)?).ok()
 }
@@ -369,6 +376,16 @@ mod tests {
         assert_eq!(timestamp("1970-01-01 00:00:00.0000001", 1_000, false), None);
         assert_eq!(timestamp("1970-01-01 00:00:00Z", 1_000, false), None);
         assert_eq!(time("12:30:00.25"), Some(45_000_250_000));
+    }
+
+    #[test]
+    fn json_is_one_whole_value() {
+        for text in ["{\"a\": [1, null]}", "1.5", "\"x\"", " null "] {
+            assert!(is_json(text), "{text}");
+        }
+        for wrong in ["", "not json", "{\"a\":}", "1 2", "'x'"] {
+            assert!(!is_json(wrong), "{wrong}");
+        }
     }
 
     #[test]

@@ -239,9 +239,24 @@ fn number(value: &str) -> u16 {
     let is_infinite = digits.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
     match value.parse::<f64>() {
         Ok(_) if is_infinite => FLOAT | NOT_FINITE,
-        Ok(number) if significant <= 17 && number.is_finite() => FLOAT,
+        Ok(number) if significant <= 17 && number.is_finite() && keeps(number, digits, significant) => FLOAT,
         _ => 0,
     }
+}
+
+/// Whether a float is still the number of these digits: not zero for a tiny one, and with the last digit of a great
+/// one, whose fraction it may have no room for.
+fn keeps(number: f64, digits: &str, significant: usize) -> bool {
+    if significant > 0 && number == 0.0 {
+        return false;
+    }
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_plain = whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
+    if whole.len() < 16 || !is_plain {
+        return true;
+    }
+    let places = fraction.len();
+    format!("{:.places$}", number.abs()).trim_end_matches('.') == digits.trim_end_matches('.')
 }
 
 fn moment(value: &str) -> u16 {
@@ -449,6 +464,9 @@ mod tests {
             &["0.1234567890123456789"],
             &["9007199254740993", "0.5"],
             &["1e400"],
+            &["1e-400"],
+            &["9007199254740993.0"],
+            &["0.5", "-9007199254740993."],
             &["2024-01-31", "7"],
             &["2024-01-31 10:00:00", "2024-01-31 10:00:00Z"],
             &["1,5"],
@@ -459,5 +477,6 @@ mod tests {
             assert_eq!(inferred(values), "text", "{values:?}");
         }
         assert_eq!(inferred(&["0", "-0"]), "float64");
+        assert_eq!(inferred(&["9007199254740992.0", "1234567890123456.5", "0e5"]), "float64");
     }
 }

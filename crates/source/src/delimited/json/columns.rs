@@ -374,7 +374,9 @@ fn scalars(
     if !is_json && let Some(row) = values.iter().position(|value| value.is_some_and(has_other_kind)) {
         return Err(wrong(row));
     }
-    array(&JsonTexts { values, is_json }, reading.formats, of).map_err(wrong)
+    // The parser of the line has checked its values.
+    let of_texts = if is_json { ColumnType::Text } else { of };
+    array(&JsonTexts { values, is_json }, reading.formats, of_texts).map_err(wrong)
 }
 
 /// The values of a column, as they are written.
