@@ -13,6 +13,10 @@ use signal_hook::flag;
 
 /// A flag that a signal sets to stop the command.
 pub(crate) fn on_signal() -> io::Result<Arc<AtomicBool>> {
+    // A file that reaches the limit of its size (ulimit -f) is then an ordinary error of a write, not the end of
+    // the process.
+    #[cfg(unix)]
+    flag::register(libc::SIGXFSZ, Arc::default())?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         if is_ignored(signal)? {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
+use sawmill_generator::Compression;
 use sawmill_profile::{Phase, PhaseReport, Profile};
 use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
 use sawmill_store::Location;
@@ -78,6 +79,7 @@ struct Explained {
 pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let format = if args.parse_only { None } else { Some(args.format()?) };
     let text = args.text.with_rejects(args.rejects.as_deref(), args.max_rejects)?;
+    args.check_rejects(text.rejected_lines.as_deref())?;
     let inputs = inputs::open(&args.files, &args.columns, &text, &args.objects, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
@@ -93,9 +95,7 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
     if format == OutputFormat::Csv {
         reject_nested(source)?;
     }
-    if let Some(option) = args.parquet.given().filter(|_| format != OutputFormat::Parquet) {
-        return Err(Error::usage("this option is available for Parquet only", option, "leave it out"));
-    }
+    args.check_format(format)?;
     if args.is_directory() && args.partition_by.is_none() {
         staging::check_out(args, source, Layout::Parts, cancel)?;
     }
@@ -150,10 +150,10 @@ fn explain(
         let columns = explained.columns.iter();
         table.extend(columns.map(|of| [of.name.clone(), of.data_type.clone(), of.because.clone()]));
         format!(
-            "{}{} rows of {} files\nphases: {}\n{}",
+            "{}{} of {}\nphases: {}\n{}",
             if explained.columns.is_empty() { String::new() } else { phases::table(&table) + "\n" },
-            phases::thousands(explained.rows),
-            explained.files,
+            counted(explained.rows, "row"),
+            counted(explained.files as u64, "file"),
             explained.phases.join(", "),
             explained.index.as_ref().map(IndexPlan::lines).unwrap_or_default()
         )
@@ -203,12 +203,13 @@ fn convert(
     console.result(&converted, || summary(&converted) + "\n")
 }
 
+fn counted(count: u64, one: &str) -> String {
+    format!("{} {one}{}", phases::thousands(count), if count == 1 { "" } else { "s" })
+}
+
 fn summary(converted: &Converted<'_>) -> String {
     let Converted { out, files, rows, bytes_in, bytes_out, files_out, phases, ordered, .. } = converted;
     let seconds: f64 = phases.iter().map(|phase| phase.wall.as_secs_f64()).sum();
-    let counted = |count: u64, one: &str| {
-        format!("{} {one}{}", phases::thousands(count), if count == 1 { "" } else { "s" })
-    };
     let mut text = format!(
         "{out}: {} of {}, {} from {} in {seconds:.2} s",
         counted(*rows, "row"),
@@ -300,12 +301,19 @@ pub(super) fn refused(args: &ConvertArgs, error: NoText, first: u64) -> Error {
             Error::output(&error)
         }
         NoText::Arrow(ArrowError::IoError(_, error)) => failed("writing", args.out(), &error),
+        NoText::Option(what) => Error::usage(what, place, "correct the options for Parquet output"),
         NoText::Arrow(error) => Error::failure(format!("writing failed: {error}"), place, ""),
         NoText::Value { column, row, what } => {
             let place = format!("{place}, field {column}, row {}", first + row as u64);
             Error::failure(what, place, "write Parquet, or leave the row out with --where")
         }
     }
+}
+
+/// The path of a file without links, whether it exists or not.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let there = path.canonicalize().ok();
+    there.or_else(|| Some(directory_of(path).canonicalize().ok()?.join(path.file_name()?)))
 }
 
 /// Rejects nested columns, for which CSV has no place.
@@ -320,6 +328,50 @@ fn reject_nested(source: &dyn Source) -> Result<(), Error> {
 }
 
 impl ConvertArgs {
+    /// Rejects options that the format does not have.
+    fn check_format(&self, format: OutputFormat) -> Result<(), Error> {
+        let of_parquet = self
+            .parquet
+            .given()
+            .or(self.row_group_rows.map(|_| "--row-group-rows"))
+            .or((self.compression != Compression::None).then_some("--compression"));
+        let (what, option) = match format {
+            OutputFormat::Parquet if self.row_group_rows == Some(0) => {
+                let advice = "give a number of rows, like 128k";
+                return Err(Error::usage("a row group has at least one row", "--row-group-rows 0", advice));
+            }
+            OutputFormat::Parquet => {
+                ("this option is available for CSV only", self.csv_null.as_ref().map(|_| "--csv-null"))
+            }
+            OutputFormat::Ndjson if self.csv_null.is_some() => {
+                ("this option is available for CSV only", Some("--csv-null"))
+            }
+            OutputFormat::Csv | OutputFormat::Ndjson => {
+                ("this option is available for Parquet only", of_parquet)
+            }
+        };
+        match option {
+            None => Ok(()),
+            Some(option) => Err(Error::usage(what, option, "leave it out")),
+        }
+    }
+
+    /// Rejects a file of rejected records that would be replaced by the output.
+    fn check_rejects(&self, rejects: Option<&Path>) -> Result<(), Error> {
+        let (Some(rejects), Some(out)) = (rejects, &self.out) else { return Ok(()) };
+        match resolved(rejects) == resolved(out) {
+            false => Ok(()),
+            true => {
+                let place = rejects.display().to_string();
+                Err(Error::usage(
+                    "the records that are left out and the rows have one file",
+                    place,
+                    "give another name",
+                ))
+            }
+        }
+    }
+
     /// Threads that read and parse.
     pub(super) fn threads(&self) -> usize {
         self.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from)

@@ -1,6 +1,6 @@
 //! How Parquet is written: the options of the command line as properties of a writer.
 
-use arrow_schema::{ArrowError, DataType, Schema};
+use arrow_schema::{DataType, Schema};
 use parquet::basic::{BrotliLevel, Compression as Codec, GzipLevel, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{
@@ -55,7 +55,7 @@ fn with_options(
         known(schema, &bloom.column)?;
         if !(bloom.false_positives > 0.0 && bloom.false_positives < 1.0) {
             let what = format!("the share of false positives of {:?} must be between 0 and 1", bloom.column);
-            return Err(NoText::Arrow(ArrowError::InvalidArgumentError(what)));
+            return Err(NoText::Option(what));
         }
         let column = column_path(schema, &bloom.column);
         properties = properties.set_column_bloom_filter_fpp(column, bloom.false_positives);
@@ -73,7 +73,7 @@ fn with_options(
         for (leaf, data_type) in leaves {
             if !allows(*encoding, &data_type) {
                 let what = format!("column {leaf} of type {data_type} cannot have the encoding {encoding:?}");
-                return Err(NoText::Arrow(ArrowError::InvalidArgumentError(what)));
+                return Err(NoText::Option(what));
             }
             properties =
                 properties.set_column_dictionary_enabled(leaf.clone(), *encoding == Encoding::Dictionary);
@@ -111,9 +111,9 @@ fn known(schema: &Schema, path: &str) -> Result<DataType, NoText> {
             _ => {}
         }
     }
-    found.map(|field| field.data_type().clone()).ok_or_else(|| {
-        NoText::Arrow(ArrowError::InvalidArgumentError(format!("there is no column {path:?}")))
-    })
+    found
+        .map(|field| field.data_type().clone())
+        .ok_or_else(|| NoText::Option(format!("there is no column {path:?}")))
 }
 
 fn as_parquet(encoding: Encoding) -> Option<parquet::basic::Encoding> {

@@ -230,6 +230,7 @@ fn write_rows(
                 format!("{}, field {column}, row {}", shown.display(), first + row as u64),
                 "use --format parquet or arrow, or keep the values within the years 0 to 9999",
             ),
+            NoText::Option(what) => Error::usage(what, shown.display().to_string(), ""),
             NoText::Arrow(error) => arrow(error),
         })?;
         first += batch.num_rows() as u64;

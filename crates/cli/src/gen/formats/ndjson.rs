@@ -1,14 +1,19 @@
 //! Encoders for NDJSON where it differs from the `arrow-json` crate: floats that are not finite, for which
-//! JSON has no numbers, and map entries whose value is null. The crate would drop both silently.
+//! JSON has no numbers, and map entries whose value is null, both of which the crate would drop silently; and
+//! text that is JSON, which the crate would write as strings.
 
 use std::sync::LazyLock;
 
-use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Float64Type};
+use arrow_array::{Array, StringArray};
 use arrow_json::writer::{NullableEncoder, make_encoder};
 use arrow_json::{Encoder, EncoderFactory, EncoderOptions};
 use arrow_schema::{ArrowError, DataType, FieldRef};
+use serde::de::IgnoredAny;
+
+/// The extension type of text that is JSON.
+const JSON: &str = "arrow.json";
 
 /// Options that produce the crate's own encoders.
 static PLAIN: LazyLock<EncoderOptions> = LazyLock::new(EncoderOptions::default);
@@ -25,6 +30,9 @@ impl EncoderFactory for Encoders {
         options: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
         let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
+            DataType::Utf8 if field.extension_type_name() == Some(JSON) => {
+                Box::new(Json { texts: array.as_string(), strings: make_encoder(field, array, &PLAIN)? })
+            }
             DataType::Float16 | DataType::Float32 | DataType::Float64 => {
                 Box::new(Floats { array, finite: make_encoder(field, array, &PLAIN)? })
             }
@@ -39,6 +47,23 @@ impl EncoderFactory for Encoders {
             _ => return Ok(None),
         };
         Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
+    }
+}
+
+/// Text that is JSON, written as it is, except that it stays on one line. What is no JSON is a string.
+struct Json<'a> {
+    texts: &'a StringArray,
+    strings: NullableEncoder<'a>,
+}
+
+impl Encoder for Json<'_> {
+    fn encode(&mut self, i: usize, out: &mut Vec<u8>) {
+        let text = self.texts.value(i);
+        if serde_json::from_str::<IgnoredAny>(text).is_err() {
+            return self.strings.encode(i, out);
+        }
+        // Between values alone: within strings they are escaped.
+        out.extend(text.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
     }
 }
 

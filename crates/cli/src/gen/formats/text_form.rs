@@ -1,16 +1,20 @@
 //! Converts batches to a form that JSON and CSV can write.
 //!
-//! UUIDs become 36 characters, instants are in UTC (names of time zones would need a database), map keys are
+//! UUIDs become 36 characters, times of day as well text (PostgreSQL's 24:00:00 is none of `arrow`'s times), instants are in UTC (names of time zones would need a database), map keys are
 //! text. A date or time beyond the range of `arrow`'s calendar is an error.
 
 use std::sync::Arc;
 
+use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::temporal_conversions::{
-    date32_to_datetime, timestamp_ms_to_datetime, timestamp_ns_to_datetime, timestamp_us_to_datetime,
+    date32_to_datetime, date64_to_datetime, timestamp_ms_to_datetime, timestamp_ns_to_datetime,
+    timestamp_s_to_datetime, timestamp_us_to_datetime,
 };
 use arrow_array::types::{
-    Date32Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    Date32Type, Date64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
+    Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
 };
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, FixedSizeListArray, ListArray, MapArray, RecordBatch, StringArray,
@@ -31,6 +35,8 @@ pub(crate) enum NoText {
         row: usize,
         what: String,
     },
+    /// An option that the columns do not allow.
+    Option(String),
     Arrow(ArrowError),
 }
 
@@ -70,6 +76,7 @@ fn is_uuid(field: &Field) -> bool {
 fn text_field(field: &FieldRef) -> FieldRef {
     let kind = match field.data_type() {
         _ if is_uuid(field) => DataType::Utf8,
+        DataType::Time32(_) | DataType::Time64(_) => DataType::Utf8,
         DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, Some("+00:00".into())),
         DataType::List(element) => DataType::List(text_field(element)),
         DataType::FixedSizeList(element, size) => DataType::FixedSizeList(text_field(element), *size),
@@ -92,9 +99,16 @@ fn text_array(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, NoText> {
     match field.data_type() {
         _ if is_uuid(field) => Ok(Arc::new(uuids(array))),
         DataType::Date32 => all_shown::<Date32Type>(array, |days| date32_to_datetime(days).is_some()),
+        DataType::Date64 => all_shown::<Date64Type>(array, |millis| date64_to_datetime(millis).is_some()),
+        DataType::Time32(TimeUnit::Second) => times::<Time32SecondType>(array, 86_400),
+        DataType::Time32(_) => times::<Time32MillisecondType>(array, 86_400_000),
+        DataType::Time64(TimeUnit::Microsecond) => times::<Time64MicrosecondType>(array, 86_400_000_000),
+        DataType::Time64(_) => times::<Time64NanosecondType>(array, 86_400_000_000_000),
         DataType::Timestamp(unit, _) => {
             let shown = match unit {
-                TimeUnit::Second => Ok(Arc::clone(array)),
+                TimeUnit::Second => {
+                    all_shown::<TimestampSecondType>(array, |n| timestamp_s_to_datetime(n).is_some())
+                }
                 TimeUnit::Millisecond => {
                     all_shown::<TimestampMillisecondType>(array, |n| timestamp_ms_to_datetime(n).is_some())
                 }
@@ -195,6 +209,31 @@ where
         _ => format!("the time {value} units from 1970-01-01 cannot be written as text"),
     };
     Err(NoText::Value { column: String::new(), row, what })
+}
+
+/// Times of day, which count `a_day` per day. The end of the day is 24:00:00.
+fn times<T: ArrowPrimitiveType>(array: &ArrayRef, a_day: i64) -> Result<ArrayRef, NoText>
+where
+    T::Native: Copy + Into<i64>,
+{
+    let options = FormatOptions::new().with_display_error(false);
+    let formatter = ArrayFormatter::try_new(array.as_ref(), &options)?;
+    let mut texts = StringBuilder::with_capacity(array.len(), array.len() * 15);
+    for (row, value) in array.as_primitive::<T>().iter().enumerate() {
+        match value.map(Into::<i64>::into) {
+            None => texts.append_null(),
+            Some(value) if value == a_day => texts.append_value("24:00:00"),
+            Some(value) if (0..a_day).contains(&value) => {
+                formatter.value(row).write(&mut texts)?;
+                texts.append_value("");
+            }
+            Some(value) => {
+                let what = format!("the time {value} units after midnight cannot be written as text");
+                return Err(NoText::Value { column: String::new(), row, what });
+            }
+        }
+    }
+    Ok(Arc::new(texts.finish()))
 }
 
 /// UUIDs in 8-4-4-4-12 digits.
