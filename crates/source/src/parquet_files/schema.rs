@@ -57,6 +57,7 @@ impl ReadSchema {
 ///
 /// - strings and bytes as views: their values stay in the decoded page and are not copied;
 /// - ENUM as text, which the `parquet` crate would read as bytes;
+/// - days as days, even where the file's own Arrow schema has them in milliseconds;
 /// - INT96 timestamps in microseconds: in nanoseconds, dates outside 1677..2262 would wrap around;
 /// - INTERVAL as its bytes, because the reader delivers at most two of the three parts; unless the file's own
 ///   Arrow schema, `embedded` in its metadata, says which parts are used, which then are signed.
@@ -164,6 +165,8 @@ fn leaf(arrow: &DataType, column: &ColumnDescriptor) -> DataType {
             DataType::Utf8View
         }
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        // The column has days; the file's own Arrow schema says that they were milliseconds.
+        DataType::Date64 if physical == PhysicalType::INT32 => DataType::Date32,
         DataType::Timestamp(TimeUnit::Nanosecond, zone) if physical == PhysicalType::INT96 => {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
         }
