@@ -100,6 +100,9 @@ impl Preparing<'_, '_> {
                 }
             }
             (Some(record), _) if !record.complete => match gathered {
+                Some(gathered) if gathered.oid == record.table_oid && self.binds_nothing(&record)? => {
+                    self.start(Some(&gathered), &staging)
+                }
                 Some(gathered) if gathered.oid == record.table_oid => {
                     self.refuse_changed(&record)?;
                     self.refuse_cut_otherwise(&record)?;
@@ -242,9 +245,17 @@ impl Preparing<'_, '_> {
     /// A load into a staging table, which is merged into the existing table in the end.
     fn upsert(&mut self, oid: u32) -> Result<(LoadRecord, LoadState)> {
         let staging = self.table.staging();
-        let gathered = find(self.connection, &staging, self.control)?;
+        let mut gathered = find(self.connection, &staging, self.control)?;
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
         match record.filter(|record| record.table_oid == oid) {
+            Some(record) if !record.complete && gathered.is_some() && self.binds_nothing(&record)? => {
+                if let Some(empty) = gathered.take() {
+                    self.connection.begin(self.control)?;
+                    made_types::drop_table(self.connection, &staging, empty.oid, self.control)?;
+                    self.checkpoints.delete(self.connection, self.id, self.control)?;
+                    durable::commit(self.connection, self.control)?;
+                }
+            }
             Some(record)
                 if record.complete
                     && !self.starts_again()
@@ -346,6 +357,7 @@ impl Preparing<'_, '_> {
                 (false, _)
                     if truncate && self.presence(Scope::Table(oid), self.table)?.is_other_than_recorded() => {
                 }
+                (false, false) if self.binds_nothing(&record)? => {}
                 (false, _) => {
                     self.refuse_changed(&record)?;
                     self.refuse_cut_otherwise(&record)?;
@@ -557,6 +569,17 @@ impl Preparing<'_, '_> {
     fn write_record(&self, record: &LoadRecord) -> Result<()> {
         let (target, mode) = (self.table.to_string(), self.postgres.mode.name());
         self.checkpoints.begin(self.connection, record, &target, mode, self.control)
+    }
+
+    /// Whether the record is that of other content of the files of which no unit has been committed, for example
+    /// because a value had to be corrected first: then the load begins anew. This run holds the load's lock
+    /// alone, so no unit can follow.
+    fn binds_nothing(&self, record: &LoadRecord) -> Result<bool> {
+        Ok(matches!(self.options.share, Share::Whole)
+            && self.postgres.several.is_none()
+            && !record.files.changed(self.source.files()).is_empty()
+            && self.checkpoints.units(self.connection, self.id, self.control)?.is_empty()
+            && self.checkpoints.count_rejects(self.connection, self.id, self.control)?.is_empty())
     }
 
     fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {
