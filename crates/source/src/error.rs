@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::units::{Source, UnitKey};
+
 /// The kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -42,7 +44,12 @@ pub struct Error {
     what: String,
     place: String,
     advice: String,
+    /// The rows that it is about, if their place is still to be found.
+    rows: Option<Box<Rows>>,
 }
+
+/// The first and the last of some rows, each by its unit and its number, counted as units count.
+type Rows = ((UnitKey, u64), (UnitKey, u64));
 
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -50,7 +57,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// Returns an error of this kind; `what` says what was wrong.
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Self { kind, what: what.into(), place: String::new(), advice: String::new() }
+        Self { kind, what: what.into(), place: String::new(), advice: String::new(), rows: None }
     }
 
     /// Adds the place: file, row group, row, column, table or address.
@@ -62,6 +69,32 @@ impl Error {
     /// Adds what to do about it.
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = advice.into();
+        self
+    }
+
+    /// Adds the first and the last of the rows that it is about, each by its unit and its number, which counts as
+    /// units do: [`placed_by`](Self::placed_by) the source it says where they are.
+    pub fn of_rows(mut self, first: (UnitKey, u64), last: (UnitKey, u64)) -> Self {
+        self.rows = Some(Box::new((first, last)));
+        self
+    }
+
+    /// Replaces the place by that of its rows in the files of the source, if the source knows it.
+    pub fn placed_by(mut self, source: &dyn Source) -> Self {
+        let place = |(key, row): (UnitKey, u64)| {
+            let group = UnitKey { first_row: 0, ..key };
+            source.place_of_row(group, source.row_in_group(group, row)?)
+        };
+        let Some((first, last)) = self.rows.take().map(|rows| *rows) else { return self };
+        match (place(first), first == last) {
+            (Some(first), true) => self.place = first,
+            (Some(first), false) => {
+                if let Some(last) = place(last) {
+                    self.place = format!("{first}, or one up to {last}");
+                }
+            }
+            (None, _) => {}
+        }
         self
     }
 

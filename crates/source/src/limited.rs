@@ -72,6 +72,10 @@ impl Source for Limited<'_> {
         self.source.rows_in_group(unit, rows)
     }
 
+    fn place_of_row(&self, unit: UnitKey, row: u64) -> Option<String> {
+        self.source.place_of_row(unit, row)
+    }
+
     fn counts_all_rows(&self) -> bool {
         self.source.counts_all_rows()
     }

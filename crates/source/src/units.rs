@@ -176,6 +176,13 @@ pub trait Source: Sync {
         Ok(rows.iter().map_while(|row| self.row_in_group(group, *row)).collect())
     }
 
+    /// Returns where a row of a unit's row group is, for messages, if people know it by something else than its
+    /// number in a row group of one of [`files`](Self::files), such as a line. `row` counts all rows, from 0, as
+    /// [`row_in_group`](Self::row_in_group) does.
+    fn place_of_row(&self, _unit: UnitKey, _row: u64) -> Option<String> {
+        None
+    }
+
     /// Whether rejected rows no longer belong to the source.
     fn lacks_rejected(&self) -> bool {
         false

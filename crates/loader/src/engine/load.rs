@@ -165,11 +165,13 @@ fn load_files(
     let units = count(&runs);
     let resumed = runs.iter().flatten().filter(|unit| session.done().contains_key(&unit.key)).count() as u64;
     let under_way = UnderWay { source, session, options, control };
-    let Loaded { progress, bytes_read, server_waits, verified } = match (session.state(), options.share) {
-        (LoadState::Complete, _) => under_way.as_it_is()?,
-        (_, Share::Part(_)) => under_way.of_part(runs)?,
-        (_, Share::Whole | Share::Finish) => under_way.to_the_end(runs)?,
+    let loaded = match (session.state(), options.share) {
+        (LoadState::Complete, _) => under_way.as_it_is(),
+        (_, Share::Part(_)) => under_way.of_part(runs),
+        (_, Share::Whole | Share::Finish) => under_way.to_the_end(runs),
     };
+    let Loaded { progress, bytes_read, server_waits, verified } =
+        loaded.map_err(|error| error.placed_by(source))?;
     let part = match options.share {
         Share::Part(part) if session.state() != LoadState::Complete => {
             Some(under_way.report_part(part, planned)?)

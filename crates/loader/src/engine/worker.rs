@@ -215,7 +215,14 @@ pub fn refusal_error(
     };
     let file = source.files().get(unit.file as usize).map(|file| file.name.as_str()).unwrap_or_default();
     let row = reader.row_in_group(in_batch).unwrap_or(row + in_batch as u64);
-    let row = match source.row_in_group(UnitKey { first_row: 0, ..unit }, row) {
+    let group = UnitKey { first_row: 0, ..unit };
+    let in_group = source.row_in_group(group, row);
+    if let Some(place) = in_group.and_then(|row| source.place_of_row(group, row)) {
+        return Error::new(Kind::Value, what)
+            .at(format!("{place}, column {column:?}"))
+            .advise("correct the value in the source, or collect such rows with --rejects");
+    }
+    let row = match in_group {
         Some(row) => format!("row {row}"),
         None => format!("row {row} of the loaded rows"),
     };

@@ -80,6 +80,10 @@ impl Source for Portion<'_> {
         self.source.rows_in_group(self.key(unit), rows)
     }
 
+    fn place_of_row(&self, unit: UnitKey, row: u64) -> Option<String> {
+        self.source.place_of_row(self.key(unit), row)
+    }
+
     fn lacks_rejected(&self) -> bool {
         self.source.lacks_rejected()
     }

@@ -53,14 +53,26 @@ impl WriterPlan {
             other => return other,
         };
         let line = copy_line(&error).and_then(|line| (line as u64).checked_sub(1));
-        let place = match line.and_then(|line| group.unit_of(line, under_way)) {
+        let ends = |from: &Unit, to: &Unit| {
+            let last = to.key.first_row + to.rows.max(1) - 1;
+            ((from.key, from.key.first_row), (to.key, last))
+        };
+        let (place, rows) = match line.and_then(|line| group.unit_of(line, under_way)) {
             Some((unit, row)) if self.rows_planned && row < unit.rows => {
-                self.place(unit.key, unit.key.first_row + row)
+                let row = unit.key.first_row + row;
+                (self.place(unit.key, row), Some(((unit.key, row), (unit.key, row))))
             }
-            Some((unit, _)) => self.rows_of(unit, unit),
-            None => self.rows_of_all(group, under_way),
+            Some((unit, _)) => (self.rows_of(unit, unit), Some(ends(unit, unit))),
+            None => {
+                let all = Self::first_and_last(group, under_way);
+                (self.rows_of_all(group, under_way), all.map(|(first, last)| ends(first, last)))
+            }
         };
         let located = from_server(&error, &place);
+        let located = match rows.filter(|_| self.rows_planned) {
+            Some((first, last)) => located.of_rows(first, last),
+            None => located,
+        };
         match located.advice().is_empty() {
             true => located.advise("correct the row in the source, or reject such rows with --rejects"),
             false => located,
@@ -70,9 +82,14 @@ impl WriterPlan {
 
     /// The rows of all units of a transaction.
     pub(crate) fn rows_of_all(&self, group: &UnitGroup, under_way: Option<&Unit>) -> String {
+        let all = Self::first_and_last(group, under_way);
+        all.map(|(first, last)| self.rows_of(first, last)).unwrap_or_default()
+    }
+
+    fn first_and_last<'u>(group: &'u UnitGroup, under_way: Option<&'u Unit>) -> Option<(&'u Unit, &'u Unit)> {
         let mut units = group.units().iter().map(|arrived| &arrived.unit).chain(under_way);
-        let first = units.next();
-        first.map(|first| self.rows_of(first, units.last().unwrap_or(first))).unwrap_or_default()
+        let first = units.next()?;
+        Some((first, units.last().unwrap_or(first)))
     }
 
     /// The rows from the first one of a unit to the last one of another.

@@ -23,7 +23,7 @@ use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::hive::{FolderColumn, Folders, Hive};
 use crate::parquet_files::opened_file::OpenObject;
-use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
+use crate::units::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
 
 /// How to read files of delimited text.
 #[derive(Clone, Debug, Default)]
@@ -329,9 +329,10 @@ fn place_columns(opened: &mut [TextFile], names: &[String]) -> Result<()> {
                 let lacking: Vec<&String> =
                     names.iter().filter(|name| !file.columns.contains(name)).collect();
                 let more: Vec<&String> = file.columns.iter().filter(|name| !names.contains(name)).collect();
-                let what = format!(
-                    "columns differ from those of {first}: {lacking:?} are missing, {more:?} are only in this file"
-                );
+                let lists = [(lacking, "missing"), (more, "only in this file")];
+                let named = lists.iter().filter(|(names, _)| !names.is_empty());
+                let named: Vec<String> = named.map(|(names, what)| format!("{names:?} are {what}")).collect();
+                let what = format!("columns differ from those of {first}: {}", named.join(", "));
                 return Err(Error::new(Kind::Schema, what).at(&file.name).advise(
                     "load files with different columns separately; files without a header need --no-header",
                 ));
@@ -503,6 +504,10 @@ impl Source for DelimitedFiles {
 
     fn check_unchanged(&self) -> Result<()> {
         self.opened.iter().try_for_each(|file| file.reopen().map(drop))
+    }
+
+    fn place_of_row(&self, unit: UnitKey, row: u64) -> Option<String> {
+        self.file(unit.file).ok()?.place_of_record(row)
     }
 
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {

@@ -15,7 +15,7 @@ use super::records::dialect::{Dialect, Ragged, RecordForm};
 use super::records::header::{Header, ends_lines_by_returns, header};
 use super::records::leading::Split;
 use super::records::place::{line_of, shown};
-use super::records::splitter::{Cell, Form, Malformed, Splitter};
+use super::records::splitter::{Cell, Form, Malformed, Splitter, extent};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::hive::{Folder, FolderName, folder_names, values_of_links};
@@ -48,7 +48,8 @@ impl Stored {
         let canonical = path.canonicalize().map_err(failed)?;
         let metadata = canonical.metadata().map_err(failed)?;
         if !metadata.is_file() {
-            return Err(Error::new(Kind::Source, "expected a file").at(path.display().to_string()));
+            let error = Error::new(Kind::Source, "expected a file").at(path.display().to_string());
+            return Err(error.advise("give the name of a file; - reads standard input, such as a pipe"));
         }
         let stamp = Stamp::of(&metadata);
         let mut beginning = vec![0; metadata.len().min(MAGIC as u64) as usize];
@@ -256,6 +257,15 @@ impl TextFile {
             left -= skipped as u64;
         }
         Ok(())
+    }
+
+    /// Returns the line and place of a record, counted from 0; `None` if it cannot be read.
+    pub(super) fn place_of_record(&self, row: u64) -> Option<String> {
+        let (mut cursor, mut cells) = (Cursor::open(self).ok()?, Vec::new());
+        self.move_to(&mut cursor, row, &mut cells).ok()?;
+        cursor.records(1, Split::all(self.fields()), &mut cells).ok().filter(|rows| *rows == 1)?;
+        let (_, base) = cursor.buffer();
+        Some(self.place(base + u64::from(extent(&cells).0)))
     }
 
     fn place_by(&self, marks: &[Mark], offset: u64) -> String {

@@ -93,6 +93,11 @@ pub trait Addressed: Sync {
         copies: &'a [File],
     ) -> Box<dyn Fetcher + 'a>;
 
+    /// Returns where a row is, for messages; `None` if that is not known.
+    fn place(&self, _address: RowAddress) -> Option<String> {
+        None
+    }
+
     /// What it takes to read rows from anywhere.
     fn scattered(&self) -> Scattered {
         Scattered::RowGroups
@@ -183,6 +188,24 @@ impl Addressed for ByRow<'_> {
             each(&Scanned { batch: &batch, addresses: &addresses, bytes: None })?;
         }
         Ok(())
+    }
+
+    fn place(&self, address: RowAddress) -> Option<String> {
+        let first_row = address.at & ((1 << ROW_BITS) - 1);
+        // 24 bits are left.
+        let key = UnitKey { file: address.file, row_group: (address.at >> ROW_BITS) as u32, first_row };
+        let row = self.source.row_in_group(key, 0)?;
+        self.source.place_of_row(key, row).or_else(|| {
+            let file = self.source.files().get(key.file as usize)?;
+            Some(format!("{}, row group {}, row {row}", file.name, key.row_group))
+        })
+    }
+
+    fn way(&self) -> String {
+        // Of text there are no row groups.
+        let first = UnitKey { file: 0, row_group: 0, first_row: 0 };
+        let is_text = self.source.place_of_row(first, 0).is_some();
+        if is_text { "ranges of records" } else { "row groups" }.to_owned()
     }
 
     fn fetcher<'a>(&'a self, columns: &[usize], batch_rows: usize, _: &'a [File]) -> Box<dyn Fetcher + 'a> {

@@ -33,7 +33,7 @@ impl Builder<'_> {
     /// whether it did.
     pub(super) fn build(&self, control: &Control<'_>) -> Result<(Index, bool)> {
         let identity = self.identity();
-        let workspace = Workspace::open(self.place, &identity)?;
+        let workspace = Workspace::open(self.place, &self.command(), &identity)?;
         if let Some(listed) = Index::left_by_earlier(&workspace, &identity, control)? {
             return Ok((Index::open(workspace, listed)?, true));
         }
@@ -49,6 +49,14 @@ impl Builder<'_> {
         let listed = Listed { parts, copies: runs.copies };
         fs::write(&directory, encode(&identity, &listed)).map_err(|error| workspace.failed(&error))?;
         Ok((Index::open(workspace, listed)?, false))
+    }
+
+    /// What decides the order of which files, whatever these contain.
+    fn command(&self) -> String {
+        let source = self.addressed.source();
+        let files: Vec<&str> = source.files().iter().map(|file| file.name.as_str()).collect();
+        let (order, keeps) = (self.order.identity(), self.place.keeps);
+        format!("{order} keeps {keeps:?}\n{}\n{}", source.mapping(), files.join("\n"))
     }
 
     /// Everything that decides what the index contains.

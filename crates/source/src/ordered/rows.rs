@@ -203,6 +203,12 @@ impl Source for OrderedRows<'_> {
         self.addressed.source().check_unchanged()
     }
 
+    fn place_of_row(&self, unit: UnitKey, row: u64) -> Option<String> {
+        let mut found = Found::default();
+        self.index.read(self.part(unit).ok()?, row, &mut found, 1).ok()?;
+        self.addressed.place(*found.addresses.first()?)
+    }
+
     fn lacks_rejected(&self) -> bool {
         self.addressed.source().lacks_rejected()
     }

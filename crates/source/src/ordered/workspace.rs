@@ -47,14 +47,17 @@ const LOCK: &str = "lock";
 
 impl Workspace {
     /// Opens the directory for an index that `identity` names. If another process works there, it is another
-    /// directory.
-    pub(super) fn open(place: &IndexPlace, identity: &str) -> Result<Self> {
-        let hash = xxhash_rust::xxh3::xxh3_128(identity.as_bytes());
+    /// directory. Removes what killed runs of the same `command` have left of files that have changed since.
+    pub(super) fn open(place: &IndexPlace, command: &str, identity: &str) -> Result<Self> {
+        let [command, hash] = [command, identity].map(|text| xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
+        let of_command = format!(".sawmill-index-{command:016x}");
+        let own = format!("{of_command}{hash:016x}");
         fs::create_dir_all(&place.directory).map_err(|error| failed(&place.directory, &error))?;
+        remove_abandoned(&place.directory, &of_command, &own);
         for attempt in 0..100 {
             let name = match attempt {
-                0 => format!(".sawmill-index-{hash:032x}"),
-                more => format!(".sawmill-index-{hash:032x}.{more}"),
+                0 => own.clone(),
+                more => format!("{own}.{more}"),
             };
             let path = place.directory.join(name);
             if let Some(lock) = locked(&path).map_err(|error| failed(&path, &error))? {
@@ -111,6 +114,22 @@ impl Drop for Workspace {
         self.lock = None;
         // The error that brought us here, if any, is the one to report.
         let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes the directories of a command that no process works in, other than those named `own`. What cannot be
+/// removed stays.
+fn remove_abandoned(directory: &Path, of_command: &str, own: &str) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if !name.starts_with(of_command) || name.starts_with(own) {
+            continue;
+        }
+        let lock = OpenOptions::new().write(true).open(entry.path().join(LOCK));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -193,8 +212,8 @@ mod tests {
     fn two_runs_have_two_directories_and_remove_them() {
         let directory = tempfile::tempdir().unwrap();
         let place = IndexPlace { directory: directory.path().join("a/b"), memory: 1, keeps: Keeps::Either };
-        let one = Workspace::open(&place, "x").unwrap();
-        let two = Workspace::open(&place, "x").unwrap();
+        let one = Workspace::open(&place, "sort", "x").unwrap();
+        let two = Workspace::open(&place, "sort", "x").unwrap();
         assert_ne!(one.path(), two.path());
         fs::write(one.file("index"), b"x").unwrap();
         one.clear().unwrap();
@@ -209,14 +228,21 @@ mod tests {
     fn what_a_killed_run_left_is_found_again() {
         let directory = tempfile::tempdir().unwrap();
         let place = IndexPlace { directory: directory.path().to_owned(), memory: 1, keeps: Keeps::Either };
-        let killed = Workspace::open(&place, "x").unwrap();
+        let killed = Workspace::open(&place, "sort", "x").unwrap();
         fs::write(killed.file("index"), b"entries").unwrap();
         let path = killed.path().to_owned();
         // As the kernel does when a process ends.
         killed.lock.as_ref().unwrap().unlock().unwrap();
         std::mem::forget(killed);
-        let next = Workspace::open(&place, "x").unwrap();
+        let next = Workspace::open(&place, "sort", "x").unwrap();
         assert_eq!(next.path(), path);
         assert_eq!(fs::read(next.file("index")).unwrap(), b"entries");
+        // Of changed files it is of no use any more; those of other commands stay.
+        next.lock.as_ref().unwrap().unlock().unwrap();
+        std::mem::forget(next);
+        drop(Workspace::open(&place, "sort otherwise", "y").unwrap());
+        assert!(path.exists());
+        drop(Workspace::open(&place, "sort", "y").unwrap());
+        assert!(!path.exists());
     }
 }

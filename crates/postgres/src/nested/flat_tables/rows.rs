@@ -107,6 +107,10 @@ impl Source for FlatRows<'_> {
         self.source.row_in_group(unit, row)
     }
 
+    fn place_of_row(&self, unit: UnitKey, row: u64) -> Option<String> {
+        self.source.place_of_row(unit, row)
+    }
+
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
         let mut reads = self.table.reads.clone();
         if let Numbers::FromColumns(numbers) = &self.numbers {

@@ -111,6 +111,10 @@ impl Addressed for DelimitedFiles {
         })
     }
 
+    fn place(&self, address: RowAddress) -> Option<String> {
+        Some(self.file(address.file).ok()?.place(address.at))
+    }
+
     fn scattered(&self) -> Scattered {
         match self.opened().iter().any(TextFile::is_decoded) {
             true => Scattered::Blocks,

@@ -2,6 +2,7 @@
 
 use memchr::memchr;
 
+use super::dialect::Ragged;
 use super::leading::Split;
 use super::splitter::{Cell, Form, Malformed, Step};
 use crate::delimited::text_file::TextFile;
@@ -265,10 +266,14 @@ impl<'a> Cursor<'a> {
     }
 
     fn ragged(&self, fields: usize, columns: usize) -> Error {
-        Error::new(Kind::Source, other_fields(fields, columns)).at(self.file.place(self.offset())).advise(
-            "correct the record, check --delimiter, --quote and --skip-lines, or allow such records with \
-                 --ragged fill or fill-and-cut",
-        )
+        let allow = match self.file.ragged {
+            Ragged::Refused => "--ragged fill or fill-and-cut",
+            // Records with fewer fields are allowed already.
+            Ragged::Filled | Ragged::FilledAndCut => "--ragged fill-and-cut",
+        };
+        Error::new(Kind::Source, other_fields(fields, columns)).at(self.file.place(self.offset())).advise(format!(
+            "correct the record, check --delimiter, --quote and --skip-lines, or allow such records with {allow}"
+        ))
     }
 }
 
