@@ -239,7 +239,11 @@ fn load_share(
             let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
             if args.ddl || args.explain || args.dry_run {
                 reading.index = Some(IndexPlan::of(addressed, order, &place));
-                None
+                // How rows go into partitions depends on the order in which they come.
+                match order.partition_by.is_some() && !args.ddl {
+                    true => Some(ordered(addressed, order, &place, &profile, console, cancel)?.0),
+                    false => None,
+                }
             } else {
                 Some(ordered(addressed, order, &place, &profile, console, cancel)?.0)
             }

@@ -147,17 +147,21 @@ impl PlannedLoad<'_> {
 fn postgres_text(plan: &PostgresPlan<'_>) -> String {
     let partitions = plan.partitions.as_ref().map(PartitionsPlan::lines).unwrap_or_default();
     format!(
-        "{}{} files, {} rows in {} units over {} connections, binary COPY\n{}\nexactly once: a unit's record \
-         commits with its rows\nat most {} of encoded rows in memory\n{partitions}\n{};\n",
+        "{}{}, {} in {} over {}, binary COPY\n{}\nexactly once: a unit's record commits with its rows\n\
+         at most {} of encoded rows in memory\n{partitions}\n{};\n",
         plan.reading.lines(),
-        plan.files,
-        phases::thousands(plan.rows),
-        plan.units,
-        plan.degree,
+        counted(plan.files as u64, "file"),
+        counted(plan.rows, "row"),
+        counted(plan.units as u64, "unit"),
+        counted(plan.degree as u64, "connection"),
         plan.route,
         phases::bytes(plan.memory_bytes),
         plan.ddl
     )
+}
+
+fn counted(count: u64, one: &str) -> String {
+    format!("{} {one}{}", phases::thousands(count), if count == 1 { "" } else { "s" })
 }
 
 fn crate_text(plan: &CrateExplanation) -> String {

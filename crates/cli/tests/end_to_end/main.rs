@@ -37,6 +37,7 @@ mod like_data;
 mod like_tables;
 mod load;
 mod load_memory;
+mod lossless_text;
 mod nested;
 mod parquet_files;
 mod partitions;

@@ -171,6 +171,7 @@ fn lines(file: &Path) -> Result<Vec<String>, Error> {
         let what = format!("the file of types cannot be read: {error}");
         Error::usage(what, file.display().to_string(), "give --types @FILE with NAME=TYPE on each line")
     })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     Ok(lines.map(str::to_owned).collect())
 }
@@ -199,11 +200,13 @@ fn column_type(text: &str, formats: &mut Formats) -> Result<ColumnType, Error> {
     })
 }
 
-/// The parts of a list between the commas outside of parentheses.
+/// The parts of a list between the commas outside of parentheses and of quotes around names.
 fn parts(list: &str) -> Vec<&str> {
-    let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_u32);
+    let (mut parts, mut start, mut depth, mut quoted) = (Vec::new(), 0, 0_u32, false);
     for (at, byte) in list.bytes().enumerate() {
         match byte {
+            b'"' if quoted || list[start..at].trim().is_empty() => quoted = !quoted,
+            _ if quoted => {}
             b'(' => depth += 1,
             b')' => depth = depth.saturating_sub(1),
             b',' if depth == 0 => {
@@ -227,6 +230,9 @@ mod tests {
         let parsed = types(&["a=int32, b=decimal(10,2)".into(), "c=d=text".into()]).unwrap();
         let named: Vec<String> = parsed.iter().map(|(name, of)| format!("{name} {of}")).collect();
         assert_eq!(named, ["a int32", "b decimal(10,2)", "c=d text"]);
+        let quoted = types(&["\"c,d\"=text,\"(\"=date,e=text".into()]).unwrap();
+        let quoted: Vec<&str> = quoted.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(quoted, ["c,d", "(", "e"]);
         assert!(types(&["a".into()]).unwrap_err().to_string().contains("NAME=TYPE"));
         assert!(types(&["a=number".into()]).unwrap_err().to_string().contains("there is no type"));
         let mut formats = Formats::default();
@@ -266,7 +272,7 @@ mod tests {
     fn a_file_has_a_type_on_each_line() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("types");
-        std::fs::write(&path, "# of trips\nfare = decimal(10,2)\n\n\"zip\" = \"text\"\n").unwrap();
+        std::fs::write(&path, "\u{feff}# of trips\nfare = decimal(10,2)\n\n\"zip\" = \"text\"\n").unwrap();
         let parsed = types(&[format!("@{}", path.display())], &mut Formats::default()).unwrap();
         let named: Vec<String> = parsed.iter().map(|(name, of)| format!("{name} {of}")).collect();
         assert_eq!(named, ["fare decimal(10,2)", "zip text"]);

@@ -95,6 +95,8 @@ pub(crate) struct LoadBench {
     effort: EffortArgs,
     #[command(flatten)]
     objects: ObjectArgs,
+    #[command(flatten)]
+    text: TextArgs,
     /// Compare the table with the files, as part of each run.
     #[arg(long)]
     verify: bool,
@@ -202,8 +204,8 @@ pub(crate) fn measure(
     measurement: &Measurement<'_>,
 ) -> Result<Measured, Error> {
     let Measurement { console, cancel, .. } = *measurement;
-    let (columns, text) = (ColumnArgs::default(), TextArgs::default());
-    let inputs = inputs::open(&args.files, &columns, &text, &args.objects, console, cancel)?;
+    let columns = ColumnArgs::default();
+    let inputs = inputs::open(&args.files, &columns, &args.text, &args.objects, console, cancel)?;
     let source = inputs.source();
     let is_here = |path: &&PathBuf| matches!(Location::of(path), Ok(Location::Path(_)));
     let folder = inputs.files().and_then(|_| args.files.first()).filter(is_here);

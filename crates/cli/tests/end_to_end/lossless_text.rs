@@ -1,0 +1,192 @@
+//! Text loses nothing silently: neither values nor records nor files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Date64Array, RecordBatch};
+use parquet::arrow::ArrowWriter;
+use parquet::file::properties::WriterProperties;
+
+use crate::harness::{Ran, names, sawmill};
+use crate::load::Bench;
+
+/// A directory with files.
+struct Files(tempfile::TempDir);
+
+impl Files {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> &Self {
+        fs::write(self.path(name), content).unwrap();
+        self
+    }
+
+    fn convert(&self, from: &str, to: &str, more: &[&str]) -> Ran {
+        let (from, to) = (self.path(from), self.path(to));
+        sawmill([&["convert", from.to_str().unwrap(), "--out", to.to_str().unwrap()], more].concat())
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+}
+
+#[test]
+fn a_value_that_no_folder_can_be_named_after_is_an_error() {
+    let files = Files::new();
+    let list = ["--partition-by", "list(c)"];
+    files.write("a.csv", "id,c\n1,__HIVE_DEFAULT_PARTITION__\n2,\n4,x\n");
+    let error = files.convert("a.csv", "a", &list).fails(1);
+    assert!(error.contains("__HIVE_DEFAULT_PARTITION__") && error.contains("\"c\""), "{error}");
+    files.write("b.csv", format!("id,c\n1,{}\n", "x".repeat(260)));
+    let error = files.convert("b.csv", "b", &list).fails(1);
+    assert!(error.contains("too long") && error.contains("\"c\""), "{error}");
+    files.write("c.csv", "id,c\n1,00112233445566778899aabbccddeeff\n");
+    files.convert("c.csv", "c", &["--partition-by", "list(c)", "--types", "c=uuid"]).ok();
+    assert_eq!(names(&files.path("c")), ["c=00112233-4455-6677-8899-aabbccddeeff"]);
+}
+
+#[test]
+fn the_end_of_a_day_is_a_time_and_never_the_text_of_an_error() {
+    let files = Files::new();
+    files.write("a.csv", "id,t\n1,24:00:00\n2,23:59:59.5\n3,\n");
+    files.convert("a.csv", "b.csv", &[]).ok();
+    assert_eq!(files.read("b.csv"), "id,t\n1,24:00:00\n2,23:59:59.500\n3,\n");
+    files.convert("a.csv", "a.ndjson", &[]).ok();
+    assert!(files.read("a.ndjson").starts_with("{\"id\":1,\"t\":\"24:00:00\"}\n"));
+}
+
+#[test]
+fn a_day_stays_a_day_whatever_the_arrow_schema_counts_it_in() {
+    let files = Files::new();
+    let days: ArrayRef = Arc::new(Date64Array::from(vec![Some(1_709_164_800_000), None]));
+    let batch = RecordBatch::try_from_iter([("d", days)]).unwrap();
+    let properties = WriterProperties::builder().set_coerce_types(true).build();
+    let file = fs::File::create(files.path("a.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    files.convert("a.parquet", "a.csv", &[]).ok();
+    assert_eq!(files.read("a.csv"), "d\n2024-02-29\n\n");
+    files.convert("a.parquet", "b.parquet", &[]).ok();
+    files.convert("b.parquet", "b.csv", &[]).ok();
+    assert_eq!(files.read("b.csv"), "d\n2024-02-29\n\n");
+}
+
+#[test]
+fn rejected_records_and_rows_have_files_of_their_own() {
+    let files = Files::new();
+    files.write("a.csv", "a\n1\n2\nx\n").write("b.csv", "a\n1\n");
+    let out = files.path("out.csv");
+    let rejects = ["--rejects", out.to_str().unwrap(), "--types", "a=int32"];
+    let error = files.convert("a.csv", "out.csv", &rejects).fails(2);
+    assert!(error.contains("one file"), "{error}");
+    let input = files.path("a.csv");
+    files.convert("a.csv", "out.csv", &["--rejects", input.to_str().unwrap()]).fails(2);
+    assert_eq!(names(files.0.path()), ["a.csv", "b.csv"]);
+}
+
+#[test]
+fn records_that_are_not_utf8_are_rejected_with_their_bytes() {
+    let files = Files::new();
+    files
+        .write("a.csv", b"a,b\n1,x\n2,\xff\n3,y\n")
+        .write("a.ndjson", b"{\"a\":1}\n{\"a\":\"\xff\"}\n{\"a\":3}\n");
+    let bad = files.path("bad.csv");
+    for (from, more, expected) in [
+        ("a.csv", &[][..], "a,b\n1,x\n3,y\n"),
+        ("a.csv", &["--sort-by", "a"][..], "a,b\n1,x\n3,y\n"),
+        ("a.ndjson", &[][..], "a\n1\n3\n"),
+    ] {
+        let rejects = ["--rejects", bad.to_str().unwrap(), "--overwrite"];
+        files.convert(from, "out.csv", &[&rejects, more].concat()).ok();
+        assert_eq!(files.read("out.csv"), expected, "{from} {more:?}");
+        assert!(fs::read(&bad).unwrap().contains(&0xff));
+    }
+    let only_parsed = ["convert", files.path("a.csv").to_str().unwrap(), "--parse-only"].map(str::to_owned);
+    sawmill(only_parsed.iter().map(String::as_str).chain(["--rejects", bad.to_str().unwrap()])).ok();
+}
+
+#[test]
+fn json_is_checked_when_it_is_read_and_written_as_it_is() {
+    let files = Files::new();
+    files.write("a.ndjson", "{\"a\":1}\n{\"a\":\"x\"}\n{\"a\":{\"b\": [1,\"\\n\"]}}\n");
+    files.convert("a.ndjson", "b.ndjson", &["--types", "a=json"]).ok();
+    assert_eq!(files.read("b.ndjson"), files.read("a.ndjson"));
+    files.write("a.csv", "j\n\"{\"\"a\"\": 1}\"\nnot json\n");
+    let error = files.convert("a.csv", "a.parquet", &["--types", "j=json"]).fails(1);
+    assert!(error.contains("not json") && error.contains("line 3"), "{error}");
+}
+
+#[test]
+fn options_that_the_format_does_not_have_are_errors() {
+    let files = Files::new();
+    files.write("a.csv", "a\n1\n");
+    for (to, options) in [
+        ("x.csv", &["--compression", "zstd"][..]),
+        ("x.csv", &["--row-group-rows", "7"]),
+        ("x.parquet", &["--row-group-rows", "0"]),
+        ("x.parquet", &["--csv-null", "NULL"]),
+        ("x.parquet", &["--bloom", "zz"]),
+    ] {
+        let error = files.convert("a.csv", to, options).fails(2);
+        assert!(error.contains(options[0]) || error.contains("\"zz\""), "{error}");
+    }
+    assert_eq!(names(files.0.path()), ["a.csv"]);
+}
+
+#[test]
+fn a_load_of_which_nothing_is_committed_begins_anew_with_the_corrected_file() {
+    let bench = Bench::new();
+    let file = bench.dir.path().join("a.csv");
+    let load = |mode: &str| {
+        let options = ["--mode", mode, "--types", "a=int32", "--unit-rows", "1"];
+        bench.load(&file, "c", &options)
+    };
+    for (mode, rows) in [("create", 2), ("append", 4), ("truncate", 2)] {
+        fs::write(&file, "a\nx\n2\n").unwrap();
+        load(mode).fails(1);
+        fs::write(&file, format!("a\n1\n{rows}2\n")).unwrap();
+        load(mode).ok();
+        assert_eq!(bench.count("select count(*) from c"), rows, "{mode}");
+    }
+}
+
+/// Where a load of two files in which one row is refused says that the row is.
+fn place_of_refusal(bench: &Bench, more: &[&str]) -> String {
+    let folder = bench.dir.path().join("two");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("a.csv"), "n\n5\n3\n").unwrap();
+    fs::write(folder.join("b.csv"), "n\n\n4\n-1\n").unwrap();
+    bench.load(Path::new(&folder), "c", &[&["--mode", "append", "--again"], more].concat()).fails(1)
+}
+
+#[test]
+fn a_row_that_the_server_or_the_type_refuses_is_named_by_its_file_and_line() {
+    let bench = Bench::new();
+    let mut client = bench.client();
+    for table in ["create table c (n bigint check (n > 0))", "create table c (n smallint)"] {
+        client.batch_execute(&format!("drop table if exists c; {table}")).unwrap();
+        let is_check = table.contains("check");
+        for more in [&[][..], &["--sort-by", "n"]] {
+            let error = match is_check {
+                true => place_of_refusal(&bench, more),
+                false => {
+                    let file = bench.dir.path().join("wide.csv");
+                    fs::write(&file, "n\n7\n70000\n2\n").unwrap();
+                    bench.load(&file, "c", &[&["--mode", "append"], more].concat()).fails(1)
+                }
+            };
+            let place = if is_check { "b.csv, line 4" } else { "wide.csv, line 3" };
+            assert!(error.contains(place), "{table} {more:?}: {error}");
+            sawmill(["load", "forget", "--to", &bench.server.url(), "--table", "c"]).ok();
+        }
+    }
+}
