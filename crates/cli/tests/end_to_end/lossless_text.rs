@@ -99,10 +99,11 @@ fn records_that_are_not_utf8_are_rejected_with_their_bytes() {
     files
         .write("a.csv", b"a,b\n1,x\n2,\xff\n3,y\n")
         .write("a.ndjson", b"{\"a\":1}\n{\"a\":\"\xff\"}\n{\"a\":3}\n");
+    files.write("t.csv", b"a,b\n2024-01-03,y\n2024-01-02,\xff\n2024-01-01,x\n");
     let bad = files.path("bad.csv");
     for (from, more, expected) in [
         ("a.csv", &[][..], "a,b\n1,x\n3,y\n"),
-        ("a.csv", &["--sort-by", "a"][..], "a,b\n1,x\n3,y\n"),
+        ("t.csv", &["--sort-by", "a"][..], "a,b\n2024-01-01,x\n2024-01-03,y\n"),
         ("a.ndjson", &[][..], "a\n1\n3\n"),
     ] {
         let rejects = ["--rejects", bad.to_str().unwrap(), "--overwrite"];
@@ -163,8 +164,8 @@ fn a_load_of_which_nothing_is_committed_begins_anew_with_the_corrected_file() {
 fn place_of_refusal(bench: &Bench, more: &[&str]) -> String {
     let folder = bench.dir.path().join("two");
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("a.csv"), "n\n5\n3\n").unwrap();
-    fs::write(folder.join("b.csv"), "n\n\n4\n-1\n").unwrap();
+    fs::write(folder.join("a.csv"), "n,at\n5,2024-01-01\n3,2024-01-09\n").unwrap();
+    fs::write(folder.join("b.csv"), "n,at\n\n4,2024-01-03\n-1,2024-01-02\n").unwrap();
     bench.load(Path::new(&folder), "c", &[&["--mode", "append", "--again"], more].concat()).fails(1)
 }
 
@@ -172,15 +173,16 @@ fn place_of_refusal(bench: &Bench, more: &[&str]) -> String {
 fn a_row_that_the_server_or_the_type_refuses_is_named_by_its_file_and_line() {
     let bench = Bench::new();
     let mut client = bench.client();
-    for table in ["create table c (n bigint check (n > 0))", "create table c (n smallint)"] {
+    for table in ["create table c (n bigint check (n > 0), at date)", "create table c (n smallint, at date)"]
+    {
         client.batch_execute(&format!("drop table if exists c; {table}")).unwrap();
         let is_check = table.contains("check");
-        for more in [&[][..], &["--sort-by", "n"]] {
+        for more in [&[][..], &["--sort-by", "at"]] {
             let error = match is_check {
                 true => place_of_refusal(&bench, more),
                 false => {
                     let file = bench.dir.path().join("wide.csv");
-                    fs::write(&file, "n\n7\n70000\n2\n").unwrap();
+                    fs::write(&file, "n,at\n7,2024-01-03\n70000,2024-01-01\n2,2024-01-02\n").unwrap();
                     bench.load(&file, "c", &[&["--mode", "append"], more].concat()).fails(1)
                 }
             };
