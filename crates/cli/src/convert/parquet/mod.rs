@@ -51,7 +51,7 @@ pub(super) struct ParquetOut<'a, W: Write + Send> {
 }
 
 enum State<W: Write + Send> {
-    Empty(W, WriterProperties),
+    Empty(Box<(W, WriterProperties)>),
     Begun(Box<EncodedFile<W>>),
     Failed,
 }
@@ -71,7 +71,7 @@ impl<'a, W: Write + Send> ParquetOut<'a, W> {
             given: args.parquet.encoding.iter().map(|(column, _)| column.as_deref()).collect(),
             encoders,
             spans: phase.sink(),
-            state: State::Empty(out, properties),
+            state: State::Empty(Box::new((out, properties))),
         }
     }
 
@@ -83,7 +83,8 @@ impl<'a, W: Write + Send> ParquetOut<'a, W> {
 
     fn begun(&mut self, first: Option<&RecordBatch>) -> Result<&mut EncodedFile<W>, ParquetError> {
         self.state = match std::mem::replace(&mut self.state, State::Failed) {
-            State::Empty(out, properties) => {
+            State::Empty(empty) => {
+                let (out, properties) = *empty;
                 let properties = match first {
                     Some(first) => without_useless(properties, first, &self.given),
                     None => properties,
