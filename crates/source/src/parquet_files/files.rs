@@ -20,7 +20,7 @@ use crate::columns::common::{common, is_untyped};
 use crate::condition::pruning::{Known, known_of};
 use crate::error::{Error, Kind, Result};
 use crate::hive::{Compared, FolderColumn, FolderName, Folders, Hive, folder_names, values_of_links};
-use crate::parquet_files::guarded::guarded;
+use crate::parquet_files::guarded::{arrow_metadata, guarded};
 use crate::parquet_files::interval::as_bytes;
 use crate::parquet_files::opened_file::{
     Begun, ColumnPlace, OpenObject, OpenedFile, Origin, RowGroup, begin_file, begin_object, fingerprint,
@@ -354,11 +354,11 @@ pub(super) fn open(
         return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
     }
     let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
-    let derived = guarded(|| ArrowReaderMetadata::load(&file, options));
-    let derived = derived.map_err(|error| not_readable(&error).at(&shown))?;
+    let derived = arrow_metadata(options, |options| ArrowReaderMetadata::load(&file, options));
+    let (derived, uses_embedded) = derived.map_err(|error| not_readable(&error).at(&shown))?;
     let descriptor = derived.metadata().file_metadata().schema_descr();
     // If it is present, the reader uses it (https://arrow.apache.org/docs/cpp/parquet.html).
-    let embedded = footer.key_value_metadata().any(|(key, _)| key == "ARROW:schema");
+    let embedded = uses_embedded && footer.key_value_metadata().any(|(key, _)| key == "ARROW:schema");
     let read = read_schema(derived.schema(), descriptor, embedded).map_err(|what| {
         Error::new(Kind::Schema, what).at(&shown).advise("omit the column, or write it with another type")
     })?;

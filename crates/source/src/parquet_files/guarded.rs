@@ -8,6 +8,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow_schema::ArrowError;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
 
 thread_local! {
@@ -45,6 +46,24 @@ pub(crate) fn guarded<T, E: From<Panicked>>(decode: impl FnOnce() -> Result<T, E
     let decoded = catch_unwind(AssertUnwindSafe(decode));
     GUARDED.set(before);
     decoded.unwrap_or_else(|_| Err(Panicked.into()))
+}
+
+/// Derives the Arrow schema of a file by `derive`. If that panics on the Arrow schema that the file embeds (such as
+/// Polars' of 128-bit integers), columns have the types that the Parquet schema gives them. Returns whether the
+/// embedded schema was used.
+///
+/// # Errors
+/// The error of `derive`, or that it panicked again.
+pub fn arrow_metadata(
+    options: ArrowReaderOptions,
+    derive: impl Fn(ArrowReaderOptions) -> Result<ArrowReaderMetadata, ParquetError>,
+) -> Result<(ArrowReaderMetadata, bool), ParquetError> {
+    match guarded::<_, Panicked>(|| Ok(derive(options.clone()))) {
+        Ok(derived) => derived.map(|derived| (derived, true)),
+        Err(Panicked) => {
+            guarded(|| derive(options.with_skip_arrow_metadata(true))).map(|derived| (derived, false))
+        }
+    }
 }
 
 /// Suppresses the report of panics that this module turns into errors. A program calls it once, at its start;

@@ -127,7 +127,10 @@ fn write_rows(
 
 /// What arrow-rs needs of the metadata, with all instants in UTC: names of time zones would need a database.
 fn in_utc(metadata: Arc<ParquetMetaData>) -> parquet::errors::Result<ArrowReaderMetadata> {
-    let found = ArrowReaderMetadata::try_new(Arc::clone(&metadata), ArrowReaderOptions::new())?;
+    let found = sawmill_source::arrow_metadata(ArrowReaderOptions::new(), |options| {
+        ArrowReaderMetadata::try_new(Arc::clone(&metadata), options)
+    });
+    let (found, _) = found?;
     let fields: Fields = found.schema().fields().iter().map(field_in_utc).collect();
     if fields == *found.schema().fields() {
         return Ok(found);
