@@ -31,7 +31,7 @@ pub fn json_schema() -> Value {
         "oneOf": [{ "required": ["fields"] }, { "required": ["tables"] }],
         "properties": {
             "name": name,
-            "rows": rows(),
+            "rows": json!({ "type": "integer", "minimum": 0, "description": about(DATASET_KEYS, "rows") }),
             "fields": fields(),
             "present": { "$ref": "#/$defs/present", "description": about(DATASET_KEYS, "present") },
             "tables": {
@@ -383,6 +383,10 @@ fn parameters(name: &str, lengths: bool) -> Value {
         "lookup" => {
             let name = || json!({ "type": "string" });
             object(&[("by", name()), ("column", name())], &["by", "column"])
+        }
+        "pattern" => {
+            let weights = json!({ "type": "object", "additionalProperties": number(0.0) });
+            json!({ "anyOf": [{ "type": "string" }, object(&[("weights", weights)], &["weights"])] })
         }
         "words" | "bytes" => object(&[("min", count()), ("max", count())], &["min", "max"]),
         _ => json!({ "type": "string" }),

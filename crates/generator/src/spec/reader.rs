@@ -131,7 +131,14 @@ pub(crate) fn read_table(
     };
     let (rows, fan_out) = match tables {
         Some(tables) => (tables.rows(stem)?, tables.fan_out(stem)?),
-        None => (root.get("rows").map(|node| count(node, "", i64::MAX as u64)).transpose()?, None),
+        None => {
+            let count = |node: SpecNode<'_>| match node.integer() {
+                // Data may be empty.
+                Some(0) => Ok(0),
+                _ => count(node, "", i64::MAX as u64),
+            };
+            (root.get("rows").map(count).transpose()?, None)
+        }
     };
     let mut reader = Reader {
         folder,

@@ -331,6 +331,7 @@ impl<'a> Parser<'a> {
             }
             Some(quote @ (b'\'' | b'"')) => self.literal(quote),
             Some(b'0'..=b'9' | b'.') => self.number().map(Value::Number),
+            Some(b'`') => self.quoted_name(),
             Some(c) if c.is_ascii_alphabetic() || c == b'_' || c >= 0x80 => self.name(),
             _ => Err(self.unexpected()),
         }
@@ -407,17 +408,36 @@ impl<'a> Parser<'a> {
             (Err(_), "true" | "false") => return Ok(Value::Condition(Condition::Constant(name == "true"))),
             (operand, _) => operand?,
         };
+        Ok(self.field(operand))
+    }
+
+    /// The field whose name is between backquotes.
+    fn quoted_name(&mut self) -> Result<Value, Complaint> {
+        let start = self.at;
+        self.at += 1;
+        let name = self.take(|c| c != '`');
+        if self.at == self.text.len() {
+            let what =
+                format!("the name at character {} of the expression has no end", self.character(start));
+            return Err((what, "end it with `".to_owned()));
+        }
+        self.at += 1;
+        let operand = (self.resolve)(name)?;
+        Ok(self.field(operand))
+    }
+
+    fn field(&mut self, operand: Operand) -> Value {
         let kind = operand.kind.clone();
         let known = self.operands.iter().position(|o| o.leaf == operand.leaf);
         let index = known.unwrap_or_else(|| {
             self.operands.push(operand);
             self.operands.len() - 1
         });
-        Ok(match kind {
+        match kind {
             LogicalType::Boolean => Value::Condition(Condition::Field(index)),
             kind if kind.is_text() => Value::Text(Text::Field(index)),
             _ => Value::Number(Term::Field(index)),
-        })
+        }
     }
 
     /// A value as a text; numbers, dates and times are written as such.

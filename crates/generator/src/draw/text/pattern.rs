@@ -8,6 +8,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use crate::draw::text::PADDING;
 use crate::draw::text::random_text::{spell, spell_padded};
 use crate::random::rng::{Sequence, scale64};
+use crate::random::weights::Weights;
 
 /// The most repetitions drawn for `*` and `+`, and beyond the `n` of `{n,}`.
 const MOST_REPEATS: u32 = 8;
@@ -34,6 +35,8 @@ enum Part {
     Letters(Box<[(u32, char)]>, u32, Repeats),
     Group(Box<[Part]>, Repeats),
     OneOf(Box<[Box<[Part]>]>, Repeats),
+    /// One of several patterns by their weights.
+    Weighted(Box<[Pattern]>, Weights),
 }
 
 /// A text, padded for copies of a fixed size.
@@ -78,6 +81,12 @@ impl Pattern {
             return Err(format!("{text:?} matches strings of {longest} bytes, more than {LONGEST}"));
         }
         Ok(Pattern { parts, longest })
+    }
+
+    /// One of `patterns`, by the weights of the table.
+    pub(crate) fn weighted(patterns: Vec<Pattern>, table: Weights) -> Self {
+        let longest = patterns.iter().map(Pattern::longest).max().unwrap_or(0);
+        Pattern { parts: vec![Part::Weighted(patterns.into(), table)], longest }
     }
 
     /// The most bytes of a string.
@@ -169,6 +178,7 @@ fn longest(parts: &[Part]) -> u64 {
         Part::OneOf(choices, repeats) => {
             times(choices.iter().map(|parts| longest(parts)).max().unwrap_or(0), repeats)
         }
+        Part::Weighted(patterns, _) => patterns.iter().map(Pattern::longest).max().unwrap_or(0),
     });
     sizes.fold(0, u64::saturating_add)
 }
@@ -217,6 +227,10 @@ fn write(parts: &[Part], random: &mut Sequence, out: &mut [u8]) -> usize {
                     at += write(&choices[choice], random, &mut out[at..]);
                 }
             }
+            Part::Weighted(patterns, table) => {
+                let pattern = patterns.get(table.pick_fine(random.next()) as usize);
+                at += pattern.map_or(0, |pattern| write(&pattern.parts, random, &mut out[at..]));
+            }
         }
     }
     at
@@ -261,6 +275,22 @@ mod tests {
         assert_eq!(lengths, (3..=11).map(|n| 2 * n).collect());
         // Any character but a line feed.
         assert!(drawn(".", 10_000).iter().all(|text| text.chars().count() == 1 && text != "\n"));
+    }
+
+    #[test]
+    fn patterns_are_chosen_by_their_weights() {
+        let patterns = ["N/A", "X[0-9]{3}", "never"].map(|text| Pattern::parse(text).unwrap());
+        let pattern = Pattern::weighted(patterns.into(), Weights::new(&[3.0, 1.0, 0.0]).unwrap());
+        let mut none = 0;
+        for draw in 0..10_000u64 {
+            let mut out = vec![0; pattern.longest() as usize + PADDING];
+            let length = pattern.write(draw << 32, &mut out);
+            match &out[..length] {
+                b"N/A" => none += 1,
+                other => assert!(length == 4 && other[0] == b'X', "{other:?}"),
+            }
+        }
+        assert!((7300..7700).contains(&none), "{none}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::draw::choice::{choice, constant, weighted};
+use crate::draw::choice::{bad_weights, choice, constant, weighted};
 use crate::draw::distribution::{Counts, Curve, Ranks, quantity};
 use crate::draw::expression::{Expression, NamedDraw, Operand};
 use crate::draw::misfit::nearest_whole;
@@ -25,6 +25,7 @@ use crate::draw::value_spec::seasonal::Seasonal;
 use crate::draw::value_spec::weights_by::weights_by;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::{Complaint, Error};
+use crate::random::weights::Weights;
 use crate::spec::dataset::Dataset;
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed};
@@ -105,7 +106,7 @@ pub(crate) const VALUES: &[(&str, &str)] = &[
     ("parent", "a column of the row of the parent table to which this row belongs"),
     ("child_number", "1, 2, ... for the rows of each row of the parent table"),
     ("unique", "a template with a number that is unique in the dataset"),
-    ("pattern", "strings that match a regular expression"),
+    ("pattern", "strings that match a regular expression, or one of several by their `weights`"),
     ("person_name", "\"First Last\""),
     (
         "email",
@@ -325,11 +326,28 @@ fn template(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
 /// `pattern`: strings that match a regular expression.
 fn pattern(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
     let advice = "for example \"[A-Z]{2}-[0-9]{4}\"";
+    if let Some(table) = parameters.is_table().then(|| parameters.table(path, "pattern", &["weights"])) {
+        return weighted_patterns(table?.need("weights", path, "pattern")?, path);
+    }
     let pattern = parameters.string().map_or_else(
         || Err("a pattern must be a string with a regular expression".to_owned()),
         Pattern::parse,
     );
     pattern.map(ValueSpec::Pattern).map_err(|what| parameters.error(path, what, advice))
+}
+
+/// `pattern = { weights = { PATTERN = WEIGHT, ... } }`.
+fn weighted_patterns(node: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
+    let table = node.any_table(path, "weights")?;
+    let (mut patterns, mut weights) = (Vec::new(), Vec::new());
+    for (key, weight) in table.entries() {
+        let pattern = Pattern::parse(key);
+        let advice = "write regular expressions as the keys: { \"N/A\" = 1, \"[0-9]{4}\" = 9 }";
+        patterns.push(pattern.map_err(|what| table.key_error(key, path, what, advice))?);
+        weights.push(weight.number().unwrap_or(f64::NAN));
+    }
+    let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node, path))?;
+    Ok(ValueSpec::Pattern(Pattern::weighted(patterns, table)))
 }
 
 fn unknown(name: &str, node: SpecNode<'_>, path: &str) -> Error {

@@ -101,8 +101,8 @@ pub(super) fn reference(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Re
         }
     };
     let (key, rows_in_spec) = (around.key)(to).map_err(|(what, advice)| node.error(path, what, advice))?;
-    let Some(rows) = referred.rows.or(rows_in_spec) else {
-        let what = format!("the dataset of {to} has an unknown number of rows");
+    let Some(rows) = referred.rows.or(rows_in_spec).filter(|rows| *rows > 0) else {
+        let what = format!("the dataset of {to} has no rows, or an unknown number of them");
         let advice = format!(
             "write {{ ref = {{ to = \"{to}\", rows = ... }} }}, or add `rows` to that dataset's spec"
         );

@@ -26,7 +26,35 @@ pub(crate) struct WeightsBy {
     pub field: String,
     keys: Keys,
     /// A table for each key, then the one for all other values.
-    tables: Vec<Weights>,
+    tables: Vec<Table>,
+}
+
+/// The weights of one key.
+#[derive(Debug)]
+enum Table {
+    /// The number of the only value: one column is often a function of another.
+    Only(u32),
+    Weights(Weights),
+}
+
+impl Table {
+    #[inline(always)]
+    fn pick(&self, draw: u64) -> u32 {
+        match self {
+            Table::Only(value) => *value,
+            Table::Weights(weights) => weights.pick_fine(draw),
+        }
+    }
+
+    /// Adds the probability of each value.
+    fn add_to(&self, every: &mut [f64]) {
+        match self {
+            Table::Only(value) => every.iter_mut().skip(*value as usize).take(1).for_each(|sum| *sum += 1.0),
+            Table::Weights(weights) => {
+                every.iter_mut().zip(weights.probabilities()).for_each(|(sum, p)| *sum += p);
+            }
+        }
+    }
 }
 
 /// The values that have tables of their own in ascending order, each with the number of its table.
@@ -44,7 +72,7 @@ impl WeightsBy {
         for i in 0..draws.n {
             let table = self.tables.get(self.table(values, i)).or(self.tables.last());
             let draw = draws.stream.draw(i as u64);
-            out.push(table.map_or(0, |table| table.pick_fine(draw)));
+            out.push(table.map_or(0, |table| table.pick(draw)));
         }
     }
 
@@ -109,9 +137,8 @@ pub(crate) fn weights_by(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> R
         given.error(path, format!("the value {key} of {field} is given twice"), "give each value once")
     })?;
     let (dictionary, tables) = tables(&lists, path)?;
-    let every: Vec<f64> = (0..dictionary.entries.len())
-        .map(|i| tables.iter().filter_map(|table| table.probabilities().get(i)).sum())
-        .collect();
+    let mut every = vec![0.0; dictionary.entries.len()];
+    tables.iter().for_each(|table| table.add_to(&mut every));
     let table = Weights::new(&every).map_err(|bad| bad_weights(&bad, node, path))?;
     let by = WeightsBy { operand: [operand], field: field.to_owned(), keys, tables };
     Ok(ValueSpec::Choice { table, dictionary, by: Some(Box::new(by)) })
@@ -158,14 +185,23 @@ fn sorted(keys: Vec<(Key, usize)>, kind: &LogicalType) -> Result<Keys, String> {
 }
 
 /// The dictionary of all values, and for each list its table of weights over that.
-fn tables(lists: &[(Vec<Listed>, SpecNode<'_>)], path: &str) -> Result<(Dictionary, Vec<Weights>), Error> {
+fn tables(lists: &[(Vec<Listed>, SpecNode<'_>)], path: &str) -> Result<(Dictionary, Vec<Table>), Error> {
     let mut all: Vec<&Listed> = lists.iter().flat_map(|(list, _)| list).collect();
     all.sort_by(|a, b| ordered(a, b));
     all.dedup_by(|a, b| a.entry == b.entry);
     let mut tables = Vec::new();
+    let with_weights = lists.iter().filter(|(list, _)| list.len() > 1).count();
     for (list, node) in lists {
-        if all.len().saturating_mul(lists.len()) > MOST_WEIGHTS {
-            let what = format!("{} values in {} tables", all.len(), lists.len());
+        if let [only] = &list[..]
+            && only.weight > 0.0
+            && only.weight.is_finite()
+        {
+            let place = all.binary_search_by(|other| ordered(other, only)).unwrap_or(0);
+            tables.push(Table::Only(place as u32));
+            continue;
+        }
+        if all.len().saturating_mul(with_weights) > MOST_WEIGHTS {
+            let what = format!("{} values in {with_weights} tables", all.len());
             return Err(node.error(path, what, format!("use at most {MOST_WEIGHTS} weights in all")));
         }
         let mut weights = vec![0.0; all.len()];
@@ -175,7 +211,8 @@ fn tables(lists: &[(Vec<Listed>, SpecNode<'_>)], path: &str) -> Result<(Dictiona
                 *weight = one.weight;
             }
         }
-        tables.push(Weights::new(&weights).map_err(|bad| bad_weights(&bad, *node, path))?);
+        let weights = Weights::new(&weights).map_err(|bad| bad_weights(&bad, *node, path))?;
+        tables.push(Table::Weights(weights));
     }
     Ok((Dictionary::of(all.into_iter()), tables))
 }
