@@ -1,5 +1,7 @@
 //! `sawmill gen fidelity`: how like its source generated data is.
 
+mod page;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,7 +34,22 @@ pub(crate) fn run(args: &FidelityArgs, console: Console, cancel: &Arc<AtomicBool
     }
     let of = |path: &Path| sampled(&Source::open(path, &args.stores, cancel)?, &like);
     let fidelity = of(&args.source)?.compare(&of(&args.generated)?);
+    has_common_columns(&fidelity, &args.generated)?;
+    if let Some(path) = &args.html {
+        let name = args.generated.display().to_string();
+        page::write(path, &args.source, &[(name, &fidelity)], &[])?;
+    }
     console.result(&fidelity, || text(&fidelity, usize::MAX))
+}
+
+/// Data without a column of the source were not made like it.
+fn has_common_columns(fidelity: &Fidelity, generated: &Path) -> Result<(), Error> {
+    if !fidelity.columns.is_empty() {
+        return Ok(());
+    }
+    let what = "no column of the source is in the generated data";
+    let advice = "give the data that were generated like the source";
+    Err(Error::usage(what, generated.display().to_string(), advice))
 }
 
 /// The comparison of several tables.
@@ -72,8 +89,15 @@ fn several(args: &FidelityArgs, console: Console, cancel: &Arc<AtomicBool>) -> R
         table: source.name().to_owned(),
         fidelity: source.compare(generated),
     };
-    let tables = compared.map(table).collect();
+    let tables: Vec<TableFidelity> = compared.map(table).collect();
+    for (table, [_, generated]) in tables.iter().zip(pairs) {
+        has_common_columns(&table.fidelity, generated)?;
+    }
     let fidelity = SeveralFidelity { tables, references: sources.compare(&generated) };
+    if let Some(path) = &args.html {
+        let tables: Vec<_> = fidelity.tables.iter().map(|of| (of.table.clone(), &of.fidelity)).collect();
+        page::write(path, &args.source, &tables, &fidelity.references)?;
+    }
     console.result(&fidelity, || {
         let tables = fidelity.tables.iter();
         let tables: Vec<String> =
@@ -126,10 +150,10 @@ fn text(fidelity: &Fidelity, most: usize) -> String {
         table.row([
             column.column.clone(),
             column.measure.to_owned(),
-            format!("{:.4}", column.distance),
+            format!("{:.4}", column.distance + 0.0),
             percent(column.nulls),
-            format!("{} / {}", column.distinct[0], column.distinct[1]),
-            percent(column.top),
+            column.distinct.map_or_else(|| "-".to_owned(), |[a, b]| format!("{a} / {b}")),
+            column.top.map_or_else(|| "-".to_owned(), percent),
             column.mean_length.map_or_else(String::new, |[a, b]| format!("{a:.2} / {b:.2}")),
         ]);
     }
@@ -147,7 +171,8 @@ fn relations(relations: &[RelationFidelity]) -> String {
     let mut table =
         Table::new([("relation", Align::Left), ("source %", Align::Right), ("generated %", Align::Right)]);
     for relation in relations {
-        let share = |share: f64| format!("{:.2}", 100.0 * share);
+        // What is rounded to 0 has no sign.
+        let share = |share: f64| format!("{:.2}", (10_000.0 * share).round() / 100.0 + 0.0);
         table.row([relation.relation.clone(), share(relation.source), share(relation.generated)]);
     }
     table.to_string()

@@ -434,7 +434,10 @@ pub(crate) fn generate(
         job.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
     console.detail(|| {
         let (files, rows) = (job.layout.files, job.layout.row_group_rows);
-        format!("{threads} threads, {files} files, row groups of {rows} rows")
+        let [threads, files, rows] =
+            [(threads.get() as u64, "thread"), (files.into(), "file"), (rows, "row")]
+                .map(|(n, of)| sawmill_profile::format_counted(n, of));
+        format!("{threads}, {files}, row groups of {rows}")
     });
     let phase = profile.phase("generate");
     let kept_rows = AtomicU64::new(0);

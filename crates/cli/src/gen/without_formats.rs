@@ -96,6 +96,7 @@ mod tests {
             generated: "b".into(),
             others: Vec::new(),
             sample: 1000,
+            html: None,
             exclude: Vec::new(),
             stores: stores.clone(),
         };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use sawmill_profile::{
-    Align, PhaseReport, Table, format_byte_rate, format_bytes, format_decimal_bytes, format_duration,
-    format_grouped, format_rate, parse_count,
+    Align, PhaseReport, Table, format_byte_rate, format_bytes, format_counted, format_decimal_bytes,
+    format_duration, format_grouped, format_rate, parse_count,
 };
 
 /// Parses a count of rows: `1000`, `10k`, `1M`, `1.5B`.
@@ -32,8 +32,8 @@ pub(crate) fn summary(phase: &PhaseReport) -> String {
     let memory =
         phase.peak_memory.map_or_else(String::new, |peak| format!(", peak memory {}", format_bytes(peak)));
     format!(
-        "{} rows, {} in {} ({}, {}), CPU {}{memory}",
-        thousands(phase.rows),
+        "{}, {} in {} ({}, {}), CPU {}{memory}",
+        format_counted(phase.rows, "row"),
         bytes(phase.bytes),
         seconds(phase.wall),
         format_rate(phase.rows_per_second(), "rows"),

@@ -34,6 +34,7 @@ mod hive;
 mod in_order;
 mod job_parts;
 mod like_data;
+mod like_odd_data;
 mod like_tables;
 mod load;
 mod load_memory;

@@ -19,6 +19,9 @@ const FEW: usize = 1000;
 /// distribution is large by chance.
 const ROWS_OF_EACH: u64 = 500;
 
+/// A string that is one of a hundred counts as frequent if it was sampled as often.
+const FREQUENT_TEXT: u64 = 20;
+
 /// The comparison of two samples.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fidelity {
@@ -36,16 +39,19 @@ pub struct ColumnFidelity {
     /// Its path.
     pub column: String,
     /// `total variation` of the values, of the `frequencies` of values that were made up, or
-    /// `Kolmogorov-Smirnov` of the values, or of the `lengths` of strings, bytes and lists.
+    /// `Kolmogorov-Smirnov` of the values, or of the `lengths` of strings, bytes and lists. Of many different strings, the
+    /// greatest of the distances of their `lengths`, of their `characters` by class, and of the shares of `frequent
+    /// strings` (total variation).
     pub measure: &'static str,
     /// The distance by this measure, from 0 to 1.
     pub distance: f64,
     /// The shares of nulls.
     pub nulls: [f64; 2],
-    /// The numbers of distinct values in the samples; strings are counted up to 100,000.
-    pub distinct: [u64; 2],
-    /// The shares of the most frequent value.
-    pub top: [f64; 2],
+    /// The numbers of distinct values in the samples; strings are counted up to 100,000. Not of lists, and of bytes that
+    /// are long or of more than 10,000 different values.
+    pub distinct: Option<[u64; 2]>,
+    /// The shares of the most frequent value, of the same columns.
+    pub top: Option<[f64; 2]>,
     /// The average lengths of strings, bytes or lists.
     pub mean_length: Option<[f64; 2]>,
 }
@@ -70,8 +76,13 @@ struct Profile {
 }
 
 enum Values {
-    Numbers { runs: Vec<(f64, u64)>, others: BTreeMap<&'static str, u64> },
+    Numbers {
+        runs: Vec<(f64, u64)>,
+        others: BTreeMap<&'static str, u64>,
+    },
     Texts(HashMap<String, u64>),
+    /// Bytes that are few, by their hexadecimal digits, and the number of others.
+    Bytes(HashMap<String, u64>, u64),
     None,
 }
 
@@ -126,8 +137,8 @@ fn compare_fields(a: &Inferred, b: &Inferred, path: &str, out: &mut Vec<ColumnFi
             measure: "other types",
             distance: 1.0,
             nulls: [a.nulls_share(), b.nulls_share()],
-            distinct: [0, 0],
-            top: [0.0, 0.0],
+            distinct: None,
+            top: None,
             mean_length: None,
         }),
     }
@@ -160,7 +171,12 @@ fn profile(sample: &LeafSample) -> Profile {
         LeafSample::Text(texts) => {
             Profile { values: Values::Texts(texts.texts.clone()), lengths: Some(texts.lengths.clone()) }
         }
-        LeafSample::Bytes(lengths) => Profile { values: Values::None, lengths: Some(lengths.clone()) },
+        LeafSample::Bytes(sample) => {
+            let counted: u64 = sample.values.values().sum();
+            let values = sample.values.iter().map(|(bytes, n)| (format!("{bytes:02x?}"), *n)).collect();
+            let values = Values::Bytes(values, sample.n - counted);
+            Profile { values, lengths: Some(sample.lengths.clone()) }
+        }
     }
 }
 
@@ -172,11 +188,18 @@ fn leaves(a: &Inferred, b: &Inferred, path: &str, (ours, theirs): (&Profile, &Pr
         sum / lengths.map_or(0, |l| l.values().sum::<u64>()).max(1) as f64
     };
     let (measure, distance) = distance(ours, theirs);
-    let distinct = both(&|profile| counts(profile).len() as f64).map(|n| n as u64);
-    let top = both(&|profile| {
-        let counts = counts(profile);
-        let n: u64 = counts.iter().sum();
-        counts.iter().max().map_or(0.0, |most| *most as f64 / n as f64)
+    let counted = [counts(ours), counts(theirs)];
+    let is_counted = [ours, theirs].iter().all(|profile| match profile.values {
+        Values::Bytes(_, others) => others == 0,
+        Values::None => false,
+        _ => true,
+    });
+    let distinct = is_counted.then(|| counted.each_ref().map(|counts| counts.len() as u64));
+    let top = is_counted.then(|| {
+        counted.each_ref().map(|counts| {
+            let n: u64 = counts.iter().sum();
+            counts.iter().max().map_or(0.0, |most| *most as f64 / n as f64)
+        })
     });
     ColumnFidelity {
         column: path.to_owned(),
@@ -195,7 +218,7 @@ fn counts(profile: &Profile) -> Vec<u64> {
         Values::Numbers { runs, others } => {
             runs.iter().map(|run| run.1).chain(others.values().copied()).filter(|n| *n > 0).collect()
         }
-        Values::Texts(texts) => texts.values().copied().collect(),
+        Values::Texts(texts) | Values::Bytes(texts, _) => texts.values().copied().collect(),
         Values::None => Vec::new(),
     }
 }
@@ -226,13 +249,79 @@ fn distance(a: &Profile, b: &Profile) -> (&'static str, f64) {
                 false => ("frequencies", total_variation(&ranked(ours), &ranked(theirs))),
             }
         }
-        _ => {
-            let steps_of = |profile: &Profile| -> Vec<(f64, u64)> {
-                profile.lengths.iter().flatten().map(|(length, n)| (f64::from(*length), *n)).collect()
+        (Values::Texts(ours), Values::Texts(theirs)) => {
+            let distances = [
+                ("lengths", by_length(a, b)),
+                ("frequent strings", frequent(ours, theirs)),
+                ("characters", total_variation(&characters(ours), &characters(theirs))),
+            ];
+            distances.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(("lengths", 0.0))
+        }
+        (Values::Bytes(ours, more), Values::Bytes(theirs, even_more))
+            if *more == 0 && ours.len() <= FEW && !ours.is_empty() =>
+        {
+            let mut theirs = theirs.clone();
+            theirs.insert("others".to_owned(), *even_more);
+            match ours.keys().any(|bytes| theirs.contains_key(bytes)) || *even_more > 0 {
+                true => ("total variation", total_variation(ours, &theirs)),
+                false => ("frequencies", total_variation(&ranked(ours), &ranked(&theirs))),
+            }
+        }
+        _ => ("lengths", by_length(a, b)),
+    }
+}
+
+fn by_length(a: &Profile, b: &Profile) -> f64 {
+    let steps_of = |profile: &Profile| -> Vec<(f64, u64)> {
+        profile.lengths.iter().flatten().map(|(length, n)| (f64::from(*length), *n)).collect()
+    };
+    steps(&steps_of(a), &steps_of(b))
+}
+
+/// The total variation of strings that are at least one of a hundred, and of all others together. Strings that were
+/// made up are compared by their rank.
+fn frequent(ours: &HashMap<String, u64>, theirs: &HashMap<String, u64>) -> f64 {
+    let all = |texts: &HashMap<String, u64>| texts.values().sum::<u64>();
+    let totals = [all(ours), all(theirs)];
+    let is_frequent = |texts: &HashMap<String, u64>, text: &String, total: u64| {
+        texts.get(text).is_some_and(|n| *n >= FREQUENT_TEXT && n * 100 >= total)
+    };
+    let either = |text: &String| is_frequent(ours, text, totals[0]) || is_frequent(theirs, text, totals[1]);
+    let of = |texts: &HashMap<String, u64>, total: u64| {
+        let kept: HashMap<String, u64> =
+            texts.iter().filter(|(text, _)| either(text)).map(|(text, n)| (text.clone(), *n)).collect();
+        let others = total - all(&kept);
+        (kept, others)
+    };
+    let ((ours, our_others), (theirs, their_others)) = (of(ours, totals[0]), of(theirs, totals[1]));
+    let is_made_up = !ours.keys().any(|text| theirs.contains_key(text));
+    let with = |kept: HashMap<String, u64>, others: u64| {
+        let mut kept = if is_made_up { ranked(&kept) } else { kept };
+        kept.insert("\0".to_owned(), others);
+        kept
+    };
+    total_variation(&with(ours, our_others), &with(theirs, their_others))
+}
+
+/// How often characters of each class occur.
+fn characters(texts: &HashMap<String, u64>) -> HashMap<String, u64> {
+    let mut counts: HashMap<&'static str, u64> = HashMap::new();
+    for (text, n) in texts {
+        for c in text.chars() {
+            let class = match c {
+                '0'..='9' => "digit",
+                'a'..='f' => "a-f",
+                'A'..='F' => "A-F",
+                'g'..='z' => "g-z",
+                'G'..='Z' => "G-Z",
+                c if c.is_alphabetic() => "other letter",
+                c if c.is_whitespace() => "space",
+                _ => "other",
             };
-            ("lengths", steps(&steps_of(a), &steps_of(b)))
+            *counts.entry(class).or_default() += n;
         }
     }
+    counts.into_iter().map(|(class, n)| (class.to_owned(), n)).collect()
 }
 
 /// The counts by rank.
@@ -285,36 +374,46 @@ fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFi
     let (a, b): (Vec<Column<'_>>, Vec<Column<'_>>) =
         (ours.iter().map(|f| f.column()).collect(), same.iter().map(|f| f.column()).collect());
     let mut out = Vec::new();
-    if let Some(together) = relations::together(&a) {
-        let names: Vec<&str> = together.fields.iter().map(|i| a[*i].name).collect();
+    for (first, second) in relations::null_pairs(&a) {
         let share = |columns: &[Column<'_>]| {
-            let rows = columns[together.fields[0]].there.len();
+            let rows = columns[first].there.len();
             let null =
-                |row: usize| together.fields.iter().all(|i| columns[*i].there.get(row) == Some(&false));
+                |row: usize| [first, second].iter().all(|i| columns[*i].there.get(row) == Some(&false));
             (0..rows).filter(|row| null(*row)).count() as f64 / rows.max(1) as f64
         };
         out.push(RelationFidelity {
-            relation: format!("{} null together", names.join(", ")),
+            relation: format!("{}, {} null together", a[first].name, a[second].name),
             source: share(&a),
             generated: share(&b),
         });
     }
     for found in dependence::dependences(&a) {
-        let [source, generated] = [&a, &b].map(|columns| dependence::strength(columns, found));
         let (of, by) = (a[found.of].name, a[found.by].name);
-        out.extend(source.zip(generated).map(|(source, generated)| RelationFidelity {
-            relation: format!("weights of {of} depend on {by}"),
-            source,
-            generated,
-        }));
+        let (relation, measure): (_, fn(&[Column<'_>], dependence::Dependence) -> Option<f64>) =
+            match found.is_function {
+                true => (format!("{of} is a function of {by}"), dependence::functional),
+                false => (format!("weights of {of} depend on {by}"), dependence::strength),
+            };
+        // What the generated data cannot have, because their columns are others, they break.
+        let [source, generated] = [&a, &b].map(|columns| measure(columns, found).unwrap_or(0.0));
+        out.push(RelationFidelity { relation, source, generated });
+    }
+    for (of, by) in dependence::by_nulls(&a) {
+        let strength =
+            |columns: &[Column<'_>]| dependence::null_strength(columns, of, by).map_or(0.0, |of| of.0);
+        out.push(RelationFidelity {
+            relation: format!("weights of {} depend on whether {} is null", a[of].name, a[by].name),
+            source: strength(&a),
+            generated: strength(&b),
+        });
     }
     for found in correlation::correlations(&a, &|_| true) {
         let (of, by) = (a[found.of].name, a[found.by].name);
-        out.extend(found.in_sample(&b).map(|generated| RelationFidelity {
+        out.push(RelationFidelity {
             relation: format!("rank correlation of {of} and {by}"),
             source: found.rank_correlation,
-            generated,
-        }));
+            generated: found.in_sample(&b).unwrap_or(0.0),
+        });
     }
     for sum in relations::sums(&a) {
         out.extend(relations::holds(&a, &b, &sum).map(|(relation, source, generated)| RelationFidelity {

@@ -11,6 +11,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
 
 use crate::error::Error;
+use crate::infer::bytes;
 use crate::infer::correlation;
 use crate::infer::dependence;
 use crate::infer::inferred_field::{Inferred, InferredKind, cast, inferred};
@@ -244,7 +245,10 @@ impl InferredSpec {
             out.push_str("[[tables]]\n");
         }
         let _ = writeln!(out, "name = {}", quoted(&self.name));
-        match (&roles.per, self.rows.filter(|rows| *rows > 0 && sampled > 0)) {
+        match (
+            &roles.per,
+            self.rows.filter(|rows| (*rows == 0 && !path.starts_with("tables")) || sampled > 0),
+        ) {
             (Some(per), _) => out.push_str(per),
             (None, Some(rows)) => out.push_str(&format!("rows = {rows}\n")),
             (None, None) => (),
@@ -272,7 +276,10 @@ impl InferredSpec {
                 let _ = writeln!(out, "# {said}.");
             }
             let _ = write!(out, "[[{path}]]\nname = {}\n", quoted(&field.name));
+            let is_function = dependences.iter().any(|found| found.of == i && found.is_function);
+            // A function says more than a difference that varies.
             let sum = sums.iter().find(|sum| sum.of == i);
+            let sum = sum.filter(|sum| !is_function || relations::is_exact(&columns, sum));
             let sum = sum.and_then(|sum| relations::values(&columns, sum));
             let by = dependences.iter().find(|found| sum.is_none() && found.of == i);
             let follows = correlated.iter().find(|(of, _)| *of == i && sum.is_none() && by.is_none());
@@ -447,7 +454,7 @@ impl InferredSpec {
                 self.write(element, &format!("{path}.element"), &Related::default(), out);
             }
             InferredKind::Map { entries, lengths: counts } => {
-                let _ = writeln!(out, "length = {}", lengths(counts));
+                let _ = writeln!(out, "length = {}", lengths(&of_different_keys(entries, counts)));
                 for (field, part) in entries.iter().zip(["key", "value"]) {
                     let _ = write!(out, "\n[{path}.{part}]\n");
                     self.write(field, &format!("{path}.{part}"), &Related::default(), out);
@@ -497,17 +504,30 @@ impl InferredSpec {
             }
             LeafSample::Real(values) => numbers::real(kind, values, &around()),
             LeafSample::Text(texts) => texts.values(self.verbatim),
-            LeafSample::Bytes(_) if matches!(kind, DataType::FixedSizeBinary(_)) => "\"bytes\"".to_owned(),
-            LeafSample::Bytes(lengths) => {
-                let low = lengths.keys().next().unwrap_or(&0);
-                let high = lengths.keys().next_back().unwrap_or(&16);
-                format!("{{ bytes = {{ min = {low}, max = {high} }} }}")
-            }
+            LeafSample::Bytes(sample) => bytes::values(sample, self.verbatim).unwrap_or_else(|| match kind {
+                DataType::FixedSizeBinary(_) => "\"bytes\"".to_owned(),
+                _ => bytes::random(sample),
+            }),
             LeafSample::Whole(_) | LeafSample::Wide(_) => {
                 numbers::whole(kind, values, &around(), &alone(kind))
             }
         }
     }
+}
+
+/// The lengths of maps, whose keys all differ: no map has more entries than there are keys. Some writers repeat a
+/// key.
+fn of_different_keys(entries: &[Inferred], lengths: &BTreeMap<u32, u64>) -> BTreeMap<u32, u64> {
+    let keys = entries.first().and_then(|key| match &key.kind {
+        InferredKind::Leaf { values, .. } => values.distinct(),
+        _ => None,
+    });
+    let mut out = BTreeMap::new();
+    for (length, n) in lengths {
+        let most = keys.map_or(*length, |keys| (*length).min(u32::try_from(keys).unwrap_or(u32::MAX)));
+        *out.entry(most).or_default() += n;
+    }
+    out
 }
 
 /// The quantiles of a column that follows another one, or is followed.

@@ -37,6 +37,9 @@ pub(crate) struct Counted<'a> {
     pub unit: f64,
     /// Whether values may be counts or ranks.
     pub counts: bool,
+    /// The least and the greatest of all values, between which a distribution is drawn. A uniform one must not be
+    /// stretched to bounds that the sample missed.
+    pub bounds: (f64, f64),
 }
 
 impl Counted<'_> {
@@ -117,7 +120,7 @@ impl Counted<'_> {
 
     /// The share of values below a point between two values that can be drawn.
     fn shares_below(&self, known: &Known) -> Box<dyn Fn(f64) -> f64> {
-        let (low, high) = self.ends();
+        let (low, high) = self.bounds;
         let half = self.unit / 2.0;
         let table = |first: f64, weights: Vec<f64>| -> Box<dyn Fn(f64) -> f64> {
             let total: f64 = weights.iter().sum();
@@ -166,6 +169,11 @@ mod tests {
 
     /// The known distribution of 100,000 whole numbers drawn from `values`.
     fn nearest(values: &str) -> Option<Known> {
+        nearest_up_to(values, f64::MIN)
+    }
+
+    /// The same if all values reach up to `greatest`.
+    fn nearest_up_to(values: &str, greatest: f64) -> Option<Known> {
         let spec = format!("name = \"d\"\n[[fields]]\nname = \"v\"\ntype = \"int64\"\nvalues = {values}\n");
         let dataset = Dataset::from_toml(&spec).unwrap();
         let batch = dataset.batches(0..100_000, 1, 100_000).next().unwrap().unwrap();
@@ -173,7 +181,8 @@ mod tests {
         values.sort_unstable();
         let runs: Vec<(f64, u64)> =
             values.chunk_by(|a, b| a == b).map(|run| (run[0] as f64, run.len() as u64)).collect();
-        Counted { runs: &runs, n: 100_000, unit: 1.0, counts: true }.nearest()
+        let bounds = (runs[0].0, runs[runs.len() - 1].0.max(greatest));
+        Counted { runs: &runs, n: 100_000, unit: 1.0, counts: true, bounds }.nearest()
     }
 
     #[test]
@@ -200,6 +209,13 @@ mod tests {
             };
             assert!((found / expected - 1.0).abs() < 0.02, "{values}: {found}");
         }
+    }
+
+    #[test]
+    fn a_value_outside_of_the_sample_does_not_stretch_a_uniform_distribution() {
+        let values = "{ uniform = { min = 0, max = 90000 } }";
+        assert_eq!(nearest_up_to(values, 90_010.0), Some(Known::Uniform));
+        assert_eq!(nearest_up_to(values, 1e15), None);
     }
 
     #[test]

@@ -21,8 +21,7 @@ pub(crate) enum LeafSample {
     Wide(Vec<i128>),
     Real(Vec<f64>),
     Text(Box<TextSample>),
-    /// The lengths of bytes.
-    Bytes(BTreeMap<u32, u64>),
+    Bytes(Box<BytesSample>),
 }
 
 impl LeafSample {
@@ -32,7 +31,7 @@ impl LeafSample {
             DataType::Boolean => LeafSample::Boolean { trues: 0, falses: 0 },
             DataType::Float16 | DataType::Float32 | DataType::Float64 => LeafSample::Real(Vec::new()),
             DataType::Utf8 => LeafSample::Text(Box::default()),
-            DataType::Binary | DataType::FixedSizeBinary(_) => LeafSample::Bytes(BTreeMap::new()),
+            DataType::Binary | DataType::FixedSizeBinary(_) => LeafSample::Bytes(Box::default()),
             DataType::UInt64 | DataType::Decimal256(..) => LeafSample::Wide(Vec::new()),
             DataType::Decimal128(precision, _) if *precision > 18 => LeafSample::Wide(Vec::new()),
             _ => LeafSample::Whole(Vec::new()),
@@ -80,16 +79,66 @@ impl LeafSample {
                 let array = array.as_string::<i32>();
                 indices().for_each(|i| texts.add(array.value(i)));
             }
-            LeafSample::Bytes(lengths) => match array.as_binary_opt::<i32>() {
-                Some(array) => {
-                    for i in indices() {
-                        *lengths.entry(array.value(i).len() as u32).or_default() += 1;
-                    }
+            LeafSample::Bytes(sample) => match array.as_binary_opt::<i32>() {
+                Some(array) => indices().for_each(|i| sample.add(array.value(i))),
+                None => {
+                    let fixed = array.as_fixed_size_binary_opt();
+                    fixed.into_iter().for_each(|array| indices().for_each(|i| sample.add(array.value(i))));
                 }
-                None => *lengths.entry(0).or_default() += indices().count() as u64,
             },
         }
         unfit
+    }
+}
+
+impl LeafSample {
+    /// The number of distinct values; `None` if they were too many to count.
+    pub(crate) fn distinct(&self) -> Option<usize> {
+        match self {
+            LeafSample::Boolean { trues, falses } => {
+                Some([trues, falses].iter().filter(|n| ***n > 0).count())
+            }
+            LeafSample::Whole(_) | LeafSample::Wide(_) => Some(whole_runs(self).len()),
+            LeafSample::Real(values) => {
+                let (runs, others) = real_runs(values);
+                Some(runs.len() + others.len())
+            }
+            LeafSample::Text(texts) => texts.distinct(),
+            LeafSample::Bytes(sample) => (!sample.too_many).then_some(sample.values.len()),
+        }
+    }
+}
+
+/// The most distinct bytes to count.
+const MOST_DISTINCT: usize = 10_000;
+
+/// The longest bytes that are listed.
+const LONGEST: usize = 64;
+
+/// The bytes of a sample.
+#[derive(Debug, Default)]
+pub(crate) struct BytesSample {
+    pub n: u64,
+    /// How often each length occurs.
+    pub lengths: BTreeMap<u32, u64>,
+    /// How often each value occurs; not those that are long, or come after many others.
+    pub values: BTreeMap<Vec<u8>, u64>,
+    /// Whether there are such others.
+    pub too_many: bool,
+}
+
+impl BytesSample {
+    fn add(&mut self, bytes: &[u8]) {
+        self.n += 1;
+        *self.lengths.entry(bytes.len() as u32).or_default() += 1;
+        let has_room = self.values.len() < MOST_DISTINCT && bytes.len() <= LONGEST;
+        match self.values.get_mut(bytes) {
+            Some(n) => *n += 1,
+            None if has_room => {
+                self.values.insert(bytes.to_vec(), 1);
+            }
+            None => self.too_many = true,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! A spec from existing data: from its schema alone or from a sample of its rows (feature `infer`).
 
+mod bytes;
 pub(crate) mod correlation;
 pub(crate) mod dependence;
 pub(crate) mod fidelity;
@@ -13,4 +14,5 @@ mod numbers;
 mod quantiles;
 pub(crate) mod references;
 mod relations;
+mod shapes;
 pub(crate) mod texts;

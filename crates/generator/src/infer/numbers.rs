@@ -86,7 +86,8 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
     if step.is_none() && !around.by_quantiles {
         let reals: Vec<(f64, u64)> = runs.iter().map(|(v, n)| (*v as f64, *n)).collect();
         let counts = !is_temporal(kind) && one(kind) == 1.0;
-        let counted = Counted { runs: &reals, n, unit: 1.0, counts };
+        let bounds = (low as f64, high as f64);
+        let counted = Counted { runs: &reals, n, unit: 1.0, counts, bounds };
         if let Some(known) = counted.nearest().filter(|k| !is_temporal(kind) || *k == Known::Uniform) {
             // Bounds of continuous distributions are quantities.
             let continuous =
@@ -151,7 +152,7 @@ pub(crate) fn real(kind: &DataType, values: &[f64], around: &Around) -> String {
     }
     let step = real_step(kind, &runs, n);
     if step.is_none() && others.is_empty() && !around.by_quantiles {
-        let counted = Counted { runs: &runs, n, unit: 0.0, counts: false };
+        let counted = Counted { runs: &runs, n, unit: 0.0, counts: false, bounds: (low, high) };
         if let Some(known) = counted.nearest() {
             return known_values(&known, &number, &(literal(low), literal(high)));
         }
@@ -298,11 +299,30 @@ fn coarsest<V: Copy>(
 
 /// The largest step of which most real numbers are the nearest multiples, and their share.
 fn real_step(kind: &DataType, runs: &[(f64, u64)], n: u64) -> Option<(f64, f64)> {
-    let near = if *kind == DataType::Float64 { 1e-12 } else { 1e-6 };
+    let (near, noise) =
+        if *kind == DataType::Float64 { (1e-12, f64::EPSILON) } else { (1e-6, f64::from(f32::EPSILON)) };
     let steps = [
-        1000.0, 500.0, 100.0, 50.0, 10.0, 5.0, 1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.005, 0.001, 0.0001, 0.00001,
+        1000.0, 500.0, 100.0, 50.0, 10.0, 5.0, 1.0, 0.5, 0.25, 0.1, 0.05, 0.01, 0.005, 0.001, 0.0001,
+        0.00001, 0.000001, 0.0000001, 0.00000001,
     ];
-    coarsest(&steps, runs, n, &|v, step| ((v / step).round() * step - v).abs() <= near * v.abs().max(step))
+    // What sums of such values leave instead of 0.
+    let zero = 4.0 * noise * usual_size(runs);
+    coarsest(&steps, runs, n, &|v, step| {
+        let tolerance = near * v.abs();
+        // Every number is near to a multiple of a step that the type hardly resolves.
+        let resolved = tolerance * 20.0 < step;
+        v.abs() <= zero || (resolved && ((v / step).round() * step - v).abs() <= tolerance)
+    })
+}
+
+/// The absolute value that 95 % of the values do not exceed.
+fn usual_size(runs: &[(f64, u64)]) -> f64 {
+    let mut sizes: Vec<f64> = runs.iter().map(|run| run.0.abs()).collect();
+    let place = sizes.len().saturating_sub(1) * 19 / 20;
+    match place < sizes.len() {
+        true => *sizes.select_nth_unstable_by(place, f64::total_cmp).1,
+        false => 0.0,
+    }
 }
 
 fn known_values(known: &Known, number: &dyn Fn(f64) -> String, (low, high): &(String, String)) -> String {
@@ -366,4 +386,23 @@ fn quantiles<V: Copy>(
         }
     }
     format!("{{ quantiles = {{ {} }} }}", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+        let (runs, _) = real_runs(&values.collect::<Vec<_>>());
+        real_step(&DataType::Float64, &runs, runs.iter().map(|run| run.1).sum())
+    }
+
+    #[test]
+    fn tiny_numbers_are_no_multiples_and_six_decimals_are() {
+        assert_eq!(step((1..5000).map(|i| f64::from(i * 7919 % 4999) * 1.234_567e-15)), None);
+        assert_eq!(step((1..5000).map(|i| (48e6 + f64::from(i * 7919 % 4999)) / 1e6)), Some((1e-6, 1.0)));
+        // Sums of cents are cents, although some are not exactly 0.
+        let cents = (1..5000).map(|i| if i % 9 == 0 { 5.5e-17 } else { f64::from(i % 777) / 100.0 });
+        assert_eq!(step(cents), Some((0.01, 1.0)));
+    }
 }

@@ -65,7 +65,9 @@ fn points<V: Copy + PartialOrd>(runs: &[(V, u64)], zero: V) -> Vec<(f64, V)> {
         if crosses && *value > zero {
             points.push((share, zero));
         }
-        if wanted || crosses {
+        // An outlier must not stretch the piece of its neighbours.
+        let is_outermost_but_one = i == 1 || i + 2 == runs.len();
+        if wanted || crosses || is_outermost_but_one {
             points.push((share, *value));
         }
         below += count;
@@ -117,6 +119,15 @@ mod tests {
         assert!((zero.0 - 13.0 / 513.0).abs() < 1e-12, "{described:?}");
         assert_eq!(described.points.last(), Some(&(1.0, 509)));
         assert_eq!(described.points.first(), Some(&(0.0, -130)));
+    }
+
+    #[test]
+    fn an_outlier_in_the_sample_is_as_rare_as_it_was() {
+        let runs: Vec<(i64, u64)> = (0..100_000).map(|v| (v, 1)).chain([(1_000_000_000, 1)]).collect();
+        let points = described(&runs, 100_001, 0, None).points;
+        let [.., before, last] = points[..] else { panic!() };
+        assert_eq!((before.1, last), (99_999, (1.0, 1_000_000_000)));
+        assert!(before.0 > 0.9999, "{before:?}");
     }
 
     #[test]

@@ -58,11 +58,27 @@ impl Column<'_> {
         }
     }
 
-    /// Whether a formula can name it.
-    fn has_formula_name(&self) -> bool {
+    /// Its numbers row by row; NaN where it has none.
+    fn numbers_by_row(&self) -> Option<Vec<f64>> {
+        let mut numbers: Box<dyn Iterator<Item = f64>> = match self.leaf?.1 {
+            LeafSample::Whole(values) => Box::new(values.iter().map(|v| *v as f64)),
+            LeafSample::Real(values) => Box::new(values.iter().copied()),
+            _ => return None,
+        };
+        let mut of_row = |there: &bool| there.then(|| numbers.next()).flatten().unwrap_or(f64::NAN);
+        Some(self.there.iter().map(&mut of_row).collect())
+    }
+
+    /// How a formula names it: in backquotes, if it is more than a word.
+    fn formula_name(&self) -> Option<String> {
+        const WORDS: [&str; 7] = [REST, "and", "or", "not", "in", "true", "false"];
         let mut chars = self.name.chars();
         let starts = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-        starts && chars.all(|c| c.is_alphanumeric() || c == '_') && self.name != REST
+        let is_word = starts && chars.all(|c| c.is_alphanumeric() || c == '_');
+        if is_word && !WORDS.contains(&self.name) {
+            return Some(self.name.to_owned());
+        }
+        (!self.name.contains('`')).then(|| format!("`{}`", self.name))
     }
 
     /// Whether its values can be computed from those of `other`, an earlier column.
@@ -71,7 +87,7 @@ impl Column<'_> {
         kinds.0 == kinds.1
             && (self.nullable || !other.nullable)
             && self.there == other.there
-            && other.has_formula_name()
+            && other.formula_name().is_some()
     }
 }
 
@@ -129,6 +145,29 @@ pub(crate) fn together(columns: &[Column<'_>]) -> Option<Together> {
         .then_some(Together { fields, combinations })
 }
 
+/// The pairs of columns whose nulls depend on one another, each column with the one on which its depend most.
+pub(crate) fn null_pairs(columns: &[Column<'_>]) -> Vec<(usize, usize)> {
+    let Some(together) = together(columns) else { return Vec::new() };
+    let null = |i: usize, row: usize| columns[i].there.get(row) == Some(&false);
+    let apart = |a: usize, b: usize| {
+        let rows = columns[a].there.len();
+        let share = |test: &dyn Fn(usize) -> bool| {
+            (0..rows).filter(|row| test(*row)).count() as f64 / rows.max(1) as f64
+        };
+        let both = share(&|row| null(a, row) && null(b, row));
+        (both - share(&|row| null(a, row)) * share(&|row| null(b, row))).abs()
+    };
+    let mut pairs: Vec<(usize, usize)> = Vec::new();
+    for a in &together.fields {
+        let others = together.fields.iter().filter(|b| *b != a).map(|b| (apart(*a, *b), *b));
+        let nearest = others.max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1)));
+        pairs.extend(nearest.map(|(_, b)| ((*a).min(b), (*a).max(b))));
+    }
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
 /// Finds the sums and differences among the columns.
 pub(crate) fn sums(columns: &[Column<'_>]) -> Vec<Sum> {
     let numbers: Vec<Option<Vec<f64>>> = columns.iter().map(Column::numbers).collect();
@@ -159,6 +198,7 @@ fn added(numbers: &[Option<Vec<f64>>], of: usize, usable: &[usize]) -> Option<Su
     let varies = |column: &Vec<f64>| rows.iter().any(|row| column[*row] != column[rows[0]]);
     let usable: Vec<usize> =
         usable.iter().copied().filter(|i| numbers[*i].as_ref().is_some_and(varies)).collect();
+    let usable = independent(numbers, usable, &rows);
     let columns: Vec<&Vec<f64>> = usable.iter().filter_map(|i| numbers[*i].as_ref()).collect();
     if columns.len() < 2 || columns.len() > 64 {
         return None;
@@ -195,6 +235,36 @@ fn added(numbers: &[Option<Vec<f64>>], of: usize, usable: &[usize]) -> Option<Su
     (sum.parts.len() > 1 && share >= ADDS_UP && share > own + 0.2).then_some(sum)
 }
 
+/// Those of `columns` that are no combination of the ones before them, such as copies: the factors of a sum of
+/// dependent columns are not determined.
+fn independent(numbers: &[Option<Vec<f64>>], columns: Vec<usize>, rows: &[usize]) -> Vec<usize> {
+    /// What is left of a column that is a combination of others, relative to its spread.
+    const NOTHING: f64 = 1e-9;
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let mut basis: Vec<Vec<f64>> = Vec::new();
+    let mut kept = Vec::new();
+    for i in columns {
+        let Some(values) = numbers.get(i).and_then(Option::as_ref) else { continue };
+        let mean = rows.iter().map(|row| values[*row]).sum::<f64>() / rows.len().max(1) as f64;
+        let mut rest: Vec<f64> = rows.iter().map(|row| values[*row] - mean).collect();
+        let size = product(&rest, &rest).sqrt();
+        // Twice, because rounding errors of the first time are as large as what may be left.
+        for _ in 0..2 {
+            for one in &basis {
+                let part = product(&rest, one);
+                rest.iter_mut().zip(one).for_each(|(rest, one)| *rest -= part * one);
+            }
+        }
+        let left = product(&rest, &rest).sqrt();
+        if left > NOTHING * size {
+            rest.iter_mut().for_each(|v| *v /= left);
+            basis.push(rest);
+            kept.push(i);
+        }
+    }
+    kept
+}
+
 /// Column `of` as another one plus a difference that is narrow, or never negative.
 fn difference(numbers: &[Option<Vec<f64>>], of: usize, usable: &[usize]) -> Option<Sum> {
     let values = numbers[of].as_ref()?;
@@ -220,10 +290,10 @@ fn difference(numbers: &[Option<Vec<f64>>], of: usize, usable: &[usize]) -> Opti
 }
 
 /// What a sum says, and the shares of rows for which it holds in two samples: the parts add up to the most
-/// frequent remainder or, for a single part, the column is at least as great.
+/// frequent remainder or, for a single part, the column is at least as great. In a sample whose columns are no
+/// numbers it holds for none.
 pub(crate) fn holds(a: &[Column<'_>], b: &[Column<'_>], sum: &Sum) -> Option<(String, f64, f64)> {
-    let numbers = |columns: &[Column<'_>]| columns.iter().map(Column::numbers).collect::<Vec<_>>();
-    let (ours, theirs) = (rest(&numbers(a), sum)?, rest(&numbers(b), sum)?);
+    let (ours, theirs) = (rest_by_row(a, sum)?, rest_by_row(b, sum).unwrap_or_default());
     let share = |values: &[f64], test: &dyn Fn(f64) -> bool| {
         values.iter().filter(|v| test(**v)).count() as f64 / values.len().max(1) as f64
     };
@@ -240,8 +310,29 @@ pub(crate) fn holds(a: &[Column<'_>], b: &[Column<'_>], sum: &Sum) -> Option<(St
         .iter()
         .map(|(i, sign)| format!("{} {}", if *sign < 0.0 { "-" } else { "+" }, a[*i].name))
         .collect();
+    // Not "-0".
+    let usual = usual + 0.0;
     let text = format!("{of} = {} + {usual}", parts.join(" ").trim_start_matches("+ "));
     Some((text, share(&ours, &adds_up), share(&theirs, &adds_up)))
+}
+
+/// Whether the remainder is the same in all rows, as in a copy.
+pub(crate) fn is_exact(columns: &[Column<'_>], sum: &Sum) -> bool {
+    /// The share of rows that counts as all of them.
+    const NEARLY_ALL: f64 = 0.999;
+    rest_by_row(columns, sum).is_some_and(|rest| most_frequent(&rest).1 >= NEARLY_ALL)
+}
+
+/// What is left of a column without the parts of its sum, for the rows in which it has a value; NaN where a part
+/// has none.
+fn rest_by_row(columns: &[Column<'_>], sum: &Sum) -> Option<Vec<f64>> {
+    let of = columns.get(sum.of)?;
+    let mut rest = of.numbers_by_row()?;
+    for (i, sign) in &sum.parts {
+        let part = columns.get(*i)?.numbers_by_row()?;
+        rest.iter_mut().zip(part).for_each(|(rest, part)| *rest -= sign * part);
+    }
+    Some(rest.into_iter().zip(of.there).filter(|(_, there)| **there).map(|(rest, _)| rest).collect())
 }
 
 /// What is left of a column without the parts of its sum.
@@ -330,7 +421,7 @@ pub(crate) fn values(columns: &[Column<'_>], sum: &Sum) -> Option<String> {
             (false, false) => formula.push_str(" + "),
             (false, true) => formula.push_str(" - "),
         }
-        formula.push_str(columns[*i].name);
+        formula.push_str(&columns[*i].formula_name()?);
     }
     let draw = match sample {
         LeafSample::Whole(values) => {
@@ -380,6 +471,15 @@ mod tests {
         let sum = added(&numbers, 3, &[0, 1, 2]).unwrap();
         assert_eq!(sum.parts, [(0, 1.0), (1, -1.0)]);
         assert_eq!(added(&numbers, 2, &[0, 1]), None);
+    }
+
+    #[test]
+    fn a_sum_is_found_although_a_column_is_a_copy_of_a_part() {
+        let net: Vec<f64> = (0..4000).map(|i| f64::from(i * 7919 % 10_007) / 100.0).collect();
+        let vat: Vec<f64> = net.iter().map(|v| (v * 20.0).round() / 100.0).collect();
+        let gross = (0..4000).map(|i| net[i] + vat[i]).collect();
+        let numbers = [net.clone(), net, vat, gross].map(Some);
+        assert_eq!(added(&numbers, 3, &[0, 1, 2]).unwrap().parts, [(0, 1.0), (2, 1.0)]);
     }
 
     /// As in taxi trips: nearly every tax is half a dollar, and one of 25 totals has something added.

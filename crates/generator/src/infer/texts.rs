@@ -2,12 +2,14 @@
 //!
 //! Strings may be private, so only those of small sets of categories are copied ([`Verbatim::Categories`]).
 //! Others are made up: UUIDs, addresses, numbered ids and names by their form, strings of few distinct values
-//! with the same letters replaced, and all others as words or letters with the lengths of the sample.
+//! with the same letters replaced, and all others as words, as patterns of the [`Shapes`] that occur, or as letters
+//! with the lengths of the sample. Strings that are frequent among many others stay so.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::infer::lengths::lengths;
 use crate::infer::notation::quoted;
+use crate::infer::shapes::Shapes;
 use crate::random::rng::{Sequence, scale64};
 
 /// The most distinct values to keep; further ones are only counted.
@@ -27,6 +29,12 @@ const MOST_LISTED: usize = 10_000;
 
 /// Values are listed if each was sampled as often on average.
 const TIMES_EACH: u64 = 4;
+
+/// A string is frequent among many others if it is at least one of this many.
+const FREQUENT: u64 = 100;
+
+/// The most letters and digits of the constant part of a numbered id that are copied.
+const MOST_COPIED: usize = 8;
 
 /// The most characters outside of letters and digits in an alphabet.
 const MOST_OTHERS: usize = 64;
@@ -57,9 +65,6 @@ pub(crate) struct TextSample {
     others: BTreeSet<char>,
     /// The number of values with a space.
     spaced: u64,
-    /// The shape of all values: their classes of characters.
-    shape: Option<String>,
-    shapes_differ: bool,
     not_uuid: bool,
     not_email: bool,
     not_names: bool,
@@ -86,7 +91,7 @@ impl Codes {
             None => *self.numbers.entry(text.to_owned()).or_insert(next),
         };
         self.of_values.push(number);
-        if self.numbers.len() > MOST_CATEGORIES {
+        if self.numbers.len() > MOST_LISTED {
             *self = Codes { too_many: true, ..Codes::default() };
         }
     }
@@ -133,17 +138,15 @@ impl TextSample {
         }
         *self.lengths.entry(length).or_default() += 1;
         self.spaced += u64::from(text.contains(' '));
-        if !self.shapes_differ {
-            let shape: String = text.chars().map(class).collect();
-            match &self.shape {
-                None => self.shape = Some(shape),
-                Some(known) => self.shapes_differ = *known != shape,
-            }
-        }
         self.not_uuid |= !is_uuid(text);
         self.not_email |= !is_email(text);
         self.not_names |= !is_name(text);
         self.not_words |= !text.chars().all(|c| c.is_alphabetic() || " .,;:'\"!?()-".contains(c));
+    }
+
+    /// The number of distinct strings; `None` if they were too many to count.
+    pub(crate) fn distinct(&self) -> Option<usize> {
+        (self.uncounted == 0).then_some(self.texts.len())
     }
 
     /// The `values` of the column.
@@ -156,26 +159,137 @@ impl TextSample {
         if counted && (self.n >= TIMES_EACH * distinct || distinct == 1) {
             return self.listed(verbatim);
         }
+        let frequent = self.frequent(verbatim);
+        let mixed = (!frequent.is_empty()).then(|| self.without(&frequent).patterns(verbatim)).flatten();
+        if let Some(mut patterns) = mixed {
+            let literal = |(_, shown, n): &(&String, String, u64)| (regex_syntax::escape(shown), *n);
+            patterns.extend(frequent.iter().map(literal));
+            return weighted_patterns(&patterns);
+        }
         if !self.not_uuid {
             return "\"uuid\"".to_owned();
         }
         if !self.not_email {
             return "\"email\"".to_owned();
         }
-        if let Some(template) = self.template() {
-            return template;
+        if let Some(template) = self.template(verbatim) {
+            return format!("{{ unique = {} }}", quoted(&template.joined()));
         }
         if !self.not_names {
             return "\"person_name\"".to_owned();
         }
-        if let (Some(shape), false) = (&self.shape, self.shapes_differ) {
-            return format!("{{ pattern = {} }}", quoted(&pattern(shape)));
-        }
         let length = lengths(&self.lengths);
-        if !self.not_words && self.spaced * 2 > self.n {
+        if self.has_words() {
             return format!("{{ text = {{ length = {length} }} }}");
         }
+        if let Some(patterns) = self.shapes(verbatim) {
+            return weighted_patterns(&patterns);
+        }
         format!("{{ text = {{ length = {length}, letters = {} }} }}", quoted(&self.alphabet()))
+    }
+
+    /// Whether most values are several words.
+    fn has_words(&self) -> bool {
+        !self.not_words && self.spaced * 2 > self.n
+    }
+
+    /// The strings that are frequent among many others, each as it is or made up, with its count.
+    fn frequent(&self, verbatim: Verbatim) -> Vec<(&String, String, u64)> {
+        let is_frequent = |n: u64| n * FREQUENT >= self.n && n >= TIMES_EACH_CATEGORY;
+        let mut found: Vec<(&String, u64)> =
+            self.texts.iter().filter(|(_, n)| is_frequent(**n)).map(|(text, n)| (text, *n)).collect();
+        found.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        let mut taken = BTreeSet::new();
+        let mut frequent = Vec::new();
+        for (i, (text, n)) in found.into_iter().enumerate() {
+            let shown = match verbatim {
+                Verbatim::Never => made_up_text(text, i as u64, &mut taken, None),
+                _ => text.clone(),
+            };
+            frequent.push((text, shown, n));
+        }
+        frequent
+    }
+
+    /// The other strings.
+    fn without(&self, frequent: &[(&String, String, u64)]) -> TextSample {
+        let mut rest = TextSample { uncounted: self.uncounted, ..TextSample::default() };
+        rest.codes.too_many = true;
+        for (text, n) in &self.texts {
+            if frequent.iter().all(|(known, ..)| *known != text) {
+                rest.add(text);
+                rest.n += n - 1;
+                rest.texts.insert(text.clone(), *n);
+                *rest.lengths.entry(text.chars().count() as u32).or_default() += n - 1;
+                rest.spaced += (n - 1) * u64::from(text.contains(' '));
+            }
+        }
+        rest.n += self.uncounted;
+        rest
+    }
+
+    /// Regular expressions for the strings, with their weights; `None` if they are words.
+    fn patterns(&self, verbatim: Verbatim) -> Option<Vec<(String, u64)>> {
+        let hex = |n: u32| format!("[0-9a-f]{{{n}}}");
+        if self.n == 0 {
+            return Some(Vec::new());
+        }
+        if !self.not_uuid {
+            return Some(vec![([8, 4, 4, 4, 12].map(hex).join("-"), self.n)]);
+        }
+        if !self.not_email {
+            return Some(vec![("[a-z]{4,10}@[a-z]{3,8}\\.example\\.(com|net|org)".to_owned(), self.n)]);
+        }
+        if let Some(template) = self.template(verbatim) {
+            return Some(vec![(template.pattern(), self.n)]);
+        }
+        if self.has_words() {
+            return None;
+        }
+        self.shapes(verbatim).or_else(|| self.letters_by_length())
+    }
+
+    /// The patterns of the shapes of the strings, if these are few.
+    fn shapes(&self, verbatim: Verbatim) -> Option<Vec<(String, u64)>> {
+        let mut shapes = Shapes::default();
+        for (text, n) in &self.texts {
+            shapes.add(text, *n)?;
+        }
+        let most = if verbatim == Verbatim::Never { 0 } else { MOST_COPIED };
+        shapes.patterns(most)
+    }
+
+    /// The least and the greatest character of each place, if all strings have one shape: the digits of a date are not
+    /// just any digits.
+    fn places(&self, verbatim: Verbatim) -> Option<Vec<(char, char)>> {
+        let mut shapes = Shapes::default();
+        for (text, n) in &self.texts {
+            shapes.add(text, *n)?;
+        }
+        let most = if verbatim == Verbatim::Never { 0 } else { MOST_COPIED };
+        shapes.places(most)
+    }
+
+    /// Letters of the alphabet by the length.
+    fn letters_by_length(&self) -> Option<Vec<(String, u64)>> {
+        const MOST_LENGTHS: usize = 200;
+        let escaped = |c: char| if c.is_ascii_punctuation() { format!("\\{c}") } else { c.to_string() };
+        let ranges: String = self.ranges().into_iter().collect();
+        let alphabet = self.others.iter().fold(ranges, |all, c| all + &escaped(*c));
+        let pattern = |(length, n): (&u32, &u64)| match length {
+            0 => (String::new(), *n),
+            length => (format!("[{alphabet}]{{{length}}}"), *n),
+        };
+        (self.lengths.len() <= MOST_LENGTHS && !alphabet.is_empty())
+            .then(|| self.lengths.iter().map(pattern).collect())
+    }
+
+    /// The ranges of letters and digits that occur; hexadecimal digits have no others.
+    fn ranges(&self) -> Vec<String> {
+        let ranges = ["A-Z", "a-z", "0-9"].into_iter().zip(["A-F", "a-f", "0-9"]).zip(self.classes);
+        let is_hex = self.classes[2] && self.texts.keys().all(|text| is_hex(text));
+        let shown = |(all, hex): (&str, &str)| if is_hex { hex.to_owned() } else { all.to_owned() };
+        ranges.filter(|(_, there)| *there).map(|(pair, _)| shown(pair)).collect()
     }
 
     /// The values as numbers of a few distinct ones, and these as keys of a table, as [`values`](Self::values)
@@ -206,11 +320,12 @@ impl TextSample {
         };
         let mut taken: BTreeSet<String> =
             by_count.iter().filter(|(_, n)| copied(*n)).map(|(text, _)| (*text).clone()).collect();
+        let places = self.places(verbatim);
         let mut weights = Vec::new();
         for (i, (text, n)) in by_count.iter().enumerate() {
             let shown = match copied(*n) {
                 true => (*text).clone(),
-                false => made_up(text, i as u64, &mut taken),
+                false => made_up_text(text, i as u64, &mut taken, places.as_deref()),
             };
             weights.push((*text, shown, *n));
         }
@@ -229,8 +344,7 @@ impl TextSample {
 
     /// The ranges of characters that occur.
     fn alphabet(&self) -> String {
-        let classes = ["A-Z", "a-z", "0-9"].into_iter().zip(self.classes);
-        let mut alphabet: String = classes.filter(|(_, there)| *there).map(|(range, _)| range).collect();
+        let mut alphabet: String = self.ranges().concat();
         alphabet.extend(self.others.iter().filter(|c| **c != '-'));
         if self.others.contains(&'-') {
             alphabet.push('-');
@@ -238,8 +352,8 @@ impl TextSample {
         if alphabet.is_empty() { "a-z".to_owned() } else { alphabet }
     }
 
-    /// `{ unique = "prefix{id:0WIDTH}suffix" }` if all strings are a number between the same two texts.
-    fn template(&self) -> Option<String> {
+    /// The template if all strings are a number between the same two texts. A long constant part is made up.
+    fn template(&self, verbatim: Verbatim) -> Option<Template> {
         if self.texts.values().any(|n| *n > 1) {
             return None;
         }
@@ -265,9 +379,56 @@ impl TextSample {
             return None;
         }
         let width = middle(first)?.len();
-        let id = if self.lengths.len() == 1 { format!("{{id:0{width}}}") } else { "{id}".to_owned() };
-        Some(format!("{{ unique = {} }}", quoted(&format!("{prefix}{id}{suffix}"))))
+        let width = (self.lengths.len() == 1).then_some(width);
+        let is_long = [prefix, suffix].concat().chars().filter(|c| c.is_alphanumeric()).count() > MOST_COPIED;
+        let shown = match verbatim {
+            Verbatim::Always => false,
+            Verbatim::Categories => is_long,
+            Verbatim::Never => true,
+        };
+        let of = |text: &str, i: u64| match shown {
+            true => made_up_text(text, i, &mut BTreeSet::new(), None),
+            false => text.to_owned(),
+        };
+        Some(Template { prefix: of(prefix, 0), width, suffix: of(suffix, 1) })
     }
+}
+
+/// A number between two texts.
+struct Template {
+    prefix: String,
+    /// The digits of the number, if all have as many.
+    width: Option<usize>,
+    suffix: String,
+}
+
+impl Template {
+    /// As `unique` takes it.
+    fn joined(&self) -> String {
+        let id = self.width.map_or_else(|| "{id}".to_owned(), |width| format!("{{id:0{width}}}"));
+        format!("{}{id}{}", self.prefix, self.suffix)
+    }
+
+    /// As a regular expression.
+    fn pattern(&self) -> String {
+        let [prefix, suffix] = [&self.prefix, &self.suffix].map(|text| regex_syntax::escape(text));
+        let digits = self.width.map_or_else(|| "{1,9}".to_owned(), |width| format!("{{{width}}}"));
+        format!("{prefix}[0-9]{digits}{suffix}")
+    }
+}
+
+/// `pattern` with these regular expressions.
+fn weighted_patterns(patterns: &[(String, u64)]) -> String {
+    if let [(only, _)] = patterns {
+        return format!("{{ pattern = {} }}", quoted(only));
+    }
+    let weights: Vec<String> = patterns.iter().map(|(p, n)| format!("{} = {n}", quoted(p))).collect();
+    format!("{{ pattern = {{ weights = {{ {} }} }} }}", weights.join(", "))
+}
+
+/// Whether all letters and digits are hexadecimal digits.
+fn is_hex(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_hexdigit() || !c.is_alphanumeric())
 }
 
 fn is_uuid(text: &str) -> bool {
@@ -288,41 +449,28 @@ fn is_name(text: &str) -> bool {
     text.split_once(' ').is_some_and(|(first, last)| is_word(first) && is_word(last))
 }
 
-/// A regular expression for strings of one shape.
-fn pattern(shape: &str) -> String {
-    let mut out = String::new();
-    let shape: Vec<char> = shape.chars().collect();
-    for run in shape.chunk_by(|a, b| a == b) {
-        match run[0] {
-            'A' => out.push_str("[A-Z]"),
-            'a' => out.push_str("[a-z]"),
-            '9' => out.push_str("[0-9]"),
-            c => out.push_str(&regex_syntax::escape(c.encode_utf8(&mut [0; 4]))),
-        }
-        if run.len() > 1 {
-            out.push_str(&format!("{{{}}}", run.len()));
-        }
-    }
-    out
-}
-
-/// A string of the same shape with other letters and digits, which is not in `taken`.
-fn made_up(text: &str, i: u64, taken: &mut BTreeSet<String>) -> String {
+/// A string of the same shape with other letters and digits, which is not in `taken`; each between those of its place,
+/// if these are known.
+fn made_up_text(text: &str, i: u64, taken: &mut BTreeSet<String>, places: Option<&[(char, char)]>) -> String {
     let mut random = Sequence::new(i);
     for attempt in 0.. {
-        let mut of = |first: u8, n: u64| char::from(first + scale64(random.next(), n) as u8);
-        let mut made: String = text
-            .chars()
-            .map(|c| match class(c) {
-                'A' => of(b'A', 26),
-                'a' => of(b'a', 26),
-                '9' => of(b'0', 10),
-                c if c.is_alphabetic() => of(b'a', 26),
-                c => c,
-            })
-            .collect();
+        let mut between = |low: char, high: char| {
+            let span = u64::from(high as u32 - low as u32) + 1;
+            char::from_u32(low as u32 + scale64(random.next(), span) as u32).unwrap_or(low)
+        };
+        // Places of few characters run out of strings.
+        let places = places.filter(|_| attempt < 20);
+        let made_up = |(place, c): (usize, char)| match (class(c), places.and_then(|all| all.get(place))) {
+            ('A' | 'a' | '9', Some((low, high))) if low <= high => between(*low, *high),
+            ('A', _) => between('A', 'Z'),
+            ('a', _) => between('a', 'z'),
+            ('9', _) => between('0', '9'),
+            (c, _) if c.is_alphanumeric() => between('a', 'z'),
+            (c, _) => c,
+        };
+        let mut made: String = text.chars().enumerate().map(made_up).collect();
         // Short strings run out of others.
-        if attempt >= 20 {
+        if attempt >= 40 {
             made.push_str(&i.to_string());
         }
         if taken.insert(made.clone()) {
@@ -354,7 +502,53 @@ mod tests {
         assert_eq!(texts(&mut (0..30).map(|_| "a".to_owned())), "{ constant = \"a\" }");
         let plates =
             (0..100u8).map(|i| [b'A' + i % 26, b'-', b'0' + i / 26].map(char::from).iter().collect());
-        assert_eq!(texts(&mut plates.into_iter()), "{ pattern = \"[A-Z]\\\\-[0-9]\" }");
+        assert_eq!(texts(&mut plates.into_iter()), "{ pattern = \"[A-Z]\\\\-[0-3]\" }");
+    }
+
+    #[test]
+    fn a_frequent_string_among_many_others_stays_frequent() {
+        let value = |i: u32| if i % 2 == 0 { "N/A".to_owned() } else { format!("X{}", i * 7919 % 99_991) };
+        let usual = texts((0..5000).map(value), Verbatim::Categories);
+        assert!(usual.contains("\"N/A\" = 2500") && usual.contains("\"X["), "{usual}");
+        let never = texts((0..5000).map(value), Verbatim::Never);
+        assert!(never.contains("= 2500") && !never.contains("N/A") && !never.contains('X'), "{never}");
+    }
+
+    #[test]
+    fn hexadecimal_digits_and_dates_stay_such() {
+        let hex = texts(
+            (0..5000u64).map(|i| format!("{:016x}", i.wrapping_mul(0x9E37_79B9_7F4A_7C15))),
+            Verbatim::Never,
+        );
+        assert!(hex.contains("a-f") && !hex.contains("a-z"), "{hex}");
+        let date = |i: u32| format!("20{:02}-{:02}-{:02}", i % 25, i % 12 + 1, i % 28 + 1);
+        let dates = texts((0..9000).map(date).collect::<BTreeSet<_>>().into_iter(), Verbatim::Categories);
+        assert_eq!(dates, "{ pattern = \"20[0-2][0-9]\\\\-[0-1][0-9]\\\\-[0-2][0-9]\" }");
+    }
+
+    #[test]
+    fn made_up_dates_have_digits_that_dates_have() {
+        let date = |i: u32| format!("20{:02}-{:02}-{:02}", i % 24, i % 12 + 1, i % 28 + 1);
+        let dates = texts((0..9000).map(date), Verbatim::Categories);
+        let made: Vec<&str> = dates.split('"').skip(1).step_by(2).collect();
+        assert!(made.len() == 168 && made.iter().all(|date| date.starts_with("20")), "{dates}");
+        let never = texts((0..9000).map(date), Verbatim::Never);
+        let mut made = never.split('"').skip(1).step_by(2);
+        assert!(made.all(|date| date.as_bytes()[5] <= b'1' && date.as_bytes()[8] <= b'2'), "{never}");
+    }
+
+    #[test]
+    fn long_constant_parts_of_ids_are_not_copied() {
+        let accounts = || (0..2000).map(|i| format!("AnnaSchmidt-AT611904300234573201-{i:05}"));
+        for verbatim in [Verbatim::Categories, Verbatim::Never] {
+            let found = texts(accounts(), verbatim);
+            assert!(found.starts_with("{ unique = ") && found.contains("-{id:05}"), "{found}");
+            assert!(!found.contains("Anna") && !found.contains("6119"), "{found}");
+        }
+        assert!(!texts((0..2000).map(|i| format!("ORD-{i:05}")), Verbatim::Never).contains("ORD"));
+        assert!(
+            texts((0..2000).map(|i| format!("ORD-{i:05}")), Verbatim::Categories).contains("ORD-{id:05}")
+        );
     }
 
     #[test]

@@ -336,7 +336,8 @@ pub(crate) fn has_text_extension(path: &Path) -> bool {
 }
 
 /// What text files with this name are.
-fn text_kind(path: &Path) -> Option<TextKind> {
+/// What the extension of a file says of its content; `None` if that is not text.
+pub(crate) fn text_kind(path: &Path) -> Option<TextKind> {
     let extension =
         |path: &Path| path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     let of_text = match extension(path).as_deref() {

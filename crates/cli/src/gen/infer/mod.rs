@@ -1,7 +1,8 @@
-//! Infers specs from existing files: Parquet, Arrow IPC, or JSON records.
+//! Infers specs from existing files: Parquet, Arrow IPC, JSON records, CSV and other text.
 
 mod ranges;
 pub(in crate::r#gen) mod source;
+mod text;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

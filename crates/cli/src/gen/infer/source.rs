@@ -25,8 +25,10 @@ use tempfile::TempDir;
 use crate::arguments::delta;
 use crate::arguments::paths::{Located, Wanted, copies, located};
 use crate::arguments::stores::{Objects, PlaceBytes, StoreArgs};
+use crate::arguments::text::text_kind;
 use crate::error::Error;
 use crate::r#gen::infer::ranges::{spread, within};
+use crate::r#gen::infer::text;
 
 /// Rows to read at a time.
 const BATCH_ROWS: usize = 8192;
@@ -90,6 +92,11 @@ impl Source {
         match kind.as_str() {
             "arrow" | "ipc" | "feather" | "arrows" if !named.is_dir() => single(Self::arrow),
             "json" | "ndjson" | "jsonl" if !named.is_dir() => single(Self::json),
+            _ if !named.is_dir() && text_kind(&key).is_some() => {
+                let (rows, directory) = text::as_parquet(named, stores, cancel)?;
+                let rows = Self::parquet(&rows, stores, cancel)?;
+                Ok(Source { named: named.to_owned(), _copy: Some(directory), ..rows })
+            }
             _ => Self::parquet(named, stores, cancel),
         }
     }
@@ -107,7 +114,9 @@ impl Source {
             if places.iter().any(|place| matches!(place, Location::Object(_))) { OBJECTS } else { 1 };
         let opened = |at: usize| -> Result<ArrowReaderMetadata, Error> {
             let place = PlaceBytes::open(&places[at], &objects)?;
-            ArrowReaderMetadata::load(&place.bytes, ArrowReaderOptions::new())
+            let load = |options| ArrowReaderMetadata::load(&place.bytes, options);
+            sawmill_source::arrow_metadata(ArrowReaderOptions::new(), load)
+                .map(|(metadata, _)| metadata)
                 .map_err(|error| place.because(unreadable(&places[at], &error)))
         };
         in_order(places.len(), threads, threads, opened, |at, metadata| {
@@ -157,7 +166,11 @@ impl Source {
 
     /// The name of a dataset like this. A dot would end it where other tables refer to its columns.
     pub(crate) fn name(&self) -> String {
-        let name = self.named.file_stem().and_then(|stem| stem.to_str()).unwrap_or("data");
+        let stem = self.named.file_stem().map(Path::new);
+        // The extension of compressed text is that before the last.
+        let text = stem.filter(|stem| text_kind(&self.named).is_some() && text_kind(stem).is_some());
+        let stem = text.and_then(Path::file_stem).or(stem.map(Path::as_os_str));
+        let name = stem.and_then(|stem| stem.to_str()).unwrap_or("data");
         if name.contains(['*', '?', '[']) { "data".to_owned() } else { name.replace('.', "_") }
     }
 
@@ -292,8 +305,16 @@ fn opened(named: &Path, path: &Path) -> Result<File, Error> {
 }
 
 fn unreadable(place: impl std::fmt::Display, what: &dyn std::fmt::Display) -> Error {
-    let advice = "give a Parquet file, an Arrow IPC file or stream, or one JSON record on each line";
-    Error::usage(what.to_string(), place.to_string(), advice)
+    let what = what.to_string();
+    let advice = match what.contains("decompress") {
+        true => {
+            "write the Arrow file without compression, such as write_feather(.., compression='uncompressed')"
+        }
+        false => {
+            "give a Parquet file, an Arrow IPC file or stream, one JSON record on each line, or text such as .csv"
+        }
+    };
+    Error::usage(what, place.to_string(), advice)
 }
 
 fn arrow_batches(named: &Path, path: &Path) -> Result<Box<dyn RecordBatchReader>, Error> {

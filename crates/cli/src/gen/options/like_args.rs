@@ -17,23 +17,34 @@ pub(crate) struct Inferred {
     pub notices: Vec<String>,
 }
 
+/// The number of rows of a sample.
+fn sampled(text: &str) -> Result<u64, String> {
+    match phases::count(text)? {
+        0 => Err("a sample has at least one row; --schema takes the types alone".to_owned()),
+        rows => Ok(rows),
+    }
+}
+
 #[derive(Args, Clone, Debug)]
 #[group(skip)]
 pub(crate) struct LikeArgs {
     /// How many rows --like samples, in short runs spread over all files and row groups. A sample takes at
     /// most 1 GiB of memory; if rows are wide, it has fewer.
-    #[arg(long, value_name = "ROWS", default_value = "1M", value_parser = phases::count)]
+    #[arg(long, value_name = "ROWS", default_value = "1M", value_parser = sampled)]
     pub sample: u64,
     /// A column that --like and --schema leave out; may be repeated.
     #[arg(long, value_name = "COLUMN")]
     pub exclude: Vec<String>,
     /// Copy the strings of all columns with at most 10,000 distinct strings into the spec. By default only
     /// small sets of categories are copied: at most 256 distinct strings that occur 20 times each on average,
-    /// and of these only strings that were sampled at least 5 times. All other strings are made up with the
-    /// same lengths and forms. Numbers, dates and times are copied.
+    /// and of these only strings that were sampled at least 5 times; of other columns, strings that are 1 % of the
+    /// values or more, and up to 8 letters and digits that all strings have in common, such as ORD in ORD-00017.
+    /// All other strings are made up with the same lengths and forms. Numbers, dates and times are copied, and
+    /// ids that count from 0 come out the same.
     #[arg(long, conflicts_with = "no_verbatim")]
     pub verbatim: bool,
-    /// Copy no strings into the spec.
+    /// Copy no strings into the spec: neither whole ones nor letters and digits that all have in common. The
+    /// punctuation between them, their lengths and numbers, dates and times are still those of the data.
     #[arg(long)]
     pub no_verbatim: bool,
 }
@@ -56,17 +67,19 @@ impl LikeArgs {
 #[command(after_help = "\
 Columns of at most 1,000 distinct values are compared by the total variation of their values, numbers that occur
 fewer than 500 times on average by their Kolmogorov-Smirnov distance, other strings, bytes and lists by that of
-their lengths. 0 means equal, 1 entirely different; random samples of the same distribution differ a little. `frequencies`
+their lengths. Of many different strings, the characters by class and the shares of strings that are 1 % or more are
+compared, too, and the greatest distance counts. 0 means equal, 1 entirely different; random samples of the same distribution differ a little. `frequencies`
 ignores the values, for strings that were made up.
 
 Examples:
   sawmill gen --like trips.parquet --out /tmp/trips
   sawmill gen fidelity trips.parquet /tmp/trips
   sawmill gen fidelity trips.parquet /tmp/trips --json
+  sawmill gen fidelity trips.csv /tmp/trips --html fidelity.html
   sawmill gen fidelity orders.parquet /tmp/shop/orders customers.parquet /tmp/shop/customers
   sawmill gen fidelity s3://bucket/trips /tmp/trips")]
 pub(crate) struct FidelityArgs {
-    /// The source: a Parquet, Arrow or JSON file, a directory of Parquet files, a pattern, or a URL that
+    /// The source: a Parquet, Arrow, JSON or CSV file, a directory of Parquet files, a pattern, or a URL that
     /// stands for one of these.
     pub source: PathBuf,
     /// The generated data: a file, a directory or a pattern, too.
@@ -77,11 +90,14 @@ pub(crate) struct FidelityArgs {
     pub others: Vec<PathBuf>,
     /// How many rows of each to sample, in short runs spread over all files and row groups. A sample takes at
     /// most 1 GiB of memory; if rows are wide, it has fewer.
-    #[arg(long, value_name = "ROWS", default_value = "1M", value_parser = phases::count)]
+    #[arg(long, value_name = "ROWS", default_value = "1M", value_parser = sampled)]
     pub sample: u64,
     /// A column to leave out; may be repeated.
     #[arg(long, value_name = "COLUMN")]
     pub exclude: Vec<String>,
+    /// Also write the comparison to this file, as a page of HTML.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     #[command(flatten)]
     pub stores: StoreArgs,
 }

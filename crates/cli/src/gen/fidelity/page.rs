@@ -1,0 +1,83 @@
+//! The comparison as a page of HTML.
+
+use std::path::Path;
+
+use sawmill_generator::{Fidelity, RelationFidelity};
+use sawmill_profile::{Page, Section, escape_html};
+
+use crate::error::Error;
+
+/// Writes a section for each table, and one for the references between them.
+pub(super) fn write(
+    path: &Path,
+    source: &Path,
+    tables: &[(String, &Fidelity)],
+    references: &[RelationFidelity],
+) -> Result<(), Error> {
+    let columns = || tables.iter().flat_map(|(_, fidelity)| &fidelity.columns);
+    let (all, near) = (columns().count(), columns().filter(|column| column.distance <= 0.02).count());
+    let mut sections = Vec::new();
+    for (name, fidelity) in tables {
+        sections.push(section(&format!("Columns of {name}"), columns_of(fidelity)));
+        sections.push(section(&format!("Relations of {name}"), relations_of(&fidelity.relations)));
+        let left_out: Vec<String> =
+            fidelity.not_compared.iter().map(|what| format!("<li>{}</li>", escape_html(what))).collect();
+        let left_out =
+            if left_out.is_empty() { String::new() } else { format!("<ul>{}</ul>", left_out.concat()) };
+        sections.push(section(&format!("Not compared of {name}"), left_out));
+    }
+    sections.push(section("References", relations_of(references)));
+    let page = Page {
+        origin: format!("sawmill gen fidelity, {}", source.display()),
+        verdict: format!("{near} of {all} columns are within 0.02 of the source"),
+        findings: Vec::new(),
+        facts: Vec::new(),
+        sections,
+    };
+    std::fs::write(path, page.html()).map_err(|error| {
+        Error::failure(error.to_string(), path.display().to_string(), "name a file that can be written")
+    })
+}
+
+fn section(title: &str, content: String) -> Section {
+    Section { title: title.to_owned(), content, ..Section::default() }
+}
+
+fn columns_of(fidelity: &Fidelity) -> String {
+    let percent = |[a, b]: [f64; 2]| format!("{:.2} / {:.2}", 100.0 * a, 100.0 * b);
+    let none = || "-".to_owned();
+    let rows = fidelity.columns.iter().map(|column| {
+        vec![
+            column.column.clone(),
+            column.measure.to_owned(),
+            format!("{:.4}", column.distance),
+            percent(column.nulls),
+            column.distinct.map_or_else(none, |[a, b]| format!("{a} / {b}")),
+            column.top.map_or_else(none, percent),
+            column.mean_length.map_or_else(none, |[a, b]| format!("{a:.2} / {b:.2}")),
+        ]
+    });
+    let heads = ["column", "measure", "distance", "nulls %", "distinct", "top value %", "mean length"];
+    table(&heads, rows)
+}
+
+fn relations_of(relations: &[RelationFidelity]) -> String {
+    let percent = |share: f64| format!("{:.2}", 100.0 * share);
+    let rows = relations
+        .iter()
+        .map(|found| vec![found.relation.clone(), percent(found.source), percent(found.generated)]);
+    table(&["relation", "source %", "generated %"], rows)
+}
+
+/// A table of these rows; nothing without rows.
+fn table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let cells = |cells: &[String]| -> String {
+        cells.iter().map(|cell| format!("<td>{}</td>", escape_html(cell))).collect()
+    };
+    let rows: Vec<String> = rows.map(|row| format!("<tr>{}</tr>\n", cells(&row))).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let heads: String = heads.iter().map(|head| format!("<th>{}</th>", escape_html(head))).collect();
+    format!("<table>\n<tr>{heads}</tr>\n{}</table>\n", rows.concat())
+}

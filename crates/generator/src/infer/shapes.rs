@@ -1,0 +1,134 @@
+//! The shapes of strings: their classes of characters, place by place, such as those of IP addresses and dates.
+
+use std::collections::BTreeMap;
+
+/// The most shapes to list.
+const MOST: usize = 256;
+
+/// How often each shape was sampled on average, so that others are rare.
+const TIMES_EACH: u64 = 20;
+
+/// The longest string with a shape.
+const LONGEST: usize = 128;
+
+/// The fewest different strings of a shape whose letters say which others can be in their places, and of which one
+/// tells little.
+const MANY: u64 = 50;
+
+/// The shapes of strings, each with its count.
+#[derive(Debug, Default)]
+pub(crate) struct Shapes {
+    shapes: BTreeMap<String, Shape>,
+    n: u64,
+    /// A letter that is no hexadecimal digit.
+    beyond_hex: bool,
+    digits: bool,
+}
+
+/// The least and the greatest character in each place.
+#[derive(Debug)]
+struct Shape {
+    n: u64,
+    distinct: u64,
+    places: Vec<(char, char)>,
+}
+
+/// `A`, `a` or `9` for letters and digits, and the character itself for others.
+fn class(c: char) -> char {
+    match c {
+        'A'..='Z' => 'A',
+        'a'..='z' => 'a',
+        '0'..='9' => '9',
+        c if c.is_uppercase() => 'A',
+        c if c.is_alphanumeric() => 'a',
+        c => c,
+    }
+}
+
+impl Shapes {
+    /// Adds another string, which occurs `n` times; `None` if there are too many shapes.
+    pub(crate) fn add(&mut self, text: &str, n: u64) -> Option<()> {
+        let shape: String = text.chars().take(LONGEST + 1).map(class).collect();
+        if text.len() > LONGEST || (self.shapes.len() == MOST && !self.shapes.contains_key(&shape)) {
+            return None;
+        }
+        let places = || text.chars().map(|c| (c, c)).collect();
+        let found = self.shapes.entry(shape).or_insert_with(|| Shape { n: 0, distinct: 0, places: places() });
+        found.n += n;
+        found.distinct += 1;
+        self.n += n;
+        for (place, c) in found.places.iter_mut().zip(text.chars()) {
+            *place = (place.0.min(c), place.1.max(c));
+            self.digits |= c.is_ascii_digit();
+            self.beyond_hex |= c.is_alphabetic() && !c.is_ascii_hexdigit();
+        }
+        Some(())
+    }
+
+    /// Regular expressions with their weights; `None` if there are many shapes for the number of strings. At most
+    /// `most_copied` letters and digits that all strings of a shape have in common are copied.
+    pub(crate) fn patterns(&self, most_copied: usize) -> Option<Vec<(String, u64)>> {
+        let single = self.shapes.len() == 1;
+        if !single && self.n < TIMES_EACH * self.shapes.len() as u64 {
+            return None;
+        }
+        let pattern = |(text, shape): (&String, &Shape)| (self.pattern(text, shape, most_copied), shape.n);
+        Some(self.shapes.iter().map(pattern).collect())
+    }
+
+    /// The least and the greatest character of each place, if there is one shape. At most `most_copied` letters and
+    /// digits that all strings have in common are copied.
+    pub(crate) fn places(&self, most_copied: usize) -> Option<Vec<(char, char)>> {
+        let (text, shape) = self.shapes.first_key_value().filter(|_| self.shapes.len() == 1)?;
+        let place = |(class, found): (char, Option<(char, char)>)| match (found, class) {
+            (Some(found), _) => found,
+            (None, 'A') => ('A', 'Z'),
+            (None, 'a') => ('a', 'z'),
+            (None, '9') => ('0', '9'),
+            (None, c) => (c, c),
+        };
+        Some(text.chars().zip(shape.ranges(text, most_copied)).map(place).collect())
+    }
+
+    fn pattern(&self, text: &str, shape: &Shape, most_copied: usize) -> String {
+        let is_hex = self.digits && !self.beyond_hex;
+        let place = |(class, found): (char, Option<(char, char)>)| match (found, class) {
+            (Some((low, high)), _) if low == high => low.to_string(),
+            (Some((low, high)), _) => format!("[{low}-{high}]"),
+            (None, 'A') if is_hex => "[A-F]".to_owned(),
+            (None, 'A') => "[A-Z]".to_owned(),
+            (None, 'a') if is_hex => "[a-f]".to_owned(),
+            (None, 'a') => "[a-z]".to_owned(),
+            (None, '9') => "[0-9]".to_owned(),
+            (None, c) => regex_syntax::escape(c.encode_utf8(&mut [0; 4])),
+        };
+        let places: Vec<String> = text.chars().zip(shape.ranges(text, most_copied)).map(place).collect();
+        let mut out = String::new();
+        for run in places.chunk_by(|a, b| a == b) {
+            out.push_str(&run[0]);
+            if run.len() > 1 && run[0].starts_with('[') {
+                out.push_str(&format!("{{{}}}", run.len()));
+            } else {
+                (1..run.len()).for_each(|_| out.push_str(&run[0]));
+            }
+        }
+        out
+    }
+}
+
+impl Shape {
+    /// The least and the greatest letter or digit of each place of the shape `text`, where they may be told: of many
+    /// different strings, all digits, and letters unless none are to be copied.
+    fn ranges(&self, text: &str, most_copied: usize) -> Vec<Option<(char, char)>> {
+        let is_own = |class: char| "Aa9".contains(class);
+        let constant = text.chars().zip(&self.places).filter(|(class, (a, b))| is_own(*class) && a == b);
+        let copies = constant.count() <= most_copied;
+        let told = |class: char, (low, high): (char, char)| match low == high {
+            _ if self.distinct < MANY || !is_own(class) || !low.is_ascii() || !high.is_ascii() => false,
+            true => copies,
+            false => most_copied > 0 || class == '9',
+        };
+        let range = |(class, found): (char, &(char, char))| told(class, *found).then_some(*found);
+        text.chars().zip(&self.places).map(range).collect()
+    }
+}
