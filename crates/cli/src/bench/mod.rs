@@ -65,8 +65,8 @@ pub(crate) struct BenchArgs {
 #[derive(Subcommand, Debug)]
 enum What {
     Gen(Box<generate::GenBench>),
-    Footer(footers::FooterBench),
-    Load(loads::LoadBench),
+    Footer(Box<footers::FooterBench>),
+    Load(Box<loads::LoadBench>),
     Report(history::ReportArgs),
 }
 

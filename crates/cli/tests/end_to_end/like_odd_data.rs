@@ -114,7 +114,7 @@ fn maps_that_repeat_a_key_get_as_many_entries_as_there_are_keys() {
 
 #[test]
 fn few_different_bytes_keep_their_shares() {
-    let value = |i: usize| if i % 4 == 0 { [0u8, 255].as_slice() } else { b"k" };
+    let value = |i: usize| if i.is_multiple_of(4) { [0u8, 255].as_slice() } else { b"k" };
     let (source, _) =
         inferred(vec![("bytes", Arc::new(BinaryArray::from_iter_values((0..ROWS).map(value))) as ArrayRef)]);
     let (spec, rows) = generated(&source);

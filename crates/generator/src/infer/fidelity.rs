@@ -389,13 +389,16 @@ fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFi
     }
     for found in dependence::dependences(&a) {
         let (of, by) = (a[found.of].name, a[found.by].name);
-        let (relation, measure): (_, fn(&[Column<'_>], dependence::Dependence) -> Option<f64>) =
-            match found.is_function {
-                true => (format!("{of} is a function of {by}"), dependence::functional),
-                false => (format!("weights of {of} depend on {by}"), dependence::strength),
-            };
+        let relation = match found.is_function {
+            true => format!("{of} is a function of {by}"),
+            false => format!("weights of {of} depend on {by}"),
+        };
+        let measure = |columns| match found.is_function {
+            true => dependence::functional(columns, found),
+            false => dependence::strength(columns, found),
+        };
         // What the generated data cannot have, because their columns are others, they break.
-        let [source, generated] = [&a, &b].map(|columns| measure(columns, found).unwrap_or(0.0));
+        let [source, generated] = [&a, &b].map(|columns| measure(columns).unwrap_or(0.0));
         out.push(RelationFidelity { relation, source, generated });
     }
     for (of, by) in dependence::by_nulls(&a) {

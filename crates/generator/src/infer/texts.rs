@@ -507,7 +507,7 @@ mod tests {
 
     #[test]
     fn a_frequent_string_among_many_others_stays_frequent() {
-        let value = |i: u32| if i % 2 == 0 { "N/A".to_owned() } else { format!("X{}", i * 7919 % 99_991) };
+        let value = |i: u32| if i.is_multiple_of(2) { "N/A".to_owned() } else { format!("X{}", i * 7919 % 99_991) };
         let usual = texts((0..5000).map(value), Verbatim::Categories);
         assert!(usual.contains("\"N/A\" = 2500") && usual.contains("\"X["), "{usual}");
         let never = texts((0..5000).map(value), Verbatim::Never);
@@ -522,7 +522,7 @@ mod tests {
         );
         assert!(hex.contains("a-f") && !hex.contains("a-z"), "{hex}");
         let date = |i: u32| format!("20{:02}-{:02}-{:02}", i % 25, i % 12 + 1, i % 28 + 1);
-        let dates = texts((0..9000).map(date).collect::<BTreeSet<_>>().into_iter(), Verbatim::Categories);
+        let dates = texts((0..9000).map(date).collect::<BTreeSet<_>>(), Verbatim::Categories);
         assert_eq!(dates, "{ pattern = \"20[0-2][0-9]\\\\-[0-1][0-9]\\\\-[0-2][0-9]\" }");
     }
 
