@@ -49,14 +49,15 @@ fn every_operation_ends_well_and_every_row_is_found() {
 fn clients_go_on_after_the_server_was_killed() {
     let mut server = LocalPg::builder().setting("fsync", "on").start().unwrap();
     let address = address(&server);
-    let text = SHORT.replace("for = \"2s\"", "for = \"5s\"\nchaos = \"kill server every 2s\"");
+    let text = SHORT.replace("for = \"2s\"", "for = \"7s\"\nchaos = \"kill server every 3s\"");
     let result = driven(&plan(&text), &address, Some(&mut server));
     assert!(!result.chaos.is_empty() && result.chaos.iter().all(|event| event.error.is_none()));
     let (proof, errors) = (&result.proof[0], &result.total.errors);
     assert!(proof.holds(), "{proof:?}");
     assert!(errors.values().sum::<u64>() > 0, "the kill was not noticed");
-    let last = result.seconds.last().unwrap();
-    assert!(last.achieved > 100.0, "clients did not come back: {errors:?} {last:?}");
+    // On a busy machine the server may take a second or two to recover.
+    let mut after = result.seconds.iter().filter(|second| second.at > 3.5);
+    assert!(after.any(|second| second.achieved > 100.0), "clients did not come back: {errors:?}");
 }
 
 #[test]
