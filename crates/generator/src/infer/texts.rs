@@ -507,7 +507,8 @@ mod tests {
 
     #[test]
     fn a_frequent_string_among_many_others_stays_frequent() {
-        let value = |i: u32| if i.is_multiple_of(2) { "N/A".to_owned() } else { format!("X{}", i * 7919 % 99_991) };
+        let value =
+            |i: u32| if i.is_multiple_of(2) { "N/A".to_owned() } else { format!("X{}", i * 7919 % 99_991) };
         let usual = texts((0..5000).map(value), Verbatim::Categories);
         assert!(usual.contains("\"N/A\" = 2500") && usual.contains("\"X["), "{usual}");
         let never = texts((0..5000).map(value), Verbatim::Never);
