@@ -131,7 +131,7 @@ impl Folders<'_> {
             } else {
                 continue;
             };
-            let advice = "leave such rows out with --where, or partition by another column";
+            let advice = "write such rows apart, or partition by another column";
             return Err(Error::failure(what, format!("--partition-by {}", self.by), advice));
         }
         Ok(())

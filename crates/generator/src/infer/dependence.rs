@@ -154,11 +154,19 @@ pub(crate) fn functional(columns: &[Column<'_>], found: Dependence) -> Option<f6
 /// has no such weights, unless both are null in the same rows.
 pub(crate) fn by_nulls(columns: &[Column<'_>]) -> Vec<(usize, usize)> {
     let has_both = |by: &usize| columns[*by].there.contains(&false) && columns[*by].there.contains(&true);
-    let nullable: Vec<usize> = (0..columns.len()).filter(has_both).collect();
-    let found = (0..columns.len()).filter_map(|of| {
+    let mut nullable: Vec<usize> = (0..columns.len()).filter(has_both).collect();
+    // Of columns that are null together one is enough.
+    let mut first: Vec<usize> = Vec::new();
+    nullable.retain(|by| {
+        let is_first = first.iter().all(|known| columns[*known].there != columns[*by].there);
+        first.extend(is_first.then_some(*by));
+        is_first
+    });
+    let found = (0..columns.len()).filter(|_| !nullable.is_empty()).filter_map(|of| {
+        let own = few(&columns[of])?;
         let others = nullable.iter().filter(|by| **by != of && columns[of].there != columns[**by].there);
         let strengths = others.filter_map(|by| {
-            let (strength, noise) = null_strength(columns, of, *by)?;
+            let (strength, noise) = strength_by_nulls(&own, columns[*by].there);
             (strength > LEAST + noise).then_some((strength, *by))
         });
         let (_, by) = strengths.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
@@ -170,14 +178,19 @@ pub(crate) fn by_nulls(columns: &[Column<'_>]) -> Vec<(usize, usize)> {
 /// How far the weights of a column, given whether another one is null, are from those of all rows on average, and
 /// how far they are by chance.
 pub(crate) fn null_strength(columns: &[Column<'_>], of: usize, by: usize) -> Option<(f64, f64)> {
-    let own = categories(columns.get(of)?, Verbatim::Never)?;
-    if own.keys.len() > MOST_DISTINCT {
-        return None;
-    }
-    let codes = columns.get(by)?.there.iter().map(|there| Some(u32::from(*there))).collect();
+    Some(strength_by_nulls(&few(columns.get(of)?)?, columns.get(by)?.there))
+}
+
+/// The values of a column with few enough for weights.
+fn few(column: &Column<'_>) -> Option<Categories> {
+    categories(column, Verbatim::Never).filter(|own| own.keys.len() <= MOST_DISTINCT)
+}
+
+fn strength_by_nulls(own: &Categories, there: &[bool]) -> (f64, f64) {
+    let codes = there.iter().map(|there| Some(u32::from(*there))).collect();
     let others = Categories { codes, keys: ["null", "there"].map(str::to_owned).into() };
-    let table = Table::new(&own, &others);
-    Some((table.strength(), 0.5 * ((own.keys.len() * 2) as f64 / table.rows.max(1.0)).sqrt()))
+    let table = Table::new(own, &others);
+    (table.strength(), 0.5 * ((own.keys.len() * 2) as f64 / table.rows.max(1.0)).sqrt())
 }
 
 /// How far the weights of a column are from those of all rows, given the value of the other one, on average.
