@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +20,7 @@ use super::run::Written;
 use super::staging::{self, Layout, Staged};
 use super::writer::{with_types, without_views};
 use crate::error::Error;
+use crate::r#gen::formats::batch_writer::Counted;
 use crate::r#gen::formats::failed;
 use crate::r#gen::formats::text_form::NoText;
 
@@ -173,11 +174,7 @@ impl Folders<'_> {
         let wrong = |error: io::Error| failed("writing", self.args.out(), &error);
         std::fs::create_dir_all(&folder).map_err(wrong)?;
         let file = File::create_new(folder.join(name)).map_err(wrong)?;
-        let out = Counted {
-            file: BufWriter::with_capacity(1 << 18, file),
-            bytes: &shared.bytes,
-            phase: self.phase,
-        };
+        let out = Counted { target: BufWriter::with_capacity(1 << 18, file), bytes: 0, phase: self.phase };
         let refuse = |error| self.refused(error);
         let mut reader = self.rows.reader_of(&shared.columns, BATCH_ROWS);
         let row_group = u32::try_from(number).unwrap_or(u32::MAX);
@@ -196,7 +193,8 @@ impl Folders<'_> {
             self.phase.add_rows(rows.num_rows() as u64);
         }
         let written = parquet.finish().map_err(refuse)?;
-        let file = written.file.into_inner().map_err(|error| wrong(error.into_error()))?;
+        shared.bytes.fetch_add(written.bytes, Relaxed);
+        let file = written.target.into_inner().map_err(|error| wrong(error.into_error()))?;
         file.sync_all().map_err(wrong)
     }
 
@@ -262,24 +260,4 @@ fn escaped(text: &str) -> String {
         }
     }
     name
-}
-
-/// A file that counts its bytes.
-struct Counted<'a> {
-    file: BufWriter<File>,
-    bytes: &'a AtomicU64,
-    phase: &'a Phase,
-}
-
-impl Write for Counted<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.bytes.fetch_add(written as u64, Relaxed);
-        self.phase.add_bytes(written as u64);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
 }

@@ -84,7 +84,7 @@ impl Parts<'_> {
         let schema = self.source.schema();
         let format = match self.format {
             OutputFormat::Parquet => {
-                let file = ParquetFile { file: Out::File(file), bytes: 0, phase: self.phase };
+                let file = ParquetFile { target: Out::File(file), bytes: 0, phase: self.phase };
                 let (args, phase) = (self.args, self.phase);
                 let properties = properties(args, schema)?.build();
                 let file = ParquetOut::new(file, args, schema, properties, args.threads(), phase);
@@ -119,8 +119,8 @@ impl Part<'_> {
     fn finish(self) -> Result<u64, NoText> {
         match self {
             Self::Parquet(parquet) => {
-                let ParquetFile { file, bytes, .. } = parquet.finish()?;
-                file.finish().map_err(io)?;
+                let ParquetFile { target, bytes, .. } = parquet.finish()?;
+                target.finish().map_err(io)?;
                 Ok(bytes)
             }
             Self::Text(writer) => {

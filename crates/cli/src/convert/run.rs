@@ -233,14 +233,14 @@ fn to_parquet(
     cancel: &Arc<AtomicBool>,
 ) -> Result<Written, Error> {
     let out = Out::begin(args, source, cancel)?;
-    let file = ParquetFile { file: out, bytes: 0, phase };
+    let file = ParquetFile { target: out, bytes: 0, phase };
     let schema = source.schema();
     let properties = properties(args, schema).map_err(|error| refused(args, error, 0))?.build();
     let mut parquet = ParquetOut::new(file, args, schema, properties, args.threads(), phase);
     let rows = pass(args, source, phase, cancel, |batch| parquet.write(batch))?;
     let written = parquet.finish().map_err(|error| refused(args, error, rows))?;
     source.check_unchanged()?;
-    written.file.finish().map_err(|error| failed("writing", args.out(), &error))?;
+    written.target.finish().map_err(|error| failed("writing", args.out(), &error))?;
     Ok(Written { bytes: written.bytes, files: 1 })
 }
 

@@ -59,7 +59,7 @@ pub(crate) async fn run(args: SchedulerArgs) -> Result<()> {
             lacking = if lacks { lacking + 1 } else { 0 };
             if lacking == LOOKS {
                 eprintln!(
-                    "a query waits, and there is no executor: start one with sawmill-cluster executor --scheduler {url}"
+                    "no executor is registered, and a query is waiting: start one with sawmill-cluster executor --scheduler {url}"
                 );
             }
         }

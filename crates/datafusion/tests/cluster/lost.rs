@@ -58,7 +58,12 @@ fn an_executor_says_when_it_works_and_why_it_cannot() {
         .unwrap();
     let mut line = String::new();
     BufReader::new(scheduler.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains("there is no executor: start one with sawmill-cluster executor"), "{line}");
+    assert!(
+        line.contains(
+            "no executor is registered, and a query is waiting: start one with sawmill-cluster executor"
+        ),
+        "{line}"
+    );
     let mut works = Ending(executor(&["--tasks", "1"]).stdout(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();
     BufReader::new(works.0.stdout.take().unwrap()).read_line(&mut line).unwrap();

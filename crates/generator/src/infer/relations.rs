@@ -235,8 +235,8 @@ fn added(numbers: &[Option<Vec<f64>>], of: usize, usable: &[usize]) -> Option<Su
     (sum.parts.len() > 1 && share >= ADDS_UP && share > own + 0.2).then_some(sum)
 }
 
-/// Those of `columns` that are no combination of the ones before them, such as copies: the factors of a sum of
-/// dependent columns are not determined.
+/// Returns the columns that are linearly independent of the ones before them; copies, for example, are left out.
+/// Least squares has no unique solution for dependent columns.
 fn independent(numbers: &[Option<Vec<f64>>], columns: Vec<usize>, rows: &[usize]) -> Vec<usize> {
     /// What is left of a column that is a combination of others, relative to its spread.
     const NOTHING: f64 = 1e-9;

@@ -251,23 +251,19 @@ impl TextSample {
 
     /// The patterns of the shapes of the strings, if these are few.
     fn shapes(&self, verbatim: Verbatim) -> Option<Vec<(String, u64)>> {
-        let mut shapes = Shapes::default();
-        for (text, n) in &self.texts {
-            shapes.add(text, *n)?;
-        }
-        let most = if verbatim == Verbatim::Never { 0 } else { MOST_COPIED };
-        shapes.patterns(most)
+        self.all_shapes()?.patterns(most_copied(verbatim))
     }
 
     /// The least and the greatest character of each place, if all strings have one shape: the digits of a date are not
     /// just any digits.
     fn places(&self, verbatim: Verbatim) -> Option<Vec<(char, char)>> {
+        self.all_shapes()?.places(most_copied(verbatim))
+    }
+
+    fn all_shapes(&self) -> Option<Shapes> {
         let mut shapes = Shapes::default();
-        for (text, n) in &self.texts {
-            shapes.add(text, *n)?;
-        }
-        let most = if verbatim == Verbatim::Never { 0 } else { MOST_COPIED };
-        shapes.places(most)
+        self.texts.iter().try_for_each(|(text, n)| shapes.add(text, *n))?;
+        Some(shapes)
     }
 
     /// Letters of the alphabet by the length.
@@ -392,6 +388,11 @@ impl TextSample {
         };
         Some(Template { prefix: of(prefix, 0), width, suffix: of(suffix, 1) })
     }
+}
+
+/// The most letters and digits that all strings of a shape have in common and that are copied.
+fn most_copied(verbatim: Verbatim) -> usize {
+    if verbatim == Verbatim::Never { 0 } else { MOST_COPIED }
 }
 
 /// A number between two texts.

@@ -221,7 +221,11 @@ impl<W: Write + Send> EncodedFile<W> {
         self.encoders.clear();
         self.file.finish()?;
         // `into_inner` would make a text of an error of the output.
-        self.file.inner_mut().0.take().ok_or_else(|| ParquetError::General("there is no output".to_owned()))
+        self.file
+            .inner_mut()
+            .0
+            .take()
+            .ok_or_else(|| ParquetError::General("the file was already finished".to_owned()))
     }
 }
 
@@ -331,7 +335,7 @@ impl Drop for Encoder {
     }
 }
 
-/// Encodes what it is given, until there is no more or an error.
+/// Runs an encoder: carries out its tasks until the channel closes or one fails.
 fn encode(tasks: &Receiver<Task>, answers: &Sender<Result<Answer>>) {
     let mut fields = Vec::new();
     for task in tasks {

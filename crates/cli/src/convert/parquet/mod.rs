@@ -4,7 +4,7 @@ mod dictionaries;
 mod encoded_file;
 mod options;
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
@@ -13,32 +13,17 @@ use parquet::file::properties::WriterProperties;
 use sawmill_profile::{Phase, SpanSink};
 
 use super::ConvertArgs;
+use super::out::Out;
 use super::writer::{cast, of_parquet, with_types, without_views};
+use crate::r#gen::formats::batch_writer::Counted;
 use crate::r#gen::formats::text_form::NoText;
 use dictionaries::without_useless;
 use encoded_file::EncodedFile;
 pub(super) use options::properties;
 
-/// A Parquet file that counts its bytes. Unlike other outputs it moves between threads, as its writer asks
-/// for.
-pub(super) struct ParquetFile<'w> {
-    pub file: super::out::Out,
-    pub bytes: u64,
-    pub phase: &'w Phase,
-}
-
-impl Write for ParquetFile<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.bytes += written as u64;
-        self.phase.add_bytes(written as u64);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
+/// The file or object of a Parquet file, with the number of its bytes. Unlike other outputs it can move between
+/// threads, which its writer asks for.
+pub(super) type ParquetFile<'w> = Counted<'w, Out>;
 
 /// A Parquet file that is being written. Its first rows decide which columns have a dictionary.
 pub(super) struct ParquetOut<'a, W: Write + Send> {

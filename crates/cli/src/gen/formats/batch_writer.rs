@@ -67,8 +67,8 @@ impl<W: Write> BatchWriter<W> {
 }
 
 /// A writer that counts the bytes that pass through.
-pub(crate) struct Counted<'w> {
-    pub target: OpenFile,
+pub(crate) struct Counted<'w, T = OpenFile> {
+    pub target: T,
     pub bytes: u64,
     pub phase: &'w Phase,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Counted<'w> {
 /// Where the rows of a file go.
 pub(crate) type Out<'w> = BufWriter<Counted<'w>>;
 
-impl Write for Counted<'_> {
+impl<T: Write> Write for Counted<'_, T> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = self.target.write(bytes)?;
         self.bytes += n as u64;

@@ -50,7 +50,7 @@ impl EncoderFactory for Encoders {
     }
 }
 
-/// Text that is JSON, written as it is, except that it stays on one line. What is no JSON is a string.
+/// Writes JSON text unchanged, but on one line, and any other text as a JSON string.
 struct Json<'a> {
     texts: &'a StringArray,
     strings: NullableEncoder<'a>,
