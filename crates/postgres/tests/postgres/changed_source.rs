@@ -15,6 +15,7 @@ use sawmill_profile::Profile;
 use sawmill_source::{Control, Error, Kind, ParquetFiles, Source};
 
 use crate::database::{Database, run, small};
+use crate::slowed::{Slowed, halt};
 
 const ROWS: i64 = 20_000;
 /// Rows of a row group.
@@ -79,6 +80,8 @@ impl Words {
     fn begin(&self, target: &Postgres, rows: u64) {
         let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("load"));
         let source = self.source();
+        let wait = halt(&phase, rows, &cancel);
+        let slowed = Slowed::new(&source, &wait);
         let error = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let end = Instant::now() + Duration::from_secs(20);
@@ -88,7 +91,7 @@ impl Words {
                 cancel.store(true, Relaxed);
             });
             let options = LoadOptions { degree: 1, unit_rows: 500, ..options() };
-            load(&source, target, &options, &Control::new(&cancel, &phase)).unwrap_err()
+            load(&slowed, target, &options, &Control::new(&cancel, &phase)).unwrap_err()
         });
         assert_eq!(error.kind(), Kind::Cancelled, "{error}");
     }

@@ -11,6 +11,7 @@ use sawmill_source::{Control, Kind, ParquetFiles};
 use crate::database::{Database, run, small};
 use crate::fixture::people;
 use crate::proxy::Proxy;
+use crate::slowed::{Slowed, halt};
 
 struct People {
     _directory: tempfile::TempDir,
@@ -66,12 +67,16 @@ fn a_load_continues_when_the_server_crashes_and_comes_back() {
     let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("load"));
     let target = target(url.clone());
     let options = LoadOptions { unit_rows: 300, ..options() };
+    let crashed = AtomicBool::new(false);
+    let wait = halt(&phase, 3000, &crashed);
+    let slowed = Slowed::new(&people.source, &wait);
     let report = std::thread::scope(|scope| {
-        let loading = scope.spawn(|| load(&people.source, &target, &options, &Control::new(&cancel, &phase)));
+        let loading = scope.spawn(|| load(&slowed, &target, &options, &Control::new(&cancel, &phase)));
         while phase.rows() < 3000 && !loading.is_finished() {
             std::thread::sleep(Duration::from_millis(1));
         }
         server.restart_immediate().unwrap();
+        crashed.store(true, Relaxed);
         loading.join().unwrap()
     });
     let report = report.unwrap();
@@ -110,7 +115,8 @@ fn as_a_child_process() {
     };
     let source = ParquetFiles::open(&[path]).unwrap();
     let target = sawmill_postgres::Postgres::new(url.parse().unwrap(), "people".parse().unwrap());
-    run(&source, &target, &LoadOptions { unit_rows: 5, ..options() }).unwrap();
+    let slowed = Slowed::new(&source, &|| std::thread::sleep(Duration::from_millis(2)));
+    run(&slowed, &target, &LoadOptions { unit_rows: 5, ..options() }).unwrap();
 }
 
 #[test]
@@ -130,6 +136,8 @@ fn the_next_run_finishes_the_load_of_a_killed_one() {
 fn cancelled(people: &People, target: &sawmill_postgres::Postgres) -> Option<u64> {
     let cancel = AtomicBool::new(false);
     let phase = Profile::new().phase("load");
+    let wait = halt(&phase, 4000, &cancel);
+    let slowed = Slowed::new(&people.source, &wait);
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
             let end = Instant::now() + Duration::from_secs(20);
@@ -138,7 +146,7 @@ fn cancelled(people: &People, target: &sawmill_postgres::Postgres) -> Option<u64
             }
             cancel.store(true, Relaxed);
         });
-        load(&people.source, target, &options(), &Control::new(&cancel, &phase))
+        load(&slowed, target, &options(), &Control::new(&cancel, &phase))
     });
     match result {
         Ok(_) => None,

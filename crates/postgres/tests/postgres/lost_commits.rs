@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use arrow_array::builder::{ListBuilder, StringBuilder};
@@ -18,6 +18,7 @@ use sawmill_source::{Control, Kind, ParquetFiles, Result, Source};
 
 use crate::database::{run, small, with_control};
 use crate::fixture::{people, write};
+use crate::slowed::{Slowed, halt};
 
 const ROWS: usize = 40_000;
 
@@ -80,26 +81,36 @@ impl Forgetful {
         path
     }
 
-    /// Loads, and crashes the server as soon as this many rows are counted.
-    fn crashing_at<T: Send>(&self, rows: u64, loading: impl FnOnce(&Phase) -> T + Send) -> T {
+    /// Loads, and crashes the server as soon as this many rows are counted. The load reads no further until
+    /// the server has crashed.
+    fn crashing_at<T: Send>(
+        &self,
+        source: &dyn Source,
+        rows: u64,
+        loading: impl FnOnce(&dyn Source, &Phase) -> T + Send,
+    ) -> T {
         let (phase, writer) = (Profile::new().phase("load"), self.log_writer().to_string());
+        let crashed = AtomicBool::new(false);
+        let wait = halt(&phase, rows, &crashed);
+        let source = Slowed::new(source, &wait);
         let signal =
             |name: &str| assert!(Command::new("kill").args([name, &writer]).status().unwrap().success());
         signal("-STOP");
         std::thread::scope(|scope| {
-            let loading = scope.spawn(|| loading(&phase));
+            let loading = scope.spawn(|| loading(&source, &phase));
             while phase.rows() < rows && !loading.is_finished() {
                 std::thread::sleep(Duration::from_micros(200));
             }
             // The others follow, and the contents of memory are lost.
             signal("-KILL");
+            crashed.store(true, Relaxed);
             loading.join().unwrap()
         })
     }
 
     fn crashing(&self, source: &dyn Source, target: &Postgres, options: &LoadOptions) -> Result<LoadReport> {
         let cancel = AtomicBool::new(false);
-        self.crashing_at(ROWS as u64 / 2, |phase| {
+        self.crashing_at(source, ROWS as u64 / 2, |source, phase| {
             load(source, target, options, &Control::new(&cancel, phase))
         })
     }
@@ -185,7 +196,9 @@ fn a_crash_after_the_last_unit_is_noticed_before_the_load_is_complete() {
         let (cancel, target) = (AtomicBool::new(false), server.target(table));
         let options = LoadOptions { verify, ..options() };
         let report = server
-            .crashing_at(ROWS as u64, |phase| load(&source, &target, &options, &Control::new(&cancel, phase)))
+            .crashing_at(&source, ROWS as u64, |source, phase| {
+                load(source, &target, &options, &Control::new(&cancel, phase))
+            })
             .unwrap();
         assert_eq!(report.rows, ROWS as u64);
         // The commit that completed the load made all earlier ones last.
@@ -227,9 +240,12 @@ fn tables_of_lists_get_back_the_rows_lost_in_a_crash() {
     // In the first table, and in the second: both have a row counted for each record.
     for (table, rows) in [("first", ROWS as u64 / 8), ("second", ROWS as u64 / 8 * 3)] {
         let (cancel, options) = (AtomicBool::new(false), options());
-        let tables = PostgresTables::new(&source, server.target(table), true).unwrap();
+        let target = server.target(table);
         let reports = server
-            .crashing_at(rows, |phase| tables.load(&options, &Control::new(&cancel, phase), &mut |_| {}))
+            .crashing_at(&source, rows, |source, phase| {
+                let tables = PostgresTables::new(source, target, true).unwrap();
+                tables.load(&options, &Control::new(&cancel, phase), &mut |_| {})
+            })
             .unwrap();
         let lost: u64 = reports.iter().map(|report| report.result.units_lost).sum();
         assert!(lost > 0, "{table}: the server has lost nothing");
@@ -292,10 +308,12 @@ fn tables_without_the_rejected_records_get_back_the_rows_lost_in_a_crash() {
         let rejects = server.directory.path().join(format!("{table}.rejected.parquet"));
         let target =
             server.target(table).rejects(Some(RejectOptions { path: rejects.clone(), most: Some(20) }));
-        let tables = PostgresTables::new(&source, target, true).unwrap();
         let (cancel, options) = (AtomicBool::new(false), LoadOptions { verify: true, ..options() });
         let reports = server
-            .crashing_at(rows, |phase| tables.load(&options, &Control::new(&cancel, phase), &mut |_| {}))
+            .crashing_at(&source, rows, |source, phase| {
+                let tables = PostgresTables::new(source, target, true).unwrap();
+                tables.load(&options, &Control::new(&cancel, phase), &mut |_| {})
+            })
             .unwrap();
         let lost: u64 = reports.iter().map(|report| report.result.units_lost).sum();
         assert!(lost > 0, "{table}: the server has lost nothing");
@@ -338,12 +356,16 @@ fn another_server_at_the_same_address_is_named() {
     let url = format!("{credentials}@{address},{other_address}/postgres");
     let target = Postgres::new(url.parse().unwrap(), "people".parse().unwrap());
     let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("load"));
+    let stopped = AtomicBool::new(false);
+    let wait = halt(&phase, ROWS as u64 / 4, &stopped);
+    let slowed = Slowed::new(&source, &wait);
     let error = std::thread::scope(|scope| {
-        let loading = scope.spawn(|| load(&source, &target, &options(), &Control::new(&cancel, &phase)));
+        let loading = scope.spawn(|| load(&slowed, &target, &options(), &Control::new(&cancel, &phase)));
         while phase.rows() < ROWS as u64 / 4 && !loading.is_finished() {
             std::thread::sleep(Duration::from_millis(1));
         }
         drop(first);
+        stopped.store(true, Relaxed);
         loading.join().unwrap().unwrap_err()
     });
     assert_eq!(error.kind(), Kind::Changed, "{error}");

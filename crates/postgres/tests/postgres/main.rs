@@ -30,6 +30,7 @@ mod rejects_in_parts;
 mod rejects_kept;
 mod remembered;
 mod replacing;
+mod slowed;
 mod staged;
 mod tables;
 mod tables_rejects;

@@ -15,6 +15,7 @@ use sawmill_postgres::{PartitionBy, Postgres, Strategy, TableKind, forget, statu
 use sawmill_source::{Kind, Limited, ParquetFiles, Result, Source};
 
 use crate::database::{Database, run, small, with_control};
+use crate::slowed::Slowed;
 
 const DAY: i64 = 86_400_000_000;
 /// 2023-12-30 in microseconds since 1970.
@@ -508,7 +509,8 @@ fn as_a_child_process() {
     let target = Postgres::new(url.parse().unwrap(), "events".parse().unwrap());
     let target = target.strategy(if staged { Strategy::Staged } else { Strategy::Direct });
     let target = partitioned(target, "day(seen)", &source).unwrap();
-    run(&source, &target, &LoadOptions { unit_rows: 20, ..options() }).unwrap();
+    let slowed = Slowed::new(&source, &|| std::thread::sleep(Duration::from_millis(5)));
+    run(&slowed, &target, &LoadOptions { unit_rows: 20, ..options() }).unwrap();
 }
 
 #[test]

@@ -12,6 +12,7 @@ use sawmill_source::{Kind, ParquetFiles, Source};
 use crate::database::{Database, run, small, with_control};
 use crate::fixture::write;
 use crate::rejects::read_rejects;
+use crate::slowed::Slowed;
 
 const DAY: i64 = 86_400_000_000;
 const ROWS: i64 = 3000;
@@ -246,7 +247,8 @@ fn as_a_child_process() {
     let rejects = Path::new(&path).with_file_name("rejects.parquet");
     let target = target.rejects(Some(RejectOptions { path: rejects, most: None }));
     let target = the_way(target, &std::env::var("SAWMILL_TEST_WAY").unwrap(), &source);
-    run(&source, &target, &LoadOptions { unit_rows: 20, ..small() }).unwrap();
+    let slowed = Slowed::new(&source, &|| std::thread::sleep(Duration::from_millis(5)));
+    run(&slowed, &target, &LoadOptions { unit_rows: 20, ..small() }).unwrap();
 }
 
 fn the_way(target: Postgres, way: &str, source: &dyn Source) -> Postgres {

@@ -11,6 +11,7 @@ use sawmill_source::{Control, Kind, Limited, ParquetFiles, Result, Source};
 
 use crate::database::{Database, run, small, with_control};
 use crate::fixture::people;
+use crate::slowed::{Slowed, halt};
 
 struct Directory {
     database: Database,
@@ -63,6 +64,8 @@ impl Directory {
     /// Loads until some rows are committed, but not all.
     fn begin(&self, source: &dyn Source) {
         let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("load"));
+        let wait = halt(&phase, 300, &cancel);
+        let slowed = Slowed::new(source, &wait);
         let error = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let end = Instant::now() + Duration::from_secs(20);
@@ -72,7 +75,7 @@ impl Directory {
                 cancel.store(true, Relaxed);
             });
             let options = LoadOptions { degree: 1, unit_rows: 20, batch_rows: 20, ..small() };
-            load(source, &self.target(), &options, &Control::new(&cancel, &phase)).unwrap_err()
+            load(&slowed, &self.target(), &options, &Control::new(&cancel, &phase)).unwrap_err()
         });
         assert_eq!(error.kind(), Kind::Cancelled, "{error}");
     }
@@ -313,6 +316,8 @@ fn an_interrupted_load_does_not_resume_when_its_rows_are_missing() {
         };
         let (cancel, phase) = (AtomicBool::new(false), Profile::new().phase("load"));
         let source = files.source();
+        let wait = halt(&phase, 300, &cancel);
+        let slowed = Slowed::new(&source, &wait);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let end = Instant::now() + Duration::from_secs(20);
@@ -322,7 +327,7 @@ fn an_interrupted_load_does_not_resume_when_its_rows_are_missing() {
                 cancel.store(true, Relaxed);
             });
             let options = LoadOptions { degree: 1, unit_rows: 20, batch_rows: 20, ..small() };
-            load(&source, &target, &options, &Control::new(&cancel, &phase)).unwrap_err()
+            load(&slowed, &target, &options, &Control::new(&cancel, &phase)).unwrap_err()
         });
         files.execute(&format!("TRUNCATE {table}"));
         let error = run(&source, &target, &small()).unwrap_err();

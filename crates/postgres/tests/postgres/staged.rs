@@ -1,5 +1,6 @@
 //! The staged strategy: part tables of the workers that become one table.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use sawmill_loader::{LoadOptions, LoadState, Mode};
@@ -9,6 +10,7 @@ use sawmill_source::{Kind, ParquetFiles};
 
 use crate::database::{Database, run, small, with_control};
 use crate::fixture::people;
+use crate::slowed::{Slowed, halt};
 
 const ROWS: usize = 30_000;
 
@@ -102,7 +104,8 @@ fn as_a_child_process() {
     };
     let source = ParquetFiles::open(&[path]).unwrap();
     let target = Postgres::new(url.parse().unwrap(), "people".parse().unwrap());
-    run(&source, &target.strategy(Strategy::Staged).part_rows(1000), &options()).unwrap();
+    let slowed = Slowed::new(&source, &|| std::thread::sleep(Duration::from_millis(20)));
+    run(&slowed, &target.strategy(Strategy::Staged).part_rows(1000), &options()).unwrap();
 }
 
 #[test]
@@ -125,16 +128,19 @@ fn a_server_that_crashes_in_the_middle_costs_no_row() {
     let url = server.url();
     let target = Postgres::new(url.parse().unwrap(), "people".parse().unwrap());
     let target = target.strategy(Strategy::Staged).part_rows(2000);
-    let cancel = std::sync::atomic::AtomicBool::new(false);
+    let (cancel, crashed) = (AtomicBool::new(false), AtomicBool::new(false));
     let phase = sawmill_profile::Profile::new().phase("load");
+    let wait = halt(&phase, 5000, &crashed);
+    let slowed = Slowed::new(&people.source, &wait);
     let control = sawmill_source::Control::new(&cancel, &phase);
     let options = LoadOptions { unit_rows: 300, ..options() };
     let report = std::thread::scope(|scope| {
-        let loading = scope.spawn(|| sawmill_loader::load(&people.source, &target, &options, &control));
+        let loading = scope.spawn(|| sawmill_loader::load(&slowed, &target, &options, &control));
         while phase.rows() < 5000 && !loading.is_finished() {
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1));
         }
         server.restart_immediate().unwrap();
+        crashed.store(true, Relaxed);
         loading.join().unwrap()
     });
     let report = report.unwrap();
