@@ -209,7 +209,7 @@ fn columns_that_cannot_decide_the_order_are_refused() {
     let error = |sort_by, by| OrderedRows::check(&text, &order(sort_by, by)).unwrap_err().to_string();
     assert!(error(Some("att"), None).contains("\"att\" is not among those that are read"));
     assert!(error(Some("att"), None).contains("at"), "a name that is alike is shown");
-    assert!(error(Some("note"), None).contains("neither a date nor a timestamp"));
+    assert!(error(Some("note"), None).contains("is text, neither a date nor a timestamp"));
     assert!(error(Some("at"), Some("day(note)")).contains("neither a date nor a timestamp"));
     assert!(error(None, Some("list(at)")).contains("cannot be a list"));
 }

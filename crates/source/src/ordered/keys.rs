@@ -165,7 +165,8 @@ fn find(schema: &Schema, name: &str, option: &str) -> Result<usize> {
 }
 
 fn not_a_time(name: &str, data_type: &DataType, option: String) -> Error {
-    Error::new(Kind::Config, format!("column {name:?} is {data_type}, neither a date nor a timestamp"))
+    let of_type = if data_type.is_string() { "text".to_owned() } else { data_type.to_string() };
+    Error::new(Kind::Config, format!("column {name:?} is {of_type}, neither a date nor a timestamp"))
         .at(option)
         .advise("name another column; text files take other types with --types 'NAME=timestamp', and name the value that decided a type with --explain")
 }

@@ -1,5 +1,7 @@
 //! Whether to start a new load, resume an earlier one, do nothing, or refuse.
 
+mod unfinished;
+
 use sawmill_loader::{
     LoadOptions, LoadState, Mode, RecordedFiles, Share, TableName, Tally, refuse_cut_otherwise,
 };
@@ -181,14 +183,7 @@ impl Preparing<'_, '_> {
         {
             dependents::refuse(connection, self.table, &[found.oid], self.control)?;
         }
-        if let Some(found) = gathered {
-            connection.begin(self.control)?;
-            let discarded = self.discard_empty(found, staging)?;
-            connection.commit(self.control)?;
-            if !discarded {
-                self.refuse_gathered(gathered, staging)?;
-            }
-        }
+        self.make_room(gathered, staging)?;
         let (schema, nested) = (self.source.schema(), self.postgres.nested);
         let values = &self.postgres.values;
         let replaced = self.found.as_ref().map(|found| found.oid);
@@ -214,19 +209,6 @@ impl Preparing<'_, '_> {
         self.write_record(&record)?;
         durable::commit(connection, self.control)?;
         Ok((record, LoadState::New))
-    }
-
-    /// Keeps other loads from creating the staging table until the open transaction ends.
-    fn claim(&self, staging: &TableName) -> Result<()> {
-        let key = advisory_key(&format!("new table {}", staging.quoted()));
-        self.connection.query(self.control, "SELECT pg_advisory_xact_lock($1)", &[&key])?;
-        match find(self.connection, staging, self.control)? {
-            None => Ok(()),
-            Some(found) => {
-                self.connection.batch(self.control, "ROLLBACK")?;
-                self.refuse_gathered(Some(&found), staging)
-            }
-        }
     }
 
     /// The statements that create the staging table, with its partitions if rows go directly into them.
@@ -273,7 +255,7 @@ impl Preparing<'_, '_> {
             _ => {}
         }
         self.refuse_to_begin()?;
-        self.refuse_gathered(gathered.as_ref(), &staging)?;
+        self.make_room(gathered.as_ref(), &staging)?;
         let create = format!(
             "CREATE TABLE {} AS SELECT {} FROM {} WITH NO DATA",
             staging.quoted(),
@@ -288,51 +270,6 @@ impl Preparing<'_, '_> {
         self.write_record(&record)?;
         durable::commit(self.connection, self.control)?;
         Ok((record, LoadState::New))
-    }
-
-    /// Discards the staging table of a load that failed before its first unit, for example because of a value
-    /// that the same load accepts with another option. Returns false if that load has units or is still
-    /// running.
-    fn discard_empty(&self, gathered: &FoundTable, staging: &TableName) -> Result<bool> {
-        let (connection, control) = (self.connection, self.control);
-        let (loads, units) = (self.checkpoints.table("loads"), self.checkpoints.all_units());
-        let of_table = format!("SELECT load_id FROM {loads} WHERE table_oid = $1 AND completed IS NULL");
-        let rows = connection.query(control, &of_table, &[&i64::from(gathered.oid)])?;
-        let [row] = rows.as_slice() else { return Ok(false) };
-        let id: String = connection.get(row, 0)?;
-        // The lock keeps the load from starting before this transaction ends, so no unit can follow.
-        if !value::<bool>(connection, control, "SELECT pg_try_advisory_xact_lock($1)", &[&advisory_key(&id)])?
-        {
-            return Ok(false);
-        }
-        let empty = format!("SELECT NOT EXISTS (SELECT FROM {units} u WHERE load_id = $1)");
-        if !value::<bool>(connection, control, &empty, &[&id])? {
-            return Ok(false);
-        }
-        made_types::drop_table(connection, staging, gathered.oid, control)?;
-        self.checkpoints.delete(connection, &id, control)?;
-        Ok(true)
-    }
-
-    /// Refuses to load while another load into the same table is unfinished.
-    fn refuse_gathered(&self, gathered: Option<&FoundTable>, staging: &TableName) -> Result<()> {
-        match gathered {
-            None => Ok(()),
-            Some(_) => Err(Error::new(
-                Kind::Exists,
-                format!("another load into this table is unfinished: {staging} exists"),
-            )
-            .at(self.place())
-            .advise(format!(
-                "finish it with the files and options that it began with, or remove what it left: sawmill load forget --to \
-                 ... --table {}{}",
-                self.table,
-                match self.postgres.checkpoint_schema.as_str() {
-                    Postgres::CHECKPOINT_SCHEMA => String::new(),
-                    schema => format!(" --checkpoint-schema {schema}"),
-                }
-            ))),
-        }
     }
 
     /// A load into the existing table. Mode truncate empties it in the transaction that records the load, so

@@ -1,0 +1,78 @@
+//! What another load that has not ended gathers for the table.
+
+use sawmill_loader::TableName;
+use sawmill_source::{Error, Kind, Result};
+
+use super::Preparing;
+use crate::records::checkpoint::advisory_key;
+use crate::table::catalogue::{FoundTable, find, value};
+use crate::target::Postgres;
+use crate::types::made_types;
+
+impl Preparing<'_, '_> {
+    /// Keeps other loads from creating the staging table until the open transaction ends.
+    pub(super) fn claim(&self, staging: &TableName) -> Result<()> {
+        let key = advisory_key(&format!("new table {}", staging.quoted()));
+        self.connection.query(self.control, "SELECT pg_advisory_xact_lock($1)", &[&key])?;
+        match find(self.connection, staging, self.control)? {
+            None => Ok(()),
+            Some(_) => {
+                self.connection.batch(self.control, "ROLLBACK")?;
+                Err(self.unfinished(staging))
+            }
+        }
+    }
+
+    /// Discards what a load that failed before its first unit has left, and refuses any other load that gathers
+    /// rows for the table.
+    pub(super) fn make_room(&self, gathered: Option<&FoundTable>, staging: &TableName) -> Result<()> {
+        let Some(found) = gathered else { return Ok(()) };
+        self.connection.begin(self.control)?;
+        let discarded = self.discard_empty(found, staging)?;
+        self.connection.commit(self.control)?;
+        if discarded { Ok(()) } else { Err(self.unfinished(staging)) }
+    }
+
+    /// Discards the staging table of a load that failed before its first unit, for example because of a value
+    /// that the same load accepts with another option. Returns false if that load has units or is still
+    /// running.
+    fn discard_empty(&self, gathered: &FoundTable, staging: &TableName) -> Result<bool> {
+        let (connection, control) = (self.connection, self.control);
+        let (loads, units) = (self.checkpoints.table("loads"), self.checkpoints.all_units());
+        // The record of an upsert has the table that its rows are merged into.
+        let of_table = format!(
+            "SELECT load_id FROM {loads} WHERE completed IS NULL \
+             AND (table_oid = $1 OR table_oid = $2 AND mode = 'upsert')"
+        );
+        let merged_into = self.found.as_ref().map_or(0, |found| i64::from(found.oid));
+        let rows = connection.query(control, &of_table, &[&i64::from(gathered.oid), &merged_into])?;
+        let [row] = rows.as_slice() else { return Ok(false) };
+        let id: String = connection.get(row, 0)?;
+        // The lock keeps the load from starting before this transaction ends, so no unit can follow.
+        if !value::<bool>(connection, control, "SELECT pg_try_advisory_xact_lock($1)", &[&advisory_key(&id)])?
+        {
+            return Ok(false);
+        }
+        let empty = format!("SELECT NOT EXISTS (SELECT FROM {units} u WHERE load_id = $1)");
+        if !value::<bool>(connection, control, &empty, &[&id])? {
+            return Ok(false);
+        }
+        made_types::drop_table(connection, staging, gathered.oid, control)?;
+        self.checkpoints.delete(connection, &id, control)?;
+        Ok(true)
+    }
+
+    /// Another load gathers rows for the table.
+    fn unfinished(&self, staging: &TableName) -> Error {
+        let schema = match self.postgres.checkpoint_schema.as_str() {
+            Postgres::CHECKPOINT_SCHEMA => String::new(),
+            schema => format!(" --checkpoint-schema {schema}"),
+        };
+        let what = format!("another load into this table is unfinished: {staging} exists");
+        Error::new(Kind::Exists, what).at(self.place()).advise(format!(
+            "finish it with the files and options that it began with, or remove what it left: sawmill load forget --to ... \
+             --table {}{schema}",
+            self.table
+        ))
+    }
+}
