@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use crate::harness::{command, names, sawmill, signal, start, until, wait};
+use crate::harness::{command, has_spoken, names, sawmill, signal, start, until, wait};
 
 /// The arguments of a run of a few files with this seed.
 fn args<'a>(out: &'a str, seed: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -104,7 +103,7 @@ fn a_run_that_keeps_or_replaces_files_waits_for_another_and_reports_it() {
         sawmill(args(out_text, "7", &["--files", "2", "--part", "1/2"])).fails(1);
         sawmill(["gen", "contacts", "--rows", "10", "--out", out_text]).ok();
         let mut waiting = start(args(out_text, "7", &["--overwrite"]));
-        std::thread::sleep(Duration::from_millis(300));
+        until("the second run waits", || has_spoken(&waiting));
         assert!(waiting.try_wait().unwrap().is_none(), "the second run waits");
         signal(&long, how);
         assert_ne!(wait(long).code, Some(0));
@@ -124,7 +123,7 @@ fn waiting_ends_when_it_is_interrupted() {
     let long = start(["gen", "devices", "--rows", "1B", "--files", "1000", "--out", out]);
     until("the first file", || dir.path().join("devices-00000.parquet").exists());
     let waiting = start(args(out, "7", &["--resume"]));
-    std::thread::sleep(Duration::from_millis(200));
+    until("the second run waits", || has_spoken(&waiting));
     signal(&waiting, "INT");
     wait(waiting).fails(130);
     signal(&long, "INT");

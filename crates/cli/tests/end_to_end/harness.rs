@@ -1,5 +1,6 @@
 //! Runs the `sawmill` binary as a user would, and keeps its output.
 
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -51,6 +52,15 @@ pub fn wait(child: Child) -> Ran {
 pub fn signal(child: &Child, name: &str) {
     let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
     assert!(status.expect("kill runs").success());
+}
+
+/// Whether a background run has written to its standard error.
+pub fn has_spoken(child: &Child) -> bool {
+    let pipe = child.stderr.as_ref().expect("a piped standard error").as_raw_fd();
+    let mut unread: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one integer, and the descriptor is open as long as the child is borrowed.
+    assert_eq!(unsafe { libc::ioctl(pipe, libc::FIONREAD, &raw mut unread) }, 0);
+    unread > 0
 }
 
 /// Waits until `condition` holds, for at most a minute.

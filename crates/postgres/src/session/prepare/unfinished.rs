@@ -1,6 +1,6 @@
 //! What another load that has not ended gathers for the table.
 
-use sawmill_loader::TableName;
+use sawmill_loader::{Mode, TableName};
 use sawmill_source::{Error, Kind, Result};
 
 use super::Preparing;
@@ -10,17 +10,23 @@ use crate::target::Postgres;
 use crate::types::made_types;
 
 impl Preparing<'_, '_> {
-    /// Keeps other loads from creating the staging table until the open transaction ends.
+    /// Keeps other loads from creating the staging table until the open transaction ends. A load that ended just
+    /// now may have made the table itself.
     pub(super) fn claim(&self, staging: &TableName) -> Result<()> {
+        let (connection, control) = (self.connection, self.control);
         let key = advisory_key(&format!("new table {}", staging.quoted()));
-        self.connection.query(self.control, "SELECT pg_advisory_xact_lock($1)", &[&key])?;
-        match find(self.connection, staging, self.control)? {
-            None => Ok(()),
-            Some(_) => {
-                self.connection.batch(self.control, "ROLLBACK")?;
-                Err(self.unfinished(staging))
-            }
-        }
+        connection.query(control, "SELECT pg_advisory_xact_lock($1)", &[&key])?;
+        let refusal = match find(connection, staging, control)? {
+            Some(_) => self.unfinished(staging),
+            // Looked for after the staging table, which becomes this one in a single transaction.
+            None if self.postgres.mode == Mode::Create => match find(connection, self.table, control)? {
+                Some(made) => self.exists(&made)?,
+                None => return Ok(()),
+            },
+            None => return Ok(()),
+        };
+        connection.batch(control, "ROLLBACK")?;
+        Err(refusal)
     }
 
     /// Discards what a load that failed before its first unit has left, and refuses any other load that gathers
