@@ -183,7 +183,7 @@ impl Preparing<'_, '_> {
         {
             dependents::refuse(connection, self.table, &[found.oid], self.control)?;
         }
-        self.make_room(gathered, staging)?;
+        self.make_room(gathered, staging, self.found.as_ref().map_or(0, |found| found.oid))?;
         let (schema, nested) = (self.source.schema(), self.postgres.nested);
         let values = &self.postgres.values;
         let replaced = self.found.as_ref().map(|found| found.oid);
@@ -255,7 +255,7 @@ impl Preparing<'_, '_> {
             _ => {}
         }
         self.refuse_to_begin()?;
-        self.make_room(gathered.as_ref(), &staging)?;
+        self.make_room(gathered.as_ref(), &staging, oid)?;
         let create = format!(
             "CREATE TABLE {} AS SELECT {} FROM {} WITH NO DATA",
             staging.quoted(),

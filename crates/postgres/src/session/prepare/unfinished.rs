@@ -30,11 +30,16 @@ impl Preparing<'_, '_> {
     }
 
     /// Discards what a load that failed before its first unit has left, and refuses any other load that gathers
-    /// rows for the table.
-    pub(super) fn make_room(&self, gathered: Option<&FoundTable>, staging: &TableName) -> Result<()> {
+    /// rows for the table. `existing` is the table's number; 0 if there is none.
+    pub(super) fn make_room(
+        &self,
+        gathered: Option<&FoundTable>,
+        staging: &TableName,
+        existing: u32,
+    ) -> Result<()> {
         let Some(found) = gathered else { return Ok(()) };
         self.connection.begin(self.control)?;
-        let discarded = self.discard_empty(found, staging)?;
+        let discarded = self.discard_empty(found, staging, existing)?;
         self.connection.commit(self.control)?;
         if discarded { Ok(()) } else { Err(self.unfinished(staging)) }
     }
@@ -42,7 +47,7 @@ impl Preparing<'_, '_> {
     /// Discards the staging table of a load that failed before its first unit, for example because of a value
     /// that the same load accepts with another option. Returns false if that load has units or is still
     /// running.
-    fn discard_empty(&self, gathered: &FoundTable, staging: &TableName) -> Result<bool> {
+    fn discard_empty(&self, gathered: &FoundTable, staging: &TableName, existing: u32) -> Result<bool> {
         let (connection, control) = (self.connection, self.control);
         let (loads, units) = (self.checkpoints.table("loads"), self.checkpoints.all_units());
         // The record of an upsert has the table that its rows are merged into.
@@ -50,8 +55,7 @@ impl Preparing<'_, '_> {
             "SELECT load_id FROM {loads} WHERE completed IS NULL \
              AND (table_oid = $1 OR table_oid = $2 AND mode = 'upsert')"
         );
-        let merged_into = self.found.as_ref().map_or(0, |found| i64::from(found.oid));
-        let rows = connection.query(control, &of_table, &[&i64::from(gathered.oid), &merged_into])?;
+        let rows = connection.query(control, &of_table, &[&i64::from(gathered.oid), &i64::from(existing)])?;
         let [row] = rows.as_slice() else { return Ok(false) };
         let id: String = connection.get(row, 0)?;
         // The lock keeps the load from starting before this transaction ends, so no unit can follow.
