@@ -121,7 +121,11 @@ fn names_that_are_wrong_are_refused_with_advice() {
         ("contacts", &["phone=zstd"][..], "the columns are name, phones.list.element.number"),
         ("wide:300", &["column_7_7=zstd"], "the nearest of the 300 columns are"),
         ("contacts", &["name=zstd", "name=zstd"], "two codecs for the column \"name\""),
-        ("contacts", &["phones.number=none", "phones.list.element.number=lz4"], "two codecs for the column"),
+        (
+            "contacts",
+            &["phones.number=none", "phones.list.element.number=lz4"],
+            "two codecs for the same columns",
+        ),
         ("contacts", &["zstd", "snappy"], "two codecs for all columns, zstd:1 and snappy"),
         ("contacts", &["name=zstd:99"], "-7 to 22"),
         ("contacts", &["zstd=name"], "\"name\" is not a compression"),

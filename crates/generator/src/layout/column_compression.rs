@@ -90,7 +90,7 @@ impl FileOptions {
             if let Some((.., other)) = named[..i].iter().find(|(others, ..)| others == columns) {
                 let what = match name == other {
                     true => format!("two codecs for the column {name:?}"),
-                    false => format!("two codecs for the column {name:?}, which {other:?} is, too"),
+                    false => format!("two codecs for the same columns, {other:?} and {name:?}"),
                 };
                 return Err(Error::spec(what, "the file options", "give a column one codec").into());
             }
