@@ -83,6 +83,7 @@ pub use infer::references::KeyColumn;
 pub use infer::references::tables::InferredTables;
 #[cfg(feature = "infer")]
 pub use infer::texts::Verbatim;
+pub use layout::column_compression::ColumnCompression;
 pub use layout::file_options::{BloomColumn, FileOptions, PageVersion, StatisticsLevel};
 pub use layout::rows::{GroupBytes, Layout, MOST_GROUP_BYTES, MOST_GROUP_ROWS, Part, ROW_GROUP_ROWS};
 pub use output::checksum::Checksum;

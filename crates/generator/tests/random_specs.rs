@@ -327,18 +327,21 @@ fn types_are_those_of_the_spec() {
     assert_eq!(*schema.field(1).data_type(), DataType::Decimal256(60, 3));
 }
 
-/// File options: every encoding, codec, page version and statistics level, with and without a page size.
+/// File options: every encoding, codec (another one for the first field, or not), page version and statistics level, with and without a page size.
 fn options() -> impl Strategy<Value = FileOptions> {
     let encoding = proptest::option::of(proptest::sample::select(Encoding::ALL.to_vec()));
     let codecs = ["none", "snappy", "lz4", "zstd", "zstd:3", "gzip", "brotli"];
     let codec = proptest::sample::select(codecs.to_vec());
     let statistics = proptest::sample::select(StatisticsLevel::ALL.to_vec());
     let page_bytes = proptest::sample::select(vec![1u64, 100, 2000, 1 << 20]);
-    (encoding, codec, any::<bool>(), statistics, any::<bool>(), page_bytes).prop_map(
-        |(encoding, codec, second, statistics, page_index, page_bytes)| {
+    let of_first = proptest::option::of(codec.clone());
+    (encoding, (codec, of_first), any::<bool>(), statistics, any::<bool>(), page_bytes).prop_map(
+        |(encoding, (codec, of_first), second, statistics, page_index, page_bytes)| {
             let mut options = FileOptions::default();
             options.encoding = encoding;
             options.compression = codec.parse::<Compression>().unwrap();
+            let of_first = of_first.map(|codec| ("c0".to_owned(), codec.parse().unwrap()));
+            options.column_compressions = of_first.into_iter().collect();
             options.page_version = if second { PageVersion::V2 } else { PageVersion::V1 };
             options.statistics = statistics;
             options.page_index = page_index;

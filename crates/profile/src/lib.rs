@@ -22,7 +22,7 @@
 //! | `watch` | samples during a run: memory, CPU time and stacks of this process and others | `measure` |
 //! | `measure` | runs and compares whole processes, statistics with intervals, result files | `measure` |
 //! | `reports` | tables for the terminal, HTML pages, flame graphs | `measure` |
-//! | `text` | formats and parses sizes, counts, durations and dates | |
+//! | `text` | formats and parses sizes, counts, durations and dates; the names like a wrong one | |
 //!
 //! Libraries need only `trace` and `text`, which know nothing of the other rooms.
 
@@ -41,6 +41,7 @@ pub use text::byte_sizes::{format_byte_rate, format_bytes, format_decimal_bytes,
 pub use text::calendar::utc_text;
 pub use text::counts::{format_count, format_counted, format_grouped, format_rate, parse_count};
 pub use text::durations::{format_duration, parse_duration};
+pub use text::known_columns::known_columns;
 pub use trace::bottleneck::{Bottleneck, Limit, bottleneck};
 pub use trace::ledger::{AttachedThread, SpanSink, flush_thread};
 pub use trace::live::LiveThread;

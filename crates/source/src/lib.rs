@@ -66,7 +66,6 @@ mod parquet_files;
 mod units;
 
 pub use all_cores::on_all_cores;
-pub use columns::known::known_columns;
 pub use condition::pruning::{Bounds, Known, Nulls};
 pub use condition::{Condition, Literal};
 pub use control::{Control, LOOK};

@@ -50,7 +50,7 @@ Examples:
 Sweeps: some options take a list (1,2,4) or an inclusive range (1..4, 10..30+10, 1024..16384*2), and sawmill
 measures all combinations: --threads, --writers, --files, --row-group-rows, --page-rows, --page-size and
 --compression of gen; --tail-hint of footer; --degree, --unit-rows, --batch-rows, --batch-bytes, --table, --pk
-and --strategy of load.
+and --strategy of load. A codec of one column is repeated: --compression id=none,id=zstd.
 
 With --against, both sides are timed from the start of a process to its end; each of our runs is a process of
 its own, too. Without it, our runs are timed inside this process. It is an error if the sides did not do the

@@ -85,7 +85,9 @@ pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Po
         let parameter = name.trim_start_matches('-').replace('-', "_");
         let at = |point: &Point, value: &String| {
             let mut point = point.clone();
-            point.parameters.insert(parameter.clone(), value.clone());
+            // An option that may be repeated is one parameter with all of its values.
+            let known = point.parameters.entry(parameter.clone()).or_default();
+            *known = [known, value.as_str()].join(" ").trim_start().to_owned();
             point.words.push(match equals {
                 "" => value.into(),
                 _ => format!("{name}={value}").into(),
@@ -261,6 +263,16 @@ mod tests {
         assert!(of("sawmill bench load a --table s.t").unwrap()[0].parameters.is_empty());
         assert!(of("sawmill bench load a --pk yes,").is_err());
         assert!(of("sawmill bench load a --pk yes,yes").is_err());
+    }
+
+    #[test]
+    fn codecs_are_swept_for_all_columns_and_for_single_ones() {
+        let line = "sawmill bench gen c --compression none,zstd:3 --compression name=lz4,name=none";
+        let found = of(line).unwrap();
+        let codecs = ["none name=lz4", "none name=none", "zstd:3 name=lz4", "zstd:3 name=none"];
+        assert_eq!(found.iter().map(|point| &point.parameters["compression"]).collect::<Vec<_>>(), codecs);
+        let line = "sawmill bench gen c --compression snappy --compression=name=lz4,name=none";
+        assert_eq!(lines(line)[1], "sawmill bench gen c --compression snappy --compression=name=none");
     }
 
     #[test]

@@ -29,7 +29,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use sawmill_generator::{BloomColumn, Compression, Encoding};
+use sawmill_generator::{BloomColumn, ColumnCompression, Encoding};
 use sawmill_source::PartitionedBy;
 
 use crate::arguments::inputs::{ColumnArgs, ObjectArgs};
@@ -45,6 +45,7 @@ use crate::screen::phases;
 #[command(after_help = "\
 Examples:
   sawmill convert trips.csv --out trips.parquet --compression zstd
+  sawmill convert trips.csv --out trips.parquet --compression snappy --compression note=zstd:9 --compression id=none
   sawmill convert 'logs/*.tsv' --no-header --names at,host,line --out logs.parquet --row-group-rows 1M
   sawmill convert trips.parquet --out trips.csv --columns id,fare --where 'fare > 10'
   sawmill convert trips.csv.gz --out trips.parquet --bloom id --encoding at=delta --rejects bad.csv
@@ -96,9 +97,10 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
         conflicts_with_all = ["partition_by", "parse_only"])]
     file_size: Option<u64>,
-    /// The compression codec of Parquet: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli.
-    #[arg(long, default_value = "none")]
-    compression: Compression,
+    /// The compression codec of Parquet: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli; for one column, for
+    /// all columns of a struct, list or map, or for all other columns. May be repeated [default: none].
+    #[arg(long, value_name = "[COLUMN=]CODEC", conflicts_with = "parse_only")]
+    compression: Vec<ColumnCompression>,
     /// Most rows of a row group of Parquet, like 128k or 1M [default: 131072].
     #[arg(long, value_parser = phases::count)]
     row_group_rows: Option<u64>,

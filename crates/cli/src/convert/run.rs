@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
-use sawmill_generator::Compression;
+use sawmill_generator::ColumnCompression;
 use sawmill_profile::{Phase, PhaseReport, Profile};
 use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
 use sawmill_store::Location;
@@ -330,11 +330,12 @@ fn reject_nested(source: &dyn Source) -> Result<(), Error> {
 impl ConvertArgs {
     /// Rejects options that the format does not have.
     fn check_format(&self, format: OutputFormat) -> Result<(), Error> {
+        let compresses = self.compression.iter().any(|given| *given != ColumnCompression::default());
         let of_parquet = self
             .parquet
             .given()
             .or(self.row_group_rows.map(|_| "--row-group-rows"))
-            .or((self.compression != Compression::None).then_some("--compression"));
+            .or(compresses.then_some("--compression"));
         let (what, option) = match format {
             OutputFormat::Parquet if self.row_group_rows == Some(0) => {
                 let advice = "give a number of rows, like 128k";

@@ -48,7 +48,7 @@ struct Explained {
 
 pub(crate) fn run(args: &ExplainArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let dataset = args.dataset.dataset(console, &args.stores, cancel)?;
-    let options = args.files.options(&dataset, args.layout.partition_by.as_deref());
+    let options = args.files.options(&dataset, args.layout.partition_by.as_deref())?;
     let layout = args.layout.layout(&dataset, &options, 42)?;
     let explanation = dataset.explain();
     let rows_a_file = layout.rows.div_ceil(u64::from(layout.files));

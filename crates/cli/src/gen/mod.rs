@@ -60,6 +60,7 @@ Examples:
   sawmill gen my.toml --rows 1M --out /tmp/mine
   sawmill gen contacts --rows 100M --out /dev/null   # measures generation without a disk
   sawmill gen contacts --rows 1B --file-size 256MB --compression zstd --out /tmp/big
+  sawmill gen contacts --compression snappy --compression name=zstd:3 --compression phones=none --out /tmp/codecs
   sawmill gen contacts --rows 1B --files 64 --part 2/8 --out /tmp/parts   # on the second of 8 machines
   sawmill gen finish contacts --rows 1B --files 64 --out /tmp/parts   # when all of them are done
   sawmill gen contacts --rows 1M --out /tmp/c --content-sum   # the sum that a load of /tmp/c prints
@@ -228,7 +229,7 @@ impl GenArgs {
             let what = "--seed for a table of TPC-H, whose rows are the same for every seed";
             return Err(Error::usage(what, dataset.name(), "leave it out"));
         }
-        let options = self.files.options(&dataset, self.layout.partition_by.as_deref());
+        let options = self.files.options(&dataset, self.layout.partition_by.as_deref())?;
         let layout = self.layout.layout(&dataset, &options, self.seed)?;
         Ok((dataset, layout, options))
     }

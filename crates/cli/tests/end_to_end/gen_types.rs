@@ -33,7 +33,7 @@ fn spec(dir: &Path) -> PathBuf {
 }
 
 /// A Python with these modules; CI makes one, others may have it.
-fn python(modules: &str) -> Option<String> {
+pub fn python(modules: &str) -> Option<String> {
     let python = std::env::var("SAWMILL_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let there = Command::new(&python).args(["-c", &format!("import {modules}")]).output();
     if there.is_ok_and(|output| output.status.success()) {
@@ -43,7 +43,8 @@ fn python(modules: &str) -> Option<String> {
     None
 }
 
-fn run(python: &str, script: &str, path: &Path) -> String {
+/// What a script prints of the file.
+pub fn run(python: &str, script: &str, path: &Path) -> String {
     let ran = Command::new(python).args(["-c", script, path.to_str().unwrap()]).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     String::from_utf8(ran.stdout).unwrap()

@@ -7,6 +7,7 @@ mod bench_inside;
 mod bench_targets;
 mod bench_work;
 mod change_streams;
+mod codecs;
 mod contributing;
 mod convert;
 mod cratedb;

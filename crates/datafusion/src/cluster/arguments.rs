@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use sawmill_generator::ColumnCompression;
 
 /// SQL over generated rows and Parquet footers, in one process or on a cluster of machines.
 #[derive(Debug, Parser)]
@@ -140,9 +141,10 @@ pub(crate) struct DatasetArgs {
     /// The seed of all random values [default: 42]. Tables of TPC-H always have the same rows.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// The codec of pages: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli.
-    #[arg(long, value_name = "CODEC", default_value = "none")]
-    pub compression: String,
+    /// The codec of pages: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli; for one column, for all columns of a
+    /// struct, list or map, or for all other columns. May be repeated [default: none].
+    #[arg(long, value_name = "[COLUMN=]CODEC")]
+    pub compression: Vec<ColumnCompression>,
 }
 
 fn count(text: &str) -> Result<u64, String> {

@@ -42,7 +42,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
         scale: None,
         out: out.display().to_string(),
         seed: None,
-        compression: "none".to_owned(),
+        compression: Vec::new(),
     };
     let started = Instant::now();
     let made = submit::files(&context, &dataset).await?;

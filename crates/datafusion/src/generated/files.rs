@@ -16,8 +16,8 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::internal_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use sawmill_generator::{
-    Dataset, ErrorKind, Existing, FileOptions, GroupBytes, Job, Layout, Output, Part, ROW_GROUP_BYTES,
-    RowSize, StoreFolder, StoreOutput, WrittenFile, write,
+    ColumnCompression, Dataset, ErrorKind, Existing, FileOptions, GroupBytes, Job, Layout, Output, Part,
+    ROW_GROUP_BYTES, RowSize, StoreFolder, StoreOutput, WrittenFile, write,
 };
 use sawmill_profile::Profile;
 use sawmill_source::embedded_arrow_schema;
@@ -46,8 +46,8 @@ pub(crate) struct GeneratedFiles {
     /// Most rows of a row group and of a page.
     row_group_rows: u64,
     page_rows: u64,
-    /// A codec with its level, as `sawmill gen --compression` has it.
-    compression: String,
+    /// Codecs, as `sawmill gen --compression` has them.
+    compression: Vec<String>,
     /// An absolute path, or the URL of a folder of a store.
     folder: String,
 }
@@ -56,17 +56,17 @@ impl GeneratedFiles {
     /// The files that `sawmill gen` makes with the same arguments.
     ///
     /// # Errors
-    /// The dataset, the codec or the number of files cannot be used.
+    /// The dataset, a codec or the number of files cannot be used.
     pub(crate) fn new(
         (spec, dataset): (Spec, &Dataset),
         (rows, files, seed): (u64, u32, u64),
-        compression: &str,
+        compression: &[ColumnCompression],
         folder: String,
     ) -> Result<Self> {
-        let options = options(compression, dataset)?;
+        let compression: Vec<String> = compression.iter().map(ColumnCompression::to_string).collect();
+        let options = options(&compression, dataset)?;
         let size = RowSize::measure(dataset, &options, seed).map_err(external)?;
         let (row_group_rows, page_rows) = (size.row_group_rows(), size.page_rows());
-        let compression = compression.to_owned();
         let made = Self { spec, seed, rows, files, row_group_rows, page_rows, compression, folder };
         made.layout()?;
         Ok(made)
@@ -192,11 +192,14 @@ impl Drop for Writing {
 }
 
 /// The options of `sawmill gen`.
-fn options(compression: &str, dataset: &Dataset) -> Result<FileOptions> {
+fn options(compression: &[String], dataset: &Dataset) -> Result<FileOptions> {
     let mut options = FileOptions::default();
-    options.compression = compression.parse().map_err(|error: String| {
-        refused(error, "--compression", "give none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli")
-    })?;
+    let given = compression.iter().map(|text| text.parse());
+    let given: Vec<ColumnCompression> =
+        given.collect::<std::result::Result<_, _>>().map_err(|error: String| {
+            refused(error, "--compression", "give none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli")
+        })?;
+    options.set_compressions(&given).map_err(external)?;
     if dataset.needs_arrow_schema() {
         options.key_values.push(embedded_arrow_schema(dataset, None));
     }

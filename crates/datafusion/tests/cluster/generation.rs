@@ -65,6 +65,7 @@ fn files_are_those_of_one_machine_and_are_kept_by_the_same_command() {
     for (name, args) in [
         ("contacts", &["contacts", "--rows", "300k", "--files", "7"][..]),
         ("orders", &["orders", "--rows", "50k", "--files", "3", "--seed", "7", "--compression", "zstd"]),
+        ("codecs", &["orders", "--rows=5k", "--files=2", "--compression=lz4", "--compression=items=zstd:3"]),
         ("wide", &["wide:300", "--rows", "20k", "--files", "2"]),
     ] {
         let expected = of_one_process(args, &folder.path().join(format!("{name}-expected")));

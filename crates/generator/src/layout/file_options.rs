@@ -84,8 +84,11 @@ pub struct FileOptions {
     pub encoding: Option<Encoding>,
     /// The encodings of individual columns, by path. For a repeated column, the last one counts.
     pub column_encodings: Vec<(String, Encoding)>,
-    /// The codec of all pages.
+    /// The codec of the columns that `column_compressions` does not name.
     pub compression: Compression,
+    /// The codecs of individual columns, by path. The path of a group stands for all columns in it that are not
+    /// named themselves.
+    pub column_compressions: Vec<(String, Compression)>,
     /// The layout of data pages.
     pub page_version: PageVersion,
     /// The page size before compression. A larger page is split, but a row never is.
@@ -108,6 +111,7 @@ impl Default for FileOptions {
             encoding: None,
             column_encodings: Vec::new(),
             compression: Compression::default(),
+            column_compressions: Vec::new(),
             page_version: PageVersion::default(),
             page_bytes: PAGE_BYTES,
             statistics: StatisticsLevel::default(),

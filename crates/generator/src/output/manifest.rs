@@ -195,11 +195,13 @@ impl FileOptions {
         let joined = |parts: Vec<String>| parts.join(", ");
         let mut encodings: Vec<String> = self.encoding.iter().map(|e| e.to_string()).collect();
         encodings.extend(self.column_encodings.iter().map(|(column, e)| format!("{column}={e}")));
+        let mut compressions = vec![self.compression.to_string()];
+        compressions.extend(self.column_compressions.iter().map(|(column, c)| format!("{column}={c}")));
         let bloom = self.bloom.iter().map(|b| format!("{}:{}", b.column, b.false_positives)).collect();
         let pairs = self.key_values.iter().map(|(key, value)| format!("{key}={value}")).collect();
         [
             ("encoding", joined(encodings)),
-            ("compression", self.compression.to_string()),
+            ("compression", joined(compressions)),
             ("data-page-version", self.page_version.number().to_string()),
             ("page-size", self.page_bytes.to_string()),
             ("statistics", self.statistics.name().to_owned()),

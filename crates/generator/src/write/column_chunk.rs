@@ -19,6 +19,7 @@ use crate::encode::values::Encoding;
 use crate::error::Error;
 use crate::layout::file_options::PageVersion;
 use crate::shred::value_buffer::ValueBuffer;
+use crate::spec::dataset::{Field, Leaf};
 use crate::write::page::header::{BodySize, DataPage, HEADER_ROOM, data_page, data_page_v2, dictionary_page};
 use crate::write::page::maker::PageMaker;
 use crate::write::page::rows::PageRows;
@@ -222,7 +223,7 @@ impl ColumnChunk {
             let names = person_name::dictionary_pays_off(values);
             self.names = Some(names);
             if names {
-                self.name_dictionary_page(maker, &rows.field.path)?;
+                self.name_dictionary_page(maker, (rows.field, rows.leaf))?;
             }
         }
         Ok(())
@@ -243,7 +244,7 @@ impl ColumnChunk {
         out.resize(place, 0);
         raw.clear();
         let second = options.page_version == PageVersion::V2;
-        let compresses = !maker.compressor.is_none();
+        let compresses = !maker.codec(rows.leaf).compressor.is_none();
         // Version 1 compresses levels together with values, version 2 never compresses levels.
         let levels = if compresses && !second { &mut raw } else { &mut out };
         let before = levels.len();
@@ -259,7 +260,8 @@ impl ColumnChunk {
         if compresses && (size <= options.page_bytes as usize || rows.rows == 1) {
             let levels = out.len();
             let _compressing = span("compress");
-            maker.compressor.compress(&raw, &mut out).map_err(|e| Error::page(&e, &rows.field.path))?;
+            let compressor = &mut maker.codec(rows.leaf).compressor;
+            compressor.compress(&raw, &mut out).map_err(|e| Error::page(&e, &rows.field.path))?;
             compressed = true;
             if second && out.len() - levels >= raw.len() {
                 // Version 2 may store values uncompressed if a codec does not make them smaller.
@@ -353,24 +355,30 @@ impl ColumnChunk {
             }
             body.extend_from_slice(entry);
         }
-        let written = self.dictionary_page(maker, &body, entries.len(), &rows.field.path);
+        let written = self.dictionary_page(maker, &body, entries.len(), (rows.field, rows.leaf));
         maker.body = body;
         written
     }
 
     /// Appends the dictionary of all names. Compressing it takes longer than a row group of indices, so it is
     /// compressed only once.
-    fn name_dictionary_page(&mut self, maker: &mut PageMaker<'_>, path: &str) -> Result<(), Error> {
+    fn name_dictionary_page(
+        &mut self,
+        maker: &mut PageMaker<'_>,
+        column: (&Field, &Leaf),
+    ) -> Result<(), Error> {
         let names = person_name::dictionary();
-        if maker.compressor.is_none() {
-            return self.dictionary_page(maker, names, person_name::count(), path);
+        let codec = maker.codec(column.1);
+        if codec.compressor.is_none() {
+            return self.dictionary_page(maker, names, person_name::count(), column);
         }
-        if maker.names.is_empty() {
-            maker.compressor.compress(names, &mut maker.names).map_err(|e| Error::page(&e, path))?;
+        if codec.names.is_empty() {
+            let compressed = codec.compressor.compress(names, &mut codec.names);
+            compressed.map_err(|e| Error::page(&e, &column.0.path))?;
         }
         let body = self.buffer.len() + HEADER_ROOM;
         self.buffer.resize(body, 0);
-        self.buffer.extend_from_slice(&maker.names);
+        self.buffer.extend_from_slice(&codec.names);
         self.put_dictionary(maker, body, names.len(), person_name::count());
         Ok(())
     }
@@ -381,11 +389,12 @@ impl ColumnChunk {
         maker: &mut PageMaker<'_>,
         values: &[u8],
         n: usize,
-        path: &str,
+        (field, leaf): (&Field, &Leaf),
     ) -> Result<(), Error> {
         let body = self.buffer.len() + HEADER_ROOM;
         self.buffer.resize(body, 0);
-        maker.compressor.compress(values, &mut self.buffer).map_err(|e| Error::page(&e, path))?;
+        let compressor = &mut maker.codec(leaf).compressor;
+        compressor.compress(values, &mut self.buffer).map_err(|e| Error::page(&e, &field.path))?;
         self.put_dictionary(maker, body, values.len(), n);
         Ok(())
     }
@@ -413,7 +422,7 @@ impl ColumnChunk {
             body.clear();
             self.dictionary.encode(&mut body);
             let n = self.dictionary.len();
-            self.dictionary_page(maker, &body, n, &plan.leaves[column].0.path)?;
+            self.dictionary_page(maker, &body, n, plan.leaves[column])?;
             maker.body = body;
         }
         if let Some(false_positives) = plan.columns[plan.leaves[column].1.index].bloom {

@@ -180,7 +180,7 @@ impl PlacedChunk<'_> {
         w.i32(1, leaf.physical.code());
         w.i32s(2, &encodings);
         w.binaries(3, field.path.split('.').map(str::as_bytes).collect::<Vec<_>>().into_iter());
-        w.i32(4, plan.options.compression.id());
+        w.i32(4, plan.compression(leaf).id());
         w.i64(5, chunk.entries as i64);
         w.i64(6, chunk.raw_bytes as i64);
         w.i64(7, chunk.bytes() as i64);

@@ -1,6 +1,9 @@
 //! The options of a file, checked against the columns of a dataset: one [`ColumnPlan`] for each column.
 
+use sawmill_profile::known_columns;
+
 use crate::draw::value_spec::ValueSpec;
+use crate::encode::compression::Compression;
 use crate::encode::values::{DICTIONARY_BYTES, Encoding};
 use crate::error::Error;
 use crate::layout::file_options::{FileOptions, StatisticsLevel};
@@ -14,6 +17,8 @@ const MOST_PAGE_BYTES: u64 = 1 << 30;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ColumnPlan {
     pub encoding: Encoding,
+    /// Its codec, among those of the plan.
+    pub codec: usize,
     /// Its dictionary contains the sorted values of its list, which are known in advance.
     pub sorted_dictionary: bool,
     /// Chunks with many names use the dictionary of all names.
@@ -31,6 +36,8 @@ pub(crate) struct FilePlan<'a> {
     pub leaves: Vec<(&'a Field, &'a Leaf)>,
     /// The plans of all leaves of the dataset, including one that is not in the file.
     pub columns: Vec<ColumnPlan>,
+    /// The different codecs of the columns.
+    pub codecs: Vec<Compression>,
     /// The column that is in the folder names instead of the file.
     pub partition: Option<(&'a Field, &'a Leaf)>,
 }
@@ -39,8 +46,8 @@ impl<'a> FilePlan<'a> {
     /// Checks `options` against the columns of `dataset`.
     ///
     /// # Errors
-    /// A column does not exist, a column's type does not allow the encoding, or the page size or a share of
-    /// false positives is out of range.
+    /// A column does not exist or has two codecs, a column's type does not allow the encoding, or the page size or
+    /// a share of false positives is out of range.
     pub(crate) fn new(
         options: &'a FileOptions,
         dataset: &'a Dataset,
@@ -60,12 +67,14 @@ impl<'a> FilePlan<'a> {
                     (_, ValueSpec::Choice { .. }) => Encoding::Dictionary,
                     _ => Encoding::Plain,
                 },
+                codec: 0,
                 sorted_dictionary: false,
                 name_dictionary: options.encoding.is_none() && matches!(leaf.values, ValueSpec::PersonName),
                 bloom: None,
             })
             .collect();
         choose_encodings(options, dataset, &leaves, &mut columns)?;
+        let codecs = choose_codecs(options, &leaves, &mut columns)?;
         for (column, (_, leaf)) in columns.iter_mut().zip(&leaves) {
             column.sorted_dictionary = match &leaf.values {
                 ValueSpec::Choice { dictionary, .. } if column.encoding == Encoding::Dictionary => {
@@ -80,7 +89,12 @@ impl<'a> FilePlan<'a> {
         if let Some((_, leaf)) = partition {
             leaves.retain(|(_, other)| other.index != leaf.index);
         }
-        Ok(FilePlan { options, dataset, leaves, columns, partition })
+        Ok(FilePlan { options, dataset, leaves, columns, codecs, partition })
+    }
+
+    /// The codec of a column.
+    pub(crate) fn compression(&self, leaf: &Leaf) -> Compression {
+        self.codecs[self.columns[leaf.index].codec]
     }
 
     /// Whether column chunks have statistics.
@@ -128,6 +142,23 @@ fn choose_encodings(
         columns[column].name_dictionary = false;
     }
     Ok(())
+}
+
+/// Sets the codecs of the columns that `options` name. Returns the different codecs of all columns.
+fn choose_codecs(
+    options: &FileOptions,
+    leaves: &[(&Field, &Leaf)],
+    columns: &mut [ColumnPlan],
+) -> Result<Vec<Compression>, Error> {
+    let compressions = options.compressions(columns.len(), |path| columns_of(leaves, path))?;
+    let mut codecs: Vec<Compression> = Vec::new();
+    for (column, compression) in columns.iter_mut().zip(compressions) {
+        column.codec = codecs.iter().position(|codec| *codec == compression).unwrap_or_else(|| {
+            codecs.push(compression);
+            codecs.len() - 1
+        });
+    }
+    Ok(codecs)
 }
 
 /// Checks the Bloom filters that `options` name, and adds them to their columns.
@@ -186,20 +217,30 @@ fn can_be_folder(kind: &LogicalType) -> bool {
     matches!(kind, Boolean | Date | Enum | Integer { .. } | String)
 }
 
+/// The path without the names that Parquet adds to a list.
+fn short(path: &str) -> String {
+    path.replace(".list.element", "")
+}
+
 /// Finds the column at `path`. The names that Parquet adds to a list (`list.element`) may be omitted.
 pub(crate) fn find(leaves: &[(&Field, &Leaf)], path: &str) -> Result<usize, Error> {
-    let short = |path: &str| path.replace(".list.element", "");
     let exact = leaves.iter().position(|(field, _)| field.path == path);
     exact.or_else(|| leaves.iter().position(|(field, _)| short(&field.path) == path)).ok_or_else(|| {
-        const SHOWN: usize = 20;
-        let mut names: Vec<&str> = leaves.iter().take(SHOWN).map(|(f, _)| f.path.as_str()).collect();
-        if leaves.len() > SHOWN {
-            names.push("...");
-        }
         Error::spec(
             format!("no column is named {path:?}"),
             "the file options",
-            format!("the columns are {}", names.join(", ")),
+            known_columns(path, leaves.iter().map(|(field, _)| field.path.as_str())),
         )
+    })
+}
+
+/// Finds the column at `path`, or all columns of the group that is there.
+fn columns_of(leaves: &[(&Field, &Leaf)], path: &str) -> Result<Vec<usize>, Error> {
+    let in_group = |column: &str| column.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+    find(leaves, path).map(|column| vec![column]).or_else(|unknown| {
+        let paths = leaves.iter().map(|(field, _)| &field.path).enumerate();
+        let group = paths.filter(|(_, column)| in_group(column) || in_group(&short(column)));
+        let group: Vec<usize> = group.map(|(column, _)| column).collect();
+        if group.is_empty() { Err(unknown) } else { Ok(group) }
     })
 }

@@ -12,7 +12,8 @@ use std::sync::{Mutex, PoisonError};
 
 use arrow_schema::Field;
 use sawmill_pgcopy::ValueOptions;
-use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey, known_columns, on_all_cores};
+use sawmill_profile::known_columns;
+use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey, on_all_cores};
 use serde::Serialize;
 
 use crate::partition::by::{PartitionBy, Scheme};

@@ -4,7 +4,8 @@ use arrow_schema::Schema;
 use sawmill_loader::{TableName, check_name, quote};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result, known_columns};
+use sawmill_profile::known_columns;
+use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::table::columns;
 use crate::table::columns::NewTable;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow_schema::{Field, Schema, SchemaRef};
+use sawmill_profile::known_columns;
 
-use crate::columns::known::known_columns;
 use crate::error::{Error, Kind, Result};
 
 /// The selected columns of a schema.

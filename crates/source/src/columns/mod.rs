@@ -2,4 +2,3 @@
 
 pub(crate) mod choice;
 pub(crate) mod common;
-pub(crate) mod known;

@@ -16,9 +16,10 @@ use super::records::boundaries::{CHUNK, Resolver};
 use super::records::dialect::{Dialect, RecordForm};
 use super::records::place::line_of;
 use super::text_file::{Opening, TextFile};
+use sawmill_profile::known_columns;
+
 use crate::all_cores::{map_on_all_cores, on_all_cores};
 use crate::columns::choice::ColumnChoice;
-use crate::columns::known::known_columns;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::hive::{FolderColumn, Folders, Hive};

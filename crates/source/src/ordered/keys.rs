@@ -14,7 +14,8 @@ use arrow_schema::{DataType, Schema, TimeUnit};
 
 use super::Order;
 use super::partition::{PartitionedBy, Slot};
-use crate::columns::known::known_columns;
+use sawmill_profile::known_columns;
+
 use crate::condition::pruning::{Bounds, Known, Nulls};
 use crate::error::{Error, Kind, Result};
 

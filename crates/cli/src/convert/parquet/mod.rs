@@ -1,5 +1,6 @@
 //! Writes Parquet files.
 
+mod columns;
 mod dictionaries;
 mod encoded_file;
 mod options;

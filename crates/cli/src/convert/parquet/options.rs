@@ -2,14 +2,13 @@
 
 use arrow_schema::{DataType, Schema};
 use parquet::basic::{BrotliLevel, Compression as Codec, GzipLevel, ZstdLevel};
-use parquet::errors::ParquetError;
 use parquet::file::properties::{
     EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterVersion,
 };
 use parquet::schema::types::ColumnPath;
-use sawmill_generator::{Compression, Encoding};
+use sawmill_generator::{ColumnCompression, Compression, Encoding, FileOptions};
 
-use crate::convert::writer::of_parquet;
+use crate::convert::parquet::columns::Columns;
 use crate::convert::{ConvertArgs, ParquetArgs};
 use crate::r#gen::formats::text_form::NoText;
 use crate::r#gen::options::file_args::{DataPageVersion, Statistics, YesNo};
@@ -19,11 +18,30 @@ pub(in crate::convert) fn properties(
     args: &ConvertArgs,
     schema: &Schema,
 ) -> Result<WriterPropertiesBuilder, NoText> {
+    let columns = Columns::of(schema);
     let rows = args.row_group_rows.and_then(|rows| usize::try_from(rows).ok());
-    let properties = WriterProperties::builder()
-        .set_compression(codec(args.compression).map_err(of_parquet)?)
-        .set_max_row_group_row_count(Some(rows.unwrap_or(131_072).max(1)));
-    with_options(properties, &args.parquet, schema)
+    let properties =
+        WriterProperties::builder().set_max_row_group_row_count(Some(rows.unwrap_or(131_072).max(1)));
+    let properties = with_codecs(properties, &args.compression, &columns)?;
+    with_options(properties, &args.parquet, schema, &columns)
+}
+
+/// Adds the codecs of the columns.
+fn with_codecs(
+    properties: WriterPropertiesBuilder,
+    given: &[ColumnCompression],
+    columns: &Columns,
+) -> Result<WriterPropertiesBuilder, NoText> {
+    let mut options = FileOptions::default();
+    options.set_compressions(given)?;
+    let compressions = options.compressions(columns.len(), |name| columns.positions(name))?;
+    let mut properties = properties.set_compression(codec(options.compression)?);
+    for (column, compression) in columns.iter().zip(compressions) {
+        if compression != options.compression {
+            properties = properties.set_column_compression(column.path.clone(), codec(compression)?);
+        }
+    }
+    Ok(properties)
 }
 
 /// Adds the options of pages, statistics and filters.
@@ -31,6 +49,7 @@ fn with_options(
     mut properties: WriterPropertiesBuilder,
     args: &ParquetArgs,
     schema: &Schema,
+    columns: &Columns,
 ) -> Result<WriterPropertiesBuilder, NoText> {
     if let Some(bytes) = args.page_size.and_then(|bytes| usize::try_from(bytes).ok()) {
         properties = properties.set_data_page_size_limit(bytes.max(1));
@@ -52,17 +71,19 @@ fn with_options(
         }
     }
     for bloom in &args.bloom {
-        known(schema, &bloom.column)?;
+        let column = columns.find(&bloom.column)?.path.clone();
         if !(bloom.false_positives > 0.0 && bloom.false_positives < 1.0) {
             let what = format!("the share of false positives of {:?} must be between 0 and 1", bloom.column);
             return Err(NoText::Option(what));
         }
-        let column = column_path(schema, &bloom.column);
         properties = properties.set_column_bloom_filter_fpp(column, bloom.false_positives);
     }
     for (column, encoding) in &args.encoding {
         let leaves: Vec<(ColumnPath, DataType)> = match column {
-            Some(name) => vec![(column_path(schema, name), known(schema, name)?)],
+            Some(name) => {
+                let column = columns.find(name)?;
+                vec![(column.path.clone(), column.data_type.clone())]
+            }
             None => schema
                 .fields()
                 .iter()
@@ -83,37 +104,6 @@ fn with_options(
         }
     }
     Ok(properties)
-}
-
-/// Returns the path of a column, given as [`known`] takes it.
-fn column_path(schema: &Schema, path: &str) -> ColumnPath {
-    match schema.field_with_name(path) {
-        Ok(_) => ColumnPath::new(vec![path.to_owned()]),
-        Err(_) => ColumnPath::new(path.split('.').map(str::to_owned).collect()),
-    }
-}
-
-/// Returns the type of a column, given by its name or, within structs, by names joined with dots.
-fn known(schema: &Schema, path: &str) -> Result<DataType, NoText> {
-    let mut fields = schema.fields();
-    let mut found = None;
-    let whole = fields.iter().find(|field| field.name() == path);
-    if let Some(field) = whole {
-        return Ok(field.data_type().clone());
-    }
-    for name in path.split('.') {
-        found = fields.iter().find(|field| field.name() == name);
-        match found.map(|field| field.data_type()) {
-            Some(DataType::Struct(inner)) => fields = inner,
-            Some(DataType::List(element)) if let DataType::Struct(inner) = element.data_type() => {
-                fields = inner
-            }
-            _ => {}
-        }
-    }
-    found
-        .map(|field| field.data_type().clone())
-        .ok_or_else(|| NoText::Option(format!("there is no column {path:?}")))
 }
 
 fn as_parquet(encoding: Encoding) -> Option<parquet::basic::Encoding> {
@@ -149,11 +139,15 @@ fn allows(encoding: Encoding, data_type: &DataType) -> bool {
     }
 }
 
-fn codec(compression: Compression) -> Result<Codec, ParquetError> {
+fn codec(compression: Compression) -> Result<Codec, NoText> {
     Ok(match compression {
         Compression::Snappy => Codec::SNAPPY,
         Compression::Lz4 => Codec::LZ4_RAW,
-        Compression::Zstd(level) => Codec::ZSTD(ZstdLevel::try_new(level)?),
+        Compression::Zstd(level) => {
+            Codec::ZSTD(ZstdLevel::try_new(level).map_err(|_| {
+                NoText::Option(format!("{compression}: convert has zstd at the levels 1 to 22"))
+            })?)
+        }
         Compression::Gzip => Codec::GZIP(GzipLevel::default()),
         Compression::Brotli => Codec::BROTLI(BrotliLevel::default()),
         _ => Codec::UNCOMPRESSED,

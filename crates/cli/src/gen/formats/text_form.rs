@@ -40,6 +40,12 @@ pub(crate) enum NoText {
     Arrow(ArrowError),
 }
 
+impl From<sawmill_generator::Error> for NoText {
+    fn from(error: sawmill_generator::Error) -> Self {
+        NoText::Option(format!("{}; {}", error.what(), error.advice()))
+    }
+}
+
 impl From<ArrowError> for NoText {
     fn from(error: ArrowError) -> Self {
         NoText::Arrow(error)

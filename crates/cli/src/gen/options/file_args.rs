@@ -2,18 +2,20 @@
 
 use clap::{Args, ValueEnum};
 use sawmill_generator::{
-    BloomColumn, Compression, Dataset, Encoding, FileOptions, PageVersion, StatisticsLevel,
+    BloomColumn, ColumnCompression, Dataset, Encoding, FileOptions, PageVersion, StatisticsLevel,
 };
 use sawmill_source::embedded_arrow_schema;
 
 use crate::arguments::size_arg::bytes;
+use crate::error::Error;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "How files are written")]
 pub(crate) struct FileArgs {
-    /// The compression codec of pages: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli.
-    #[arg(long, default_value = "none")]
-    compression: Compression,
+    /// The compression codec of pages: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli; for one column, for all
+    /// columns of a struct, list or map, or for all other columns. May be repeated [default: none].
+    #[arg(long, value_name = "[COLUMN=]CODEC")]
+    compression: Vec<ColumnCompression>,
     /// The encoding of values: plain, dict, delta, delta-length, delta-bytearray or byte-stream-split, for
     /// one column or for every column whose type allows it. May be repeated [default: dict for columns drawn
     /// from listed values and for names in long row groups, else plain].
@@ -76,7 +78,7 @@ impl FileArgs {
     #[cfg(feature = "formats")]
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [
-            (self.compression != Compression::default(), "--compression"),
+            (self.compression.iter().any(|given| *given != ColumnCompression::default()), "--compression"),
             (!self.encoding.is_empty(), "--encoding"),
             (matches!(self.data_page_version, DataPageVersion::Two), "--data-page-version"),
             (self.page_size.is_some(), "--page-size"),
@@ -91,9 +93,16 @@ impl FileArgs {
     }
 
     /// The options for files of `dataset`, without the column in the names of folders.
-    pub(crate) fn options(&self, dataset: &Dataset, partition_by: Option<&str>) -> FileOptions {
+    ///
+    /// # Errors
+    /// The options contradict each other.
+    pub(crate) fn options(
+        &self,
+        dataset: &Dataset,
+        partition_by: Option<&str>,
+    ) -> Result<FileOptions, Error> {
         let mut options = FileOptions::default();
-        options.compression = self.compression;
+        options.set_compressions(&self.compression)?;
         for (column, encoding) in &self.encoding {
             match column {
                 Some(column) => options.column_encodings.push((column.clone(), *encoding)),
@@ -121,7 +130,7 @@ impl FileArgs {
         if embeds {
             options.key_values.push(embedded_arrow_schema(dataset, partition_by));
         }
-        options
+        Ok(options)
     }
 }
 

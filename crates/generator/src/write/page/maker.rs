@@ -1,15 +1,17 @@
-//! What a thread needs to make pages: the plan of the file, a codec, and buffers for one page.
+//! What a thread needs to make pages: the plan of the file, codecs, and buffers for one page.
 
-use crate::encode::compression::Compressor;
+use crate::encode::compression::{Compression, Compressor};
 use crate::encode::physical::PhysicalRoom;
 use crate::error::Error;
+use crate::spec::dataset::Leaf;
 use crate::write::plan::FilePlan;
 
 /// The plan of the file and the buffers of one thread.
 #[derive(Debug)]
 pub(crate) struct PageMaker<'a> {
     pub plan: &'a FilePlan<'a>,
-    pub compressor: Compressor,
+    /// The codecs of the plan.
+    pub codecs: Vec<PageCodec>,
     /// The part of a body to compress.
     pub body: Vec<u8>,
     pub header: Vec<u8>,
@@ -21,19 +23,27 @@ pub(crate) struct PageMaker<'a> {
     pub physical: PhysicalRoom,
     /// The rows of the current row group; 0 if unknown.
     pub group_rows: u64,
+}
+
+/// A codec of some of the columns.
+#[derive(Debug)]
+pub(crate) struct PageCodec {
+    pub compressor: Compressor,
     /// The dictionary of all names, compressed; empty until a chunk needs it.
     pub names: Vec<u8>,
 }
 
 impl<'a> PageMaker<'a> {
     /// # Errors
-    /// The codec cannot be set up.
+    /// A codec cannot be set up.
     pub(crate) fn new(plan: &'a FilePlan<'a>) -> Result<Self, Error> {
-        let compression = plan.options.compression;
-        let compressor = Compressor::new(compression).map_err(|e| Error::page(&e, plan.dataset.name()))?;
+        let codec = |compression: &Compression| match Compressor::new(*compression) {
+            Ok(compressor) => Ok(PageCodec { compressor, names: Vec::new() }),
+            Err(error) => Err(Error::page(&error, plan.dataset.name())),
+        };
         Ok(PageMaker {
             plan,
-            compressor,
+            codecs: plan.codecs.iter().map(codec).collect::<Result<_, _>>()?,
             body: Vec::new(),
             header: Vec::new(),
             statistics: Vec::new(),
@@ -41,7 +51,11 @@ impl<'a> PageMaker<'a> {
             counts: Vec::new(),
             physical: PhysicalRoom::default(),
             group_rows: 0,
-            names: Vec::new(),
         })
+    }
+
+    /// The codec of a column.
+    pub(crate) fn codec(&mut self, leaf: &Leaf) -> &mut PageCodec {
+        &mut self.codecs[self.plan.columns[leaf.index].codec]
     }
 }
