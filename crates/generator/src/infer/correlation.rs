@@ -2,8 +2,10 @@
 //!
 //! Of the earlier columns, a column follows the one whose ranks are correlated most with its own.
 
+use std::borrow::Cow;
+
+use crate::infer::by_column::by_column;
 use crate::infer::dependence::{is_sorted, usable};
-use crate::infer::leaf_sample::LeafSample;
 use crate::infer::notation::{digits, quoted};
 use crate::infer::relations::Column;
 
@@ -26,19 +28,22 @@ pub(crate) struct Correlation {
 }
 
 /// Finds the columns that follow an earlier one; `is_free` says which columns may do either.
-pub(crate) fn correlations(columns: &[Column<'_>], is_free: &dyn Fn(usize) -> bool) -> Vec<Correlation> {
-    let by_row: Vec<Option<Vec<f64>>> = (columns.iter().enumerate())
-        .map(|(i, column)| (is_free(i) && !is_sorted(column)).then(|| numbers_by_row(column)).flatten())
-        .collect();
-    let found = (0..columns.len()).filter_map(|of| {
-        let own = by_row.get(of)?.as_ref()?;
+pub(crate) fn correlations(
+    columns: &[Column<'_>],
+    is_free: &(dyn Fn(usize) -> bool + Sync),
+) -> Vec<Correlation> {
+    let ranked = by_column(columns.len(), |i| {
+        (is_free(i) && !is_sorted(&columns[i])).then(|| Ranked::of(&columns[i])).flatten()
+    });
+    let found = by_column(columns.len(), |of| {
+        let own = ranked[of].as_ref()?;
         let candidates = (0..of).filter(|by| usable(columns, of, *by)).filter_map(|by| {
-            let rank_correlation = spearman(own, by_row.get(by)?.as_ref()?)?;
+            let rank_correlation = own.correlation(ranked[by].as_ref()?)?;
             Some(Correlation { of, by, rank_correlation })
         });
         candidates.max_by(|a, b| a.rank_correlation.abs().total_cmp(&b.rank_correlation.abs()))
     });
-    found.collect()
+    found.into_iter().flatten().collect()
 }
 
 impl Correlation {
@@ -54,58 +59,63 @@ impl Correlation {
 
     /// The correlation of the same columns in another sample.
     pub(crate) fn in_sample(&self, columns: &[Column<'_>]) -> Option<f64> {
-        let own = numbers_of(columns.get(self.of)?)?;
-        rank_correlation(&own, &numbers_of(columns.get(self.by)?)?)
+        let own = columns.get(self.of)?.numbers_by_row()?;
+        rank_correlation(&own, &*columns.get(self.by)?.numbers_by_row()?).map(|(correlation, _)| correlation)
     }
 }
 
 /// The numbers of a column with many distinct ones.
-fn numbers_by_row(column: &Column<'_>) -> Option<Vec<f64>> {
-    let by_row = numbers_of(column)?;
-    let mut some: Vec<u64> =
-        by_row.iter().filter(|v| v.is_finite()).take(LOOKED_AT).map(|v| v.to_bits()).collect();
-    some.sort_unstable();
-    some.dedup();
-    (some.len() > LEAST_DISTINCT).then_some(by_row)
+struct Ranked<'a> {
+    by_row: Cow<'a, [f64]>,
+    /// The ranks of the rows that are looked at, if each row has a number.
+    ranks: Option<Vec<f64>>,
 }
 
-/// The number of each row; NaN for nulls.
-fn numbers_of(column: &Column<'_>) -> Option<Vec<f64>> {
-    let numbers: Vec<f64> = match column.leaf?.1 {
-        LeafSample::Whole(values) => values.iter().map(|v| *v as f64).collect(),
-        LeafSample::Real(values) => values.clone(),
-        _ => return None,
-    };
-    let mut numbers = numbers.into_iter();
-    Some(
-        column
-            .there
-            .iter()
-            .map(|there| there.then(|| numbers.next()).flatten().unwrap_or(f64::NAN))
-            .collect(),
-    )
+impl<'a> Ranked<'a> {
+    fn of(column: &'a Column<'_>) -> Option<Self> {
+        let by_row = column.numbers_by_row()?;
+        let finite = by_row.iter().filter(|v| v.is_finite());
+        let mut some: Vec<u64> = finite.take(LOOKED_AT).map(|v| v.to_bits()).collect();
+        some.sort_unstable();
+        some.dedup();
+        if some.len() <= LEAST_DISTINCT {
+            return None;
+        }
+        let every = by_row.len().div_ceil(LOOKED_AT);
+        let is_whole = by_row.iter().all(|v| v.is_finite());
+        let ranks = is_whole.then(|| ranks(by_row.iter().copied().step_by(every)));
+        Some(Ranked { by_row, ranks })
+    }
+
+    /// The rank correlation, if it is not what random samples have, too.
+    fn correlation(&self, other: &Ranked<'_>) -> Option<f64> {
+        let (correlation, rows) = match (&self.ranks, &other.ranks) {
+            (Some(own), Some(others)) => (product_moment(own, others)?, self.by_row.len()),
+            _ => rank_correlation(&self.by_row, &other.by_row)?,
+        };
+        let noise = 4.0 / (rows.clamp(1, LOOKED_AT) as f64).sqrt();
+        Some(correlation).filter(|correlation| correlation.abs() > LEAST.max(noise))
+    }
 }
 
-/// The rank correlation, if it is not what random samples have, too.
-fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
-    let rows = a.iter().zip(b).filter(|(a, b)| a.is_finite() && b.is_finite()).count().min(LOOKED_AT);
-    let noise = 4.0 / (rows.max(1) as f64).sqrt();
-    rank_correlation(a, b).filter(|correlation| correlation.abs() > LEAST.max(noise))
+/// The rank correlation, and the number of rows in which both have a number.
+fn rank_correlation(a: &[f64], b: &[f64]) -> Option<(f64, usize)> {
+    let both = || a.iter().copied().zip(b.iter().copied()).filter(|(a, b)| a.is_finite() && b.is_finite());
+    let rows = both().count();
+    let every = rows.div_ceil(LOOKED_AT).max(1);
+    let (a, b): (Vec<f64>, Vec<f64>) = both().step_by(every).unzip();
+    Some((product_moment(&ranks(a.into_iter()), &ranks(b.into_iter()))?, rows))
 }
 
-fn rank_correlation(a: &[f64], b: &[f64]) -> Option<f64> {
-    let both: Vec<(f64, f64)> =
-        a.iter().copied().zip(b.iter().copied()).filter(|(a, b)| a.is_finite() && b.is_finite()).collect();
-    if both.len() < 100 {
+/// The correlation of ranks, if there are enough.
+fn product_moment(a: &[f64], b: &[f64]) -> Option<f64> {
+    if a.len() < 100 {
         return None;
     }
-    let every = both.len().div_ceil(LOOKED_AT);
-    let some: Vec<(f64, f64)> = both.into_iter().step_by(every).collect();
-    let (a, b) = (ranks(some.iter().map(|pair| pair.0)), ranks(some.iter().map(|pair| pair.1)));
-    let mean = (some.len() as f64 - 1.0) / 2.0;
+    let mean = (a.len() as f64 - 1.0) / 2.0;
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>();
-    let spread = (product(&a, &a) * product(&b, &b)).sqrt();
-    (spread > 0.0).then(|| product(&a, &b) / spread)
+    let spread = (product(a, a) * product(b, b)).sqrt();
+    (spread > 0.0).then(|| product(a, b) / spread)
 }
 
 /// The rank of each value; equal ones share the mean of theirs.

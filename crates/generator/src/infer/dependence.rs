@@ -3,20 +3,23 @@
 //! Such a column is drawn by weights for each value of an earlier one, so that the pairs of values occur as often as
 //! in the sample. Of several earlier columns the one counts that says most about it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 use arrow_schema::DataType;
 
+use crate::infer::by_column::by_column;
 use crate::infer::leaf_sample::LeafSample;
 use crate::infer::notation::{key, number, quoted, single};
 use crate::infer::relations::Column;
 use crate::infer::texts::Verbatim;
+use crate::infer::values::MOST_NUMBERED;
 
 /// The most distinct values of either column.
 const MOST_DISTINCT: usize = 256;
 
 /// The same if a column is a function of the other one: the price of an article.
-const MOST_KEYS: usize = 10_000;
+const MOST_KEYS: usize = MOST_NUMBERED;
 
 /// How often each value of the other column occurs on average, if a column is a function of that.
 const TIMES_EACH: usize = 4;
@@ -38,35 +41,34 @@ pub(crate) struct Dependence {
 }
 
 /// The values of a column as numbers of a list of few.
-struct Categories {
-    /// For each row; `None` for null.
-    codes: Vec<Option<u32>>,
-    /// The values as keys of a table.
-    keys: Vec<String>,
+struct Categories<'a> {
+    /// How many different values there are.
+    len: usize,
+    /// The number of the value of each row; `len` for null.
+    codes: Cow<'a, [u16]>,
 }
 
 /// Finds the columns that depend on an earlier one.
 pub(crate) fn dependences(columns: &[Column<'_>]) -> Vec<Dependence> {
-    let categories: Vec<Option<Categories>> =
-        columns.iter().map(|column| categories(column, Verbatim::Never)).collect();
-    let found = (0..columns.len()).filter(|of| !is_sorted(&columns[*of])).filter_map(|of| {
-        let own = categories.get(of)?.as_ref()?;
+    let categories = by_column(columns.len(), |i| Categories::of(&columns[i]));
+    let found = by_column(columns.len(), |of| {
+        let own = categories[of].as_ref().filter(|_| !is_sorted(&columns[of]))?;
         let strengths = (0..of).filter(|by| usable(columns, of, *by)).filter_map(|by| {
-            let others = categories.get(by)?.as_ref()?;
-            if own.keys.len().max(others.keys.len()) > MOST_DISTINCT {
+            let others = categories[by].as_ref()?;
+            if own.len.max(others.len) > MOST_DISTINCT {
                 let strength = own.is_function_of(others).then(|| own.spread()).filter(|s| *s > LEAST)?;
                 return Some((strength, by, true));
             }
             let table = Table::new(own, others);
             let strength = table.strength();
             // Of independent columns, too, the weights of a sample differ.
-            let noise = 0.5 * ((own.keys.len() * table.given.len()) as f64 / table.rows.max(1.0)).sqrt();
+            let noise = 0.5 * ((own.len * table.given.len()) as f64 / table.rows.max(1.0)).sqrt();
             (strength > LEAST + noise && table.pairs() <= MOST_PAIRS).then_some((strength, by, false))
         });
         let (_, by, is_function) = strengths.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
         Some(Dependence { of, by, is_function })
     });
-    found.collect()
+    found.into_iter().flatten().collect()
 }
 
 /// Whether the values grow from row to row, which weights would not keep.
@@ -92,62 +94,49 @@ pub(crate) fn keeps_nulls(by: &Column<'_>) -> bool {
 /// The `values` of a column that depends on another.
 pub(crate) fn values(columns: &[Column<'_>], dependence: Dependence, verbatim: Verbatim) -> Option<String> {
     let (of, by) = (&columns[dependence.of], &columns[dependence.by]);
-    let (own, others) = (categories(of, verbatim)?, categories(by, verbatim)?);
-    if dependence.is_function {
-        return Some(function(&own, &others, by.name));
-    }
-    let table = Table::new(&own, &others);
+    let (own, others) = (Categories::of(of)?, Categories::of(by)?);
+    let (names, keys) = (names(of, verbatim)?, names(by, verbatim)?);
     let weights = |counts: &[u64]| {
-        let weights = own.keys.iter().zip(counts).filter(|(_, n)| **n > 0);
-        let weights: Vec<String> = weights.map(|(key, n)| format!("{key} = {n}")).collect();
+        let weights = names.iter().zip(counts).filter(|(_, n)| **n > 0);
+        let weights: Vec<String> = weights.map(|(name, n)| format!("{name} = {n}")).collect();
         format!("{{ {} }}", weights.join(", "))
     };
-    let given = others.keys.iter().zip(&table.given).filter(|(_, counts)| counts.iter().any(|n| *n > 0));
-    let given: Vec<String> = given.map(|(key, counts)| format!("{key} = {}", weights(counts))).collect();
+    let (given, all) = if dependence.is_function {
+        let values = own.by_key(&others).unwrap_or_default();
+        let single =
+            |value: u16| format!("{{ {} = 1 }}", names.get(usize::from(value)).map_or("", String::as_str));
+        (values.into_iter().map(|value| value.map(single)).collect::<Vec<_>>(), own.counts())
+    } else {
+        let table = Table::new(&own, &others);
+        let of_key = |counts: &Vec<u64>| counts.iter().any(|n| *n > 0).then(|| weights(counts));
+        (table.given.iter().map(of_key).collect(), table.all)
+    };
+    let given = keys.iter().zip(given);
+    let given: Vec<String> =
+        given.filter_map(|(key, weights)| Some(format!("{key} = {}", weights?))).collect();
     Some(format!(
         "{{ weights_by = {{ field = {}, given = {{ {} }}, otherwise = {} }} }}",
         quoted(by.name),
         given.join(", "),
-        weights(&table.all)
+        weights(&all)
     ))
-}
-
-/// The weights of a column that is a function of another one.
-fn function(own: &Categories, others: &Categories, by: &str) -> String {
-    let values = own.by_key(others).unwrap_or_default();
-    let mut all: BTreeMap<u32, u64> = BTreeMap::new();
-    own.codes.iter().flatten().for_each(|code| *all.entry(*code).or_default() += 1);
-    let name = |code: u32| own.keys.get(code as usize).map_or("", String::as_str);
-    let given = others.keys.iter().zip(values);
-    let given: Vec<String> =
-        given.filter_map(|(key, value)| Some(format!("{key} = {{ {} = 1 }}", name(value?)))).collect();
-    let all: Vec<String> = all.into_iter().map(|(code, n)| format!("{} = {n}", name(code))).collect();
-    format!(
-        "{{ weights_by = {{ field = {}, given = {{ {} }}, otherwise = {{ {} }} }} }}",
-        quoted(by),
-        given.join(", "),
-        all.join(", ")
-    )
 }
 
 /// The share of rows in which the column has the value that is most frequent for that of the other one.
 pub(crate) fn functional(columns: &[Column<'_>], found: Dependence) -> Option<f64> {
-    let of = categories(columns.get(found.of)?, Verbatim::Never)?;
-    let by = categories(columns.get(found.by)?, Verbatim::Never)?;
-    let mut pairs: HashMap<(u32, u32), u64> = HashMap::new();
-    let mut rows = 0u64;
-    for pair in by.codes.iter().zip(&of.codes) {
-        if let (Some(key), Some(value)) = pair {
-            *pairs.entry((*key, *value)).or_default() += 1;
-            rows += 1;
-        }
+    let own = Categories::of(columns.get(found.of)?)?;
+    let others = Categories::of(columns.get(found.by)?)?;
+    let mut pairs: HashMap<(u16, u16), u64> = HashMap::new();
+    // Most rows have the first pair of their key.
+    let mut first: Vec<Option<(u16, u64)>> = vec![None; others.len];
+    for (key, value) in own.pairs(&others) {
+        let (known, n) = first[usize::from(key)].get_or_insert((value, 0));
+        if *known == value { *n += 1 } else { *pairs.entry((key, value)).or_default() += 1 }
     }
-    let mut most: HashMap<u32, u64> = HashMap::new();
-    for ((key, _), n) in pairs {
-        let most = most.entry(key).or_default();
-        *most = n.max(*most);
-    }
-    Some(most.values().sum::<u64>() as f64 / rows.max(1) as f64)
+    let rows: u64 = first.iter().flatten().map(|(_, n)| n).chain(pairs.values()).sum();
+    let mut most: Vec<u64> = first.iter().map(|first| first.map_or(0, |(_, n)| n)).collect();
+    pairs.into_iter().for_each(|((key, _), n)| most[usize::from(key)] = n.max(most[usize::from(key)]));
+    Some(most.iter().sum::<u64>() as f64 / rows.max(1) as f64)
 }
 
 /// The columns whose weights differ where another column is null, each with the one of which that says most. A spec
@@ -162,71 +151,111 @@ pub(crate) fn by_nulls(columns: &[Column<'_>]) -> Vec<(usize, usize)> {
         first.extend(is_first.then_some(*by));
         is_first
     });
-    let found = (0..columns.len()).filter(|_| !nullable.is_empty()).filter_map(|of| {
+    let nullable: Vec<(usize, Categories<'_>)> =
+        nullable.into_iter().map(|by| (by, Categories::of_nulls(columns[by].there))).collect();
+    let found = by_column(if nullable.is_empty() { 0 } else { columns.len() }, |of| {
         let own = few(&columns[of])?;
-        let others = nullable.iter().filter(|by| **by != of && columns[of].there != columns[**by].there);
-        let strengths = others.filter_map(|by| {
-            let (strength, noise) = strength_by_nulls(&own, columns[*by].there);
+        let others = nullable.iter().filter(|(by, _)| *by != of && columns[of].there != columns[*by].there);
+        let strengths = others.filter_map(|(by, nulls)| {
+            let (strength, noise) = strength_by_nulls(&own, nulls);
             (strength > LEAST + noise).then_some((strength, *by))
         });
         let (_, by) = strengths.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
         Some((of, by))
     });
-    found.collect()
+    found.into_iter().flatten().collect()
 }
 
 /// How far the weights of a column, given whether another one is null, are from those of all rows on average, and
 /// how far they are by chance.
 pub(crate) fn null_strength(columns: &[Column<'_>], of: usize, by: usize) -> Option<(f64, f64)> {
-    Some(strength_by_nulls(&few(columns.get(of)?)?, columns.get(by)?.there))
+    Some(strength_by_nulls(&few(columns.get(of)?)?, &Categories::of_nulls(columns.get(by)?.there)))
 }
 
 /// The values of a column with few enough for weights.
-fn few(column: &Column<'_>) -> Option<Categories> {
-    categories(column, Verbatim::Never).filter(|own| own.keys.len() <= MOST_DISTINCT)
+fn few<'a>(column: &'a Column<'_>) -> Option<Categories<'a>> {
+    Categories::of(column).filter(|own| own.len <= MOST_DISTINCT)
 }
 
-fn strength_by_nulls(own: &Categories, there: &[bool]) -> (f64, f64) {
-    let codes = there.iter().map(|there| Some(u32::from(*there))).collect();
-    let others = Categories { codes, keys: ["null", "there"].map(str::to_owned).into() };
-    let table = Table::new(own, &others);
-    (table.strength(), 0.5 * ((own.keys.len() * 2) as f64 / table.rows.max(1.0)).sqrt())
+fn strength_by_nulls(own: &Categories<'_>, nulls: &Categories<'_>) -> (f64, f64) {
+    let table = Table::new(own, nulls);
+    (table.strength(), 0.5 * ((own.len * nulls.len) as f64 / table.rows.max(1.0)).sqrt())
 }
 
 /// How far the weights of a column are from those of all rows, given the value of the other one, on average.
 pub(crate) fn strength(columns: &[Column<'_>], found: Dependence) -> Option<f64> {
-    let of = categories(columns.get(found.of)?, Verbatim::Never)?;
-    let by = categories(columns.get(found.by)?, Verbatim::Never)?;
-    (of.keys.len().max(by.keys.len()) <= MOST_KEYS / 10).then(|| Table::new(&of, &by).strength())
+    let own = Categories::of(columns.get(found.of)?)?;
+    let others = Categories::of(columns.get(found.by)?)?;
+    (own.len.max(others.len) <= MOST_KEYS / 10).then(|| Table::new(&own, &others).strength())
 }
 
-impl Categories {
+impl<'a> Categories<'a> {
+    /// The values of a column; `None` if they are too many, or all the same.
+    fn of(column: &'a Column<'_>) -> Option<Self> {
+        let (codes, len) = match column.leaf?.1 {
+            LeafSample::Whole(values) => values.numbered().map(|all| (&all.codes[..], all.distinct.len()))?,
+            LeafSample::Real(values) => {
+                let all = values.numbered().filter(|all| all.distinct.iter().all(|v| v.is_finite()))?;
+                (&all.codes[..], all.distinct.len())
+            }
+            LeafSample::Text(texts) => texts.codes()?,
+            _ => return None,
+        };
+        if !(2..=MOST_KEYS).contains(&len) {
+            return None;
+        }
+        let null = len as u16;
+        let mut of_values = codes.iter().copied();
+        let mut of_row = |there: &bool| there.then(|| of_values.next()).flatten().unwrap_or(null);
+        let codes = match codes.len() == column.there.len() {
+            true => Cow::Borrowed(codes),
+            false => Cow::Owned(column.there.iter().map(&mut of_row).collect()),
+        };
+        Some(Categories { len, codes })
+    }
+
+    /// Whether a column has a value in each row.
+    fn of_nulls(there: &[bool]) -> Self {
+        Categories { len: 2, codes: Cow::Owned(there.iter().map(|there| u16::from(*there)).collect()) }
+    }
+
+    /// The numbers of the other column's and this column's value, in the rows in which both have one.
+    fn pairs(&self, others: &Categories<'_>) -> impl Iterator<Item = (u16, u16)> {
+        let (null, other_null) = (self.len as u16, others.len as u16);
+        let pairs = others.codes.iter().copied().zip(self.codes.iter().copied());
+        pairs.filter(move |(other, own)| *other != other_null && *own != null)
+    }
+
     /// The value for each value of the other column, as far as it occurs; `None` if one has several.
-    fn by_key(&self, others: &Categories) -> Option<Vec<Option<u32>>> {
-        let mut values = vec![None; others.keys.len()];
-        for pair in others.codes.iter().zip(&self.codes) {
-            if let (Some(key), Some(value)) = pair {
-                let known = values.get_mut(*key as usize)?;
-                if *known.get_or_insert(*value) != *value {
-                    return None;
-                }
+    fn by_key(&self, others: &Categories<'_>) -> Option<Vec<Option<u16>>> {
+        let mut values = vec![None; others.len];
+        for (key, value) in self.pairs(others) {
+            if *values[usize::from(key)].get_or_insert(value) != value {
+                return None;
             }
         }
         Some(values)
     }
 
-    fn is_function_of(&self, others: &Categories) -> bool {
+    fn is_function_of(&self, others: &Categories<'_>) -> bool {
         // Most columns are not, which their first rows say.
         self.by_key(others).is_some()
-            && others.codes.iter().flatten().count() >= TIMES_EACH * others.keys.len()
+            && others.counts().iter().sum::<u64>() >= (TIMES_EACH * others.len) as u64
     }
 
     /// How far its single values are from the weights of all rows on average, as [`Table::strength`].
     fn spread(&self) -> f64 {
-        let mut all = vec![0u64; self.keys.len()];
-        self.codes.iter().flatten().for_each(|code| all[*code as usize] += 1);
+        let all = self.counts();
         let rows = all.iter().sum::<u64>().max(1) as f64;
         1.0 - all.iter().map(|n| (*n as f64 / rows).powi(2)).sum::<f64>()
+    }
+
+    /// How often each value occurs.
+    fn counts(&self) -> Vec<u64> {
+        let mut counts = vec![0; self.len + 1];
+        self.codes.iter().for_each(|code| counts[usize::from(*code)] += 1);
+        counts.truncate(self.len);
+        counts
     }
 }
 
@@ -239,15 +268,17 @@ struct Table {
 }
 
 impl Table {
-    fn new(own: &Categories, others: &Categories) -> Self {
-        let mut given = vec![vec![0; own.keys.len()]; others.keys.len()];
-        let mut all = vec![0; own.keys.len()];
-        for (code, other) in own.codes.iter().zip(&others.codes) {
-            if let (Some(code), Some(other)) = (code, other) {
-                given[*other as usize][*code as usize] += 1;
-                all[*code as usize] += 1;
-            }
+    fn new(own: &Categories<'_>, others: &Categories<'_>) -> Self {
+        // Nulls count as a value, so that rows need no test.
+        let width = own.len + 1;
+        let mut counts = vec![0u32; width * (others.len + 1)];
+        for (code, other) in own.codes.iter().zip(&*others.codes) {
+            counts[usize::from(*other) * width + usize::from(*code)] += 1;
         }
+        let line = |line: &[u32]| line[..own.len].iter().map(|n| u64::from(*n)).collect();
+        let given: Vec<Vec<u64>> = counts.chunks_exact(width).take(others.len).map(line).collect();
+        let mut all = vec![0; own.len];
+        given.iter().for_each(|line| all.iter_mut().zip(line).for_each(|(all, n)| *all += n));
         let rows = all.iter().sum::<u64>() as f64;
         Table { given, all, rows }
     }
@@ -269,48 +300,19 @@ impl Table {
     }
 }
 
-/// The values of a column as categories; `None` if they are too many, or all the same.
-fn categories(column: &Column<'_>, verbatim: Verbatim) -> Option<Categories> {
+/// The values of a column as keys of a table, in the order of their numbers.
+fn names(column: &Column<'_>, verbatim: Verbatim) -> Option<Vec<String>> {
     let (kind, sample) = column.leaf?;
-    let (codes, keys) = match sample {
-        LeafSample::Whole(values) => coded(values.iter().copied(), |v| key(kind, v.into()))?,
-        LeafSample::Real(values) => {
-            let name = |bits: u64| match kind {
-                DataType::Float64 => quoted(&number(f64::from_bits(bits))),
-                _ => quoted(&single(f64::from_bits(bits))),
-            };
-            values.iter().all(|v| v.is_finite()).then_some(())?;
-            coded(values.iter().map(|v| v.to_bits()), name)?
-        }
-        LeafSample::Text(texts) => texts.categories(verbatim)?,
-        _ => return None,
+    let real = |value: &f64| match kind {
+        DataType::Float64 => quoted(&number(*value)),
+        _ => quoted(&single(*value)),
     };
-    if !(2..=MOST_KEYS).contains(&keys.len()) {
-        return None;
-    }
-    let mut codes = codes.into_iter();
-    let codes = column.there.iter().map(|there| there.then(|| codes.next()).flatten()).collect();
-    Some(Categories { codes, keys })
-}
-
-/// The number of each value in the order of their first occurrences, and their names.
-fn coded<V: Copy + Eq + std::hash::Hash>(
-    values: impl Iterator<Item = V>,
-    name: impl Fn(V) -> String,
-) -> Option<(Vec<u32>, Vec<String>)> {
-    let mut known: HashMap<V, u32> = HashMap::new();
-    let mut codes = Vec::new();
-    let mut keys = Vec::new();
-    for value in values {
-        let next = keys.len() as u32;
-        let code = *known.entry(value).or_insert(next);
-        if code == next {
-            keys.push(name(value));
-            if keys.len() > MOST_KEYS {
-                return None;
-            }
+    match sample {
+        LeafSample::Whole(values) => {
+            Some(values.numbered()?.distinct.iter().map(|v| key(kind, (*v).into())).collect())
         }
-        codes.push(code);
+        LeafSample::Real(values) => Some(values.numbered()?.distinct.iter().map(real).collect()),
+        LeafSample::Text(texts) => texts.names(verbatim),
+        _ => None,
     }
-    Some((codes, keys))
 }

@@ -145,8 +145,9 @@ impl Inferred {
         let logical = array.logical_nulls();
         let is_null = |i: usize| logical.as_ref().is_some_and(|nulls| nulls.is_null(i));
         let there: Vec<bool> = (0..array.len()).map(|i| is_wanted(i) && !is_null(i)).collect();
-        self.slots += (0..array.len()).filter(|i| is_wanted(*i)).count() as u64;
-        self.nulls += (0..array.len()).filter(|i| is_wanted(*i) && is_null(*i)).count() as u64;
+        let slots = wanted.map_or(array.len(), |wanted| wanted.iter().filter(|wanted| **wanted).count());
+        self.slots += slots as u64;
+        self.nulls += (slots - there.iter().filter(|there| **there).count()) as u64;
         match &mut self.kind {
             InferredKind::Struct(fields) => {
                 for (field, column) in fields.iter_mut().zip(array.as_struct().columns()) {
@@ -182,6 +183,17 @@ impl Inferred {
             all.extend(there);
         }
         Ok(())
+    }
+
+    /// Whether values may be functions of their rows, or walks: then most differ.
+    pub(crate) fn may_follow_rows(&self) -> bool {
+        match &self.kind {
+            InferredKind::Leaf { values: LeafSample::Whole(values), .. } => {
+                values.numbered().is_none_or(|all| all.distinct.len() * 2 > values.len())
+            }
+            InferredKind::Leaf { values: LeafSample::Wide(_), .. } => true,
+            _ => false,
+        }
     }
 
     /// The share of nulls in the sample.

@@ -11,6 +11,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Schema};
 
 use crate::error::Error;
+use crate::infer::by_column::by_column;
 use crate::infer::bytes;
 use crate::infer::correlation;
 use crate::infer::dependence;
@@ -266,46 +267,58 @@ impl InferredSpec {
         if let Some(together) = &together {
             let _ = write!(out, "{}", present(together, &columns));
         }
-        let sums = if sampled > 0 { relations::sums(&columns) } else { Vec::new() };
-        let dependences = if sampled > 0 { dependence::dependences(&columns) } else { Vec::new() };
-        let correlated =
-            if sampled > 0 { self.correlated(&fields, &columns, (&sums, &dependences)) } else { Vec::new() };
-        for (i, field) in fields.iter().enumerate() {
-            out.push('\n');
+        let found = self.found(&fields, &columns);
+        let written = by_column(fields.len(), |i| {
+            let mut out = String::from("\n");
             if let Some(said) = role(i).and_then(|role| role.said.as_ref()) {
                 let _ = writeln!(out, "# {said}.");
             }
-            let _ = write!(out, "[[{path}]]\nname = {}\n", quoted(&field.name));
-            let is_function = dependences.iter().any(|found| found.of == i && found.is_function);
-            // A function says more than a difference that varies.
-            let sum = sums.iter().find(|sum| sum.of == i);
-            let sum = sum.filter(|sum| !is_function || relations::is_exact(&columns, sum));
-            let sum = sum.and_then(|sum| relations::values(&columns, sum));
-            let by = dependences.iter().find(|found| sum.is_none() && found.of == i);
-            let follows = correlated.iter().find(|(of, _)| *of == i && sum.is_none() && by.is_none());
-            let keeps_nulls = match (by, follows) {
-                (Some(found), _) => dependence::keeps_nulls(&columns[found.by]),
-                (None, Some((_, follows))) => follows.keeps_nulls,
-                (None, None) => false,
+            let _ = write!(out, "[[{path}]]\nname = {}\n", quoted(&fields[i].name));
+            let mut related = match role(i) {
+                Some(role) => Related {
+                    values: Some(role.values.clone()),
+                    keeps_nulls: true,
+                    is_key: role.is_key,
+                    together: false,
+                },
+                None => self.related(i, &columns, &found),
             };
-            if let Some(role) = role(i) {
-                let values = Some(role.values.clone());
-                let together = together.as_ref().is_some_and(|together| together.fields.contains(&i));
-                let related = Related { keeps_nulls: true, values, together, is_key: role.is_key };
-                self.write(field, path, &related, &mut out);
-                continue;
-            }
-            let related = Related {
-                is_key: false,
-                keeps_nulls,
-                values: sum
-                    .or_else(|| dependence::values(&columns, *by?, self.verbatim))
-                    .or_else(|| follows.map(|(_, follows)| follows.values.clone())),
-                together: together.as_ref().is_some_and(|together| together.fields.contains(&i)),
-            };
-            self.write(field, path, &related, &mut out);
-        }
+            related.together = together.as_ref().is_some_and(|together| together.fields.contains(&i));
+            self.write(fields[i], path, &related, &mut out);
+            out
+        });
+        out.extend(written);
         Ok(out)
+    }
+
+    /// The relations of the columns.
+    fn found(&self, fields: &[&Inferred], columns: &[Column<'_>]) -> Found {
+        if self.sampled_rows() == 0 {
+            return Found::default();
+        }
+        let (sums, dependences) = (relations::sums(columns), dependence::dependences(columns));
+        let correlated = self.correlated(fields, columns, (&sums, &dependences));
+        Found { sums, dependences, correlated }
+    }
+
+    /// How column `i` depends on others.
+    fn related(&self, i: usize, columns: &[Column<'_>], found: &Found) -> Related {
+        let is_function = found.dependences.iter().any(|found| found.of == i && found.is_function);
+        // A function says more than a difference that varies.
+        let sum = found.sums.iter().find(|sum| sum.of == i);
+        let sum = sum.filter(|sum| !is_function || relations::is_exact(columns, sum));
+        let sum = sum.and_then(|sum| relations::values(columns, sum));
+        let by = found.dependences.iter().find(|found| sum.is_none() && found.of == i);
+        let follows = found.correlated.iter().find(|(of, _)| *of == i && sum.is_none() && by.is_none());
+        let keeps_nulls = match (by, follows) {
+            (Some(found), _) => dependence::keeps_nulls(&columns[found.by]),
+            (None, Some((_, follows))) => follows.keeps_nulls,
+            (None, None) => false,
+        };
+        let values = sum
+            .or_else(|| dependence::values(columns, *by?, self.verbatim))
+            .or_else(|| follows.map(|(_, follows)| follows.values.clone()));
+        Related { values, keeps_nulls, ..Related::default() }
     }
 
     /// The columns whose ranks are correlated, each by its quantiles: those that follow another one, and those that are followed.
@@ -319,9 +332,11 @@ impl InferredSpec {
             |i: usize| sums.iter().all(|sum| sum.of != i) && dependences.iter().all(|found| found.of != i);
         let mut found = correlation::correlations(columns, &is_free);
         let involved: BTreeSet<usize> = found.iter().flat_map(|found| [found.of, found.by]).collect();
+        let involved: Vec<usize> = involved.into_iter().collect();
+        let quantiles = by_column(involved.len(), |at| self.values_with(fields[involved[at]], true));
         let quantiles: BTreeMap<usize, String> = involved
             .into_iter()
-            .map(|i| (i, self.values_with(fields[i], true)))
+            .zip(quantiles)
             .filter(|(_, values)| values.starts_with("{ quantiles = {"))
             .collect();
         found.retain(|found| quantiles.contains_key(&found.of) && quantiles.contains_key(&found.by));
@@ -466,7 +481,7 @@ impl InferredSpec {
     /// What is known of a leaf besides its sample.
     fn around(&self, field: &Inferred) -> Around {
         let mut around = Around { n: self.rows.unwrap_or(0), ..Around::default() };
-        if let Some(there) = &field.there {
+        if let Some(there) = field.there.as_ref().filter(|_| field.may_follow_rows()) {
             let rows = self.ranges.iter().flat_map(|(first, n)| *first..first + n);
             around.rows = Some(rows.zip(there).filter(|(_, there)| **there).map(|(row, _)| row).collect());
         }
@@ -535,6 +550,15 @@ struct Follows {
     values: String,
     /// Whether its nulls are drawn as those of others.
     keeps_nulls: bool,
+}
+
+/// The relations of the columns of a record.
+#[derive(Default)]
+struct Found {
+    sums: Vec<relations::Sum>,
+    dependences: Vec<dependence::Dependence>,
+    /// Those that follow another column or are followed.
+    correlated: Vec<(usize, Follows)>,
 }
 
 /// How a field of the record depends on others.

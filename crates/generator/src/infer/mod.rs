@@ -1,5 +1,6 @@
 //! A spec from existing data: from its schema alone or from a sample of its rows (feature `infer`).
 
+mod by_column;
 mod bytes;
 pub(crate) mod correlation;
 pub(crate) mod dependence;
@@ -16,3 +17,4 @@ pub(crate) mod references;
 mod relations;
 mod shapes;
 pub(crate) mod texts;
+mod values;

@@ -75,8 +75,8 @@ pub(crate) struct TextSample {
 /// The strings as numbers of the distinct ones, as long as these are few.
 #[derive(Debug, Default)]
 struct Codes {
-    numbers: HashMap<String, u32>,
-    of_values: Vec<u32>,
+    numbers: HashMap<String, u16>,
+    of_values: Vec<u16>,
     too_many: bool,
 }
 
@@ -85,7 +85,7 @@ impl Codes {
         if self.too_many {
             return;
         }
-        let next = self.numbers.len() as u32;
+        let next = self.numbers.len() as u16;
         let number = match self.numbers.get(text) {
             Some(number) => *number,
             None => *self.numbers.entry(text.to_owned()).or_insert(next),
@@ -288,19 +288,21 @@ impl TextSample {
         ranges.filter(|(_, there)| *there).map(|(pair, _)| shown(pair)).collect()
     }
 
-    /// The values as numbers of a few distinct ones, and these as keys of a table, as [`values`](Self::values)
-    /// writes them; `None` if they are too many.
-    pub(crate) fn categories(&self, verbatim: Verbatim) -> Option<(Vec<u32>, Vec<String>)> {
-        let distinct = self.codes.numbers.len() as u64;
-        if self.codes.too_many || self.n < TIMES_EACH * distinct {
-            return None;
-        }
-        let mut keys = vec![String::new(); self.codes.numbers.len()];
+    /// The values as numbers of a few distinct ones, and how many these are; `None` if they are too many.
+    pub(crate) fn codes(&self) -> Option<(&[u16], usize)> {
+        let distinct = self.codes.numbers.len();
+        (!self.codes.too_many && self.n >= TIMES_EACH * distinct as u64)
+            .then_some((&self.codes.of_values[..], distinct))
+    }
+
+    /// These distinct ones in the order of their numbers as keys of a table, as [`values`](Self::values) writes them.
+    pub(crate) fn names(&self, verbatim: Verbatim) -> Option<Vec<String>> {
+        let mut names = vec![String::new(); self.codes()?.1];
         for (text, shown, _) in self.shown(verbatim) {
             let number = self.codes.numbers.get(text)?;
-            *keys.get_mut(*number as usize)? = quoted(&shown);
+            *names.get_mut(usize::from(*number))? = quoted(&shown);
         }
-        Some((self.codes.of_values.clone(), keys))
+        Some(names)
     }
 
     /// The distinct values, each as it is or made up, with its count.
