@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use crate::infer::by_column::by_column;
-use crate::infer::correlation;
-use crate::infer::dependence;
-use crate::infer::inferred_field::{Inferred, InferredKind};
-use crate::infer::inferred_spec::InferredSpec;
-use crate::infer::leaf_sample::{LeafSample, real_runs, whole_runs};
-use crate::infer::relations::{self, Column};
+use crate::infer::relations::correlation;
+use crate::infer::relations::dependence;
+use crate::infer::relations::{Column, sums, together};
+use crate::infer::sample::inferred_field::{Inferred, InferredKind};
+use crate::infer::sample::leaf_sample::{LeafSample, real_runs, whole_runs};
+use crate::infer::spec::inferred_spec::InferredSpec;
 
 /// Columns of at most so many distinct values are compared value by value.
 const FEW: usize = 1000;
@@ -389,7 +389,7 @@ fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFi
     let (a, b): (Vec<Column<'_>>, Vec<Column<'_>>) =
         (ours.iter().map(|f| f.column()).collect(), same.iter().map(|f| f.column()).collect());
     let mut out = Vec::new();
-    for (first, second) in relations::null_pairs(&a) {
+    for (first, second) in together::null_pairs(&a) {
         let share = |columns: &[Column<'_>]| {
             let rows = columns[first].there.len();
             let null =
@@ -433,8 +433,8 @@ fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFi
             generated: found.in_sample(&b).unwrap_or(0.0),
         });
     }
-    for sum in relations::sums(&a) {
-        out.extend(relations::holds(&a, &b, &sum).map(|(relation, source, generated)| RelationFidelity {
+    for sum in sums::sums(&a) {
+        out.extend(sums::holds(&a, &b, &sum).map(|(relation, source, generated)| RelationFidelity {
             relation,
             source,
             generated,

@@ -6,8 +6,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
 
-use crate::infer::texts::TextSample;
-use crate::infer::values::{Values, runs};
+use crate::infer::sample::numbered::{Values, runs};
+use crate::infer::values::texts::TextSample;
 
 /// Evaluates an expression with the array of its type, if its values are whole numbers of up to 128 bits.
 macro_rules! of_whole {
@@ -61,7 +61,7 @@ pub(crate) enum LeafSample {
 }
 
 impl LeafSample {
-    /// Without values yet; `kind` is a type of [`crate::infer::inferred_field::leaf_kind`].
+    /// Without values yet; `kind` is a type of [`crate::infer::sample::inferred_field::leaf_kind`].
     pub(crate) fn new(kind: &DataType) -> Self {
         match kind {
             DataType::Boolean => LeafSample::Boolean { trues: 0, falses: 0 },

@@ -9,8 +9,8 @@ use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::arrow::schema::UUID_EXTENSION;
 use crate::draw::lengths::MOST_ELEMENTS;
 use crate::error::Error;
-use crate::infer::leaf_sample::LeafSample;
 use crate::infer::relations::Column;
+use crate::infer::sample::leaf_sample::LeafSample;
 
 /// A field with the statistics of its sample.
 #[derive(Debug)]

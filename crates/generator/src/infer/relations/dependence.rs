@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use arrow_schema::DataType;
 
 use crate::infer::by_column::by_column;
-use crate::infer::leaf_sample::LeafSample;
 use crate::infer::notation::{key, number, quoted, single};
 use crate::infer::relations::Column;
-use crate::infer::texts::Verbatim;
-use crate::infer::values::MOST_NUMBERED;
+use crate::infer::sample::leaf_sample::LeafSample;
+use crate::infer::sample::numbered::MOST_NUMBERED;
+use crate::infer::values::texts::Verbatim;
 
 /// The most distinct values of either column.
 const MOST_DISTINCT: usize = 256;

@@ -2,18 +2,18 @@
 //!
 //! The rules, in this order: one value is a constant; a value that depends on the row alone is a sequence; at
 //! most [`FEW`] distinct values are weights; values that grow with the rows are a walk; values near a known
-//! distribution ([`crate::infer::known`]) are drawn from it; at most [`MOST_LISTED`] distinct values, each
+//! distribution ([`crate::infer::values::known`]) are drawn from it; at most [`MOST_LISTED`] distinct values, each
 //! sampled several times, are weights; all others are drawn by their quantiles.
 
 use arrow_schema::DataType;
 
-use crate::infer::known::{Counted, Known};
-use crate::infer::leaf_sample::{LeafSample, real_runs, whole_runs};
 use crate::infer::notation::{
     difference, digits, is_temporal, key, literal, number, one, per_second, quantity, quoted, rounded, single,
 };
-use crate::infer::quantiles::{ATOM, Beyond, Described, described};
-use crate::infer::values::Values;
+use crate::infer::sample::leaf_sample::{LeafSample, real_runs, whole_runs};
+use crate::infer::sample::numbered::Values;
+use crate::infer::values::known::{Counted, Known};
+use crate::infer::values::quantiles::{ATOM, Beyond, Described, described};
 
 /// The most distinct values to list before known distributions are tried.
 const FEW: usize = 50;

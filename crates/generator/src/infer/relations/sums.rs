@@ -1,29 +1,15 @@
-//! Relations between the columns of a record: columns that are null together, a column that is another one
-//! plus a difference, and a column that is the sum of others.
+//! A column that is another one plus a difference, or the sum of others.
 //!
-//! A relation is looked for among fields of the record that are not nested, have the same type and are null
-//! in the same rows. A formula can only use earlier fields.
+//! The columns have the same type and are null in the same rows. A formula can only use earlier fields.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
-
-use arrow_schema::DataType;
 
 use crate::infer::by_column::by_column;
-use crate::infer::leaf_sample::LeafSample;
 use crate::infer::notation::{is_temporal, quoted};
-use crate::infer::numbers;
-use crate::infer::values::Values;
-
-/// The most combinations of present fields to list.
-const MOST_COMBINATIONS: usize = 1000;
-
-/// The most fields that can be present together.
-const MOST_TOGETHER: usize = 32;
-
-/// Two columns depend on one another if the share of rows in which both are null is so far from what it would
-/// be by chance.
-const DEPENDENT: f64 = 0.002;
+use crate::infer::relations::column::{Column, Numbers, REST};
+use crate::infer::sample::leaf_sample::LeafSample;
+use crate::infer::sample::numbered::Values;
+use crate::infer::values::numbers;
 
 /// The most rows that are looked at to find a relation.
 const LOOKED_AT: usize = 4096;
@@ -41,70 +27,6 @@ const NARROWER: f64 = 0.7;
 /// The least share of rows in which a sum adds up to the same remainder.
 const ADDS_UP: f64 = 0.5;
 
-/// A sampled field of the record.
-pub(crate) struct Column<'a> {
-    pub name: &'a str,
-    pub nullable: bool,
-    /// Whether each row has a value.
-    pub there: &'a [bool],
-    /// The type and the values, if it is a leaf.
-    pub leaf: Option<(&'a DataType, &'a LeafSample)>,
-}
-
-impl Column<'_> {
-    /// Its values as finite numbers, if there are any.
-    fn numbers(&self) -> Numbers<'_> {
-        let all_finite = |numbers: &[f64]| numbers.iter().all(|v| v.is_finite());
-        self.values().filter(|numbers| all_finite(numbers))
-    }
-
-    /// Its numbers row by row; NaN where it has none.
-    pub(crate) fn numbers_by_row(&self) -> Numbers<'_> {
-        let numbers = self.values()?;
-        if numbers.len() == self.there.len() {
-            return Some(numbers);
-        }
-        let mut numbers = numbers.iter().copied();
-        let mut of_row = |there: &bool| there.then(|| numbers.next()).flatten().unwrap_or(f64::NAN);
-        Some(Cow::Owned(self.there.iter().map(&mut of_row).collect()))
-    }
-
-    fn values(&self) -> Numbers<'_> {
-        match self.leaf?.1 {
-            LeafSample::Whole(values) => Some(Cow::Owned(values.iter().map(|v| *v as f64).collect())),
-            LeafSample::Real(values) => Some(Cow::Borrowed(values)),
-            _ => None,
-        }
-    }
-
-    /// How a formula names it: in backquotes, if it is more than a word.
-    fn formula_name(&self) -> Option<String> {
-        const WORDS: [&str; 7] = [REST, "and", "or", "not", "in", "true", "false"];
-        let mut chars = self.name.chars();
-        let starts = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-        let is_word = starts && chars.all(|c| c.is_alphanumeric() || c == '_');
-        if is_word && !WORDS.contains(&self.name) {
-            return Some(self.name.to_owned());
-        }
-        (!self.name.contains('`')).then(|| format!("`{}`", self.name))
-    }
-
-    /// Whether its values can be computed from those of `other`, an earlier column.
-    fn can_use(&self, other: &Column<'_>) -> bool {
-        let kinds = (self.leaf.map(|leaf| leaf.0), other.leaf.map(|leaf| leaf.0));
-        kinds.0 == kinds.1
-            && (self.nullable || !other.nullable)
-            && self.there == other.there
-            && other.formula_name().is_some()
-    }
-}
-
-/// The numbers of a column, if it has some.
-pub(crate) type Numbers<'a> = Option<Cow<'a, [f64]>>;
-
-/// The name of the drawn part of a formula.
-const REST: &str = "rest";
-
 /// A relation of a column to earlier ones.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sum {
@@ -112,71 +34,6 @@ pub(crate) struct Sum {
     pub of: usize,
     /// The columns that are added, or subtracted if the sign is -1.
     pub parts: Vec<(usize, f64)>,
-}
-
-/// The fields that are null together and the number of rows with each combination of present ones.
-#[derive(Debug)]
-pub(crate) struct Together {
-    pub fields: Vec<usize>,
-    pub combinations: BTreeMap<u32, u64>,
-}
-
-/// Finds the columns whose nulls depend on one another.
-pub(crate) fn together(columns: &[Column<'_>]) -> Option<Together> {
-    let with_nulls = |c: &&Column<'_>| c.nullable && c.there.contains(&false) && c.there.contains(&true);
-    let some: Vec<usize> =
-        (0..columns.len()).filter(|i| with_nulls(&&columns[*i])).take(MOST_TOGETHER).collect();
-    let rows = columns.first()?.there.len();
-    let mut masks: HashMap<u32, u64> = HashMap::new();
-    for row in 0..rows {
-        let bit = |(bit, i): (usize, &usize)| u32::from(columns[*i].there[row]) << bit;
-        *masks.entry(some.iter().enumerate().map(bit).sum()).or_default() += 1;
-    }
-    let null = |bits: u32| {
-        let count: u64 = masks.iter().filter(|(mask, _)| *mask & bits == 0).map(|(_, n)| n).sum();
-        count as f64 / rows as f64
-    };
-    let depends = |a: usize| {
-        (0..some.len()).any(|b| {
-            let (a, b) = (1u32 << a, 1u32 << b);
-            let by_chance = null(a) * null(b);
-            // Samples of independent columns differ, too: four standard deviations are one in 16,000.
-            let noise = 4.0 * (by_chance * (1.0 - by_chance) / rows as f64).sqrt();
-            a != b && (null(a | b) - by_chance).abs() > noise.max(DEPENDENT)
-        })
-    };
-    let members: Vec<usize> = (0..some.len()).filter(|a| depends(*a)).collect();
-    let mut combinations: BTreeMap<u32, u64> = BTreeMap::new();
-    for (mask, n) in &masks {
-        let bits = members.iter().enumerate().map(|(bit, member)| (mask >> member & 1) << bit);
-        *combinations.entry(bits.sum()).or_default() += n;
-    }
-    let fields = members.iter().map(|member| some[*member]).collect();
-    (members.len() > 1 && combinations.len() <= MOST_COMBINATIONS)
-        .then_some(Together { fields, combinations })
-}
-
-/// The pairs of columns whose nulls depend on one another, each column with the one on which its depend most.
-pub(crate) fn null_pairs(columns: &[Column<'_>]) -> Vec<(usize, usize)> {
-    let Some(together) = together(columns) else { return Vec::new() };
-    let null = |i: usize, row: usize| columns[i].there.get(row) == Some(&false);
-    let apart = |a: usize, b: usize| {
-        let rows = columns[a].there.len();
-        let share = |test: &dyn Fn(usize) -> bool| {
-            (0..rows).filter(|row| test(*row)).count() as f64 / rows.max(1) as f64
-        };
-        let both = share(&|row| null(a, row) && null(b, row));
-        (both - share(&|row| null(a, row)) * share(&|row| null(b, row))).abs()
-    };
-    let mut pairs: Vec<(usize, usize)> = Vec::new();
-    for a in &together.fields {
-        let others = together.fields.iter().filter(|b| *b != a).map(|b| (apart(*a, *b), *b));
-        let nearest = others.max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1)));
-        pairs.extend(nearest.map(|(_, b)| ((*a).min(b), (*a).max(b))));
-    }
-    pairs.sort_unstable();
-    pairs.dedup();
-    pairs
 }
 
 /// Finds the sums and differences among the columns.

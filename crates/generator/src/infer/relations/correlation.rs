@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 
 use crate::infer::by_column::by_column;
-use crate::infer::dependence::{is_sorted, usable};
 use crate::infer::notation::{digits, quoted};
 use crate::infer::relations::Column;
+use crate::infer::relations::dependence::{is_sorted, usable};
 
 /// Columns of fewer distinct values are categories.
 const LEAST_DISTINCT: usize = 50;

@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::infer::lengths::lengths;
 use crate::infer::notation::quoted;
-use crate::infer::shapes::Shapes;
+use crate::infer::values::lengths::lengths;
+use crate::infer::values::shapes::Shapes;
 use crate::random::rng::{Sequence, scale64};
 
 /// The most distinct values to keep; further ones are only counted.
