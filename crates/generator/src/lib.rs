@@ -80,6 +80,8 @@ pub use infer::references::KeyColumn;
 #[cfg(feature = "infer")]
 pub use infer::references::tables::InferredTables;
 #[cfg(feature = "infer")]
+pub use infer::sample::stored::PARQUET_TYPE;
+#[cfg(feature = "infer")]
 pub use infer::spec::inferred_spec::{InferredSpec, LeftOut};
 #[cfg(feature = "infer")]
 pub use infer::values::texts::Verbatim;

@@ -5,6 +5,6 @@ pub(crate) mod fidelity;
 mod notation;
 pub(crate) mod references;
 mod relations;
-mod sample;
+pub(crate) mod sample;
 pub(crate) mod spec;
 pub(crate) mod values;

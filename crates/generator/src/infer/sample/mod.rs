@@ -3,3 +3,4 @@
 pub(crate) mod inferred_field;
 pub(crate) mod leaf_sample;
 pub(crate) mod numbered;
+pub(crate) mod stored;

@@ -3,6 +3,7 @@
 use arrow_schema::DataType;
 
 use crate::infer::notation::{literal, quoted, unit_name};
+use crate::infer::sample::stored::Stored;
 use crate::types::logical_type::is_zone;
 
 /// The `values` of whole numbers without a sample.
@@ -25,8 +26,16 @@ pub(crate) fn alone(kind: &DataType) -> String {
 }
 
 /// The lines with the type of a leaf.
-pub(crate) fn type_keys(kind: &DataType) -> String {
+pub(crate) fn type_keys(kind: &DataType, stored: &Stored) -> String {
     let plain = |name: &str| format!("type = \"{name}\"\n");
+    match stored {
+        Stored::Uuid => return plain("uuid"),
+        Stored::Enum => return plain("enum"),
+        Stored::Json => return plain("json"),
+        Stored::Int96 => return "type = \"timestamp\"\nunit = \"int96\"\n".to_owned(),
+        Stored::UtcTime => return type_keys(kind, &Stored::Plain) + "utc = true\n",
+        Stored::Plain | Stored::Other(_) => {}
+    }
     match kind {
         DataType::Boolean => plain("boolean"),
         DataType::Int8 => plain("int8"),

@@ -16,11 +16,13 @@ use crate::infer::relations::sums;
 use crate::infer::relations::together::{Together, together};
 use crate::infer::sample::inferred_field::{Inferred, InferredKind};
 use crate::infer::sample::leaf_sample::LeafSample;
+use crate::infer::sample::stored::Stored;
 use crate::infer::spec::inferred_spec::{InferredSpec, LeftOut};
 use crate::infer::spec::type_keys::{alone, type_keys};
 use crate::infer::values::bytes;
 use crate::infer::values::lengths::lengths;
 use crate::infer::values::numbers::{self, Around};
+use crate::infer::values::texts::Verbatim;
 
 impl InferredSpec {
     /// The spec with its fields under `path`, and columns that are keys or refer to some.
@@ -36,6 +38,9 @@ impl InferredSpec {
         };
         for LeftOut { column, reason } in self.left_out() {
             let _ = writeln!(out, "# Left out: {}: {reason}.", quoted(&column));
+        }
+        for LeftOut { column, reason } in self.types_not_kept() {
+            let _ = writeln!(out, "# Type not kept: {}: {reason}.", quoted(&column));
         }
         if path.starts_with("tables") {
             out.push_str("[[tables]]\n");
@@ -84,6 +89,13 @@ impl InferredSpec {
         });
         out.extend(written);
         Ok(out)
+    }
+
+    /// The leaves that get another type than they have in the Parquet file, with the reason.
+    pub fn types_not_kept(&self) -> Vec<LeftOut> {
+        let mut out = Vec::new();
+        self.kept().for_each(|field| add_not_kept(field, &field.name, self.verbatim, &mut out));
+        out
     }
 
     /// The relations of the columns.
@@ -151,8 +163,13 @@ impl InferredSpec {
     /// Writes everything of a field except the name, under the TOML table `path`.
     fn write(&self, field: &Inferred, path: &str, related: &Related, out: &mut String) {
         let kind = match &field.kind {
-            InferredKind::Leaf { is_uuid: true, .. } => "type = \"uuid\"\n".to_owned(),
-            InferredKind::Leaf { kind, .. } => type_keys(kind),
+            InferredKind::Leaf { kind, stored, values, .. } => {
+                let as_is = Stored::Plain;
+                type_keys(
+                    kind,
+                    if not_kept(stored, values, self.verbatim).is_some() { &as_is } else { stored },
+                )
+            }
             InferredKind::Struct(_) => "type = \"struct\"\n".to_owned(),
             InferredKind::List { .. } => "type = \"list\"\n".to_owned(),
             InferredKind::Map { .. } => "type = \"map\"\n".to_owned(),
@@ -226,11 +243,12 @@ impl InferredSpec {
     /// The `values` of a leaf; numbers `by_quantiles`, if that is wanted and they are not something simpler.
     fn values_with(&self, field: &Inferred, by_quantiles: bool) -> String {
         let around = || Around { by_quantiles, ..self.around(field) };
-        let InferredKind::Leaf { kind, is_uuid, values, .. } = &field.kind else { return String::new() };
-        if *is_uuid {
-            return "\"uuid\"".to_owned();
-        }
+        let InferredKind::Leaf { kind, stored, values, .. } = &field.kind else { return String::new() };
         match values {
+            _ if *stored == Stored::Uuid => "\"uuid\"".to_owned(),
+            LeafSample::Text(texts) if *stored == Stored::Json && texts.n == 0 => {
+                "{ constant = \"{}\" }".to_owned()
+            }
             LeafSample::Boolean { trues: 0, falses: 0 } => "{ weights = { true = 1, false = 1 } }".to_owned(),
             LeafSample::Boolean { trues, falses } => {
                 format!("{{ weights = {{ true = {trues}, false = {falses} }} }}")
@@ -245,6 +263,36 @@ impl InferredSpec {
                 numbers::whole(kind, values, &around(), &alone(kind))
             }
         }
+    }
+}
+
+/// Adds the leaves of a field at `path` whose types are not kept.
+fn add_not_kept(field: &Inferred, path: &str, verbatim: Verbatim, out: &mut Vec<LeftOut>) {
+    let mut inside = |field: &Inferred, name: &str| {
+        add_not_kept(field, &format!("{path}.{name}"), verbatim, &mut *out);
+    };
+    match &field.kind {
+        InferredKind::Struct(fields) => fields.iter().for_each(|field| inside(field, &field.name)),
+        InferredKind::List { element, .. } => inside(element, "element"),
+        InferredKind::Map { entries, .. } => {
+            entries.iter().zip(["key", "value"]).for_each(|(field, name)| inside(field, name));
+        }
+        InferredKind::Leaf { stored, values, .. } => {
+            let reason = not_kept(stored, values, verbatim);
+            out.extend(reason.map(|reason| LeftOut { column: path.to_owned(), reason }));
+        }
+    }
+}
+
+/// Why a leaf does not get the type that it has in the Parquet file.
+fn not_kept(stored: &Stored, values: &LeafSample, verbatim: Verbatim) -> Option<String> {
+    let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    match (stored, values) {
+        (Stored::Json, LeafSample::Text(texts)) if texts.n > 0 && !texts.lists_only(verbatim, is_json) => {
+            Some("the values are made up and no JSON, so it becomes a string".to_owned())
+        }
+        (Stored::Other(name), _) => Some(format!("--like does not learn {name}, so it gets a plain type")),
+        _ => None,
     }
 }
 

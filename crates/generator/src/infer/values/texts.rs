@@ -154,9 +154,7 @@ impl TextSample {
         if self.n == 0 {
             return "{ words = { min = 1, max = 3 } }".to_owned();
         }
-        let distinct = self.texts.len() as u64;
-        let counted = self.uncounted == 0 && distinct <= MOST_LISTED as u64;
-        if counted && (self.n >= TIMES_EACH * distinct || distinct == 1) {
+        if self.is_listed() {
             return self.listed(verbatim);
         }
         let frequent = self.frequent(verbatim);
@@ -186,6 +184,18 @@ impl TextSample {
             return weighted_patterns(&patterns);
         }
         format!("{{ text = {{ length = {length}, letters = {} }} }}", quoted(&self.alphabet()))
+    }
+
+    /// Whether the distinct values are few enough to list.
+    fn is_listed(&self) -> bool {
+        let distinct = self.texts.len() as u64;
+        let counted = self.uncounted == 0 && distinct <= MOST_LISTED as u64;
+        counted && (self.n >= TIMES_EACH * distinct || distinct == 1)
+    }
+
+    /// Whether all values that a spec draws pass a test, because it lists them.
+    pub(crate) fn lists_only(&self, verbatim: Verbatim, test: impl Fn(&str) -> bool) -> bool {
+        self.is_listed() && self.shown(verbatim).iter().all(|(_, shown, _)| test(shown))
     }
 
     /// Whether most values are several words.
