@@ -76,13 +76,15 @@ pub use explain::{ExplainedColumn, Explanation};
 #[cfg(feature = "infer")]
 pub use infer::fidelity::{ColumnFidelity, Fidelity, RelationFidelity};
 #[cfg(feature = "infer")]
-pub use infer::inferred_spec::{InferredSpec, LeftOut};
-#[cfg(feature = "infer")]
 pub use infer::references::KeyColumn;
 #[cfg(feature = "infer")]
 pub use infer::references::tables::InferredTables;
 #[cfg(feature = "infer")]
-pub use infer::texts::Verbatim;
+pub use infer::sample::stored::PARQUET_TYPE;
+#[cfg(feature = "infer")]
+pub use infer::spec::inferred_spec::{InferredSpec, LeftOut};
+#[cfg(feature = "infer")]
+pub use infer::values::texts::Verbatim;
 pub use layout::column_compression::ColumnCompression;
 pub use layout::file_options::{BloomColumn, FileOptions, PageVersion, StatisticsLevel};
 pub use layout::rows::{GroupBytes, Layout, MOST_GROUP_BYTES, MOST_GROUP_ROWS, Part, ROW_GROUP_ROWS};

@@ -9,6 +9,9 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use parquet::basic::LogicalType;
+use parquet::file::metadata::ParquetMetaDataReader;
+use parquet::schema::types::ColumnDescPtr;
 use sawmill_generator::{Dataset, InferredSpec};
 
 use crate::harness::sawmill;
@@ -168,4 +171,33 @@ fn a_column_whose_arrow_type_is_unknown_has_its_parquet_type() {
     sawmill(["gen", "fidelity", &path("wide.parquet"), &path("wide.parquet")]).ok();
     sawmill(["footer", "head", &path("wide.parquet")]).ok();
     sawmill(["convert", &path("wide.parquet"), "--out", &path("copy.parquet")]).ok();
+}
+
+#[test]
+fn types_of_parquet_are_kept_or_named() {
+    const SPEC: &str = "\
+    name = 'stored'\nrows = 3000\n\
+    [[fields]]\nname = 'kind'\ntype = 'enum'\nnulls = 0.1\nvalues = { weights = { Home = 3, Work = 1 } }\n\
+    [[fields]]\nname = 'old'\ntype = 'timestamp'\nunit = 'int96'\nvalues = { uniform = { min = 2020-01-01, max = 2024-01-01 } }\n\
+    [[fields]]\nname = 'noon'\ntype = 'time'\nunit = 'us'\nutc = true\nvalues = { uniform = { min = 11:00:00, max = 13:00:00 } }\n\
+    [[fields]]\nname = 'id'\ntype = 'uuid'\nvalues = 'uuid'\n\
+    [[fields]]\nname = 'inside'\ntype = 'struct'\n\
+    [[fields.fields]]\nname = 'listed'\ntype = 'json'\nvalues = { choice = ['{\"a\": [1]}', '[]'] }\n\
+    [[fields.fields]]\nname = 'many'\ntype = 'json'\nvalues = { pattern = '\\{\"a\": 1[0-9]{9}\\}' }\n";
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("stored.toml"), SPEC).unwrap();
+    sawmill(["gen", &path("stored.toml"), "--out", &path("stored.parquet")]).ok();
+    let made = sawmill(["gen", "--like", &path("stored.parquet"), "--out", &path("made.parquet")]).ok();
+    assert!(made.err.contains("type not kept: column inside.many: "), "{}", made.err);
+    assert!(!made.err.contains("inside.listed:"), "{}", made.err);
+    let [stored, made] = ["stored.parquet", "made.parquet"].map(|name| {
+        let file = std::fs::File::open(path(name)).unwrap();
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).unwrap();
+        let schema = metadata.file_metadata().schema_descr_ptr();
+        let of = |column: &ColumnDescPtr| (column.physical_type(), column.logical_type_ref().cloned());
+        schema.columns().iter().map(of).collect::<Vec<_>>()
+    });
+    assert_eq!(stored[..5], made[..5]);
+    assert_eq!(made[5].1, Some(LogicalType::String));
 }

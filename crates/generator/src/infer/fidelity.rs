@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use crate::infer::correlation;
-use crate::infer::dependence;
-use crate::infer::inferred_field::{Inferred, InferredKind};
-use crate::infer::inferred_spec::InferredSpec;
-use crate::infer::leaf_sample::{LeafSample, real_runs, whole_runs};
-use crate::infer::relations::{self, Column};
+use crate::infer::by_column::by_column;
+use crate::infer::relations::correlation;
+use crate::infer::relations::dependence;
+use crate::infer::relations::{Column, sums, together};
+use crate::infer::sample::inferred_field::{Inferred, InferredKind};
+use crate::infer::sample::leaf_sample::{LeafSample, real_runs, whole_runs};
+use crate::infer::spec::inferred_spec::InferredSpec;
 
 /// Columns of at most so many distinct values are compared value by value.
 const FEW: usize = 1000;
@@ -69,18 +70,18 @@ pub struct RelationFidelity {
 }
 
 /// The values of one column in one sample.
-struct Profile {
+struct Profile<'a> {
     /// How often each value occurs, by the text of the value.
-    values: Values,
-    lengths: Option<BTreeMap<u32, u64>>,
+    values: Values<'a>,
+    lengths: Option<&'a BTreeMap<u32, u64>>,
 }
 
-enum Values {
+enum Values<'a> {
     Numbers {
         runs: Vec<(f64, u64)>,
         others: BTreeMap<&'static str, u64>,
     },
-    Texts(HashMap<String, u64>),
+    Texts(&'a HashMap<String, u64>),
     /// Bytes that are few, by their hexadecimal digits, and the number of others.
     Bytes(HashMap<String, u64>, u64),
     None,
@@ -89,19 +90,22 @@ enum Values {
 impl InferredSpec {
     /// Compares this sample of a source with a sample of generated data.
     pub fn compare(&self, generated: &InferredSpec) -> Fidelity {
-        let mut columns = Vec::new();
         let mut not_compared: Vec<String> =
             self.left_out().into_iter().map(|out| format!("{}: {}", out.column, out.reason)).collect();
         let theirs: Vec<&Inferred> = generated.kept().collect();
-        for field in self.kept() {
-            match theirs.iter().find(|other| other.name == field.name) {
-                Some(other) => compare_fields(field, other, &field.name, &mut columns),
-                None => not_compared.push(format!("{}: not in the generated data", field.name)),
-            }
-        }
+        let same = |field: &Inferred| theirs.iter().find(|other| other.name == field.name);
+        let missing = self.kept().filter(|field| same(field).is_none());
+        not_compared.extend(missing.map(|field| format!("{}: not in the generated data", field.name)));
+        let pairs: Vec<(&Inferred, &Inferred)> =
+            self.kept().filter_map(|field| Some((field, *same(field)?))).collect();
+        let columns = by_column(pairs.len(), |i| {
+            let mut columns = Vec::new();
+            compare_fields(pairs[i].0, pairs[i].1, &pairs[i].0.name, &mut columns);
+            columns
+        });
+        let mut columns: Vec<ColumnFidelity> = columns.into_iter().flatten().collect();
         columns.sort_by(|a: &ColumnFidelity, b| b.distance.total_cmp(&a.distance));
-        let ours: Vec<&Inferred> =
-            self.kept().filter(|field| theirs.iter().any(|other| other.name == field.name)).collect();
+        let ours: Vec<&Inferred> = pairs.iter().map(|pair| pair.0).collect();
         Fidelity { columns, relations: compare_relations(&ours, &theirs), not_compared }
     }
 }
@@ -150,17 +154,22 @@ fn lists(
     path: &str,
     (ours, theirs): (&BTreeMap<u32, u64>, &BTreeMap<u32, u64>),
 ) -> ColumnFidelity {
-    let of = |lengths: &BTreeMap<u32, u64>| Profile { values: Values::None, lengths: Some(lengths.clone()) };
-    leaves(a, b, path, (&of(ours), &of(theirs)))
+    let [ours, theirs] =
+        [ours, theirs].map(|lengths| Profile { values: Values::None, lengths: Some(lengths) });
+    leaves(a, b, path, (&ours, &theirs))
 }
 
-fn profile(sample: &LeafSample) -> Profile {
+fn profile(sample: &LeafSample) -> Profile<'_> {
     let numbers = |runs, others| Values::Numbers { runs, others };
     match sample {
         LeafSample::Boolean { trues, falses } => {
             Profile { values: numbers(vec![(0.0, *falses), (1.0, *trues)], BTreeMap::new()), lengths: None }
         }
-        LeafSample::Whole(_) | LeafSample::Wide(_) => {
+        LeafSample::Whole(values) => {
+            let runs = values.runs(|_| true).into_iter().map(|(v, n)| (v as f64, n)).collect();
+            Profile { values: numbers(runs, BTreeMap::new()), lengths: None }
+        }
+        LeafSample::Wide(_) => {
             let runs = whole_runs(sample).into_iter().map(|(v, n)| (v as f64, n)).collect();
             Profile { values: numbers(runs, BTreeMap::new()), lengths: None }
         }
@@ -169,21 +178,26 @@ fn profile(sample: &LeafSample) -> Profile {
             Profile { values: numbers(runs, others.into_iter().collect()), lengths: None }
         }
         LeafSample::Text(texts) => {
-            Profile { values: Values::Texts(texts.texts.clone()), lengths: Some(texts.lengths.clone()) }
+            Profile { values: Values::Texts(&texts.texts), lengths: Some(&texts.lengths) }
         }
         LeafSample::Bytes(sample) => {
             let counted: u64 = sample.values.values().sum();
             let values = sample.values.iter().map(|(bytes, n)| (format!("{bytes:02x?}"), *n)).collect();
             let values = Values::Bytes(values, sample.n - counted);
-            Profile { values, lengths: Some(sample.lengths.clone()) }
+            Profile { values, lengths: Some(&sample.lengths) }
         }
     }
 }
 
-fn leaves(a: &Inferred, b: &Inferred, path: &str, (ours, theirs): (&Profile, &Profile)) -> ColumnFidelity {
-    let both = |of: &dyn Fn(&Profile) -> f64| [of(ours), of(theirs)];
-    let mean = |profile: &Profile| {
-        let lengths = profile.lengths.as_ref();
+fn leaves(
+    a: &Inferred,
+    b: &Inferred,
+    path: &str,
+    (ours, theirs): (&Profile<'_>, &Profile<'_>),
+) -> ColumnFidelity {
+    let both = |of: &dyn Fn(&Profile<'_>) -> f64| [of(ours), of(theirs)];
+    let mean = |profile: &Profile<'_>| {
+        let lengths = profile.lengths;
         let sum = lengths.map_or(0.0, |l| l.iter().map(|(length, n)| f64::from(*length) * *n as f64).sum());
         sum / lengths.map_or(0, |l| l.values().sum::<u64>()).max(1) as f64
     };
@@ -213,17 +227,18 @@ fn leaves(a: &Inferred, b: &Inferred, path: &str, (ours, theirs): (&Profile, &Pr
 }
 
 /// How often each value occurs.
-fn counts(profile: &Profile) -> Vec<u64> {
+fn counts(profile: &Profile<'_>) -> Vec<u64> {
     match &profile.values {
         Values::Numbers { runs, others } => {
             runs.iter().map(|run| run.1).chain(others.values().copied()).filter(|n| *n > 0).collect()
         }
-        Values::Texts(texts) | Values::Bytes(texts, _) => texts.values().copied().collect(),
+        Values::Texts(texts) => texts.values().copied().collect(),
+        Values::Bytes(bytes, _) => bytes.values().copied().collect(),
         Values::None => Vec::new(),
     }
 }
 
-fn distance(a: &Profile, b: &Profile) -> (&'static str, f64) {
+fn distance(a: &Profile<'_>, b: &Profile<'_>) -> (&'static str, f64) {
     match (&a.values, &b.values) {
         (Values::Numbers { runs, others }, Values::Numbers { runs: theirs, others: their_others }) => {
             let count = |runs: &[(f64, u64)]| runs.iter().map(|(_, n)| n).sum::<u64>();
@@ -271,9 +286,9 @@ fn distance(a: &Profile, b: &Profile) -> (&'static str, f64) {
     }
 }
 
-fn by_length(a: &Profile, b: &Profile) -> f64 {
-    let steps_of = |profile: &Profile| -> Vec<(f64, u64)> {
-        profile.lengths.iter().flatten().map(|(length, n)| (f64::from(*length), *n)).collect()
+fn by_length(a: &Profile<'_>, b: &Profile<'_>) -> f64 {
+    let steps_of = |profile: &Profile<'_>| -> Vec<(f64, u64)> {
+        profile.lengths.into_iter().flatten().map(|(length, n)| (f64::from(*length), *n)).collect()
     };
     steps(&steps_of(a), &steps_of(b))
 }
@@ -374,7 +389,7 @@ fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFi
     let (a, b): (Vec<Column<'_>>, Vec<Column<'_>>) =
         (ours.iter().map(|f| f.column()).collect(), same.iter().map(|f| f.column()).collect());
     let mut out = Vec::new();
-    for (first, second) in relations::null_pairs(&a) {
+    for (first, second) in together::null_pairs(&a) {
         let share = |columns: &[Column<'_>]| {
             let rows = columns[first].there.len();
             let null =
@@ -418,8 +433,8 @@ fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFi
             generated: found.in_sample(&b).unwrap_or(0.0),
         });
     }
-    for sum in relations::sums(&a) {
-        out.extend(relations::holds(&a, &b, &sum).map(|(relation, source, generated)| RelationFidelity {
+    for sum in sums::sums(&a) {
+        out.extend(sums::holds(&a, &b, &sum).map(|(relation, source, generated)| RelationFidelity {
             relation,
             source,
             generated,

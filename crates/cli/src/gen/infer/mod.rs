@@ -1,5 +1,6 @@
 //! Infers specs from existing files: Parquet, Arrow IPC, JSON records, CSV and other text.
 
+mod parquet_types;
 mod ranges;
 pub(in crate::r#gen) mod source;
 mod text;
@@ -60,6 +61,8 @@ pub(crate) fn of_tables(
         let left_out = table.left_out().into_iter();
         let name = source.name();
         notices.extend(left_out.map(|out| format!("left out: column {name}.{}: {}", out.column, out.reason)));
+        let lost = table.types_not_kept().into_iter();
+        notices.extend(lost.map(|of| format!("type not kept: column {name}.{}: {}", of.column, of.reason)));
         notices.push(format!("{name}: {}", fidelity::summary_of_table(table, &spec)?));
     }
     notices.extend(inferred.evidence());
@@ -123,7 +126,9 @@ fn started(source: &Source, like: &LikeArgs) -> Result<InferredSpec, Error> {
 
 fn finished(source: &Source, inferred: &InferredSpec) -> Result<Inferred, Error> {
     let spec = inferred.to_toml().map_err(|error| source.wrong(&error))?;
-    let notices = inferred.left_out().into_iter();
-    let notices = notices.map(|out| format!("left out: column {}: {}", out.column, out.reason)).collect();
-    Ok(Inferred { spec, notices })
+    let left_out = inferred.left_out().into_iter();
+    let left_out = left_out.map(|out| format!("left out: column {}: {}", out.column, out.reason));
+    let lost = inferred.types_not_kept().into_iter();
+    let lost = lost.map(|of| format!("type not kept: column {}: {}", of.column, of.reason));
+    Ok(Inferred { spec, notices: left_out.chain(lost).collect() })
 }

@@ -27,6 +27,7 @@ use crate::arguments::paths::{Located, Wanted, copies, located};
 use crate::arguments::stores::{Objects, PlaceBytes, StoreArgs};
 use crate::arguments::text::text_kind;
 use crate::error::Error;
+use crate::r#gen::infer::parquet_types;
 use crate::r#gen::infer::ranges::{spread, within};
 use crate::r#gen::infer::text;
 
@@ -134,7 +135,7 @@ impl Source {
         let Some((_, first)) = files.first() else {
             return Err(Error::usage("no Parquet files", named.display().to_string(), "give another path"));
         };
-        let schema = first.schema().clone();
+        let schema = parquet_types::marked(first.schema(), first.parquet_schema());
         Ok(Source {
             named: named.to_owned(),
             schema,

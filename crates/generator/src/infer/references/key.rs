@@ -8,9 +8,9 @@ use arrow_schema::DataType;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Error;
-use crate::infer::inferred_field::{cast, leaf_kind};
-use crate::infer::leaf_sample::each_whole;
 use crate::infer::notation::quoted;
+use crate::infer::sample::inferred_field::{cast, leaf_kind};
+use crate::infer::sample::leaf_sample::each_whole;
 
 /// What values may be compared with one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use arrow_schema::DataType;
 use crate::draw::lengths::MOST_ELEMENTS;
 use crate::error::Error;
 use crate::infer::fidelity::RelationFidelity;
-use crate::infer::inferred_spec::InferredSpec;
-use crate::infer::lengths::lengths;
 use crate::infer::notation::{digits, quoted};
 use crate::infer::references::skew::Frequencies;
 use crate::infer::references::{Class, Evidence, Key};
+use crate::infer::spec::inferred_spec::InferredSpec;
+use crate::infer::values::lengths::lengths;
 
 /// The most orphans of a reference, as a share.
 const MOST_ORPHANS: f64 = 0.05;

@@ -6,7 +6,43 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
 
-use crate::infer::texts::TextSample;
+use crate::infer::sample::numbered::{Values, runs};
+use crate::infer::values::texts::TextSample;
+
+/// Evaluates an expression with the array of its type, if its values are whole numbers of up to 128 bits.
+macro_rules! of_whole {
+    ($array:expr, |$values:ident| $what:expr) => {{
+        use arrow_array::types::*;
+        macro_rules! of {
+            ($type:ty) => {{
+                let $values = $array.as_primitive::<$type>();
+                $what
+            }};
+        }
+        match $array.data_type() {
+            DataType::Int8 => of!(Int8Type),
+            DataType::Int16 => of!(Int16Type),
+            DataType::Int32 => of!(Int32Type),
+            DataType::Int64 => of!(Int64Type),
+            DataType::UInt8 => of!(UInt8Type),
+            DataType::UInt16 => of!(UInt16Type),
+            DataType::UInt32 => of!(UInt32Type),
+            DataType::UInt64 => of!(UInt64Type),
+            DataType::Decimal128(..) => of!(Decimal128Type),
+            DataType::Date32 => of!(Date32Type),
+            DataType::Time32(_) => of!(Time32MillisecondType),
+            DataType::Time64(TimeUnit::Microsecond) => of!(Time64MicrosecondType),
+            DataType::Time64(_) => of!(Time64NanosecondType),
+            DataType::Duration(TimeUnit::Millisecond) => of!(DurationMillisecondType),
+            DataType::Duration(TimeUnit::Microsecond) => of!(DurationMicrosecondType),
+            DataType::Duration(_) => of!(DurationNanosecondType),
+            DataType::Timestamp(TimeUnit::Millisecond, _) => of!(TimestampMillisecondType),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => of!(TimestampMicrosecondType),
+            DataType::Timestamp(..) => of!(TimestampNanosecondType),
+            _ => {}
+        }
+    }};
+}
 
 /// The values of a leaf in a sample, without nulls, in their order.
 #[derive(Debug)]
@@ -16,25 +52,25 @@ pub(crate) enum LeafSample {
         falses: u64,
     },
     /// Whole numbers, unscaled decimals, and dates and times in their unit.
-    Whole(Vec<i64>),
+    Whole(Values<i64>),
     /// The same with more than 64 bits.
     Wide(Vec<i128>),
-    Real(Vec<f64>),
+    Real(Values<f64>),
     Text(Box<TextSample>),
     Bytes(Box<BytesSample>),
 }
 
 impl LeafSample {
-    /// Without values yet; `kind` is a type of [`crate::infer::inferred_field::leaf_kind`].
+    /// Without values yet; `kind` is a type of [`crate::infer::sample::inferred_field::leaf_kind`].
     pub(crate) fn new(kind: &DataType) -> Self {
         match kind {
             DataType::Boolean => LeafSample::Boolean { trues: 0, falses: 0 },
-            DataType::Float16 | DataType::Float32 | DataType::Float64 => LeafSample::Real(Vec::new()),
+            DataType::Float16 | DataType::Float32 | DataType::Float64 => LeafSample::Real(Values::default()),
             DataType::Utf8 => LeafSample::Text(Box::default()),
             DataType::Binary | DataType::FixedSizeBinary(_) => LeafSample::Bytes(Box::default()),
             DataType::UInt64 | DataType::Decimal256(..) => LeafSample::Wide(Vec::new()),
             DataType::Decimal128(precision, _) if *precision > 18 => LeafSample::Wide(Vec::new()),
-            _ => LeafSample::Whole(Vec::new()),
+            _ => LeafSample::Whole(Values::default()),
         }
     }
 
@@ -50,7 +86,7 @@ impl LeafSample {
                 }
             }
             LeafSample::Whole(out) => {
-                each_whole(array, &mut |value| out.extend(indices().filter_map(value).map(|v| v as i64)))
+                of_whole!(array, |values| out.extend(indices().map(|i| i128::from(values.value(i)) as i64)));
             }
             LeafSample::Wide(out) => each_whole(array, &mut |value| {
                 for value in indices().map(value) {
@@ -147,57 +183,20 @@ pub(crate) type WholeAt<'a> = dyn Fn(usize) -> Option<i128> + 'a;
 
 /// Calls `with` once, with the function from an index of `array` to its whole number.
 pub(crate) fn each_whole(array: &ArrayRef, with: &mut dyn FnMut(&WholeAt<'_>)) {
-    use arrow_array::types::*;
-    macro_rules! of {
-        ($type:ty) => {{
-            let array = array.as_primitive::<$type>();
-            with(&|i| Some(array.value(i).into()))
-        }};
+    if let Some(values) = array.as_primitive_opt::<arrow_array::types::Decimal256Type>() {
+        return with(&|i| values.value(i).to_i128());
     }
-    match array.data_type() {
-        DataType::Int8 => of!(Int8Type),
-        DataType::Int16 => of!(Int16Type),
-        DataType::Int32 => of!(Int32Type),
-        DataType::Int64 => of!(Int64Type),
-        DataType::UInt8 => of!(UInt8Type),
-        DataType::UInt16 => of!(UInt16Type),
-        DataType::UInt32 => of!(UInt32Type),
-        DataType::UInt64 => of!(UInt64Type),
-        DataType::Decimal128(..) => of!(Decimal128Type),
-        DataType::Decimal256(..) => {
-            let array = array.as_primitive::<Decimal256Type>();
-            with(&|i| array.value(i).to_i128())
-        }
-        DataType::Date32 => of!(Date32Type),
-        DataType::Time32(_) => of!(Time32MillisecondType),
-        DataType::Time64(TimeUnit::Microsecond) => of!(Time64MicrosecondType),
-        DataType::Time64(_) => of!(Time64NanosecondType),
-        DataType::Duration(TimeUnit::Millisecond) => of!(DurationMillisecondType),
-        DataType::Duration(TimeUnit::Microsecond) => of!(DurationMicrosecondType),
-        DataType::Duration(_) => of!(DurationNanosecondType),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => of!(TimestampMillisecondType),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => of!(TimestampMicrosecondType),
-        DataType::Timestamp(..) => of!(TimestampNanosecondType),
-        _ => {}
-    }
-}
-
-/// How often each value occurs, from the least to the greatest.
-pub(crate) fn runs<V: Copy + PartialEq>(sorted: &[V]) -> Vec<(V, u64)> {
-    sorted.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u64)).collect()
+    of_whole!(array, |values| with(&|i| Some(values.value(i).into())));
 }
 
 /// The whole numbers of a sample, counted from the least to the greatest.
 pub(crate) fn whole_runs(sample: &LeafSample) -> Vec<(i128, u64)> {
     match sample {
         LeafSample::Whole(values) => {
-            // Few values are counted faster than sorted.
-            if let Some(counts) = counted(values) {
-                return counts.into_iter().map(|(v, n)| (v.into(), n)).collect();
-            }
-            let mut sorted = values.clone();
-            sorted.sort_unstable();
-            runs(&sorted).into_iter().map(|(v, n)| (v.into(), n)).collect()
+            // Values of a narrow range are counted faster than sorted.
+            let narrow = if values.numbered().is_none() { counted(values) } else { None };
+            let runs = narrow.unwrap_or_else(|| values.runs(|_| true));
+            runs.into_iter().map(|(v, n)| (v.into(), n)).collect()
         }
         LeafSample::Wide(values) => {
             let mut sorted = values.clone();
@@ -218,9 +217,7 @@ fn counted(values: &[i64]) -> Option<Vec<(i64, u64)>> {
 }
 
 /// The finite real numbers of a sample, counted from the least to the greatest, and the others.
-pub(crate) fn real_runs(values: &[f64]) -> (Vec<(f64, u64)>, HashMap<&'static str, u64>) {
-    let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-    sorted.sort_unstable_by(f64::total_cmp);
+pub(crate) fn real_runs(values: &Values<f64>) -> (Vec<(f64, u64)>, HashMap<&'static str, u64>) {
     let mut others = HashMap::new();
     for value in values.iter().filter(|v| !v.is_finite()) {
         let name = if value.is_nan() {
@@ -232,5 +229,5 @@ pub(crate) fn real_runs(values: &[f64]) -> (Vec<(f64, u64)>, HashMap<&'static st
         };
         *others.entry(name).or_default() += 1;
     }
-    (runs(&sorted), others)
+    (values.runs(f64::is_finite), others)
 }

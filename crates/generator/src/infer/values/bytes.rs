@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::infer::leaf_sample::BytesSample;
-use crate::infer::texts::Verbatim;
+use crate::infer::sample::leaf_sample::BytesSample;
+use crate::infer::values::texts::Verbatim;
 use crate::random::rng::Sequence;
 
 /// The most distinct values to copy as categories.

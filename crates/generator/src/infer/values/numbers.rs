@@ -2,17 +2,18 @@
 //!
 //! The rules, in this order: one value is a constant; a value that depends on the row alone is a sequence; at
 //! most [`FEW`] distinct values are weights; values that grow with the rows are a walk; values near a known
-//! distribution ([`crate::infer::known`]) are drawn from it; at most [`MOST_LISTED`] distinct values, each
+//! distribution ([`crate::infer::values::known`]) are drawn from it; at most [`MOST_LISTED`] distinct values, each
 //! sampled several times, are weights; all others are drawn by their quantiles.
 
 use arrow_schema::DataType;
 
-use crate::infer::known::{Counted, Known};
-use crate::infer::leaf_sample::{LeafSample, real_runs, whole_runs};
 use crate::infer::notation::{
     difference, digits, is_temporal, key, literal, number, one, per_second, quantity, quoted, rounded, single,
 };
-use crate::infer::quantiles::{ATOM, Beyond, Described, described};
+use crate::infer::sample::leaf_sample::{LeafSample, real_runs, whole_runs};
+use crate::infer::sample::numbered::Values;
+use crate::infer::values::known::{Counted, Known};
+use crate::infer::values::quantiles::{ATOM, Beyond, Described, described};
 
 /// The most distinct values to list before known distributions are tried.
 const FEW: usize = 50;
@@ -111,7 +112,7 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
 }
 
 /// The `values` of real numbers of type `kind`.
-pub(crate) fn real(kind: &DataType, values: &[f64], around: &Around) -> String {
+pub(crate) fn real(kind: &DataType, values: &Values<f64>, around: &Around) -> String {
     let (runs, others) = real_runs(values);
     let n: u64 = runs.iter().map(|run| run.1).sum();
     let all = values.len() as u64;
@@ -176,9 +177,9 @@ pub(crate) fn real(kind: &DataType, values: &[f64], around: &Around) -> String {
 }
 
 /// The quantiles of whole numbers of type `kind`, as a draw of a formula.
-pub(crate) fn whole_quantiles(kind: &DataType, values: &[i64]) -> String {
-    let runs = whole_runs(&LeafSample::Whole(values.to_vec()));
+pub(crate) fn whole_quantiles(kind: &DataType, values: Vec<i64>) -> String {
     let n = values.len() as u64;
+    let runs = whole_runs(&LeafSample::Whole(values.into()));
     // Differences of dates and times are whole numbers.
     let kind = if is_temporal(kind) { &DataType::Int64 } else { kind };
     let step = whole_step(kind, &runs, n).map(|(step, share)| (literal(kind, step), share));
@@ -186,15 +187,15 @@ pub(crate) fn whole_quantiles(kind: &DataType, values: &[i64]) -> String {
 }
 
 /// The quantiles of finite real numbers, as a draw of a formula.
-pub(crate) fn real_quantiles(kind: &DataType, values: &[f64]) -> String {
-    let (runs, _) = real_runs(values);
+pub(crate) fn real_quantiles(kind: &DataType, values: Vec<f64>) -> String {
     let n = values.len() as u64;
+    let (runs, _) = real_runs(&values.into());
     let step = real_step(kind, &runs, n).map(|(step, share)| (number(step), share));
     quantiles(&described(&runs, n, 0.0, None), &number, &|v| quoted(&number(v)), step, &[])
 }
 
 /// How many of their steps make one, if real numbers are multiples of a step such as a cent.
-pub(crate) fn multiples_a_unit(kind: &DataType, values: &[f64]) -> Option<f64> {
+pub(crate) fn multiples_a_unit(kind: &DataType, values: &Values<f64>) -> Option<f64> {
     let (runs, _) = real_runs(values);
     let (step, share) = real_step(kind, &runs, values.len() as u64)?;
     let a_unit = (1.0 / step).round();
@@ -393,7 +394,7 @@ mod tests {
     use super::*;
 
     fn step(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
-        let (runs, _) = real_runs(&values.collect::<Vec<_>>());
+        let (runs, _) = real_runs(&values.collect::<Vec<_>>().into());
         real_step(&DataType::Float64, &runs, runs.iter().map(|run| run.1).sum())
     }
 

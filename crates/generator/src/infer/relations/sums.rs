@@ -1,26 +1,15 @@
-//! Relations between the columns of a record: columns that are null together, a column that is another one
-//! plus a difference, and a column that is the sum of others.
+//! A column that is another one plus a difference, or the sum of others.
 //!
-//! A relation is looked for among fields of the record that are not nested, have the same type and are null
-//! in the same rows. A formula can only use earlier fields.
+//! The columns have the same type and are null in the same rows. A formula can only use earlier fields.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
 
-use arrow_schema::DataType;
-
-use crate::infer::leaf_sample::LeafSample;
+use crate::infer::by_column::by_column;
 use crate::infer::notation::{is_temporal, quoted};
-use crate::infer::numbers;
-
-/// The most combinations of present fields to list.
-const MOST_COMBINATIONS: usize = 1000;
-
-/// The most fields that can be present together.
-const MOST_TOGETHER: usize = 32;
-
-/// Two columns depend on one another if the share of rows in which both are null is so far from what it would
-/// be by chance.
-const DEPENDENT: f64 = 0.002;
+use crate::infer::relations::column::{Column, Numbers, REST};
+use crate::infer::sample::leaf_sample::LeafSample;
+use crate::infer::sample::numbered::Values;
+use crate::infer::values::numbers;
 
 /// The most rows that are looked at to find a relation.
 const LOOKED_AT: usize = 4096;
@@ -38,62 +27,6 @@ const NARROWER: f64 = 0.7;
 /// The least share of rows in which a sum adds up to the same remainder.
 const ADDS_UP: f64 = 0.5;
 
-/// A sampled field of the record.
-pub(crate) struct Column<'a> {
-    pub name: &'a str,
-    pub nullable: bool,
-    /// Whether each row has a value.
-    pub there: &'a [bool],
-    /// The type and the values, if it is a leaf.
-    pub leaf: Option<(&'a DataType, &'a LeafSample)>,
-}
-
-impl Column<'_> {
-    /// Its values as numbers, if there are any.
-    fn numbers(&self) -> Option<Vec<f64>> {
-        match self.leaf?.1 {
-            LeafSample::Whole(values) => Some(values.iter().map(|v| *v as f64).collect()),
-            LeafSample::Real(values) => values.iter().all(|v| v.is_finite()).then(|| values.clone()),
-            _ => None,
-        }
-    }
-
-    /// Its numbers row by row; NaN where it has none.
-    fn numbers_by_row(&self) -> Option<Vec<f64>> {
-        let mut numbers: Box<dyn Iterator<Item = f64>> = match self.leaf?.1 {
-            LeafSample::Whole(values) => Box::new(values.iter().map(|v| *v as f64)),
-            LeafSample::Real(values) => Box::new(values.iter().copied()),
-            _ => return None,
-        };
-        let mut of_row = |there: &bool| there.then(|| numbers.next()).flatten().unwrap_or(f64::NAN);
-        Some(self.there.iter().map(&mut of_row).collect())
-    }
-
-    /// How a formula names it: in backquotes, if it is more than a word.
-    fn formula_name(&self) -> Option<String> {
-        const WORDS: [&str; 7] = [REST, "and", "or", "not", "in", "true", "false"];
-        let mut chars = self.name.chars();
-        let starts = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-        let is_word = starts && chars.all(|c| c.is_alphanumeric() || c == '_');
-        if is_word && !WORDS.contains(&self.name) {
-            return Some(self.name.to_owned());
-        }
-        (!self.name.contains('`')).then(|| format!("`{}`", self.name))
-    }
-
-    /// Whether its values can be computed from those of `other`, an earlier column.
-    fn can_use(&self, other: &Column<'_>) -> bool {
-        let kinds = (self.leaf.map(|leaf| leaf.0), other.leaf.map(|leaf| leaf.0));
-        kinds.0 == kinds.1
-            && (self.nullable || !other.nullable)
-            && self.there == other.there
-            && other.formula_name().is_some()
-    }
-}
-
-/// The name of the drawn part of a formula.
-const REST: &str = "rest";
-
 /// A relation of a column to earlier ones.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sum {
@@ -103,78 +36,13 @@ pub(crate) struct Sum {
     pub parts: Vec<(usize, f64)>,
 }
 
-/// The fields that are null together and the number of rows with each combination of present ones.
-#[derive(Debug)]
-pub(crate) struct Together {
-    pub fields: Vec<usize>,
-    pub combinations: BTreeMap<u32, u64>,
-}
-
-/// Finds the columns whose nulls depend on one another.
-pub(crate) fn together(columns: &[Column<'_>]) -> Option<Together> {
-    let with_nulls = |c: &&Column<'_>| c.nullable && c.there.contains(&false) && c.there.contains(&true);
-    let some: Vec<usize> =
-        (0..columns.len()).filter(|i| with_nulls(&&columns[*i])).take(MOST_TOGETHER).collect();
-    let rows = columns.first()?.there.len();
-    let mut masks: HashMap<u32, u64> = HashMap::new();
-    for row in 0..rows {
-        let bit = |(bit, i): (usize, &usize)| u32::from(columns[*i].there[row]) << bit;
-        *masks.entry(some.iter().enumerate().map(bit).sum()).or_default() += 1;
-    }
-    let null = |bits: u32| {
-        let count: u64 = masks.iter().filter(|(mask, _)| *mask & bits == 0).map(|(_, n)| n).sum();
-        count as f64 / rows as f64
-    };
-    let depends = |a: usize| {
-        (0..some.len()).any(|b| {
-            let (a, b) = (1u32 << a, 1u32 << b);
-            let by_chance = null(a) * null(b);
-            // Samples of independent columns differ, too: four standard deviations are one in 16,000.
-            let noise = 4.0 * (by_chance * (1.0 - by_chance) / rows as f64).sqrt();
-            a != b && (null(a | b) - by_chance).abs() > noise.max(DEPENDENT)
-        })
-    };
-    let members: Vec<usize> = (0..some.len()).filter(|a| depends(*a)).collect();
-    let mut combinations: BTreeMap<u32, u64> = BTreeMap::new();
-    for (mask, n) in &masks {
-        let bits = members.iter().enumerate().map(|(bit, member)| (mask >> member & 1) << bit);
-        *combinations.entry(bits.sum()).or_default() += n;
-    }
-    let fields = members.iter().map(|member| some[*member]).collect();
-    (members.len() > 1 && combinations.len() <= MOST_COMBINATIONS)
-        .then_some(Together { fields, combinations })
-}
-
-/// The pairs of columns whose nulls depend on one another, each column with the one on which its depend most.
-pub(crate) fn null_pairs(columns: &[Column<'_>]) -> Vec<(usize, usize)> {
-    let Some(together) = together(columns) else { return Vec::new() };
-    let null = |i: usize, row: usize| columns[i].there.get(row) == Some(&false);
-    let apart = |a: usize, b: usize| {
-        let rows = columns[a].there.len();
-        let share = |test: &dyn Fn(usize) -> bool| {
-            (0..rows).filter(|row| test(*row)).count() as f64 / rows.max(1) as f64
-        };
-        let both = share(&|row| null(a, row) && null(b, row));
-        (both - share(&|row| null(a, row)) * share(&|row| null(b, row))).abs()
-    };
-    let mut pairs: Vec<(usize, usize)> = Vec::new();
-    for a in &together.fields {
-        let others = together.fields.iter().filter(|b| *b != a).map(|b| (apart(*a, *b), *b));
-        let nearest = others.max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1)));
-        pairs.extend(nearest.map(|(_, b)| ((*a).min(b), (*a).max(b))));
-    }
-    pairs.sort_unstable();
-    pairs.dedup();
-    pairs
-}
-
 /// Finds the sums and differences among the columns.
 pub(crate) fn sums(columns: &[Column<'_>]) -> Vec<Sum> {
-    let numbers: Vec<Option<Vec<f64>>> = columns.iter().map(Column::numbers).collect();
-    (0..columns.len()).filter_map(|of| sum(columns, &numbers, of)).collect()
+    let numbers = by_column(columns.len(), |i| columns[i].numbers());
+    by_column(columns.len(), |of| sum(columns, &numbers, of)).into_iter().flatten().collect()
 }
 
-fn sum(columns: &[Column<'_>], numbers: &[Option<Vec<f64>>], of: usize) -> Option<Sum> {
+fn sum(columns: &[Column<'_>], numbers: &[Numbers<'_>], of: usize) -> Option<Sum> {
     let values = numbers[of].as_ref().filter(|values| values.len() >= 100)?;
     if spread(values) == 0.0 {
         return None;
@@ -190,16 +58,16 @@ fn sum(columns: &[Column<'_>], numbers: &[Option<Vec<f64>>], of: usize) -> Optio
 
 /// Column `of` as a sum of at least two of `usable`, by least squares: all factors are 1 or -1, and most rows
 /// have the same remainder.
-fn added(numbers: &[Option<Vec<f64>>], of: usize, usable: &[usize]) -> Option<Sum> {
+fn added(numbers: &[Numbers<'_>], of: usize, usable: &[usize]) -> Option<Sum> {
     let values = numbers[of].as_ref()?;
     let every = values.len().div_ceil(LOOKED_AT);
     let mut rows: Vec<usize> = (0..values.len()).step_by(every).collect();
     // A column without different values has no factor.
-    let varies = |column: &Vec<f64>| rows.iter().any(|row| column[*row] != column[rows[0]]);
+    let varies = |column: &Cow<'_, [f64]>| rows.iter().any(|row| column[*row] != column[rows[0]]);
     let usable: Vec<usize> =
         usable.iter().copied().filter(|i| numbers[*i].as_ref().is_some_and(varies)).collect();
     let usable = independent(numbers, usable, &rows);
-    let columns: Vec<&Vec<f64>> = usable.iter().filter_map(|i| numbers[*i].as_ref()).collect();
+    let columns: Vec<&[f64]> = usable.iter().filter_map(|i| numbers[*i].as_deref()).collect();
     if columns.len() < 2 || columns.len() > 64 {
         return None;
     }
@@ -237,7 +105,7 @@ fn added(numbers: &[Option<Vec<f64>>], of: usize, usable: &[usize]) -> Option<Su
 
 /// Returns the columns that are linearly independent of the ones before them; copies, for example, are left out.
 /// Least squares has no unique solution for dependent columns.
-fn independent(numbers: &[Option<Vec<f64>>], columns: Vec<usize>, rows: &[usize]) -> Vec<usize> {
+fn independent(numbers: &[Numbers<'_>], columns: Vec<usize>, rows: &[usize]) -> Vec<usize> {
     /// What is left of a column that is a combination of others, relative to its spread.
     const NOTHING: f64 = 1e-9;
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
@@ -266,27 +134,30 @@ fn independent(numbers: &[Option<Vec<f64>>], columns: Vec<usize>, rows: &[usize]
 }
 
 /// Column `of` as another one plus a difference that is narrow, or never negative.
-fn difference(numbers: &[Option<Vec<f64>>], of: usize, usable: &[usize]) -> Option<Sum> {
-    let values = numbers[of].as_ref()?;
+fn difference(numbers: &[Numbers<'_>], of: usize, usable: &[usize]) -> Option<Sum> {
+    let values = numbers[of].as_deref()?;
+    let own = spread(values);
     let near = usable.iter().filter_map(|i| {
-        let sum = Sum { of, parts: vec![(*i, 1.0)] };
-        let rest = rest(numbers, &sum)?;
-        let negative = rest.iter().filter(|v| **v < 0.0).count() as f64 / rest.len() as f64;
-        let ratio = spread(&rest) / spread(values);
-        (ratio < 0.25 || (negative < 0.001 && ratio < NARROWER)).then_some((ratio, sum, rest))
+        let other = numbers[*i].as_deref()?;
+        let rest = |row: usize| values[row] - other[row];
+        let ratio = spread_of(values.len(), rest) / own;
+        // Most differences are too wide: only of others do all rows count.
+        let is_negative = |row: &usize| rest(*row) < 0.0;
+        let rising = || (0..values.len()).filter(is_negative).count() as f64 / (values.len() as f64) < 0.001;
+        (ratio < 0.25 || (ratio < NARROWER && rising())).then_some((ratio, *i))
     });
-    let (_, sum, rest) = near.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (_, by) = near.min_by(|a, b| a.0.total_cmp(&b.0))?;
     // The difference is drawn by itself: the sum must still have the distribution of the column.
-    let other = numbers[sum.parts[0].0].as_ref()?;
+    let other = numbers[by].as_deref()?;
     let n = values.len();
-    let every = n.div_ceil(TESTED);
-    let rows = || (0..n).step_by(every);
+    let rest = |row: usize| values[row] - other[row];
+    let rows = || (0..n).step_by(n.div_ceil(TESTED));
     let apart = (n / 2) | 1;
-    let mut drawn: Vec<f64> = rows().map(|row| other[row] + rest[(row + apart) % n]).collect();
+    let mut drawn: Vec<f64> = rows().map(|row| other[row] + rest((row + apart) % n)).collect();
     let mut real: Vec<f64> = rows().map(|row| values[row]).collect();
     drawn.sort_by(f64::total_cmp);
     real.sort_by(f64::total_cmp);
-    (distance(&drawn, &real) <= FARTHEST).then_some(sum)
+    (distance(&drawn, &real) <= FARTHEST).then(|| Sum { of, parts: vec![(by, 1.0)] })
 }
 
 /// What a sum says, and the shares of rows for which it holds in two samples: the parts add up to the most
@@ -327,19 +198,19 @@ pub(crate) fn is_exact(columns: &[Column<'_>], sum: &Sum) -> bool {
 /// has none.
 fn rest_by_row(columns: &[Column<'_>], sum: &Sum) -> Option<Vec<f64>> {
     let of = columns.get(sum.of)?;
-    let mut rest = of.numbers_by_row()?;
+    let mut rest = of.numbers_by_row()?.into_owned();
     for (i, sign) in &sum.parts {
         let part = columns.get(*i)?.numbers_by_row()?;
-        rest.iter_mut().zip(part).for_each(|(rest, part)| *rest -= sign * part);
+        rest.iter_mut().zip(&*part).for_each(|(rest, part)| *rest -= sign * part);
     }
     Some(rest.into_iter().zip(of.there).filter(|(_, there)| **there).map(|(rest, _)| rest).collect())
 }
 
 /// What is left of a column without the parts of its sum.
-pub(crate) fn rest(numbers: &[Option<Vec<f64>>], sum: &Sum) -> Option<Vec<f64>> {
-    let mut rest = numbers[sum.of].clone()?;
+pub(crate) fn rest(numbers: &[Numbers<'_>], sum: &Sum) -> Option<Vec<f64>> {
+    let mut rest = numbers[sum.of].as_deref()?.to_vec();
     for (i, sign) in &sum.parts {
-        for (rest, part) in rest.iter_mut().zip(numbers[*i].as_ref()?) {
+        for (rest, part) in rest.iter_mut().zip(numbers[*i].as_deref()?) {
             *rest -= sign * part;
         }
     }
@@ -348,8 +219,12 @@ pub(crate) fn rest(numbers: &[Option<Vec<f64>>], sum: &Sum) -> Option<Vec<f64>> 
 
 /// The distance between the 5 % and 95 % quantiles.
 fn spread(values: &[f64]) -> f64 {
-    let mut some: Vec<f64> =
-        values.iter().copied().step_by(values.len().div_ceil(LOOKED_AT).max(1)).collect();
+    spread_of(values.len(), |row| values[row])
+}
+
+/// The same of the values of `n` rows.
+fn spread_of(n: usize, value: impl Fn(usize) -> f64) -> f64 {
+    let mut some: Vec<f64> = (0..n).step_by(n.div_ceil(LOOKED_AT).max(1)).map(value).collect();
     some.sort_by(f64::total_cmp);
     match some.len() {
         0 => 0.0,
@@ -359,10 +234,8 @@ fn spread(values: &[f64]) -> f64 {
 
 /// The most frequent value, apart from rounding errors, and its share.
 pub(crate) fn most_frequent(values: &[f64]) -> (f64, f64) {
-    let mut counts: HashMap<i64, u64> = HashMap::new();
-    for value in values {
-        *counts.entry((value * 1e5).round() as i64).or_default() += 1;
-    }
+    let rounded: Vec<i64> = values.iter().map(|value| (value * 1e5).round() as i64).collect();
+    let counts = Values::from(rounded).runs(|_| true);
     let most = counts.into_iter().max_by_key(|(value, n)| (*n, *value)).unwrap_or((0, 0));
     (most.0 as f64 / 1e5, most.1 as f64 / values.len().max(1) as f64)
 }
@@ -384,7 +257,7 @@ pub(crate) fn distance(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// The factors of `columns`, and a constant, whose sum is nearest to `values` in `rows`.
-fn least_squares(columns: &[&Vec<f64>], values: &[f64], rows: &[usize]) -> Option<Vec<f64>> {
+fn least_squares(columns: &[&[f64]], values: &[f64], rows: &[usize]) -> Option<Vec<f64>> {
     let n = columns.len() + 1;
     let at = |column: usize, row: usize| columns.get(column).map_or(1.0, |values| values[row]);
     let line = |i: usize| -> Vec<f64> {
@@ -425,25 +298,26 @@ pub(crate) fn values(columns: &[Column<'_>], sum: &Sum) -> Option<String> {
     }
     let draw = match sample {
         LeafSample::Whole(values) => {
-            let mut rest = values.clone();
+            let mut rest = values.to_vec();
             for (i, sign) in &sum.parts {
                 let LeafSample::Whole(part) = columns[*i].leaf?.1 else { return None };
-                for (rest, part) in rest.iter_mut().zip(part) {
+                for (rest, part) in rest.iter_mut().zip(part.iter()) {
                     *rest = rest.checked_sub(if *sign < 0.0 { part.checked_neg()? } else { *part })?;
                 }
             }
-            numbers::whole_quantiles(kind, &rest)
+            numbers::whole_quantiles(kind, rest)
         }
         LeafSample::Real(values) => {
-            let all: Vec<Option<Vec<f64>>> = columns.iter().map(Column::numbers).collect();
-            let mut rest = rest(&all, sum)?;
+            let is_used = |i: usize| i == sum.of || sum.parts.iter().any(|part| part.0 == i);
+            let used = (0..columns.len()).map(|i| if is_used(i) { columns[i].numbers() } else { None });
+            let mut rest = rest(&used.collect::<Vec<_>>(), sum)?;
             // Differences of cents are cents, apart from rounding errors.
             if let Some(a_unit) = numbers::multiples_a_unit(kind, values) {
                 rest.iter_mut().for_each(|v| *v = (*v * a_unit).round() / a_unit + 0.0);
                 formula = format!("round(({formula} + {REST}) * {a_unit}) / {a_unit}");
-                return Some(expression(&formula, &numbers::real_quantiles(kind, &rest)));
+                return Some(expression(&formula, &numbers::real_quantiles(kind, rest)));
             }
-            numbers::real_quantiles(kind, &rest)
+            numbers::real_quantiles(kind, rest)
         }
         _ => return None,
     };
@@ -467,7 +341,7 @@ mod tests {
         );
         let total: Vec<f64> =
             (0..5000).map(|i| a[i] - b[i] + 1.0 + if i % 25 == 0 { (i % 7) as f64 } else { 0.0 }).collect();
-        let numbers = [Some(a), Some(b), Some(c), Some(total)];
+        let numbers = [a, b, c, total].map(|v| Some(v.into()));
         let sum = added(&numbers, 3, &[0, 1, 2]).unwrap();
         assert_eq!(sum.parts, [(0, 1.0), (1, -1.0)]);
         assert_eq!(added(&numbers, 2, &[0, 1]), None);
@@ -478,7 +352,7 @@ mod tests {
         let net: Vec<f64> = (0..4000).map(|i| f64::from(i * 7919 % 10_007) / 100.0).collect();
         let vat: Vec<f64> = net.iter().map(|v| (v * 20.0).round() / 100.0).collect();
         let gross = (0..4000).map(|i| net[i] + vat[i]).collect();
-        let numbers = [net.clone(), net, vat, gross].map(Some);
+        let numbers = [net.clone(), net, vat, gross].map(|v: Vec<f64>| Some(v.into()));
         assert_eq!(added(&numbers, 3, &[0, 1, 2]).unwrap().parts, [(0, 1.0), (2, 1.0)]);
     }
 
@@ -493,7 +367,8 @@ mod tests {
         ];
         let sum = |i: usize| parts.iter().map(|part| part[i]).sum::<f64>();
         let total = (0..4000).map(|i| sum(i) + if i % 25 == 7 { 1.25 } else { 0.0 }).collect();
-        let numbers: Vec<Option<Vec<f64>>> = parts.clone().into_iter().chain([total]).map(Some).collect();
+        let numbers: Vec<Numbers<'_>> =
+            parts.clone().into_iter().chain([total]).map(|v| Some(v.into())).collect();
         let found = added(&numbers, 4, &[0, 1, 2, 3]).unwrap();
         assert_eq!(found.parts, [(0, 1.0), (1, 1.0), (2, 1.0), (3, 1.0)]);
     }

@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::infer::lengths::lengths;
 use crate::infer::notation::quoted;
-use crate::infer::shapes::Shapes;
+use crate::infer::values::lengths::lengths;
+use crate::infer::values::shapes::Shapes;
 use crate::random::rng::{Sequence, scale64};
 
 /// The most distinct values to keep; further ones are only counted.
@@ -75,8 +75,8 @@ pub(crate) struct TextSample {
 /// The strings as numbers of the distinct ones, as long as these are few.
 #[derive(Debug, Default)]
 struct Codes {
-    numbers: HashMap<String, u32>,
-    of_values: Vec<u32>,
+    numbers: HashMap<String, u16>,
+    of_values: Vec<u16>,
     too_many: bool,
 }
 
@@ -85,7 +85,7 @@ impl Codes {
         if self.too_many {
             return;
         }
-        let next = self.numbers.len() as u32;
+        let next = self.numbers.len() as u16;
         let number = match self.numbers.get(text) {
             Some(number) => *number,
             None => *self.numbers.entry(text.to_owned()).or_insert(next),
@@ -154,9 +154,7 @@ impl TextSample {
         if self.n == 0 {
             return "{ words = { min = 1, max = 3 } }".to_owned();
         }
-        let distinct = self.texts.len() as u64;
-        let counted = self.uncounted == 0 && distinct <= MOST_LISTED as u64;
-        if counted && (self.n >= TIMES_EACH * distinct || distinct == 1) {
+        if self.is_listed() {
             return self.listed(verbatim);
         }
         let frequent = self.frequent(verbatim);
@@ -186,6 +184,18 @@ impl TextSample {
             return weighted_patterns(&patterns);
         }
         format!("{{ text = {{ length = {length}, letters = {} }} }}", quoted(&self.alphabet()))
+    }
+
+    /// Whether the distinct values are few enough to list.
+    fn is_listed(&self) -> bool {
+        let distinct = self.texts.len() as u64;
+        let counted = self.uncounted == 0 && distinct <= MOST_LISTED as u64;
+        counted && (self.n >= TIMES_EACH * distinct || distinct == 1)
+    }
+
+    /// Whether all values that a spec draws pass a test, because it lists them.
+    pub(crate) fn lists_only(&self, verbatim: Verbatim, test: impl Fn(&str) -> bool) -> bool {
+        self.is_listed() && self.shown(verbatim).iter().all(|(_, shown, _)| test(shown))
     }
 
     /// Whether most values are several words.
@@ -288,19 +298,21 @@ impl TextSample {
         ranges.filter(|(_, there)| *there).map(|(pair, _)| shown(pair)).collect()
     }
 
-    /// The values as numbers of a few distinct ones, and these as keys of a table, as [`values`](Self::values)
-    /// writes them; `None` if they are too many.
-    pub(crate) fn categories(&self, verbatim: Verbatim) -> Option<(Vec<u32>, Vec<String>)> {
-        let distinct = self.codes.numbers.len() as u64;
-        if self.codes.too_many || self.n < TIMES_EACH * distinct {
-            return None;
-        }
-        let mut keys = vec![String::new(); self.codes.numbers.len()];
+    /// The values as numbers of a few distinct ones, and how many these are; `None` if they are too many.
+    pub(crate) fn codes(&self) -> Option<(&[u16], usize)> {
+        let distinct = self.codes.numbers.len();
+        (!self.codes.too_many && self.n >= TIMES_EACH * distinct as u64)
+            .then_some((&self.codes.of_values[..], distinct))
+    }
+
+    /// These distinct ones in the order of their numbers as keys of a table, as [`values`](Self::values) writes them.
+    pub(crate) fn names(&self, verbatim: Verbatim) -> Option<Vec<String>> {
+        let mut names = vec![String::new(); self.codes()?.1];
         for (text, shown, _) in self.shown(verbatim) {
             let number = self.codes.numbers.get(text)?;
-            *keys.get_mut(*number as usize)? = quoted(&shown);
+            *names.get_mut(usize::from(*number))? = quoted(&shown);
         }
-        Some((self.codes.of_values.clone(), keys))
+        Some(names)
     }
 
     /// The distinct values, each as it is or made up, with its count.

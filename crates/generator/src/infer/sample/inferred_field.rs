@@ -6,11 +6,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
 
-use crate::arrow::schema::UUID_EXTENSION;
 use crate::draw::lengths::MOST_ELEMENTS;
 use crate::error::Error;
-use crate::infer::leaf_sample::LeafSample;
 use crate::infer::relations::Column;
+use crate::infer::sample::leaf_sample::LeafSample;
+use crate::infer::sample::stored::Stored;
 
 /// A field with the statistics of its sample.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Inferred {
 
 #[derive(Debug)]
 pub(crate) enum InferredKind {
-    Leaf { kind: DataType, is_uuid: bool, values: LeafSample, unfit: u64 },
+    Leaf { kind: DataType, stored: Stored, values: LeafSample, unfit: u64 },
     Struct(Vec<Inferred>),
     List { element: Box<Inferred>, lengths: BTreeMap<u32, u64>, fixed: Option<u32> },
     Map { entries: Vec<Inferred>, lengths: BTreeMap<u32, u64> },
@@ -70,10 +70,8 @@ pub(crate) fn inferred(field: &ArrowField) -> Result<Inferred, String> {
             _ => return Err("a map without key and value".to_owned()),
         },
         kind => {
-            let kind = leaf_kind(kind)?;
-            let is_uuid =
-                kind == DataType::FixedSizeBinary(16) && field.extension_type_name() == Some(UUID_EXTENSION);
-            InferredKind::Leaf { values: LeafSample::new(&kind), kind, is_uuid, unfit: 0 }
+            let (stored, kind) = Stored::of(field, leaf_kind(kind)?);
+            InferredKind::Leaf { values: LeafSample::new(&kind), kind, stored, unfit: 0 }
         }
     };
     Ok(Inferred {
@@ -145,8 +143,9 @@ impl Inferred {
         let logical = array.logical_nulls();
         let is_null = |i: usize| logical.as_ref().is_some_and(|nulls| nulls.is_null(i));
         let there: Vec<bool> = (0..array.len()).map(|i| is_wanted(i) && !is_null(i)).collect();
-        self.slots += (0..array.len()).filter(|i| is_wanted(*i)).count() as u64;
-        self.nulls += (0..array.len()).filter(|i| is_wanted(*i) && is_null(*i)).count() as u64;
+        let slots = wanted.map_or(array.len(), |wanted| wanted.iter().filter(|wanted| **wanted).count());
+        self.slots += slots as u64;
+        self.nulls += (slots - there.iter().filter(|there| **there).count()) as u64;
         match &mut self.kind {
             InferredKind::Struct(fields) => {
                 for (field, column) in fields.iter_mut().zip(array.as_struct().columns()) {
@@ -182,6 +181,17 @@ impl Inferred {
             all.extend(there);
         }
         Ok(())
+    }
+
+    /// Whether values may be functions of their rows, or walks: then most differ.
+    pub(crate) fn may_follow_rows(&self) -> bool {
+        match &self.kind {
+            InferredKind::Leaf { values: LeafSample::Whole(values), .. } => {
+                values.numbered().is_none_or(|all| all.distinct.len() * 2 > values.len())
+            }
+            InferredKind::Leaf { values: LeafSample::Wide(_), .. } => true,
+            _ => false,
+        }
     }
 
     /// The share of nulls in the sample.

@@ -1,0 +1,9 @@
+//! The `values` and lengths of a field that follow a sample.
+
+pub(crate) mod bytes;
+mod known;
+pub(crate) mod lengths;
+pub(crate) mod numbers;
+mod quantiles;
+mod shapes;
+pub(crate) mod texts;
