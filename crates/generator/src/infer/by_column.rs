@@ -17,7 +17,7 @@ pub(crate) fn by_column<T: Send>(n: usize, work: impl Fn(usize) -> T + Sync) -> 
     };
     let mut done = scope(|scope| {
         // Where no thread can be started, this one does the work of all.
-        let others = (1..threads).filter_map(|_| Builder::new().spawn_scoped(scope, &take).ok());
+        let others = (1..threads).filter_map(|_| Builder::new().spawn_scoped(scope, take).ok());
         let others: Vec<_> = others.collect();
         let mut done = take();
         for other in others {

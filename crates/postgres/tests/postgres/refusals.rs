@@ -145,7 +145,7 @@ fn a_load_that_failed_before_its_first_unit_does_not_block_another_but_a_later_f
     let (_one, first) = words(vec!["nul\0", "b"]);
     run(&first, &create, &options).unwrap_err();
     assert!(case.database.has("t__sawmill_loading"));
-    run(&first, &create.clone().values(strip.clone()), &options).unwrap();
+    run(&first, &create.clone().values(strip), &options).unwrap();
     assert_eq!(case.database.count("t"), 2);
     // Neither does what is to be merged into an existing table.
     case.database.client().batch_execute("CREATE TABLE merged (word text PRIMARY KEY)").unwrap();
