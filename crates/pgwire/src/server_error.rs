@@ -43,7 +43,7 @@ fn without_answer(error: &tokio_postgres::Error, place: &str) -> Error {
             .at(place)
             .advise("give it in the address, PGPASSWORD or ~/.pgpass (with permissions 600)");
     }
-    if cause.contains("bytes remaining on stream") || text.contains("unexpected message") {
+    if cause.contains("bytes remaining on stream") {
         return Error::new(Kind::Config, "the server does not speak the PostgreSQL protocol")
             .at(place)
             .advise("check the port; the HTTP endpoint of CrateDB, at port 4200, has addresses that begin with crate://");
@@ -51,7 +51,9 @@ fn without_answer(error: &tokio_postgres::Error, place: &str) -> Error {
     // Everything without an answer of the server is about the wire, except what the client itself
     // refuses before it sends, and authentication.
     let ours = ["authentication", "configuration", "serializing", "deserializing", "expected"];
-    let kind = match ours.iter().any(|word| text.contains(word)) {
+    // A server that crashes sends a warning in the middle of a login, where the client expects none.
+    let is_warned = text.contains("unexpected message");
+    let kind = match !is_warned && ours.iter().any(|word| text.contains(word)) {
         true => Kind::Server,
         false => Kind::Connection,
     };

@@ -115,16 +115,7 @@ impl Preparing<'_> {
     }
 
     fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {
-        let changed = record.files.changed(self.source.files());
-        match changed.is_empty() {
-            true => Ok(()),
-            false => Err(Error::new(
-                Kind::Changed,
-                format!("a source file has changed since the load began: {}", changed.join(", ")),
-            )
-            .at(self.place())
-            .advise("bring back the file as it was to finish the load, or forget the load and start afresh")),
-        }
+        record.files.refuse_changed(self.source.files()).map_err(|error| error.at(self.place()))
     }
 
     fn exists(&self, how: &str) -> Error {

@@ -234,7 +234,7 @@ pub(crate) fn find(leaves: &[(&Field, &Leaf)], path: &str) -> Result<usize, Erro
     })
 }
 
-/// Finds the column at `path`, or all columns of the group that is there.
+/// Returns the position of the column at `path`; if `path` is a group, those of all its columns.
 fn columns_of(leaves: &[(&Field, &Leaf)], path: &str) -> Result<Vec<usize>, Error> {
     let in_group = |column: &str| column.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
     find(leaves, path).map(|column| vec![column]).or_else(|unknown| {

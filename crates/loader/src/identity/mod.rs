@@ -18,7 +18,7 @@ pub(crate) mod remembered;
 
 use std::collections::{BTreeSet, HashMap};
 
-use sawmill_source::SourceFile;
+use sawmill_source::{Error, Kind, Result, SourceFile};
 
 /// The recorded files of a load, in the load's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +50,21 @@ impl RecordedFiles {
             .filter(|(name, fingerprint)| now.get(name.as_str()) != Some(&fingerprint.as_str()))
             .map(|(name, _)| name.clone())
             .collect()
+    }
+
+    /// Checks that `files` still have the content that was recorded.
+    ///
+    /// # Errors
+    /// A recorded file that is missing from `files` or has a different fingerprint there: the load cannot be resumed.
+    pub fn refuse_changed(&self, files: &[SourceFile]) -> Result<()> {
+        let changed = self.changed(files);
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let what = format!("a source file has changed since the load began: {}", changed.join(", "));
+        Err(Error::new(Kind::Changed, what).advise(
+            "restore the file to finish the load, or forget the load (sawmill load forget) and start from the beginning",
+        ))
     }
 
     /// The same files with their stamps from `files`.

@@ -20,7 +20,7 @@ const MANY: u64 = 50;
 pub(crate) struct Shapes {
     shapes: BTreeMap<String, Shape>,
     n: u64,
-    /// A letter that is no hexadecimal digit.
+    /// Whether some string has a letter other than `a` to `f`.
     beyond_hex: bool,
     digits: bool,
 }

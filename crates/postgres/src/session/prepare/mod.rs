@@ -227,17 +227,10 @@ impl Preparing<'_, '_> {
     /// A load into a staging table, which is merged into the existing table in the end.
     fn upsert(&mut self, oid: u32) -> Result<(LoadRecord, LoadState)> {
         let staging = self.table.staging();
-        let mut gathered = find(self.connection, &staging, self.control)?;
+        let gathered = find(self.connection, &staging, self.control)?;
         let record = self.checkpoints.find(self.connection, self.id, self.control)?;
         match record.filter(|record| record.table_oid == oid) {
-            Some(record) if !record.complete && gathered.is_some() && self.binds_nothing(&record)? => {
-                if let Some(empty) = gathered.take() {
-                    self.connection.begin(self.control)?;
-                    made_types::drop_table(self.connection, &staging, empty.oid, self.control)?;
-                    self.checkpoints.delete(self.connection, self.id, self.control)?;
-                    durable::commit(self.connection, self.control)?;
-                }
-            }
+            Some(record) if !record.complete && gathered.is_some() && self.binds_nothing(&record)? => {}
             Some(record)
                 if record.complete
                     && !self.starts_again()
@@ -520,16 +513,7 @@ impl Preparing<'_, '_> {
     }
 
     fn refuse_changed(&self, record: &LoadRecord) -> Result<()> {
-        let changed = record.files.changed(self.source.files());
-        match changed.is_empty() {
-            true => Ok(()),
-            false => Err(Error::new(
-                Kind::Changed,
-                format!("a source file has changed since the load began: {}", changed.join(", ")),
-            )
-            .at(self.place())
-            .advise("restore the file to finish the load, or forget the load and start from the beginning")),
-        }
+        record.files.refuse_changed(self.source.files()).map_err(|error| error.at(self.place()))
     }
 
     fn exists(&self, found: &FoundTable) -> Result<Error> {
