@@ -55,23 +55,11 @@ impl Error {
         Self::new(Exit::Failure, what, place, advice)
     }
 
-    /// An option whose feature this build does not have.
-    #[cfg(any(
-        test,
-        not(all(
-            feature = "csv",
-            feature = "delta",
-            feature = "drive",
-            feature = "flamegraph",
-            feature = "formats",
-            feature = "stores"
-        ))
-    ))]
-    pub(crate) fn not_built(option: String, feature: &str) -> Self {
-        let what = format!("this build of sawmill does not have the feature {feature}");
-        let advice = "build it with everything: cargo run --release --features full -- ..., or cargo install \
-                      --path crates/cli --features full";
-        Self::usage(what, option, advice)
+    /// A sub-command, an option or an input that only the full build has.
+    pub(crate) fn not_built(named: String) -> Self {
+        let advice = "install the full build: cargo install --path crates/cli --features full; or run it: cargo run \
+                      --release --features full -- ...";
+        Self::usage("the demo's build of sawmill leaves it out", named, advice)
     }
 
     /// Standard output could not be written.
@@ -89,7 +77,6 @@ impl Error {
     }
 
     /// The same error about a file that the user knows by another name.
-    #[cfg(feature = "csv")]
     pub(crate) fn renamed(self, path: &str, name: &str) -> Self {
         let Error { what, place, advice, .. } = &self;
         let [what, place, advice] = [what, place, advice].map(|part| part.replace(path, name));
@@ -97,7 +84,6 @@ impl Error {
     }
 
     /// The same error with other advice if its own names one of these options.
-    #[cfg(feature = "delta")]
     pub(crate) fn advise_instead_of(self, options: &[&str], advice: &str) -> Self {
         match options.iter().any(|option| self.advice.contains(option)) {
             true => Error { advice: advice.to_owned(), ..self },
@@ -166,7 +152,7 @@ impl From<sawmill_store::Error> for Error {
     }
 }
 
-#[cfg(feature = "delta")]
+#[cfg(feature = "full")]
 impl From<sawmill_delta::Error> for Error {
     fn from(error: sawmill_delta::Error) -> Self {
         match error.of_store() {

@@ -1,12 +1,22 @@
 //! The `sawmill` command: parses arguments, runs one sub-command, prints results and errors.
 //!
 //! It wires the libraries together. Each sub-command has a file or folder with its arguments, its calls to
-//! the libraries, and its output.
+//! the libraries, and its output. The feature `full` adds what released binaries have over the demo's build.
+
+#![cfg_attr(
+    not(feature = "full"),
+    allow(dead_code, reason = "the demo's build parses options that it refuses")
+)]
 
 mod arguments;
+#[cfg(feature = "full")]
 mod bench;
+#[cfg(feature = "full")]
 mod convert;
 mod demo;
+#[cfg(not(feature = "full"))]
+mod demo_build;
+#[cfg(feature = "full")]
 mod drive;
 mod error;
 mod footer;
@@ -14,6 +24,7 @@ mod r#gen;
 mod interrupt;
 mod load;
 mod screen;
+mod sweep;
 mod verify;
 
 use std::ffi::OsString;
@@ -23,9 +34,11 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::bench::sweep::{self, Parameters};
+#[cfg(not(feature = "full"))]
+use crate::demo_build::{bench, convert, drive};
 use crate::error::{Error, Exit};
 use crate::screen::console::Console;
+use crate::sweep::Parameters;
 
 /// Where help lists the options of all commands: after the options of the command itself.
 const LAST: usize = 900;
@@ -62,7 +75,7 @@ struct Cli {
     #[arg(long, short, global = true, display_order = LAST)]
     quiet: bool,
     /// Draw a flame graph of the CPU time of each thread, as an SVG for a browser; for a benchmark, of an
-    /// extra run. Requires the feature `flamegraph`, which released binaries have.
+    /// extra run. Needs the full build.
     #[arg(long, global = true, display_order = LAST, value_name = "FILE.svg")]
     flamegraph: Option<PathBuf>,
     #[command(subcommand)]

@@ -9,9 +9,9 @@ use clap::{Args, ValueEnum};
 use sawmill_footer::DEFAULT_MAX_FOOTER;
 use sawmill_generator::{Dataset, NamedRows};
 use sawmill_profile::PhaseReport;
-#[cfg(feature = "csv")]
-use sawmill_source::DelimitedFiles;
 use sawmill_source::{Addressed, FolderColumn, GeneratedRows, Hive, ParquetFiles, Source};
+#[cfg(feature = "full")]
+use sawmill_source::{DelimitedFiles, InferredColumn};
 use sawmill_store::{Location, ReadAhead};
 use serde::Serialize;
 use tempfile::NamedTempFile;
@@ -22,9 +22,11 @@ use crate::arguments::paths::{Located, Wanted, file_lists, located};
 use crate::arguments::size_arg;
 use crate::arguments::stores::place_bytes::TAIL;
 use crate::arguments::stores::{Objects, StoreArgs};
-#[cfg(feature = "csv")]
-use crate::arguments::text::TextKind;
-use crate::arguments::text::{self, TextArgs};
+use crate::arguments::text::TextArgs;
+#[cfg(feature = "full")]
+use crate::arguments::text::{self, TextKind};
+#[cfg(not(feature = "full"))]
+use crate::demo_build::text_source::open_text;
 use crate::error::Error;
 use crate::screen::console::Console;
 
@@ -87,8 +89,7 @@ fn rename(text: &str) -> Result<(String, String), String> {
 }
 
 /// A column of delimited text.
-#[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "only delimited text needs it"))]
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct TypedColumn {
     pub name: String,
     #[serde(rename = "type")]
@@ -97,87 +98,85 @@ pub(crate) struct TypedColumn {
     pub because: String,
 }
 
-/// An opened source.
-pub(crate) enum Inputs {
-    /// Files, and the temporary file that holds standard input while it is read.
-    /// The stores of objects, without which they cannot be read, stay as long.
-    Files { source: Box<ParquetFiles>, _spooled: Option<NamedTempFile>, _objects: Objects },
-    /// Text, and the temporary file that holds standard input while it is read.
-    #[cfg(feature = "csv")]
-    Text { source: Box<DelimitedFiles>, boundaries: PhaseReport, _spooled: Option<NamedTempFile> },
-    /// Rows from the generator.
+/// An opened source, and what it needs while it is read.
+pub(crate) struct Inputs {
+    rows: Rows,
+    /// The phases of opening it.
+    phases: Vec<PhaseReport>,
+    /// The columns of delimited text with their types.
+    typed_columns: Vec<TypedColumn>,
+    /// The temporary file that holds standard input.
+    _spooled: Option<NamedTempFile>,
+    /// The stores of the objects.
+    _objects: Objects,
+}
+
+/// The rows of a source.
+enum Rows {
+    Files(Box<ParquetFiles>),
+    #[cfg(feature = "full")]
+    Text(Box<DelimitedFiles>),
     Generated(Box<GeneratedRows>),
 }
 
 impl Inputs {
+    fn new(rows: Rows, spooled: Option<NamedTempFile>, objects: Objects) -> Self {
+        Self { rows, phases: Vec::new(), typed_columns: Vec::new(), _spooled: spooled, _objects: objects }
+    }
+
     pub(crate) fn source(&self) -> &dyn Source {
-        match self {
-            Self::Files { source, .. } => source.as_ref(),
-            #[cfg(feature = "csv")]
-            Self::Text { source, .. } => source.as_ref(),
-            Self::Generated(rows) => rows.as_ref(),
+        match &self.rows {
+            Rows::Files(source) => source.as_ref(),
+            #[cfg(feature = "full")]
+            Rows::Text(source) => source.as_ref(),
+            Rows::Generated(rows) => rows.as_ref(),
         }
     }
 
     /// The Parquet files; `None` for other sources.
     pub(crate) fn files(&self) -> Option<&ParquetFiles> {
-        match self {
-            Self::Files { source, .. } => Some(source.as_ref()),
-            #[cfg(feature = "csv")]
-            Self::Text { .. } => None,
-            Self::Generated(_) => None,
+        match &self.rows {
+            Rows::Files(source) => Some(source.as_ref()),
+            _ => None,
         }
     }
 
     /// The rows, if they can be found again by their places in the files.
     pub(crate) fn addressed(&self) -> Option<&dyn Addressed> {
-        match self {
-            #[cfg(feature = "csv")]
-            Self::Text { source, .. } => Some(source.as_ref()),
-            Self::Files { .. } | Self::Generated(_) => None,
+        match &self.rows {
+            #[cfg(feature = "full")]
+            Rows::Text(source) => Some(source.as_ref()),
+            _ => None,
         }
     }
 
     /// The phases of opening it.
     pub(crate) fn phases(&self) -> Vec<PhaseReport> {
-        match self {
-            #[cfg(feature = "csv")]
-            Self::Text { boundaries, .. } => vec![boundaries.clone()],
-            Self::Files { .. } | Self::Generated(_) => Vec::new(),
-        }
+        self.phases.clone()
     }
 
     /// The columns that folders name.
     pub(crate) fn folders(&self) -> &[FolderColumn] {
-        match self {
-            Self::Files { source, .. } => source.folders(),
-            #[cfg(feature = "csv")]
-            Self::Text { source, .. } => source.folders(),
-            Self::Generated(_) => &[],
+        match &self.rows {
+            Rows::Files(source) => source.folders(),
+            #[cfg(feature = "full")]
+            Rows::Text(source) => source.folders(),
+            Rows::Generated(_) => &[],
         }
     }
 
     /// The columns of delimited text with their types; none for other sources.
-    pub(crate) fn typed_columns(&self) -> Vec<TypedColumn> {
-        match self {
-            #[cfg(feature = "csv")]
-            Self::Text { source, .. } => {
-                let columns = source.inferred().into_iter();
-                columns
-                    .map(|of| TypedColumn { name: of.name, data_type: of.data_type, because: of.because })
-                    .collect()
-            }
-            Self::Files { .. } | Self::Generated(_) => Vec::new(),
-        }
+    pub(crate) fn typed_columns(&self) -> &[TypedColumn] {
+        &self.typed_columns
     }
 
-    /// What the source is, in messages.
+    /// The kind of source, in messages.
     pub(crate) fn kind(&self) -> &'static str {
-        match self {
-            Self::Files { .. } => "Parquet files",
-            #[cfg(feature = "csv")]
-            Self::Text { .. } => "text",
-            Self::Generated(_) => "generated rows",
+        match &self.rows {
+            Rows::Files(_) => "Parquet files",
+            Rows::Generated(_) => "generated rows",
+            #[cfg(feature = "full")]
+            Rows::Text(_) => "text",
         }
     }
 }
@@ -204,7 +203,7 @@ pub(crate) fn open(
             ));
         }
         let rows = generated(named)?.select(&columns.columns, &columns.rename)?;
-        return Ok(Inputs::Generated(Box::new(rows)));
+        return Ok(Inputs::new(Rows::Generated(Box::new(rows)), None, Objects::default()));
     }
     match delta::only(paths)? {
         Some(table) => open_table(&table, how, &objects.stores, cancel),
@@ -214,7 +213,7 @@ pub(crate) fn open(
 
 /// How to open files.
 #[derive(Clone, Copy)]
-struct How<'a> {
+pub(crate) struct How<'a> {
     columns: &'a ColumnArgs,
     text: &'a TextArgs,
     read_ahead: ReadAhead,
@@ -246,7 +245,7 @@ fn open_table(
     let source = ParquetFiles::open_table(&schema, &files, &|url| objects.open(url, TAIL), max_footer)?;
     let source = source.compare_page_checksums(!columns.no_page_checksums).read_ahead(read_ahead);
     let source = Box::new(source.select(&columns.columns, &columns.rename)?);
-    Ok(Inputs::Files { source, _spooled: None, _objects: objects })
+    Ok(Inputs::new(Rows::Files(source), None, objects))
 }
 
 fn open_files(
@@ -276,10 +275,7 @@ fn open_files(
     // The temporary file of the stream is in a folder of ours.
     let hive = if named.is_empty() { Hive::Ignored } else { columns.hive.into() };
     if let Some(kind) = text.meant(&files)? {
-        #[cfg(not(feature = "csv"))]
-        match text::open(&files, kind)? {}
-        #[cfg(feature = "csv")]
-        return of_text(&files, kind, &objects, spooled, hive, how, cancel);
+        return open_text(&files, kind, &objects, spooled, hive, how, cancel);
     }
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
     let opened = ParquetFiles::open_located(&files, &|url| objects.open(url, TAIL), hive, max_footer);
@@ -295,12 +291,12 @@ fn open_files(
     }
     source = source.compare_page_checksums(!columns.no_page_checksums).read_ahead(read_ahead);
     let source = Box::new(source.select(&columns.columns, &columns.rename)?);
-    Ok(Inputs::Files { source, _spooled: spooled, _objects: objects })
+    Ok(Inputs::new(Rows::Files(source), spooled, objects))
 }
 
 /// Opens text and selects the columns.
-#[cfg(feature = "csv")]
-fn of_text(
+#[cfg(feature = "full")]
+fn open_text(
     files: &[Location],
     kind: TextKind,
     objects: &Objects,
@@ -325,7 +321,13 @@ fn of_text(
         text::write_rejected_lines(&source, path, console)?;
     }
     let source = Box::new(source.select(&columns.columns, &columns.rename)?);
-    Ok(Inputs::Text { source, boundaries, _spooled: spooled })
+    let typed =
+        |of: InferredColumn| TypedColumn { name: of.name, data_type: of.data_type, because: of.because };
+    Ok(Inputs {
+        phases: vec![boundaries],
+        typed_columns: source.inferred().into_iter().map(typed).collect(),
+        ..Inputs::new(Rows::Text(source), spooled, Objects::default())
+    })
 }
 
 /// The text after `gen:`, unless a file has that name.

@@ -15,9 +15,9 @@ use sawmill_profile::{
 use crate::bench::against::{OURS, OtherProgram, ReportedWork};
 use crate::bench::own_process::{self, Observed, Once};
 use crate::bench::plan::PlanArgs;
-use crate::bench::sweep::Parameters;
 use crate::error::Error;
 use crate::screen::console::Console;
+use crate::sweep::Parameters;
 
 /// How to measure a case.
 pub(crate) struct Measurement<'a> {

@@ -31,7 +31,6 @@ pub(crate) struct ReportArgs {
 pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<(), Error> {
     let texts =
         args.files.iter().map(|path| Ok((path.as_path(), read(path)?))).collect::<Result<Vec<_>, Error>>()?;
-    #[cfg(feature = "drive")]
     if texts.iter().any(|(_, text)| sawmill_drive::DriveResult::is_in(text)) {
         return crate::drive::report(&texts, &args.html, console);
     }

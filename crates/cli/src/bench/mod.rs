@@ -17,7 +17,6 @@ mod outcome;
 mod own_process;
 mod plan;
 mod saved;
-pub(crate) mod sweep;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,10 +29,10 @@ use crate::bench::case::{Measured, Measurement};
 use crate::bench::outcome::Outcome;
 use crate::bench::own_process::Once;
 use crate::bench::plan::PlanArgs;
-use crate::bench::sweep::Parameters;
 use crate::error::{Error, Exit};
 use crate::screen::console::Console;
 use crate::screen::flame;
+use crate::sweep::Parameters;
 
 /// Measure whole runs and compare them with another program or with a saved result.
 #[derive(Args, Debug)]

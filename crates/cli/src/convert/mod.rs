@@ -1,28 +1,16 @@
 //! `sawmill convert`: the rows of files in another format.
 
-#[cfg(feature = "formats")]
-#[cfg(feature = "formats")]
 mod folders;
-#[cfg(feature = "formats")]
 mod out;
-#[cfg(feature = "formats")]
 mod parquet;
-#[cfg(feature = "formats")]
 mod parse_only;
-#[cfg(feature = "formats")]
 mod parts;
-#[cfg(feature = "formats")]
 mod run;
-#[cfg(feature = "formats")]
 mod staging;
-#[cfg(all(feature = "formats", feature = "stores"))]
 mod store_folder;
-#[cfg(feature = "formats")]
 mod units_in_order;
-#[cfg(feature = "formats")]
 mod writer;
 
-#[cfg(feature = "formats")]
 pub(crate) use run::run;
 
 use std::num::NonZeroUsize;
@@ -138,7 +126,6 @@ const PARQUET: &str = "Parquet output";
 
 /// How Parquet is written, as `sawmill gen` does.
 #[derive(Args, Debug)]
-#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "only conversions need them"))]
 struct ParquetArgs {
     /// The encoding of values: plain, dict, delta, delta-length, delta-bytearray or byte-stream-split, for
     /// one column or for every column whose type allows it. May be repeated [default: dict, and plain where
@@ -172,7 +159,6 @@ impl ConvertArgs {
 
 impl ParquetArgs {
     /// An option that was given.
-    #[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "only conversions need it"))]
     fn given(&self) -> Option<&'static str> {
         let given = [
             ("--encoding", !self.encoding.is_empty()),
@@ -195,19 +181,4 @@ enum OutputFormat {
     Csv,
     /// One JSON object on each line.
     Ndjson,
-}
-
-/// A build without the feature `formats`.
-#[cfg(not(feature = "formats"))]
-pub(crate) fn run(
-    args: &ConvertArgs,
-    _: crate::screen::console::Console,
-    _: &std::sync::Arc<std::sync::atomic::AtomicBool>,
-) -> Result<(), crate::error::Error> {
-    let ConvertArgs { files: _, parse_only: _, to: _, overwrite: _, compression: _, .. } = args;
-    let ConvertArgs { row_group_rows: _, csv_null: _, threads: _, columns: _, rows: _, text: _, .. } = args;
-    let _ = args.file_size;
-    let ConvertArgs { partition_by: _, order, explain: _, rejects: _, max_rejects: _, .. } = args;
-    let _ = (&args.objects, &args.parquet, order);
-    Err(crate::error::Error::not_built(format!("convert --out {}", args.out().display()), "formats"))
 }

@@ -139,7 +139,7 @@ fn explain(
     phases.extend(index.as_ref().map(|_| "index"));
     phases.push("write");
     let explained = Explained {
-        columns: inputs.typed_columns(),
+        columns: inputs.typed_columns().to_vec(),
         files: source.files().len(),
         rows: source.rows(),
         phases,

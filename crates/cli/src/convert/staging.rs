@@ -197,26 +197,16 @@ impl Layout {
 /// Where a directory of files is written, and where it goes when it is whole.
 pub(super) struct Staged {
     directory: StagedDirectory,
-    #[cfg(feature = "stores")]
     folder: Option<super::store_folder::StoreFolder>,
 }
 
 impl Staged {
     /// Begins the directory of the command line, or a temporary one for the folder of a store.
-    #[cfg_attr(
-        not(feature = "stores"),
-        expect(unused_variables, reason = "only folders of stores need them")
-    )]
     pub(super) fn begin(args: &ConvertArgs, layout: Layout, cancel: &Arc<AtomicBool>) -> Result<Self, Error> {
         match Location::of(args.out())? {
-            Location::Path(_) => Ok(Self {
-                directory: StagedDirectory::create(args.out(), args.overwrite)?,
-                #[cfg(feature = "stores")]
-                folder: None,
-            }),
-            #[cfg(not(feature = "stores"))]
-            Location::Object(url) => Err(Error::not_built(url.to_string(), "stores")),
-            #[cfg(feature = "stores")]
+            Location::Path(_) => {
+                Ok(Self { directory: StagedDirectory::create(args.out(), args.overwrite)?, folder: None })
+            }
             Location::Object(url) => {
                 let folder = super::store_folder::StoreFolder::open(args, &url, layout, cancel)?;
                 let name = url.key().trim_matches('/').rsplit('/').next().unwrap_or_default();
@@ -233,7 +223,6 @@ impl Staged {
 
     /// Puts the directory, or its files as objects, in place.
     pub(super) fn finish(self) -> Result<(), Error> {
-        #[cfg(feature = "stores")]
         if let Some(folder) = &self.folder {
             return folder.fill(self.path());
         }
@@ -254,9 +243,7 @@ pub(super) fn check_out(
         if source.files().iter().any(|file| file.name.starts_with(&folder)) {
             return Err(Error::usage("an input is in the folder to write", shown, "give another name"));
         }
-        #[cfg(feature = "stores")]
         super::store_folder::StoreFolder::open(args, &url, layout, cancel)?;
-        let _ = cancel;
         return Ok(());
     }
     if out.file_name().is_none() {

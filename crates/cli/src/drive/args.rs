@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-#[cfg(feature = "drive")]
 use clap::Subcommand;
 use sawmill_profile::parse_duration;
 
@@ -15,7 +14,6 @@ use crate::screen::phases;
 /// Load-test a database: operations at a set rate, latency from the intended start, and proof that no
 /// acknowledged row was lost.
 #[derive(Args, Debug)]
-#[cfg_attr(not(feature = "drive"), allow(dead_code, reason = "without the feature nothing reads them"))]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
@@ -43,7 +41,6 @@ Exit codes: 1 the driver did not keep its own schedule (the result is invalid), 
 back, 3 a limit does not hold, 4 rows are lost or differ."
 )]
 pub(crate) struct DriveCommand {
-    #[cfg(feature = "drive")]
     #[command(subcommand)]
     pub results: Option<OfResults>,
     #[command(flatten)]
@@ -51,7 +48,6 @@ pub(crate) struct DriveCommand {
 }
 
 /// What else to do with the results of load tests.
-#[cfg(feature = "drive")]
 #[derive(Subcommand, Debug)]
 pub(crate) enum OfResults {
     Merge(crate::drive::merge::MergeArgs),
@@ -59,7 +55,6 @@ pub(crate) enum OfResults {
 
 /// What to run, and how.
 #[derive(Args, Debug)]
-#[cfg_attr(not(feature = "drive"), allow(dead_code, reason = "without the feature nothing reads them"))]
 pub(crate) struct DriveArgs {
     /// A plan (a TOML file), or gen:NAME: single prepared inserts of the rows of a built-in dataset or of a
     /// dataset spec.
@@ -142,7 +137,6 @@ pub(crate) struct DriveArgs {
 }
 
 // Both are required, except by the sub-command that adds up results.
-#[cfg(feature = "drive")]
 impl DriveArgs {
     /// The plan, or `gen:` and a dataset.
     pub(super) fn plan(&self) -> &str {

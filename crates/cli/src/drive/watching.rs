@@ -6,7 +6,6 @@ use clap::Args;
 
 /// What is shown, stored and served while a load test runs.
 #[derive(Args, Debug)]
-#[cfg_attr(not(feature = "drive"), allow(dead_code, reason = "without the feature nothing reads them"))]
 #[command(next_help_heading = "Watching")]
 pub(crate) struct WatchArgs {
     /// Serve metrics to Prometheus at http://HOST:PORT/metrics while the test runs; :9400 listens on all
@@ -24,7 +23,6 @@ pub(crate) struct WatchArgs {
     pub(super) html: Option<PathBuf>,
 }
 
-#[cfg(feature = "drive")]
 mod observers {
     use std::fs::File;
     use std::io::{IsTerminal, Write};

@@ -15,7 +15,7 @@ mod kept_index;
 pub(crate) mod place;
 mod run;
 mod selection;
-mod values;
+pub(crate) mod values;
 
 use std::fmt;
 use std::io::Write;

@@ -1,7 +1,10 @@
 //! Where `sawmill gen` writes to: a path, a stream, or a folder of a store.
 
-#[cfg_attr(not(feature = "stores"), path = "destination/without_stores.rs")]
+#[cfg(feature = "full")]
 pub(super) mod store;
+
+#[cfg(not(feature = "full"))]
+pub(super) use crate::demo_build::store_output as store;
 
 use std::path::Path;
 use std::sync::Arc;

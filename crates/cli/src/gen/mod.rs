@@ -1,24 +1,22 @@
 //! `sawmill gen`: generates a dataset as files; prints and explains specs.
 
-mod clean;
+pub(crate) mod clean;
 mod content_sum;
-mod destination;
+pub(crate) mod destination;
 mod explain;
-#[cfg(feature = "formats")]
+#[cfg(feature = "full")]
 mod fidelity;
 pub(crate) mod format;
-#[cfg(feature = "formats")]
+#[cfg(feature = "full")]
 pub(crate) mod formats;
-#[cfg(feature = "formats")]
+#[cfg(feature = "full")]
 mod infer;
 pub(crate) mod options;
 mod schema;
 mod spec;
-#[cfg_attr(not(feature = "delta"), path = "without_table.rs")]
+#[cfg(feature = "full")]
 mod table;
 mod whole_schema;
-#[cfg(any(test, not(feature = "formats")))]
-mod without_formats;
 
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
@@ -34,6 +32,8 @@ use sawmill_generator::{
 use sawmill_profile::{PhaseReport, Profile};
 use serde::Serialize;
 
+#[cfg(not(feature = "full"))]
+use crate::demo_build::{fidelity, formats, infer, table};
 use crate::error::Error;
 use crate::r#gen::destination::{UploadArgs, output};
 use crate::r#gen::format::Format;
@@ -42,8 +42,6 @@ use crate::r#gen::options::file_args::FileArgs;
 use crate::r#gen::options::layout_args::LayoutArgs;
 use crate::screen::console::Console;
 use crate::screen::phases;
-#[cfg(not(feature = "formats"))]
-use without_formats::{fidelity, formats, infer};
 
 /// Generate a synthetic nested dataset as Parquet files.
 #[derive(Args, Debug)]
@@ -123,7 +121,7 @@ pub(crate) struct GenArgs {
     print: bool,
     /// The format of the files. Options about how files are written apply to parquet only.
     #[arg(long, value_enum, default_value = "parquet")]
-    format: Format,
+    pub(crate) format: Format,
     /// Make the files a new version of a Delta table in the folder --out, which is created if missing. They go
     /// to a folder of their own, so that earlier versions stay. The same command again changes nothing. With
     /// --overwrite, the new version has only these files. Requires the feature `delta`.
@@ -191,7 +189,6 @@ struct GenResult {
 }
 
 /// A version of a table.
-#[cfg_attr(not(feature = "delta"), allow(dead_code, reason = "builds with the feature make some"))]
 #[derive(Debug, Serialize)]
 struct TableVersion {
     format: &'static str,
@@ -202,7 +199,7 @@ struct TableVersion {
 
 /// What a run made, and how to say so.
 #[derive(Debug)]
-struct Made {
+pub(crate) struct Made {
     result: GenResult,
     summary: String,
 }

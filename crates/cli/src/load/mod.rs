@@ -257,7 +257,7 @@ fn load_share(
         return planned.ddl(console, cancel);
     }
     if args.explain {
-        reading.columns = inputs.typed_columns();
+        reading.columns = inputs.typed_columns().to_vec();
         return planned.explain(&reading, console, cancel);
     }
     if args.dry_run {

@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
     use crate::Cli;
-    use crate::bench::sweep;
+    use crate::sweep;
 
     /// The names of each command, and its examples as in the source.
     fn examples(command: &Command, names: &[String], found: &mut Vec<(Vec<String>, Vec<String>)>) {

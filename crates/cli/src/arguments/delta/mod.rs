@@ -1,21 +1,21 @@
 //! Delta tables on the command line: `delta:FOLDER` or `delta:FOLDER@VERSION` stands for the files that a version
 //! lists.
 
-#[cfg_attr(not(feature = "delta"), path = "without_delta.rs")]
+#[cfg(feature = "full")]
 mod table;
 
 use std::path::{Path, PathBuf};
 
+#[cfg(not(feature = "full"))]
+pub(crate) use crate::demo_build::delta_table::{DeltaTable, open};
 use crate::error::Error;
-#[cfg(feature = "delta")]
-pub(crate) use table::folder;
-pub(crate) use table::{DeltaTable, open};
+#[cfg(feature = "full")]
+pub(crate) use table::{DeltaTable, folder, open};
 
 /// A table, and one of its versions if the user names one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedTable {
     pub root: PathBuf,
-    #[cfg_attr(not(feature = "delta"), allow(dead_code, reason = "only tables that are opened need it"))]
     pub version: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! Finds the files and objects that the paths and URLs of a command line name: files, directories, patterns
 //! and lists.
 
-#[cfg(feature = "formats")]
+#[cfg(feature = "full")]
 pub(crate) mod copies;
 pub(crate) mod file_lists;
 pub(crate) mod standard_input;
@@ -11,9 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-#[cfg(feature = "stores")]
-use sawmill_store::found_files::FoundKeys;
-use sawmill_store::found_files::{self, Found};
+use sawmill_store::found_files::{self, Found, FoundKeys};
 use sawmill_store::{Location, ObjectUrl};
 
 use crate::arguments::delta::{self, DeltaTable};
@@ -40,7 +38,6 @@ impl Wanted {
     }
 
     /// The wanted objects among those found. Objects below a folder are wanted by their extension.
-    #[cfg(feature = "stores")]
     pub(crate) fn among<'a>(self, found: FoundKeys<'a>) -> Vec<&'a str> {
         match self {
             Self::ParquetOrText if found.files.is_empty() => {
@@ -51,7 +48,6 @@ impl Wanted {
     }
 
     /// Whether a key is the name of an object rather than the start of several names.
-    #[cfg(feature = "stores")]
     pub(crate) fn is_object(self, key: &str) -> bool {
         found_files::is_parquet(key) || (self == Self::ParquetOrText && has_text_extension(Path::new(key)))
     }

@@ -81,7 +81,6 @@ impl Objects {
     }
 
     /// The folder of a Delta table.
-    #[cfg(feature = "delta")]
     pub(crate) fn table(
         &self,
         url: &ObjectUrl,

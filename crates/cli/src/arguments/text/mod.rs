@@ -1,18 +1,14 @@
 //! Options of delimited text, such as CSV, and which files are delimited text.
 
-#[cfg(feature = "csv")]
+#[cfg(feature = "full")]
 mod rejected_lines;
-#[cfg(feature = "csv")]
+#[cfg(feature = "full")]
 mod with_csv;
-#[cfg(any(test, not(feature = "csv")))]
-mod without_csv;
 
-#[cfg(feature = "csv")]
+#[cfg(feature = "full")]
 pub(crate) use rejected_lines::write as write_rejected_lines;
-#[cfg(feature = "csv")]
+#[cfg(feature = "full")]
 pub(crate) use with_csv::open;
-#[cfg(not(feature = "csv"))]
-pub(crate) use without_csv::open;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -106,7 +102,6 @@ pub(crate) struct TextArgs {
     #[arg(long, value_name = "NAME=TYPE,...|@FILE|table", help_heading = HEADING)]
     pub types: Vec<String>,
     /// Columns of the table by their names in the files, with their types in SQL.
-    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "only delimited text needs it"))]
     #[arg(skip)]
     pub table_types: Vec<(String, String)>,
     /// How text is encoded if it is not UTF-8, such as windows-1252, iso-8859-15, shift_jis or utf-16le. Text
@@ -162,10 +157,7 @@ pub(crate) enum RaggedArg {
 
 /// A special character, or that there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Special(
-    #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "only delimited text needs it"))]
-    pub  Option<u8>,
-);
+pub(crate) struct Special(pub Option<u8>);
 
 fn special(text: &str) -> Result<u8, String> {
     match (text, text.as_bytes()) {

@@ -21,7 +21,6 @@ Examples:
   sawmill footer bloom orders.parquet --column id --value 42
   sawmill footer bloom /data/orders --column customer.email --value a@example.com --value b@example.com
   sawmill footer bloom '/data/**/*.parquet' --column day --value 2024-02-29 --json | jq '.[].row_groups'")]
-#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "this build only parses them"))]
 pub(crate) struct BloomArgs {
     /// Parquet files, directories, quoted patterns or URLs, as with `sawmill footer`.
     #[arg(required = true)]
@@ -40,11 +39,7 @@ pub(crate) fn look_up(args: &BloomArgs, console: Console, cancel: &Arc<AtomicBoo
     run(args, console, cancel)
 }
 
-#[cfg(feature = "formats")]
+#[cfg(not(feature = "full"))]
+use crate::demo_build::values::bloom as run;
+#[cfg(feature = "full")]
 use crate::footer::values::bloom::run;
-
-/// Without Arrow's crates that parse dates and decimals.
-#[cfg(not(feature = "formats"))]
-fn run(_: &BloomArgs, _: Console, _: &Arc<AtomicBool>) -> Result<(), Error> {
-    Err(Error::not_built("footer bloom".to_owned(), "formats"))
-}

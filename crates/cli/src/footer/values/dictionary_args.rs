@@ -24,7 +24,6 @@ Examples:
   sawmill footer dictionary trips.parquet --column 'zone*' --row-group 0 -n 20
   sawmill footer dictionary /data/trips --column vendor --json | jq '[.[].values[]] | unique'
   sawmill footer dictionary s3://bucket/trips/1.parquet --column vendor")]
-#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "this build only parses them"))]
 pub(crate) struct DictionaryArgs {
     /// Parquet files, directories, quoted patterns or URLs, as with `sawmill footer`.
     #[arg(required = true)]
@@ -46,11 +45,7 @@ pub(crate) fn show(args: &DictionaryArgs, console: Console, cancel: &Arc<AtomicB
     run(args, console, cancel)
 }
 
-#[cfg(feature = "formats")]
+#[cfg(not(feature = "full"))]
+use crate::demo_build::values::dictionary as run;
+#[cfg(feature = "full")]
 use crate::footer::values::dictionary::run;
-
-/// Without the codecs that decompress dictionaries.
-#[cfg(not(feature = "formats"))]
-fn run(_: &DictionaryArgs, _: Console, _: &Arc<AtomicBool>) -> Result<(), Error> {
-    Err(Error::not_built("footer dictionary".to_owned(), "formats"))
-}

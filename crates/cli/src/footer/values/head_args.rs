@@ -15,7 +15,6 @@ use crate::screen::phases;
 
 /// The files, and which of their columns and rows.
 #[derive(Args, Debug)]
-#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "this build only parses them"))]
 pub(crate) struct HeadArgs {
     /// Parquet files, directories, quoted patterns or URLs, as with `sawmill footer`.
     #[arg(required = true)]
@@ -69,11 +68,7 @@ pub(crate) fn all(args: &AllRowsArgs, console: Console, cancel: &Arc<AtomicBool>
     run(&args.args, u64::MAX, console, cancel)
 }
 
-#[cfg(feature = "formats")]
+#[cfg(not(feature = "full"))]
+use crate::demo_build::values::head as run;
+#[cfg(feature = "full")]
 use crate::footer::values::head::run;
-
-/// Without Arrow's crates that write JSON.
-#[cfg(not(feature = "formats"))]
-fn run(_: &HeadArgs, _: u64, _: Console, _: &Arc<AtomicBool>) -> Result<(), Error> {
-    Err(Error::not_built("footer head, footer cat".to_owned(), "formats"))
-}

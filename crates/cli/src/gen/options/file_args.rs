@@ -75,7 +75,6 @@ pub(crate) enum YesNo {
 
 impl FileArgs {
     /// An option that differs from its default.
-    #[cfg(feature = "formats")]
     pub(crate) fn given(&self) -> Option<&'static str> {
         let given = [
             (self.compression.iter().any(|given| *given != ColumnCompression::default()), "--compression"),

@@ -137,7 +137,6 @@ impl LayoutArgs {
     }
 
     /// Keeps the complete files of an earlier run.
-    #[cfg(feature = "delta")]
     pub(crate) fn set_resume(&mut self) {
         (self.resume, self.overwrite) = (true, false);
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-#[cfg(feature = "formats")]
+#[cfg(feature = "full")]
 use sawmill_generator::Verbatim;
 
 use crate::arguments::stores::StoreArgs;
@@ -49,7 +49,7 @@ pub(crate) struct LikeArgs {
     pub no_verbatim: bool,
 }
 
-#[cfg(feature = "formats")]
+#[cfg(feature = "full")]
 impl LikeArgs {
     /// Which strings a spec may copy.
     pub(crate) fn strings(&self) -> Verbatim {
@@ -63,7 +63,6 @@ impl LikeArgs {
 
 /// Compare generated data with its source, column by column.
 #[derive(Args, Debug)]
-#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "this build only parses them"))]
 #[command(after_help = "\
 Columns of at most 1,000 distinct values are compared by the total variation of their values, numbers that occur
 fewer than 500 times on average by their Kolmogorov-Smirnov distance, other strings, bytes and lists by that of
@@ -102,7 +101,6 @@ pub(crate) struct FidelityArgs {
     pub stores: StoreArgs,
 }
 
-#[cfg(feature = "formats")]
 impl FidelityArgs {
     /// How both are sampled. Their specs are not shown, so it does not matter which strings they hold.
     pub(crate) fn like(&self) -> LikeArgs {
