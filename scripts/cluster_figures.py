@@ -24,7 +24,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SAWMILL = os.environ.get("SAWMILL", str(ROOT / "target/release/sawmill"))
-CLUSTER = os.environ.get("SAWMILL_CLUSTER", str(ROOT / "target/release/sawmill-cluster"))
+CLUSTER = os.environ.get("SAWMILL_CLUSTER", str(ROOT / "crates/datafusion/target/release/sawmill-cluster"))
 CORES = os.cpu_count() or 1
 
 

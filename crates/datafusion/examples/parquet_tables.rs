@@ -2,7 +2,7 @@
 //! last row, in a new session each time.
 //!
 //! ```sh
-//! cargo run --profile engine -p sawmill-datafusion --example parquet_tables -- /tmp/wide "sum(c0), sum(c99)"
+//! cargo run --manifest-path crates/datafusion/Cargo.toml --example parquet_tables -- /tmp/wide "sum(c0), sum(c99)"
 //! ```
 
 use std::error::Error;

@@ -107,7 +107,7 @@ pub(crate) struct GenArgs {
     dataset: DatasetArgs,
     /// A directory for the files (created if missing), a name ending in .parquet for a single file, a device
     /// like /dev/null, or - for standard output. s3://BUCKET/PREFIX, gs:// and az:// stand for folders in
-    /// stores, and for single objects if they end in .parquet; they need the feature `stores`.
+    /// stores, and for single objects if they end in .parquet; they need the full build.
     #[arg(long, short, default_value = ".")]
     out: PathBuf,
     /// The seed of all random values. Tables of TPC-H always have the same rows.
@@ -124,7 +124,7 @@ pub(crate) struct GenArgs {
     pub(crate) format: Format,
     /// Make the files a new version of a Delta table in the folder --out, which is created if missing. They go
     /// to a folder of their own, so that earlier versions stay. The same command again changes nothing. With
-    /// --overwrite, the new version has only these files. Requires the feature `delta`.
+    /// --overwrite, the new version has only these files. Needs the full build.
     #[arg(long, value_enum, value_name = "FORMAT")]
     table: Option<TableFormat>,
     /// The text for null in CSV [default: empty]. A string that equals it is quoted, so that the two differ.

@@ -15,6 +15,7 @@ mod cratedb_memory;
 mod csv;
 mod delta;
 mod demo;
+mod demo_crates;
 mod directories;
 mod drive_results;
 mod existing_tables;
