@@ -229,7 +229,11 @@ fn a_server_that_had_crashed_is_reported_by_stop_and_removed() {
     let server = server_in(&parent);
     let killed = Command::new("kill").args(["-KILL", &server.pid().to_string()]).status().unwrap();
     assert!(killed.success());
-    std::thread::sleep(Duration::from_millis(100));
+    // It is our child: until `stop` waits for it, it remains as a zombie.
+    let state = format!("/proc/{}/stat", server.pid());
+    while std::fs::read_to_string(&state).is_ok_and(|stat| !stat.contains(") Z ")) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let error = server.stop().unwrap_err();
     assert!(error.what().contains("ended by itself"), "{error}");
     assert_eq!(processes_in(parent.path()), [""; 0]);

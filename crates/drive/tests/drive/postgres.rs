@@ -169,6 +169,15 @@ fn a_table_that_cannot_be_read_back_leaves_the_figures() {
     assert!(kept > 0);
 }
 
+/// Waits until a table exists and has rows.
+fn wait_for_rows(server: &LocalPg, table: &str) {
+    let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
+    let rows = format!("SELECT 1 FROM {table} LIMIT 1");
+    while !client.query(&rows, &[]).is_ok_and(|found| !found.is_empty()) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn a_second_run_that_drops_the_table_is_named_by_the_first() {
     let server = LocalPg::start().unwrap();
@@ -178,7 +187,7 @@ fn a_second_run_that_drops_the_table_is_named_by_the_first() {
     };
     let (first, second) = std::thread::scope(|scope| {
         let first = scope.spawn(|| driven(&of("3s", 1), &address(&server), None));
-        std::thread::sleep(Duration::from_millis(1200));
+        wait_for_rows(&server, "devices");
         let second = driven(&of("1s", 2), &address(&server), None);
         (first.join().unwrap(), second)
     });

@@ -213,7 +213,10 @@ fn a_load_that_waits_for_a_lock_can_be_cancelled() {
     let options = LoadOptions { verify: false, ..options() };
     let (error, took) = std::thread::scope(|scope| {
         let loading = scope.spawn(|| load(&people.source, &target, &options, &Control::new(&cancel, &phase)));
-        std::thread::sleep(Duration::from_millis(700));
+        let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'people'::regclass";
+        while client.query_one(waits, &[]).unwrap().get::<_, i64>(0) == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let raised = Instant::now();
         cancel.store(true, Relaxed);
         (loading.join().unwrap().unwrap_err(), raised.elapsed())
