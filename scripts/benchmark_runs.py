@@ -103,8 +103,8 @@ class Benchmarks:
         self.written = self.peers / "results"
         self.written.mkdir(parents=True, exist_ok=True)
         if "SAWMILL" not in self.environment:
-            subprocess.run(["cargo", "build", "--release", "--package", "sawmill", "--features", "full"], cwd=ROOT, check=True)
-        self.binary = self.environment.get("SAWMILL", str(ROOT / "target" / "release" / "sawmill"))
+            subprocess.run(["cargo", "build", "--profile", "dist", "--package", "sawmill", "--features", "full"], cwd=ROOT, check=True)
+        self.binary = self.environment.get("SAWMILL", str(ROOT / "target" / "dist" / "sawmill"))
 
     def all(self):
         """Each benchmark: its name, the kind and the name of its result, and the function that measures it."""

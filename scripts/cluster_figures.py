@@ -23,7 +23,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SAWMILL = os.environ.get("SAWMILL", str(ROOT / "target/release/sawmill"))
+SAWMILL = os.environ.get("SAWMILL", str(ROOT / "target/dist/sawmill"))
 CLUSTER = os.environ.get("SAWMILL_CLUSTER", str(ROOT / "crates/datafusion/target/release/sawmill-cluster"))
 CORES = os.cpu_count() or 1
 

@@ -25,7 +25,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "target" / "csv-figures"
-SAWMILL = os.environ.get("SAWMILL", str(ROOT / "target" / "release" / "sawmill"))
+SAWMILL = os.environ.get("SAWMILL", str(ROOT / "target" / "dist" / "sawmill"))
 PYTHON = os.environ.get("SAWMILL_PYTHON", sys.executable)
 TURNS = 3
 TIME = "tpep_pickup_datetime"

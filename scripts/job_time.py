@@ -23,7 +23,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SAWMILL = os.environ.get("SAWMILL", str(ROOT / "target/release/sawmill"))
+SAWMILL = os.environ.get("SAWMILL", str(ROOT / "target/dist/sawmill"))
 DATASET = "contacts"
 
 
@@ -163,7 +163,7 @@ def main():
     given = parser.parse_args()
     if given.check:
         if not shutil.which(SAWMILL):
-            parser.error(f"--check runs {SAWMILL}, which is no program: build it (cargo build --release), or name it in SAWMILL")
+            parser.error(f"--check runs {SAWMILL}, which is no program: build it (cargo build --profile dist), or name it in SAWMILL")
         if given.directory and not os.path.isdir(given.directory):
             parser.error(f"--directory: there is no folder {given.directory}")
         return check(given)

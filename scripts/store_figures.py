@@ -21,7 +21,7 @@ from contextlib import contextmanager
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "target" / "store-figures"
-SAWMILL = os.environ.get("SAWMILL", str(ROOT / "target" / "release" / "sawmill"))
+SAWMILL = os.environ.get("SAWMILL", str(ROOT / "target" / "dist" / "sawmill"))
 PYTHON = os.environ.get("SAWMILL_PYTHON", sys.executable)
 PORT = 9137
 ENDPOINT = f"http://127.0.0.1:{PORT}"

@@ -6,7 +6,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 # One private folder holds everything that peers need: environments, data, results.
 peers=${SAWMILL_PEERS:-$root/target/peers}
-sawmill=${SAWMILL:-$root/target/release/sawmill}
+sawmill=${SAWMILL:-$root/target/dist/sawmill}
 runs=${SAWMILL_RUNS:-5}
 warmup=${SAWMILL_WARMUP:-1}
 mkdir -p "$peers/data" "$peers/results"

@@ -17,7 +17,7 @@ use crate::r#gen::options::like_args::{FidelityArgs, Inferred, LikeArgs};
 use crate::r#gen::{GenArgs, Made};
 use crate::screen::console::Console;
 
-/// Only in the full build: cargo install --path crates/cli --features full.
+/// Only in the full build: cargo install --path crates/cli --profile dist --features full.
 #[derive(Args, Debug)]
 pub(crate) struct FullCommand {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
