@@ -128,6 +128,12 @@ impl From<sawmill_generator::Error> for Error {
     }
 }
 
+impl From<sawmill_profile::ThreadFailure> for Error {
+    fn from(failure: sawmill_profile::ThreadFailure) -> Self {
+        Self::failure(failure.what(), "", failure.advice())
+    }
+}
+
 impl From<sawmill_profile::Error> for Error {
     fn from(error: sawmill_profile::Error) -> Self {
         Self::failure(error.what(), error.place(), error.advice())

@@ -106,7 +106,8 @@ Examples:
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     sawmill_source::silence_guarded_panics();
-    match parse().and_then(|points| run(&points)) {
+    let done = parse().and_then(|points| sawmill_profile::caught("main", || run(&points)));
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if error.exit() != Exit::BrokenPipe {

@@ -141,6 +141,13 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl From<sawmill_profile::ThreadFailure> for Error {
+    fn from(failure: sawmill_profile::ThreadFailure) -> Self {
+        let kind = if failure.is_panic() { ErrorKind::Io } else { ErrorKind::Spec };
+        Error::new(kind, failure.what(), "", failure.advice())
+    }
+}
+
 impl From<sawmill_store::Error> for Error {
     fn from(error: sawmill_store::Error) -> Self {
         use sawmill_store::Kind;

@@ -50,7 +50,7 @@ pub use engine::target::{
     UnitWriter,
 };
 pub use engine::verification::{Located, LocatedUnit, Verification};
-pub use engine::worker::{no_thread, refusal_error};
+pub use engine::worker::refusal_error;
 pub use identity::RecordedFiles;
 pub use identity::earlier;
 pub use identity::earlier::{EarlierLoad, Found};

@@ -18,7 +18,7 @@
 //!
 //! | room | what it does | feature |
 //! |---|---|---|
-//! | `trace` | phases, spans, waits and counters of a run, and the bottleneck they reveal | |
+//! | `trace` | phases, spans, waits and counters of a run, and the bottleneck they reveal; threads of one job | |
 //! | `watch` | samples during a run: memory, CPU time and stacks of this process and others | `measure` |
 //! | `measure` | runs and compares whole processes, statistics with intervals, result files | `measure` |
 //! | `reports` | tables for the terminal, HTML pages, flame graphs | `measure` |
@@ -51,6 +51,9 @@ pub use trace::span_report::{SpanReport, ThreadReport};
 pub use trace::system::hardware::{Hardware, HardwareCounts};
 pub use trace::system::process::{cpu_time, name_thread, peak_memory};
 pub use trace::system::target::Target;
+pub use trace::threads::{
+    ThreadFailure, beside, caught, joined, on_threads, spawn, spawn_scoped, with_threads,
+};
 pub use trace::wait::WaitKind;
 pub use trace::wire::WireCounters;
 

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
+use sawmill_profile::with_threads;
+
 use crate::control::Control;
 use crate::error::Result;
 
@@ -13,7 +15,7 @@ const MOST: usize = 8;
 /// the others are named `NAME-1` and so on. If none can be started, the calling thread does all the work.
 ///
 /// # Errors
-/// The first error that `each` returns; it stops the other threads.
+/// The first error that `each` returns, or its panic; it stops the other threads.
 pub fn on_all_cores<T: Sync, S>(
     name: &str,
     items: &[T],
@@ -22,27 +24,22 @@ pub fn on_all_cores<T: Sync, S>(
     each: impl Fn(&mut S, &T, &Control<'_>) -> Result<()> + Sync,
 ) -> Result<()> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let failure = Mutex::new(None);
     let control = control.with_stop(&stop);
-    let work = || {
+    let work = |_| {
         let mut state = state();
         while let Some(item) = items.get(next.fetch_add(1, Relaxed)) {
-            if let Err(error) = each(&mut state, item, &control) {
-                stop.store(true, Relaxed);
-                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                return;
-            }
+            each(&mut state, item, &control)?;
         }
+        Ok(())
     };
-    on_threads(name, cores().min(items.len()), &work);
-    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    with_threads(name, cores().min(items.len()), &stop, work).map(drop)
 }
 
 /// Returns what `each` returns for every item, in the order of the items, computed by as many threads. An
 /// error stops the work.
 ///
 /// # Errors
-/// The error of the first item, in their order, for which `each` returns one.
+/// The error of the first item, in their order, for which `each` returns one; a panic of `each`.
 pub(crate) fn map_on_all_cores<T: Sync, R: Send>(
     name: &str,
     items: &[T],
@@ -54,7 +51,7 @@ pub(crate) fn map_on_all_cores<T: Sync, R: Send>(
 /// As [`map_on_all_cores`], on this many threads: more than cores for work that waits.
 ///
 /// # Errors
-/// The error of the first item, in their order, for which `each` returns one.
+/// The error of the first item, in their order, for which `each` returns one; a panic of `each`.
 pub(crate) fn map_on_threads<T: Sync, R: Send>(
     name: &str,
     threads: usize,
@@ -63,18 +60,19 @@ pub(crate) fn map_on_threads<T: Sync, R: Send>(
 ) -> Result<Vec<R>> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let results = Mutex::new(Vec::with_capacity(items.len()));
-    let work = || {
+    let work = |_| {
         while !stop.load(Relaxed) {
             let place = next.fetch_add(1, Relaxed);
-            let Some(item) = items.get(place) else { return };
+            let Some(item) = items.get(place) else { break };
             let one = each(item);
             if one.is_err() {
                 stop.store(true, Relaxed);
             }
             results.lock().unwrap_or_else(PoisonError::into_inner).push((place, one));
         }
+        Ok(())
     };
-    on_threads(name, threads.min(items.len()), &work);
+    with_threads(name, threads.min(items.len()), &stop, work)?;
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     // All items before a failed one were started before it, so their results are present.
     results.sort_unstable_by_key(|(place, _)| *place);
@@ -83,19 +81,6 @@ pub(crate) fn map_on_threads<T: Sync, R: Send>(
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(MOST)
-}
-
-/// Runs `work` on several threads, including the calling one.
-fn on_threads(name: &str, threads: usize, work: &(impl Fn() + Sync)) {
-    std::thread::scope(|scope| {
-        for number in 1..threads {
-            let thread = std::thread::Builder::new().name(format!("{name}-{number}"));
-            if thread.spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
 }
 
 #[cfg(test)]
@@ -116,5 +101,18 @@ mod tests {
             assert_eq!(map_on_all_cores("test", &items, failing).unwrap_err().what(), first.to_string());
         }
         assert_eq!(map_on_all_cores("test", &[] as &[u32], |_| Ok(())).unwrap(), []);
+    }
+
+    #[test]
+    fn a_panic_is_an_error() {
+        let items: Vec<u32> = (0..1000).collect();
+        let broken = |item: &u32| if *item == 500 { panic!("at {item}") } else { Ok(()) };
+        let failed = map_on_all_cores("test", &items, broken).unwrap_err();
+        assert!(failed.what().ends_with("panicked: at 500"), "{failed}");
+        let phase = sawmill_profile::Profile::new().phase("test");
+        let cancel = AtomicBool::new(false);
+        let control = Control::new(&cancel, &phase);
+        let failed = on_all_cores("test", &items, &control, || (), |(), item, _| broken(item)).unwrap_err();
+        assert!(failed.what().ends_with("panicked: at 500"), "{failed}");
     }
 }

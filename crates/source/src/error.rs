@@ -149,6 +149,13 @@ impl From<sawmill_store::Error> for Error {
     }
 }
 
+impl From<sawmill_profile::ThreadFailure> for Error {
+    fn from(failure: sawmill_profile::ThreadFailure) -> Self {
+        let kind = if failure.is_panic() { Kind::Source } else { Kind::Config };
+        Self::new(kind, failure.what()).advise(failure.advice())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

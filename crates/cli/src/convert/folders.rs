@@ -11,7 +11,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
-use sawmill_profile::{Phase, span};
+use sawmill_profile::{Phase, span, with_threads};
 use sawmill_source::{Control, OrderedRows, Partition, PartitionedBy, Source, Unit, UnitKey};
 
 use super::ConvertArgs;
@@ -58,7 +58,6 @@ pub(super) struct Folders<'a> {
 /// What all threads share.
 struct Shared<'a> {
     waiting: Mutex<VecDeque<(usize, Partition)>>,
-    failure: Mutex<Option<Error>>,
     stop: AtomicBool,
     bytes: AtomicU64,
     staging: &'a Path,
@@ -90,7 +89,6 @@ impl Folders<'_> {
         let (threads, files) = (self.args.threads(), partitions.len() as u64);
         let shared = Shared {
             waiting: Mutex::new(partitions.into()),
-            failure: Mutex::new(None),
             stop: AtomicBool::new(false),
             bytes: AtomicU64::new(0),
             staging: staged.path(),
@@ -98,19 +96,7 @@ impl Folders<'_> {
             schema,
             properties,
         };
-        std::thread::scope(|scope| {
-            for number in 1..threads {
-                let (shared, name) = (&shared, format!("writer-{number}"));
-                let thread = std::thread::Builder::new().name(name);
-                if thread.spawn_scoped(scope, move || self.work(shared, number)).is_err() {
-                    break;
-                }
-            }
-            self.work(&shared, 0);
-        });
-        if let Some(error) = shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
+        with_threads("writer", threads, &shared.stop, |number| self.work(&shared, number))?;
         self.rows.check_unchanged()?;
         let bytes = shared.bytes.into_inner();
         staged.finish()?;
@@ -146,16 +132,12 @@ impl Folders<'_> {
     }
 
     /// Writes one partition after the other, until none is left or a thread has failed.
-    fn work(&self, shared: &Shared<'_>, number: usize) {
+    fn work(&self, shared: &Shared<'_>, number: usize) -> Result<(), Error> {
         let _attached = self.phase.attach(&format!("writer {number}"));
         loop {
             let next = shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-            let Some((number, partition)) = next.filter(|_| !shared.stop.load(Relaxed)) else { return };
-            if let Err(error) = self.write_partition(shared, number, &partition) {
-                shared.stop.store(true, Relaxed);
-                shared.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                return;
-            }
+            let Some((number, partition)) = next.filter(|_| !shared.stop.load(Relaxed)) else { return Ok(()) };
+            self.write_partition(shared, number, &partition)?;
         }
     }
 

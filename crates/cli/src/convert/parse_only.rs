@@ -1,14 +1,12 @@
 //! `--parse-only`: reads and parses all rows, in any order, and writes nothing.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::DataType;
-use sawmill_profile::{Phase, PhaseReport, Profile};
+use sawmill_profile::{Phase, PhaseReport, Profile, with_threads};
 use sawmill_source::{Control, Source, Unit};
 use serde::Serialize;
 
@@ -82,53 +80,29 @@ fn read(
 ) -> Result<Vec<Option<Sum>>, Error> {
     let mut units: Vec<Unit> = source.plan(UNIT_ROWS).concat();
     units.sort_unstable_by_key(|unit| unit.key);
-    let (next, stop, failure) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(None));
-    let sums_of_units = Mutex::new(Vec::with_capacity(units.len()));
-    let work = || {
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let work = |_| {
         let control = Control::new(cancel, phase);
         let control = control.with_stop(&stop);
         let _attached = phase.attach("parser");
         let mut reader = source.reader(BATCH_ROWS);
+        let mut of_units = Vec::new();
         loop {
             let number = next.fetch_add(1, Relaxed);
-            let Some(unit) = units.get(number) else { return };
-            let mut read_unit = || -> Result<Vec<Option<Sum>>, sawmill_source::Error> {
-                let mut sums = vec![None; source.schema().fields().len()];
-                reader.start(unit)?;
-                while let Some(batch) = reader.next_batch()? {
-                    control.check()?;
-                    add_batch(&mut sums, &batch);
-                    phase.add_rows(batch.num_rows() as u64);
-                }
-                phase.add_bytes(unit.bytes);
-                Ok(sums)
-            };
-            match read_unit() {
-                Ok(sums) => {
-                    sums_of_units.lock().unwrap_or_else(PoisonError::into_inner).push((number, sums));
-                }
-                Err(error) => {
-                    stop.store(true, Relaxed);
-                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    return;
-                }
+            let Some(unit) = units.get(number) else { return Ok::<_, Error>(of_units) };
+            let mut sums = vec![None; source.schema().fields().len()];
+            reader.start(unit)?;
+            while let Some(batch) = reader.next_batch()? {
+                control.check()?;
+                add_batch(&mut sums, &batch);
+                phase.add_rows(batch.num_rows() as u64);
             }
+            phase.add_bytes(unit.bytes);
+            of_units.push((number, sums));
         }
     };
-    std::thread::scope(|scope| {
-        for number in 1..threads.min(units.len()) {
-            let thread = std::thread::Builder::new().name(format!("parser-{number}"));
-            if thread.spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
-    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error.into());
-    }
     // In the order of the rows, so that the sums of floats are the same on any number of threads.
-    let mut of_units = sums_of_units.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut of_units = with_threads("parser", threads.min(units.len()), &stop, work)?.concat();
     of_units.sort_unstable_by_key(|(number, _)| *number);
     let mut sums = vec![None; source.schema().fields().len()];
     for (_, of_unit) in of_units {

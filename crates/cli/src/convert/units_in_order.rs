@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use arrow_array::RecordBatch;
+use sawmill_profile::{caught, joined, spawn_scoped};
 use sawmill_source::{Control, Result, Source, Unit};
 
 /// Rows of a unit and of a batch.
@@ -19,7 +20,7 @@ type Batches = Receiver<Result<RecordBatch>>;
 /// Passes all batches to `each`, in order.
 ///
 /// # Errors
-/// The first error, in the order of the rows, of the source or of `each`; a raised cancel flag.
+/// The first error, in the order of the rows, of the source or of `each`; a raised cancel flag; a panic of a thread.
 pub(super) fn read<E: From<sawmill_source::Error>>(
     source: &dyn Source,
     threads: usize,
@@ -29,28 +30,35 @@ pub(super) fn read<E: From<sawmill_source::Error>>(
     let mut units: Vec<Unit> = source.plan(UNIT_ROWS).concat();
     units.sort_unstable_by_key(|unit| unit.key);
     let units = Mutex::new(units.into_iter());
-    // A finished unit waits here for those before it.
-    let (started, in_order) = sync_channel::<Batches>(threads);
     std::thread::scope(|scope| {
-        for _ in 0..threads {
+        // A finished unit waits here for those before it.
+        let (started, in_order) = sync_channel::<Batches>(threads);
+        let mut readers = Vec::with_capacity(threads);
+        for number in 0..threads {
             let started = started.clone();
             let units = &units;
-            scope.spawn(move || {
+            let reading = spawn_scoped(scope, &format!("reader-{number}"), move || {
                 let mut reader = source.reader(BATCH_ROWS);
                 loop {
                     // Channels are handed over in the order of the units.
                     let mut next = units.lock().unwrap_or_else(PoisonError::into_inner);
-                    let Some(unit) = next.next() else { return };
+                    let Some(unit) = next.next() else { return Ok(()) };
                     let (batches, received) = sync_channel(UNIT_ROWS as usize / BATCH_ROWS);
                     if started.send(received).is_err() {
-                        return;
+                        return Ok(());
                     }
                     drop(next);
                     if !read_unit(reader.as_mut(), &unit, &batches, control) {
-                        return;
+                        return Ok(());
                     }
                 }
             });
+            match reading {
+                Ok(reading) => readers.push(reading),
+                // Fewer threads do the same work, but one is required.
+                Err(failure) if number == 0 => return Err(sawmill_source::Error::from(failure).into()),
+                Err(_) => break,
+            }
         }
         drop(started);
         for unit in in_order {
@@ -59,7 +67,7 @@ pub(super) fn read<E: From<sawmill_source::Error>>(
                 each(&batch?)?;
             }
         }
-        Ok(())
+        Ok(readers.into_iter().try_for_each(joined)?)
     })
 }
 
@@ -70,7 +78,7 @@ fn read_unit(
     batches: &SyncSender<Result<RecordBatch>>,
     control: &Control<'_>,
 ) -> bool {
-    let mut read = || -> Result<bool> {
+    let read = || -> Result<bool> {
         reader.start(unit)?;
         while let Some(batch) = reader.next_batch()? {
             control.check()?;
@@ -81,7 +89,7 @@ fn read_unit(
         }
         Ok(true)
     };
-    match read() {
+    match caught("reader", read) {
         Ok(goes_on) => goes_on,
         Err(error) => {
             let _ = batches.send(Err(error));

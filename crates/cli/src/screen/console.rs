@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
-use sawmill_profile::{Phase, format_decimal_bytes, format_rate};
+use sawmill_profile::{Phase, beside, format_decimal_bytes, format_rate};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -171,26 +171,21 @@ impl Console {
             };
             bar.set_style(style.with_key("rate", rate).progress_chars("=> "));
         }
-        let done = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let ticker = scope.spawn(|| {
-                let mut connections = ConnectionLines::below(screen.clone());
-                while !done.load(Relaxed) {
-                    bar.set_length(rows.saturating_sub(kept.load(Relaxed)));
-                    bar.set_position(phase.rows());
-                    bar.set_message(format_decimal_bytes(phase.bytes()));
-                    connections.sample(&phase.live());
-                    std::thread::park_timeout(TICK);
-                }
-                connections.clear();
-            });
-            let result = work(&|name| bar.set_prefix(name));
-            done.store(true, Relaxed);
-            ticker.thread().unpark();
-            bar.finish_and_clear();
-            *SCREEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            result
-        })
+        let tick = |over: &AtomicBool| {
+            let mut connections = ConnectionLines::below(screen.clone());
+            while !over.load(Relaxed) {
+                bar.set_length(rows.saturating_sub(kept.load(Relaxed)));
+                bar.set_position(phase.rows());
+                bar.set_message(format_decimal_bytes(phase.bytes()));
+                connections.sample(&phase.live());
+                std::thread::park_timeout(TICK);
+            }
+            connections.clear();
+        };
+        let (result, _) = beside("progress bar", tick, || work(&|name| bar.set_prefix(name)));
+        bar.finish_and_clear();
+        *SCREEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        result
     }
 }
 

@@ -12,10 +12,10 @@ mod table;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sawmill_profile::Profile;
+use sawmill_profile::{Profile, spawn};
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::connect::client::{Client, Cluster};
@@ -78,7 +78,7 @@ pub(crate) fn alive(
 /// A lease that is held until it is dropped.
 pub(crate) struct Lease {
     holder: Arc<Holder>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Result<()>>>,
 }
 
 /// What the holder and its thread know.
@@ -125,17 +125,23 @@ impl Lease {
             hurry: AtomicBool::new(false),
         });
         let beating = Arc::clone(&holder);
-        let thread = Builder::new().name("lease".into()).spawn(move || beating.beat());
-        let thread = Some(thread.map_err(|error| sawmill_loader::no_thread(&error))?);
+        let thread = Some(spawn("lease", move || Ok(beating.beat()))?);
         Ok(Self { holder, thread })
     }
 
     /// That no other load has followed, as far as this one has seen.
     ///
     /// # Errors
-    /// Another load has the lease.
+    /// Another load has the lease, or may take it because the thread that holds it panicked.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.holder.lost.load(Relaxed) { Err(self.holder.followed()) } else { Ok(()) }
+        if self.holder.lost.load(Relaxed) {
+            return Err(self.holder.followed());
+        }
+        match self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
+            true => Err(Error::new(Kind::Source, "the thread that holds the lease of this load panicked")
+                .advise("run the same command again to go on, and report the lines about the panic above")),
+            false => Ok(()),
+        }
     }
 
     /// The same, asked of the server.

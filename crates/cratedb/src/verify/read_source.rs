@@ -1,9 +1,10 @@
 //! Encodes a source again, as a load did, on as many threads as there are connections.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 
 use sawmill_loader::{BatchEncoder, Block, LoadOptions, Refusal, Schedule, Tally};
+use sawmill_profile::on_threads;
 use sawmill_source::{Control, Error, Kind, Result, Source, Unit};
 
 use crate::encode::bodies::Bodies;
@@ -35,7 +36,7 @@ impl ReadSource<'_> {
         let schedule = Schedule::new(self.source.plan(self.unit_rows));
         let stop = AtomicBool::new(false);
         let control = self.control.with_stop(&stop);
-        let work = || -> Result<S> {
+        let work = |_| -> Result<S> {
             let mut reader = self.source.numbering_reader(self.options.batch_rows);
             let mut encoder = CrateEncoder::new(Arc::clone(self.encode), Bodies::new(self.encode.bytes));
             let (mut state, mut place) = (start(), None);
@@ -58,23 +59,6 @@ impl ReadSource<'_> {
             }
             Ok(state)
         };
-        let mut states = Vec::new();
-        let mut failure: Option<Error> = None;
-        std::thread::scope(|scope| {
-            let work = || work().inspect_err(|_| stop.store(true, Relaxed));
-            let threads: Vec<_> = (0..self.options.degree.max(1)).map(|_| scope.spawn(work)).collect();
-            for thread in threads {
-                match thread.join() {
-                    Ok(Ok(state)) => states.push(state),
-                    Ok(Err(error)) => {
-                        if failure.as_ref().is_none_or(|first| first.kind() == Kind::Cancelled) {
-                            failure = Some(error);
-                        }
-                    }
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-        });
-        failure.map_or(Ok(states), Err)
+        on_threads("source", 1..self.options.degree.max(1) + 1, &stop, work)
     }
 }

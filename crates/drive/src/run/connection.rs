@@ -1,10 +1,13 @@
 //! One connection: takes the next operation, makes it, waits for its intended start, carries it out.
 
+use std::io;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
+use sawmill_profile::caught;
 use sawmill_source::{Kind, LOOK, Result};
 
 use crate::arrivals::process::Draws;
@@ -21,6 +24,9 @@ const SPIN: Duration = Duration::from_micros(4);
 /// Where intended starts of one connection are closer than this, it sleeps at least as long, and then starts those
 /// that have become due one after the other: waking up for each would cost more than carrying it out.
 const DENSE: Duration = Duration::from_micros(30);
+
+/// A thread of a connection needs little.
+const STACK: usize = 512 * 1024;
 
 /// Keeps the draws of clients apart.
 const STREAMS: u64 = 0xA24B_AED4_963E_E407;
@@ -53,6 +59,21 @@ impl Shared<'_> {
 
     fn next(&self) -> Result<Option<Arrival>> {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner).next()
+    }
+
+    /// Starts a thread for connections. If its work fails or panics, the run ends.
+    pub(crate) fn spawn<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        work: impl FnOnce() -> Result<()> + Send + 'scope,
+    ) -> io::Result<ScopedJoinHandle<'scope, Result<()>>> {
+        let thread = Builder::new().stack_size(STACK).name("connection".to_owned());
+        thread.spawn_scoped(scope, move || self.stopping("connection", work))
+    }
+
+    /// Ends the run if `work` fails or panics.
+    pub(crate) fn stopping(&self, thread: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        caught(thread, work).inspect_err(|_| self.stop.store(true, Relaxed))
     }
 
     /// Waits until then; the time at which the wait was over, or `None` if the run has ended before. A sleep is

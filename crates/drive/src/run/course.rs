@@ -8,7 +8,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use sawmill_localpg::LocalPg;
-use sawmill_profile::cpu_time;
+use sawmill_profile::{cpu_time, joined};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::plan::types::{Chaos, Pace, Plan};
@@ -30,9 +30,6 @@ const SHORT_TICK: Duration = Duration::from_millis(10);
 const MANY: usize = 100;
 /// How often the server is asked for its own figures.
 const SECOND: Duration = Duration::from_secs(1);
-/// A thread of a connection needs little.
-pub(crate) const STACK: usize = 512 * 1024;
-
 /// What the threads of a run share.
 pub(crate) struct Course<'a> {
     pub plan: &'a Plan,
@@ -75,26 +72,22 @@ impl Course<'_> {
         let mut happened = Happened::default();
         std::thread::scope(|scope| {
             let is_over = &is_over;
-            let _supplies = self.supply(scope, &over, is_over);
+            let supplies = Supplies { tables: self.tables, over: &over };
+            let mut others = self.supply(scope, is_over);
             let workers = self.connect(scope, sessions)?;
             if let Some(chaos) = self.chaos {
                 let began = self.shared.began;
-                scope.spawn(move || chaos::wreak(chaos, server, began, &report, is_over));
+                let wreak = move || chaos::wreak(chaos, server, began, &report, is_over);
+                others.push(self.accompany(scope, "chaos", wreak)?);
             }
             if let Some(ask) = self.target.watch(self.plan) {
                 let latest = &latest;
-                scope.spawn(move || ask_each_second(ask, latest, is_over));
+                others.push(self.accompany(scope, "watcher", move || ask_each_second(ask, latest, is_over))?);
             }
             self.count(&workers, &mut watching, &events, &latest, &mut happened);
-            over.store(true, Relaxed);
-            let failed = workers.into_iter().find_map(|worker| match worker.join() {
-                Ok(done) => done.err(),
-                Err(_) => Some(
-                    Error::new(Kind::Source, "a connection's thread panicked")
-                        .advise("report this with the plan"),
-                ),
-            });
-            failed.map_or(Ok(()), Err)
+            drop(supplies);
+            let mut failed = workers.into_iter().chain(others).filter_map(|thread| joined(thread).err());
+            failed.next().map_or(Ok(()), Err)
         })?;
         happened.chaos.extend(events.try_iter());
         happened.seconds = watching.seconds;
@@ -105,21 +98,26 @@ impl Course<'_> {
     fn supply<'scope, 'env>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
-        over: &'env AtomicBool,
         is_over: &'scope (dyn Fn() -> bool + Sync),
-    ) -> Supplies<'env> {
+    ) -> Vec<Worker<'scope>> {
         let works = || self.plan.operations.iter().flat_map(|operation| &operation.steps);
+        let mut makers = Vec::new();
         for (place, table) in self.tables.iter().enumerate() {
             if works().any(|work| work.writes_new_rows_to() == Some(place)) {
                 let maker = Builder::new().name("rows".to_owned());
+                let shared = self.shared;
+                let supply = move || {
+                    shared.stopping("rows", || {
+                        stand_back();
+                        table.supply(is_over);
+                        Ok(())
+                    })
+                };
                 // Without it connections make rows themselves.
-                let _ = maker.spawn_scoped(scope, move || {
-                    stand_back();
-                    table.supply(is_over);
-                });
+                makers.extend(maker.spawn_scoped(scope, supply));
             }
         }
-        Supplies { tables: self.tables, over }
+        makers
     }
 
     /// Starts a thread for each connection, or for several.
@@ -167,20 +165,27 @@ impl Course<'_> {
         scope: &'scope Scope<'scope, 'env>,
         work: impl FnOnce() -> Result<()> + Send + 'scope,
     ) -> Result<Worker<'scope>> {
-        let shared = self.shared;
-        let worker = Builder::new().stack_size(STACK).name("connection".to_owned());
-        let spawned = worker.spawn_scoped(scope, move || {
-            let done = work();
-            if done.is_err() {
-                shared.stop.store(true, Relaxed);
-            }
-            done
-        });
-        spawned.map_err(|error| {
-            shared.stop.store(true, Relaxed);
+        self.shared.spawn(scope, work).map_err(|error| {
+            self.shared.stop.store(true, Relaxed);
             Error::new(Kind::Config, format!("cannot start a thread for each connection: {error}"))
                 .at(format!("{} connections", self.samples.len()))
                 .advise("give fewer")
+        })
+    }
+
+    /// Starts a thread that works beside the connections; if it panics, the run ends.
+    fn accompany<'scope, 'env>(
+        &'env self,
+        scope: &'scope Scope<'scope, 'env>,
+        name: &'static str,
+        work: impl FnOnce() + Send + 'scope,
+    ) -> Result<Worker<'scope>> {
+        let shared = self.shared;
+        let thread = Builder::new().name(name.to_owned());
+        thread.spawn_scoped(scope, move || shared.stopping(name, || Ok(work()))).map_err(|error| {
+            shared.stop.store(true, Relaxed);
+            Error::new(Kind::Config, format!("cannot start a thread: {error}"))
+                .advise("raise the limit on threads (ulimit -u)")
         })
     }
 

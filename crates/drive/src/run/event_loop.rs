@@ -7,9 +7,10 @@
 //! serves that connection to the end of the run.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
+use sawmill_profile::joined;
 use sawmill_source::{Error, Kind, LOOK, Result};
 
 use crate::arrivals::schedule::{Arrival, Schedule};
@@ -17,7 +18,6 @@ use crate::mix::pick::Pick;
 use crate::plan::pooling::Pooling;
 use crate::plan::types::{Operation, Pace, Plan, Work};
 use crate::run::connection::{Before, Ended, Shared, carry_out, drive, tries_again};
-use crate::run::course::STACK;
 use crate::run::recorder::Samples;
 use crate::work::outcome::Outcome;
 use crate::work::target::Session;
@@ -99,12 +99,7 @@ pub(crate) fn serve<'scope, 'env>(
     if done.is_err() {
         shared.stop.store(true, Relaxed);
     }
-    let ended =
-        serving.alone.into_iter().map(|thread| match thread.join() {
-            Ok(done) => done,
-            Err(_) => Err(Error::new(Kind::Source, "a connection's thread panicked")
-                .advise("report this with the plan")),
-        });
+    let ended = serving.alone.into_iter().map(joined);
     // All have to end, whatever became of the first.
     ended.fold(done, |done, ended| done.and(ended))
 }
@@ -218,8 +213,7 @@ impl EventLoop<'_, '_> {
             return Ok(());
         }
         let shared = self.shared;
-        let thread = Builder::new().stack_size(STACK).name("connection".to_owned());
-        let spawned = thread.spawn_scoped(self.scope, move || {
+        let spawned = shared.spawn(self.scope, move || {
             let session = seat.session.as_mut();
             if let Some(mut ended) = again {
                 (ended.outcome, ended.attempts) =
@@ -227,11 +221,7 @@ impl EventLoop<'_, '_> {
                 ended.ended = shared.now();
                 ended.record(session, seat.samples, &mut seat.before);
             }
-            let done = drive(session, shared, seat.samples, Some(seat.schedule), seat.before);
-            if done.is_err() {
-                shared.stop.store(true, Relaxed);
-            }
-            done
+            drive(session, shared, seat.samples, Some(seat.schedule), seat.before)
         });
         self.alone.push(spawned.map_err(|error| {
             Error::new(Kind::Config, format!("cannot start a thread for a connection: {error}"))

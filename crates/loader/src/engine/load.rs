@@ -9,9 +9,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use sawmill_profile::{beside, on_threads};
 use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
 
 use crate::engine::content_sum::Tally;
@@ -23,7 +23,7 @@ use crate::engine::schedule::Schedule;
 use crate::engine::server_waits::ServerWaits;
 use crate::engine::target::{Arrived, LoadState, Session, Target};
 use crate::engine::verification::Verification;
-use crate::engine::worker::{InFlight, Worker, no_thread, run_worker};
+use crate::engine::worker::{InFlight, Worker, run_worker};
 use crate::identity::portion::Portion;
 use crate::identity::recheck::recheck;
 use crate::identity::remembered::Remembered;
@@ -465,40 +465,15 @@ fn run_workers(
     let schedule = Schedule::new(runs).of_whole_runs(source.keeps_runs());
     let stop = AtomicBool::new(false);
     let control = control.with_stop(&stop);
-    let over = AtomicBool::new(false);
-    let (failures, waits) = std::thread::scope(|scope| {
-        // The load does not need this thread.
-        let watching = Builder::new().name("watcher".into());
-        let watching = watching.spawn_scoped(scope, || session.watch(&over, &control)).ok();
-        let workers: Vec<_> = (0..options.degree.max(1).min(left))
-            .map(|worker| {
-                let number = worker + 1;
-                let (schedule, control, stop) = (&schedule, &control, &stop);
-                let work = move || {
-                    let in_flight = &InFlight::default();
-                    let worker = Worker { number, source, session, options, schedule, progress, in_flight };
-                    run_worker(&worker, control).inspect_err(|_| stop.store(true, Relaxed))
-                };
-                let spawned = Builder::new().name(format!("sender-{number}")).spawn_scoped(scope, work);
-                spawned.inspect_err(|_| stop.store(true, Relaxed))
-            })
-            .collect();
-        let results = workers.into_iter().map(|worker| match worker.map(|worker| worker.join()) {
-            Ok(Ok(result)) => result,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(error) => Err(no_thread(&error)),
-        });
-        let failures = results.filter_map(Result::err).collect::<Vec<_>>();
-        over.store(true, Relaxed);
-        let waits = watching.and_then(|watching| {
-            watching.thread().unpark();
-            watching.join().ok().flatten()
-        });
-        (failures, waits)
-    });
-    // Workers that stopped because another failed have nothing to report.
-    let first = failures.iter().find(|error| error.kind() != Kind::Cancelled).or(failures.first());
-    first.map_or(Ok(waits), |error| Err(error.clone()))
+    let work = |number| {
+        let in_flight = &InFlight::default();
+        let (schedule, control) = (&schedule, &control);
+        run_worker(&Worker { number, source, session, options, schedule, progress, in_flight }, control)
+    };
+    let workers = options.degree.max(1).min(left);
+    let watch = |over: &AtomicBool| session.watch(over, &control);
+    let (worked, waits) = beside("watcher", watch, || on_threads("sender", 1..workers + 1, &stop, work));
+    worked.map(|_| waits.flatten())
 }
 
 /// Repeats `work` after a lost connection, with a pause before each attempt.

@@ -3,9 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
-use std::thread::Builder;
 
-use sawmill_profile::{WaitKind, span, wait};
+use sawmill_profile::{WaitKind, caught, joined, span, spawn_scoped, wait};
 use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey, UnitReader};
 use tokio::sync::mpsc;
 
@@ -83,23 +82,20 @@ fn try_units(worker: &Worker<'_>, control: &Control<'_>, arrived: &mut bool) -> 
         writer
     };
     let (parcels, mut received) = mpsc::channel(CHANNEL);
+    let name = format!("encoder-{}", worker.number);
     std::thread::scope(|scope| {
-        let name = format!("encoder-{}", worker.number);
-        let decoder = Builder::new().name(name).spawn_scoped(scope, || {
+        let decoder = spawn_scoped(scope, &name, || {
             let _attached = control.phase().attach(&format!("encoder {}", worker.number));
             let parcels = parcels;
-            if let Err(error) = decode_units(worker, control, &parcels) {
+            if let Err(error) = caught(&name, || decode_units(worker, control, &parcels)) {
                 // The receiver is gone if the connection was lost; its error is the one to report.
                 let _ = parcels.blocking_send(Parcel::Failed(error));
             }
-        });
-        let decoder = decoder.map_err(|error| no_thread(&error))?;
+            Ok(())
+        })?;
         let sent = send_units(worker, control, writer.as_mut(), &mut received, arrived);
         drop(received);
-        if let Err(panic) = decoder.join() {
-            std::panic::resume_unwind(panic);
-        }
-        sent
+        sent.and(joined(decoder))
     })
 }
 
@@ -231,12 +227,6 @@ pub fn refusal_error(
         .advise(
             "rows count from 0 in their row group; correct the value in the source, or collect such rows with --rejects",
         )
-}
-
-/// The error for a thread that the system refuses to start.
-pub fn no_thread(error: &std::io::Error) -> Error {
-    Error::new(Kind::Config, format!("cannot start a thread: {error}"))
-        .advise("raise the limit on threads (ulimit -u)")
 }
 
 impl Worker<'_> {

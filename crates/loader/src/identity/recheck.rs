@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
-use std::thread::Builder;
 
+use sawmill_profile::on_threads;
 use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
 
 use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
 use crate::engine::schedule::Schedule;
 use crate::engine::target::{BatchEncoder, LoadState, Session};
-use crate::engine::worker::{no_thread, refusal_error};
+use crate::engine::worker::refusal_error;
 
 /// Creates the encoder of a thread.
 pub type Encoders<'e> = dyn Fn() -> Result<Box<dyn BatchEncoder>> + Sync + 'e;
@@ -80,7 +80,7 @@ pub(crate) fn unit_sums(
     let schedule = Schedule::new(runs);
     let (sums, stop) = (Mutex::new(HashMap::new()), AtomicBool::new(false));
     let control = control.with_stop(&stop);
-    let sum_up = || -> Result<()> {
+    let sum_up = |_| -> Result<()> {
         let (mut reader, mut encoder) = (source.reader(options.batch_rows), encoders()?);
         let mut place = None;
         while let Some(unit) = schedule.next(&mut place) {
@@ -99,26 +99,8 @@ pub(crate) fn unit_sums(
         }
         Ok(())
     };
-    let work = || sum_up().inspect_err(|_| stop.store(true, Relaxed));
-    let failures: Vec<Error> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (1..=options.degree.max(1))
-            .map(|number| {
-                let thread = Builder::new().name(format!("source-{number}"));
-                thread.spawn_scoped(scope, work).inspect_err(|_| stop.store(true, Relaxed))
-            })
-            .collect();
-        let results = threads.into_iter().map(|thread| match thread.map(|thread| thread.join()) {
-            Ok(Ok(result)) => result,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(error) => Err(no_thread(&error)),
-        });
-        results.filter_map(Result::err).collect()
-    });
-    let first = failures.iter().find(|error| error.kind() != Kind::Cancelled).or(failures.first());
-    match first {
-        Some(error) => Err(error.clone()),
-        None => Ok(sums.into_inner().unwrap_or_else(PoisonError::into_inner)),
-    }
+    on_threads("source", 1..options.degree.max(1) + 1, &stop, sum_up)?;
+    Ok(sums.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 pub(crate) fn by_row_group<'t>(

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sawmill_pgwire::{Connection, Server};
+use sawmill_profile::beside;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::table::catalogue::value;
@@ -25,15 +26,9 @@ pub(crate) fn named<T>(
     work: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
     let process: i32 = value(waiting, control, "SELECT pg_catalog.pg_backend_pid()", &[])?;
-    let (done, last) = (AtomicBool::new(false), Mutex::new(String::new()));
-    let worked = std::thread::scope(|scope| {
-        // If the thread cannot start, the work runs unwatched.
-        let watching = std::thread::Builder::new().name("blockers".into());
-        let _watching = watching.spawn_scoped(scope, || watch(server, process, &done, &last, control));
-        let worked = work();
-        done.store(true, Relaxed);
-        worked
-    });
+    let last = Mutex::new(String::new());
+    let (worked, _) =
+        beside("blockers", |done: &AtomicBool| watch(server, process, done, &last, control), work);
     let held = last.into_inner().unwrap_or_else(PoisonError::into_inner);
     worked.map_err(|error| match error.kind() {
         Kind::Server if error.what().ends_with("[55P03]") && !held.is_empty() => {

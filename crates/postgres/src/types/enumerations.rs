@@ -5,17 +5,17 @@
 //! of rows and files; Parquet does not keep the order of a data frame's categories.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use sawmill_loader::{LONGEST, LoadOptions, Schedule};
 use sawmill_pgcopy::{ByteStrings, Nul, ValueOptions, shown};
+use sawmill_profile::on_threads;
 use sawmill_source::{Control, Error, Kind, Result, Source};
 
 use crate::table::columns::NewTable;
 use crate::types::made_types::MadeType;
-use crate::verify::read_back::join_all;
 
 /// The most labels of an enumeration; the server looks up each value among them.
 const MOST_LABELS: usize = 1000;
@@ -47,8 +47,7 @@ pub(crate) fn find_labels(
     let schedule = Schedule::new(source.plan(options.unit_rows));
     let stop = AtomicBool::new(false);
     let control = control.with_stop(&stop);
-    let read = || -> Result<Vec<Labels>> {
-        sawmill_profile::name_thread("labels");
+    let read = |_| -> Result<Vec<Labels>> {
         let mut reader = source.reader_of(&columns, options.batch_rows);
         let mut labels: Vec<Labels> = columns.iter().map(|_| Labels::new(values.nul)).collect();
         let mut place = None;
@@ -63,10 +62,7 @@ pub(crate) fn find_labels(
         }
         Ok(labels)
     };
-    let read = || read().inspect_err(|_| stop.store(true, Relaxed));
-    let found = std::thread::scope(|scope| {
-        join_all((0..options.degree.max(1)).map(|_| scope.spawn(read)).collect())
-    })?;
+    let found = on_threads("labels", 1..options.degree.max(1) + 1, &stop, read)?;
     for (nth, (column, labels)) in new.types.iter_mut().filter_map(MadeType::enumeration).enumerate() {
         let all = found.iter().filter_map(|labels| labels.get(nth));
         let all: BTreeSet<&[u8]> = all.flat_map(|labels| labels.seen.iter().map(AsRef::as_ref)).collect();

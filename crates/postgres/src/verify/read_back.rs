@@ -5,14 +5,14 @@
 //! ranges, which PostgreSQL 14 and newer scan directly). Rows are summed as they arrive; none is kept.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::StreamExt;
 use sawmill_loader::{ContentSum, TableName, Tally};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{Connection, KnownServer, WireError};
-use sawmill_profile::{WaitKind, wait};
+use sawmill_profile::{WaitKind, on_threads, wait};
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::encode::canonical_row::CanonicalRow;
@@ -92,18 +92,9 @@ impl ReadBack<'_> {
         let ranges = Mutex::new(ranges);
         let stop = AtomicBool::new(false);
         let control = control.with_stop(&stop);
-        let sums = std::thread::scope(|scope| {
-            let readers: Vec<_> = (0..degree)
-                .map(|_| {
-                    scope.spawn(|| {
-                        sawmill_profile::name_thread("reader");
-                        let _attached = control.phase().attach("reader");
-                        self.read_ranges(&snapshot, &ranges, &control)
-                            .inspect_err(|_| stop.store(true, Relaxed))
-                    })
-                })
-                .collect();
-            join_all(readers)
+        let sums = on_threads("reader", 1..degree + 1, &stop, |_| {
+            let _attached = control.phase().attach("reader");
+            self.read_ranges(&snapshot, &ranges, &control)
         })?;
         drop(leader);
         Ok(Sums::of(sums, self.columns.len()))
@@ -228,25 +219,4 @@ fn page_ranges(pages: i64, degree: usize) -> VecDeque<String> {
             }
         })
         .collect()
-}
-
-/// The results of all threads, or the first error that is not the consequence of another.
-pub(crate) fn join_all<T>(threads: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
-    let mut values = Vec::with_capacity(threads.len());
-    let mut failure: Option<Error> = None;
-    for thread in threads {
-        match thread.join() {
-            Ok(Ok(value)) => values.push(value),
-            Ok(Err(error)) => {
-                if failure.as_ref().is_none_or(|first| first.kind() == Kind::Cancelled) {
-                    failure = Some(error);
-                }
-            }
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    }
-    match failure {
-        None => Ok(values),
-        Some(error) => Err(error),
-    }
 }

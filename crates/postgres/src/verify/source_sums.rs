@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use sawmill_loader::{BatchEncoder, Block, LoadOptions, Schedule, Tally, refusal_error};
 use sawmill_pgcopy::{Buffers, Column};
+use sawmill_profile::on_threads;
 use sawmill_source::{Control, Error, Kind, Result, Source};
 
 use crate::encode::canonical_row::CanonicalRow;
 use crate::encode::rejecting::{RejectingEncoder, marked_rows};
 use crate::encode::summing::SummingEncoder;
 use crate::rejected::bad_records::BadRecords;
-use crate::verify::read_back::{Sums, join_all};
+use crate::verify::read_back::Sums;
 use crate::verify::tuples::Tuples;
 
 /// A source, and how it is encoded.
@@ -39,8 +40,7 @@ impl SourceSums<'_> {
         let schedule = Schedule::new(source.plan(self.unit_rows));
         let (stop, left_out) = (AtomicBool::new(false), AtomicU64::new(0));
         let control = control.with_stop(&stop);
-        let encode = || -> Result<Sums> {
-            sawmill_profile::name_thread("encoder");
+        let encode = |_| -> Result<Sums> {
             let mut reader = source.reader(options.batch_rows);
             let encoder = SummingEncoder::new(Arc::clone(columns), Buffers::new(options.batch_bytes));
             let mut encoder: Box<dyn BatchEncoder> = match self.leave_out {
@@ -89,10 +89,7 @@ impl SourceSums<'_> {
             }
             Ok(if again { tuples.into_sums() } else { Sums { whole: encoded, each: Vec::new() } })
         };
-        let worker = || encode().inspect_err(|_| stop.store(true, Relaxed));
-        let sums = std::thread::scope(|scope| {
-            join_all((0..options.degree.max(1)).map(|_| scope.spawn(worker)).collect())
-        })?;
+        let sums = on_threads("source", 1..options.degree.max(1) + 1, &stop, encode)?;
         Ok((Sums::of(sums, columns.len()), left_out.into_inner()))
     }
 }

@@ -8,5 +8,6 @@ pub(crate) mod seconds;
 pub(crate) mod span;
 pub(crate) mod span_report;
 pub(crate) mod system;
+pub(crate) mod threads;
 pub(crate) mod wait;
 pub(crate) mod wire;

@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
@@ -24,7 +24,7 @@ use parquet::arrow::arrow_writer::{
 use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
-use sawmill_profile::{SpanSink, span};
+use sawmill_profile::{SpanSink, ThreadFailure, caught, span};
 
 /// How many batches the encoders may be behind.
 const AHEAD: usize = 4;
@@ -305,11 +305,17 @@ impl Encoder {
         let (tasks, given) = channel();
         let (answer, answers) = channel();
         let (name, spans) = (format!("encoder-{number}"), spans.clone());
-        let work = move || {
+        let thread = Builder::new().name(name.clone()).spawn(move || {
             let _attached = spans.attach(&format!("encoder {number}"));
-            encode(&given, &answer);
-        };
-        let thread = std::thread::Builder::new().name(name).spawn(work)?;
+            let encoded = caught::<_, ThreadFailure>(&name, || {
+                encode(&given, &answer);
+                Ok(())
+            });
+            if let Err(panicked) = encoded {
+                // If no one waits for its answers any more, another error is the one to report.
+                let _ = answer.send(Err(ParquetError::General(panicked.to_string())));
+            }
+        })?;
         Ok(Self { tasks: Some(tasks), answers, thread: Some(thread) })
     }
 
@@ -329,7 +335,7 @@ impl Drop for Encoder {
     fn drop(&mut self) {
         self.tasks = None;
         if let Some(thread) = self.thread.take() {
-            // A panic has been printed, and shows as an answer that is missing.
+            // A panic was an answer.
             let _ = thread.join();
         }
     }

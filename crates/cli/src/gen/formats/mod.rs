@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use arrow_schema::ArrowError;
 use batch_writer::{BatchWriter, Counted, Out};
 use sawmill_generator::{Dataset, Existing, Layout, Part, WrittenFile};
-use sawmill_profile::{Phase, PhaseReport, Profile};
+use sawmill_profile::{Phase, PhaseReport, Profile, with_threads};
 
 use crate::error::Error;
 use crate::r#gen::format::Format;
@@ -111,35 +111,20 @@ pub(crate) fn generate(
     let files = &planned.files;
     let phase = profile.phase("generate");
     let next = Mutex::new(files.iter());
-    let results: Mutex<Vec<Result<WrittenFile, Error>>> = Mutex::new(Vec::new());
     let stop = AtomicBool::new(false);
-    let work = || {
-        loop {
-            let Some(file) = next.lock().unwrap_or_else(PoisonError::into_inner).next() else { return };
-            let stopped = || cancel.load(Relaxed) || stop.load(Relaxed);
-            let made = make(job, file, &phase, &stopped);
-            let failed = made.is_err();
-            // Before the others stop, whose errors are not the reason.
-            results.lock().unwrap_or_else(PoisonError::into_inner).push(made);
-            stop.fetch_or(failed, Relaxed);
-            if stop.load(Relaxed) {
-                return;
-            }
+    let stopped = || cancel.load(Relaxed) || stop.load(Relaxed);
+    let work = |_| {
+        let mut written = Vec::new();
+        while !stop.load(Relaxed) {
+            let Some(file) = next.lock().unwrap_or_else(PoisonError::into_inner).next() else { break };
+            written.push(make(job, file, &phase, &stopped)?);
         }
+        Ok::<_, Error>(written)
     };
-    console.with_bar("generate", job.layout.part_rows(job.part), &AtomicU64::new(0), &phase, || {
-        std::thread::scope(|scope| {
-            for _ in 1..job.threads.min(files.len()) {
-                scope.spawn(work);
-            }
-            work();
-        });
-    });
-    let mut written = Vec::new();
-    // The first error is the reason why the others stopped.
-    for result in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        written.push(result?);
-    }
+    let rows = job.layout.part_rows(job.part);
+    let threads = job.threads.min(files.len());
+    let made = || with_threads("generate", threads, &stop, work);
+    let mut written = console.with_bar("generate", rows, &AtomicU64::new(0), &phase, made)?.concat();
     written.sort_by_key(|file| file.file);
     Ok((written, phase.finish()))
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sawmill_profile::{WaitKind, span, wait};
+use sawmill_profile::{WaitKind, on_threads, span, wait};
 use sawmill_store::directories::Unsynced;
 
 use crate::error::Error;
@@ -79,17 +79,6 @@ pub(super) struct Run<'a> {
     made: Mutex<MadeFiles>,
     failure: Mutex<Option<Error>>,
     stop: AtomicBool,
-}
-
-/// Stops the other threads when this one panics, because they would wait for its row group forever.
-struct StopOnPanic<'a>(&'a AtomicBool);
-
-impl Drop for StopOnPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.store(true, Relaxed);
-        }
-    }
 }
 
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -181,31 +170,18 @@ impl<'a> Run<'a> {
 
     /// Makes all row groups, on the job's threads.
     fn on_threads(&self) {
-        std::thread::scope(|scope| {
-            for worker in 0..self.job.threads.get() {
-                let name = format!("generate-{worker}");
-                let spawned = std::thread::Builder::new().name(name.clone()).spawn_scoped(scope, move || {
-                    let _attached = self.job.phase.attach(&name);
-                    self.work();
-                });
-                if let Err(error) = spawned {
-                    // Fewer threads do the same work, but one is required.
-                    if worker == 0 {
-                        self.fail(Error::spec(
-                            error.to_string(),
-                            "starting a thread",
-                            "raise the limit on threads",
-                        ));
-                    }
-                    break;
-                }
-            }
-        });
+        let work = |number| {
+            let _attached = self.job.phase.attach(&format!("generate-{number}"));
+            self.work();
+            Ok(())
+        };
+        if let Err(error) = on_threads("generate", 0..self.job.threads.get(), &self.stop, work) {
+            self.fail(error);
+        }
     }
 
     /// Makes row groups until none are left.
     fn work(&self) {
-        let _others_stop = StopOnPanic(&self.stop);
         let mut maker = match PlannedGroupMaker::new(self.plan, self.job.seed) {
             Ok(maker) => maker,
             Err(error) => return self.fail(error),

@@ -139,8 +139,9 @@ impl Coding {
         object: Arc<ObjectReader>,
         control: &Control<'_>,
     ) -> Result<Content> {
-        let stream = ObjectStream::start(Arc::clone(&object));
-        let text = self.decode(Box::new(stream), control).map_err(|unspooled| match object.fault() {
+        let stream = ObjectStream::start(Arc::clone(&object)).map_err(Unspooled::Reading);
+        let text = stream.and_then(|stream| self.decode(Box::new(stream), control));
+        let text = text.map_err(|unspooled| match object.fault() {
             Some(fault) => fault.clone().into(),
             None => self.failed(unspooled, name),
         })?;

@@ -3,7 +3,9 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::JoinHandle;
 
+use sawmill_profile::spawn;
 use sawmill_store::ObjectReader;
 
 /// Bytes of a request.
@@ -13,36 +15,45 @@ const AHEAD: usize = 2;
 
 /// An object as a stream.
 pub(super) struct ObjectStream {
-    pieces: Receiver<io::Result<Vec<u8>>>,
+    pieces: Receiver<Vec<u8>>,
+    /// Knows at the end of the pieces why there are no more.
+    thread: Option<JoinHandle<io::Result<()>>>,
     piece: Vec<u8>,
     at: usize,
 }
 
 impl ObjectStream {
     /// Starts to read. The thread ends with the object, at an error, or when the stream is dropped.
-    pub(super) fn start(object: Arc<ObjectReader>) -> Self {
+    ///
+    /// # Errors
+    /// The system cannot start another thread.
+    pub(super) fn start(object: Arc<ObjectReader>) -> io::Result<Self> {
         let (sender, pieces) = sync_channel(AHEAD);
-        std::thread::spawn(move || {
+        let thread = spawn("object", move || {
             let (mut at, end) = (0, object.object().size());
             while at < end {
                 let mut piece = vec![0; PIECE.min(end - at) as usize];
+                object.read_exact_at(at, &mut piece)?;
                 at += piece.len() as u64;
-                let read = object.read_exact_at(at - piece.len() as u64, &mut piece).map(|()| piece);
-                let failed = read.is_err();
-                if sender.send(read).is_err() || failed {
-                    return;
+                if sender.send(piece).is_err() {
+                    break;
                 }
             }
+            Ok(())
         });
-        Self { pieces, piece: Vec::new(), at: 0 }
+        Ok(Self { pieces, thread: Some(thread?), piece: Vec::new(), at: 0 })
     }
 }
 
 impl Read for ObjectStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at == self.piece.len() {
-            let Ok(piece) = self.pieces.recv() else { return Ok(0) };
-            (self.piece, self.at) = (piece?, 0);
+            let Ok(piece) = self.pieces.recv() else {
+                // Its panic would be a result, too.
+                let ended = self.thread.take().and_then(|thread| thread.join().ok());
+                return ended.unwrap_or(Ok(())).map(|()| 0);
+            };
+            (self.piece, self.at) = (piece, 0);
         }
         let few = buffer.len().min(self.piece.len() - self.at);
         buffer[..few].copy_from_slice(&self.piece[self.at..self.at + few]);

@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use sawmill_footer::RangeReader;
+use sawmill_profile::{joined, spawn_scoped};
 
 use crate::control::Control;
 use crate::error::Error;
@@ -42,7 +43,8 @@ impl Spool {
         let file = tempfile::tempfile().map_err(Unspooled::Storing)?;
         let (sender, blocks) = sync_channel::<Vec<u8>>(AHEAD);
         std::thread::scope(|scope| {
-            let writer = scope.spawn(move || store(file, &blocks));
+            let writer = spawn_scoped(scope, "spool", move || store(file, &blocks));
+            let writer = writer.map_err(|failure| Unspooled::Storing(failure.into()))?;
             let mut read = || loop {
                 control.check().map_err(Unspooled::Stopped)?;
                 let mut block = Vec::with_capacity(BLOCK);
@@ -57,7 +59,7 @@ impl Spool {
             };
             let outcome = read();
             drop(sender);
-            let stored = writer.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
+            let stored = joined(writer);
             outcome.and_then(|()| stored.map_err(Unspooled::Storing))
         })
     }

@@ -1,0 +1,341 @@
+//! Threads of one job: the first error stops the others, and a panic is an error of the job.
+//!
+//! A thread that panicked without that would leave others waiting: a scope waits for a thread that watches until the
+//! work is done, and the work was to say so.
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle, Thread};
+
+/// Why a thread did not do its part of a job: it panicked, or it could not be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadFailure {
+    what: String,
+    panicked: bool,
+}
+
+impl ThreadFailure {
+    fn panicked(name: &str, panic: &(dyn Any + Send)) -> Self {
+        let said = panic.downcast_ref::<&str>().copied();
+        let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+        Self { what: format!("the thread {name} panicked: {said}"), panicked: true }
+    }
+
+    fn not_started(error: &io::Error) -> Self {
+        Self { what: format!("cannot start a thread: {error}"), panicked: false }
+    }
+
+    /// What happened.
+    pub fn what(&self) -> String {
+        self.what.clone()
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> &'static str {
+        match self.panicked {
+            true => "this is a defect of sawmill: report it, with the lines about the panic above",
+            false => "raise the limit on threads (ulimit -u)",
+        }
+    }
+
+    /// Whether the thread panicked.
+    pub fn is_panic(&self) -> bool {
+        self.panicked
+    }
+}
+
+impl fmt::Display for ThreadFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} - {}", self.what, self.advice())
+    }
+}
+
+impl std::error::Error for ThreadFailure {}
+
+impl From<ThreadFailure> for io::Error {
+    fn from(failure: ThreadFailure) -> Self {
+        Self::other(failure)
+    }
+}
+
+/// Returns what `work` returns. If it panics, the error names the thread and repeats the panic's message; what the
+/// panic left half-changed must not be used any more.
+///
+/// # Errors
+/// The error of `work`, or its panic.
+pub fn caught<T, E: From<ThreadFailure>>(
+    thread: &str,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        panic_for_a_test(thread);
+        work()
+    }));
+    done.unwrap_or_else(|panic| Err(ThreadFailure::panicked(thread, panic.as_ref()).into()))
+}
+
+/// Panics in the thread that the variable names, so that tests see what becomes of the others.
+fn panic_for_a_test(thread: &str) {
+    #[cfg(debug_assertions)]
+    assert!(std::env::var_os("SAWMILL_TEST_PANIC").is_none_or(|name| name != thread), "asked for by a test");
+    #[cfg(not(debug_assertions))]
+    let _ = thread;
+}
+
+/// Starts a thread that returns its panic as an error.
+///
+/// # Errors
+/// The system cannot start another thread.
+pub fn spawn<T: Send + 'static, E: From<ThreadFailure> + Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<JoinHandle<Result<T, E>>, ThreadFailure> {
+    let of_panics = name.to_owned();
+    let thread = Builder::new().name(name.to_owned());
+    thread.spawn(move || caught(&of_panics, work)).map_err(|error| ThreadFailure::not_started(&error))
+}
+
+/// Starts a thread of a scope that returns its panic as an error.
+///
+/// # Errors
+/// The system cannot start another thread.
+pub fn spawn_scoped<'scope, T: Send + 'scope, E: From<ThreadFailure> + Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() -> Result<T, E> + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, Result<T, E>>, ThreadFailure> {
+    let of_panics = name.to_owned();
+    let thread = Builder::new().name(name.to_owned());
+    let started = thread.spawn_scoped(scope, move || caught(&of_panics, work));
+    started.map_err(|error| ThreadFailure::not_started(&error))
+}
+
+/// Waits for a thread that [`spawn_scoped`] started, and returns its result.
+///
+/// # Errors
+/// The error of its work, or its panic.
+pub fn joined<T, E: From<ThreadFailure>>(thread: ScopedJoinHandle<'_, Result<T, E>>) -> Result<T, E> {
+    let name = thread.thread().name().unwrap_or_default().to_owned();
+    thread.join().unwrap_or_else(|panic| Err(ThreadFailure::panicked(&name, panic.as_ref()).into()))
+}
+
+/// What the threads of a job have done.
+struct Job<'a, T, E> {
+    stop: &'a AtomicBool,
+    done: Mutex<Vec<T>>,
+    failure: Mutex<Option<E>>,
+}
+
+impl<'a, T, E: From<ThreadFailure>> Job<'a, T, E> {
+    fn new(stop: &'a AtomicBool) -> Self {
+        Self { stop, done: Mutex::default(), failure: Mutex::new(None) }
+    }
+
+    fn run(&self, thread: &str, work: impl FnOnce() -> Result<T, E>) {
+        match caught(thread, work) {
+            Ok(done) => self.done.lock().unwrap_or_else(PoisonError::into_inner).push(done),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Keeps the first error. Those that follow may be of threads that were stopped.
+    fn fail(&self, error: E) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.stop.store(true, Relaxed);
+    }
+
+    fn result(self) -> Result<Vec<T>, E> {
+        let done = self.done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(done), Err)
+    }
+}
+
+/// Calls `work` with each of the numbers on a thread of its own, named `NAME-NUMBER`. Returns the results, in no
+/// order. The first error raises `stop`, on which the work of the other threads has to end. Where the system does not
+/// start all threads, those that it starts do the work.
+///
+/// # Errors
+/// The first error of `work`, or its panic; not one thread can be started.
+pub fn on_threads<T: Send, E: From<ThreadFailure> + Send>(
+    name: &str,
+    numbers: Range<usize>,
+    stop: &AtomicBool,
+    work: impl Fn(usize) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let job = Job::new(stop);
+    std::thread::scope(|scope| {
+        for number in numbers.clone() {
+            if let Err(error) = job.start(scope, format!("{name}-{number}"), number, &work) {
+                if number == numbers.start {
+                    job.fail(ThreadFailure::not_started(&error).into());
+                }
+                break;
+            }
+        }
+    });
+    job.result()
+}
+
+/// Calls `work` on as many threads, of which the calling one is the first, and the others are named `NAME-1` and so
+/// on. Returns the results, in no order. The first error raises `stop`, on which the work of the other threads has to
+/// end. Where the system starts no more threads, the calling one does the work.
+///
+/// # Errors
+/// The first error of `work`, or its panic.
+pub fn with_threads<T: Send, E: From<ThreadFailure> + Send>(
+    name: &str,
+    threads: usize,
+    stop: &AtomicBool,
+    work: impl Fn(usize) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let job = Job::new(stop);
+    std::thread::scope(|scope| {
+        for number in 1..threads {
+            if job.start(scope, format!("{name}-{number}"), number, &work).is_err() {
+                break;
+            }
+        }
+        job.run(&format!("{name}-0"), || work(0));
+    });
+    job.result()
+}
+
+impl<T: Send, E: From<ThreadFailure> + Send> Job<'_, T, E> {
+    fn start<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        name: String,
+        number: usize,
+        work: &'scope (impl Fn(usize) -> Result<T, E> + Sync),
+    ) -> io::Result<()> {
+        let thread = Builder::new().name(name.clone());
+        thread.spawn_scoped(scope, move || self.run(&name, || work(number))).map(drop)
+    }
+}
+
+/// Runs `work` while a thread runs `companion`, which has to end soon after its flag is raised. That happens when
+/// `work` has ended, by a panic, too. The companion's result is missing if its thread panicked or could not be
+/// started: the work does not need it.
+pub fn beside<C: Send, T>(
+    name: &str,
+    companion: impl FnOnce(&AtomicBool) -> C + Send,
+    work: impl FnOnce() -> T,
+) -> (T, Option<C>) {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let accompany = || Ok::<_, ThreadFailure>(companion(&over));
+        let thread = spawn_scoped(scope, name, accompany).ok();
+        let ended = Over { flag: &over, companion: thread.as_ref().map(|thread| thread.thread().clone()) };
+        let done = work();
+        drop(ended);
+        (done, thread.and_then(|thread| joined(thread).ok()))
+    })
+}
+
+/// Raises a flag when it is dropped, and wakes the thread that looks at it.
+struct Over<'a> {
+    flag: &'a AtomicBool,
+    companion: Option<Thread>,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.flag.store(true, Relaxed);
+        if let Some(thread) = &self.companion {
+            thread.unpark();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Works until the flag is raised.
+    fn until(stop: &AtomicBool) {
+        while !stop.load(Relaxed) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_panic_stops_the_other_threads_and_is_the_error() {
+        let stop = AtomicBool::new(false);
+        let work = |number| match number {
+            2 => panic!("at {number}"),
+            _ => {
+                until(&stop);
+                Ok::<(), ThreadFailure>(())
+            }
+        };
+        let failed = on_threads("worker", 1..4, &stop, work).unwrap_err();
+        assert_eq!(failed.what(), "the thread worker-2 panicked: at 2");
+        assert!(failed.is_panic() && failed.advice().contains("report it"));
+
+        for panics in [0, 1] {
+            let stop = AtomicBool::new(false);
+            let work = |number| match number == panics {
+                true => panic!("at {number}"),
+                false => {
+                    until(&stop);
+                    Ok::<(), ThreadFailure>(())
+                }
+            };
+            let failed = with_threads("worker", 3, &stop, work).unwrap_err();
+            assert_eq!(failed.what(), format!("the thread worker-{panics} panicked: at {panics}"));
+        }
+    }
+
+    #[test]
+    fn the_first_error_is_returned_and_not_what_follows_from_it() {
+        let stop = AtomicBool::new(false);
+        let work = |number| match number {
+            3 => Err(io::Error::other("the reason")),
+            _ => {
+                until(&stop);
+                Err::<(), _>(io::Error::other("stopped"))
+            }
+        };
+        assert_eq!(on_threads("worker", 1..5, &stop, work).unwrap_err().to_string(), "the reason");
+    }
+
+    #[test]
+    fn all_results_are_returned() {
+        let stop = AtomicBool::new(false);
+        let mut numbers = on_threads("worker", 1..5, &stop, Ok::<_, ThreadFailure>).unwrap();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [1, 2, 3, 4]);
+        let mut numbers = with_threads("worker", 3, &stop, Ok::<_, ThreadFailure>).unwrap();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [0, 1, 2]);
+        assert!(!stop.load(Relaxed));
+    }
+
+    #[test]
+    fn a_companion_ends_with_the_work_even_if_that_panics() {
+        let worked = beside("companion", |over| until(over), || 7);
+        assert_eq!(worked, (7, Some(())));
+        let panicked = caught::<_, ThreadFailure>("worker", || {
+            Ok(beside("companion", |over| until(over), || panic!("in the work")))
+        });
+        assert_eq!(panicked.unwrap_err().what(), "the thread worker panicked: in the work");
+        let (done, lost) = beside("companion", |_| -> u8 { panic!("in the companion") }, || 8);
+        assert_eq!((done, lost), (8, None));
+    }
+
+    #[test]
+    fn a_thread_that_panicked_can_be_joined() {
+        let failed = std::thread::scope(|scope| {
+            let thread = spawn_scoped(scope, "alone", || -> Result<(), ThreadFailure> { panic!("early") });
+            thread.and_then(joined)
+        });
+        assert_eq!(failed.unwrap_err().what(), "the thread alone panicked: early");
+        let failed = spawn("free", || -> io::Result<()> { panic!("late") }).unwrap().join().unwrap();
+        assert!(failed.unwrap_err().to_string().starts_with("the thread free panicked: late"));
+    }
+}
