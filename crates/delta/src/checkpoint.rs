@@ -3,7 +3,7 @@
 use arrow_json::LineDelimitedWriter;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use crate::action::Action;
 use crate::error::{Error, Result};
@@ -65,7 +65,10 @@ pub(crate) fn actions_of(lines: &[u8]) -> std::result::Result<Vec<Action>, Strin
 
 /// Returns the rows of a Parquet file as lines of JSON.
 fn lines_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(bytes)).map_err(|e| e.to_string())?;
+    // The types of Parquet's schema suffice.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(Bytes::from(bytes), options)
+        .map_err(|e| e.to_string())?;
     let schema = builder.parquet_schema();
     let wanted = (0..schema.num_columns()).filter(|leaf| {
         let column = schema.column(*leaf);

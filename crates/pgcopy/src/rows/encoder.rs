@@ -185,6 +185,12 @@ impl CopyEncoder {
                 ),
             });
         }
+        if let Some((array, column)) =
+            arrays.iter().zip(columns.iter()).find(|(array, _)| array.len() != batch.num_rows())
+        {
+            let what = format!("the column has {} of the batch's {} rows", array.len(), batch.num_rows());
+            return Err(Stop::Refused(Refused { row: 0, column: column.name.clone(), what }));
+        }
         let mut bound = Vec::with_capacity(columns.len());
         for ((column, layout), array) in columns.iter().zip(&mut self.layouts).zip(&arrays) {
             let refused = |row, what| Stop::Refused(Refused { row, column: column.name.clone(), what });

@@ -72,6 +72,25 @@ pub(crate) fn without_dictionaries(own: &Schema, common: &Schema) -> Option<Sche
     (wanted != *own).then_some(wanted)
 }
 
+/// Returns the schema with the dictionaries that the `parquet` crate reads from every file, if another names others:
+/// of text and bytes, with keys that number all entries of a dictionary page. Writers store the keys of one
+/// dictionary, of which a row group may have several.
+pub(crate) fn with_readable_dictionaries(schema: &Schema) -> Option<Schema> {
+    let readable = |own: &DataType, _: &DataType| match own {
+        Dictionary(keys, values) if values.is_string() || values.is_binary() => {
+            match keys.primitive_width() {
+                Some(1 | 2) => Dictionary(Box::new(DataType::Int32), values.clone()),
+                _ => own.clone(),
+            }
+        }
+        Dictionary(_, values) => values.as_ref().clone(),
+        _ => own.clone(),
+    };
+    let fields: Vec<Field> = schema.fields().iter().map(|field| merged(field, field, readable)).collect();
+    let wanted = Schema::new_with_metadata(fields, schema.metadata().clone());
+    (wanted != *schema).then_some(wanted)
+}
+
 /// Whether a type is, or contains, the null type of columns that have only NULLs.
 pub(crate) fn is_untyped(data_type: &DataType) -> bool {
     match data_type {

@@ -6,10 +6,13 @@
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use arrow_schema::ArrowError;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
+
+use crate::columns::common::with_readable_dictionaries;
 
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
@@ -48,21 +51,30 @@ pub(crate) fn guarded<T, E: From<Panicked>>(decode: impl FnOnce() -> Result<T, E
     decoded.unwrap_or_else(|_| Err(Panicked.into()))
 }
 
-/// Derives the Arrow schema of a file by `derive`. If that panics on the Arrow schema that the file embeds (such as
-/// Polars' of 128-bit integers), columns have the types that the Parquet schema gives them. Returns whether the
-/// embedded schema was used.
+/// Derives the Arrow schema of a file by `derive`. The Arrow schema that the file embeds is a hint: if it cannot be
+/// used (Polars' of 128-bit integers, one nested too deep), columns have the types that the Parquet schema gives them,
+/// and dictionaries that the `parquet` crate does not read are read as plain values. Returns whether the embedded
+/// schema was used.
 ///
 /// # Errors
-/// The error of `derive`, or that it panicked again.
+/// The error of `derive` without that schema, or that it panicked.
 pub fn arrow_metadata(
     options: ArrowReaderOptions,
     derive: impl Fn(ArrowReaderOptions) -> Result<ArrowReaderMetadata, ParquetError>,
 ) -> Result<(ArrowReaderMetadata, bool), ParquetError> {
-    match guarded::<_, Panicked>(|| Ok(derive(options.clone()))) {
-        Ok(derived) => derived.map(|derived| (derived, true)),
-        Err(Panicked) => {
-            guarded(|| derive(options.with_skip_arrow_metadata(true))).map(|derived| (derived, false))
+    let hinted = guarded(|| {
+        let derived = derive(options.clone())?;
+        match with_readable_dictionaries(derived.schema()) {
+            None => Ok(derived),
+            Some(readable) => {
+                let options = options.clone().with_schema(Arc::new(readable));
+                ArrowReaderMetadata::try_new(Arc::clone(derived.metadata()), options)
+            }
         }
+    });
+    match hinted {
+        Ok(hinted) => Ok((hinted, true)),
+        Err(_) => guarded(|| derive(options.with_skip_arrow_metadata(true))).map(|derived| (derived, false)),
     }
 }
 
