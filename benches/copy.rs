@@ -22,7 +22,9 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use pgpq::ArrowToPostgresBinaryEncoder;
 use sawmill_loader::{BatchEncoder, ContentSum};
 use sawmill_postgres::Postgres;
-use sawmill_source::{Source, SourceFile, Unit, UnitReader};
+use sawmill_source::{
+    Facts, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places,
+};
 
 /// Rows per batch, and batches per measurement.
 const ROWS: usize = 4096;
@@ -42,11 +44,27 @@ impl Source for SchemaOnly {
         &[]
     }
 
+    fn facts(&self) -> Facts {
+        Facts::of_files(self.files(), "")
+    }
+
     fn plan(&self, _: u64) -> Vec<Vec<Unit>> {
         Vec::new()
     }
 
-    fn reader(&self, _: usize) -> Box<dyn UnitReader + '_> {
+    fn known(&self, _: u32, _: usize) -> Result<Vec<Known>> {
+        Ok(Vec::new())
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn locate(&self, _: UnitKey, rows: &[u64], _: bool) -> Result<Vec<RowPlace>> {
+        Ok(counted_places(rows))
+    }
+
+    fn open(&self, _: Read<'_>, _: usize) -> Box<dyn UnitReader + '_> {
         unreachable!("the source has no units")
     }
 }

@@ -9,7 +9,9 @@ use arrow_schema::SchemaRef;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use sawmill_cratedb::{CrateDb, CrateOptions, Transport};
 use sawmill_loader::BatchEncoder;
-use sawmill_source::{Result, Source, SourceFile, Unit, UnitKey, UnitReader};
+use sawmill_source::{
+    Facts, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places,
+};
 
 /// Rows per batch.
 const ROWS: usize = 20_000;
@@ -29,11 +31,27 @@ impl Source for OneBatch {
         &self.files
     }
 
+    fn facts(&self) -> Facts {
+        Facts::of_files(self.files(), "")
+    }
+
     fn plan(&self, _: u64) -> Vec<Vec<Unit>> {
         Vec::new()
     }
 
-    fn reader(&self, _: usize) -> Box<dyn UnitReader + '_> {
+    fn known(&self, _: u32, _: usize) -> Result<Vec<Known>> {
+        Ok(Vec::new())
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn locate(&self, _: UnitKey, rows: &[u64], _: bool) -> Result<Vec<RowPlace>> {
+        Ok(counted_places(rows))
+    }
+
+    fn open(&self, _: Read<'_>, _: usize) -> Box<dyn UnitReader + '_> {
         Box::new(NoUnits)
     }
 }

@@ -165,7 +165,7 @@ impl CrateDb {
         match (&self.options.row_key, self.options.primary_key.as_slice()) {
             (Some(name), _) => Key::Row(name.clone()),
             (None, []) if self.options.at_least_once => Key::None,
-            (None, []) => Key::Tags(crate::tags::column_for(source)),
+            (None, []) => Key::Tags(crate::tags::column_for(source.schema())),
             (None, names) => Key::Own(names.to_vec()),
         }
     }

@@ -81,10 +81,7 @@ impl Error {
 
     /// Replaces the place by that of its rows in the files of the source, if the source knows it.
     pub fn placed_by(mut self, source: &dyn Source) -> Self {
-        let place = |(key, row): (UnitKey, u64)| {
-            let group = UnitKey { first_row: 0, ..key };
-            source.place_of_row(group, source.row_in_group(group, row)?)
-        };
+        let place = |(key, row): (UnitKey, u64)| source.place_of_row(key, row)?.name;
         let Some((first, last)) = self.rows.take().map(|rows| *rows) else { return self };
         match (place(first), first == last) {
             (Some(first), true) => self.place = first,

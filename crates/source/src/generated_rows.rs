@@ -12,10 +12,14 @@ use parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema};
 use sawmill_generator::{Batches, Dataset, Explanation, ROW_GROUP_ROWS};
 
 use crate::columns::choice::ColumnChoice;
+use crate::condition::pruning::Known;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::interval::embedded_schema;
 use crate::parquet_files::schema::{ENUM_MARK, marked};
-use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
+use crate::units::{
+    Facts, Projected, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper,
+    units_of,
+};
 
 /// A range of rows of a dataset as a source.
 pub struct GeneratedRows {
@@ -104,8 +108,8 @@ impl Source for GeneratedRows {
         &self.files
     }
 
-    fn mapping(&self) -> String {
-        self.mapping.clone()
+    fn facts(&self) -> Facts {
+        Facts::of_files(&self.files, &self.mapping)
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
@@ -121,8 +125,24 @@ impl Source for GeneratedRows {
         runs
     }
 
-    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(GeneratedReader { source: self, batch_rows, batches: None })
+    fn known(&self, _file: u32, _column: usize) -> Result<Vec<Known>> {
+        Ok(Vec::new())
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn locate(&self, _group: UnitKey, rows: &[u64], _named: bool) -> Result<Vec<RowPlace>> {
+        Ok(counted_places(rows))
+    }
+
+    fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        let reader = Box::new(GeneratedReader { source: self, batch_rows, batches: None });
+        match read {
+            Read::All | Read::Numbered => reader,
+            Read::Columns(columns) => Box::new(Projected::new(reader, columns)),
+        }
     }
 }
 

@@ -91,4 +91,7 @@ pub use parquet_files::interval::as_intervals;
 pub use parquet_files::opened_file::OpenObject;
 pub use parquet_files::reader::FileBytes;
 pub use parquet_files::table::{GivenValue, TableFile};
-pub use units::{ROW_IN_GROUP, Source, SourceFile, Unit, UnitKey, UnitReader, recut};
+pub use units::{
+    Facts, NotNumbered, Projected, ROW_IN_GROUP, Read, RowPlace, Source, SourceFile, Unit, UnitKey,
+    UnitReader, counted_places, recut,
+};

@@ -4,7 +4,7 @@ use arrow_schema::SchemaRef;
 
 use crate::condition::pruning::Known;
 use crate::error::Result;
-use crate::units::{Source, SourceFile, Unit, UnitKey, UnitReader};
+use crate::units::{Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader};
 
 /// A source that ends after a number of rows.
 pub struct Limited<'a> {
@@ -28,16 +28,10 @@ impl Source for Limited<'_> {
         self.source.files()
     }
 
-    fn rows(&self) -> u64 {
-        self.source.rows().min(self.rows)
-    }
-
-    fn mapping(&self) -> String {
-        format!("{} limit {}", self.source.mapping(), self.rows)
-    }
-
-    fn has_whole_files(&self) -> bool {
-        false
+    fn facts(&self) -> Facts {
+        let facts = self.source.facts();
+        let mapping = format!("{} limit {}", facts.mapping, self.rows);
+        Facts { rows: facts.rows.min(self.rows), mapping, whole_files: false, ..facts }
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
@@ -64,31 +58,11 @@ impl Source for Limited<'_> {
         self.source.check_unchanged()
     }
 
-    fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
-        self.source.row_in_group(unit, row)
+    fn locate(&self, group: UnitKey, rows: &[u64], named: bool) -> Result<Vec<RowPlace>> {
+        self.source.locate(group, rows, named)
     }
 
-    fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
-        self.source.rows_in_group(unit, rows)
-    }
-
-    fn place_of_row(&self, unit: UnitKey, row: u64) -> Option<String> {
-        self.source.place_of_row(unit, row)
-    }
-
-    fn counts_all_rows(&self) -> bool {
-        self.source.counts_all_rows()
-    }
-
-    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        self.source.reader(batch_rows)
-    }
-
-    fn numbering_reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        self.source.numbering_reader(batch_rows)
-    }
-
-    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        self.source.reader_of(columns, batch_rows)
+    fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        self.source.open(read, batch_rows)
     }
 }

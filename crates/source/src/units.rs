@@ -103,7 +103,65 @@ pub struct SourceFile {
     pub bytes: u64,
 }
 
-/// A source of rows.
+/// What a source says of all its rows. A source over another one copies the other's, and changes what it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The number of rows.
+    pub rows: u64,
+    /// Whether the number of a unit's rows is known before it is read. If not, [`Unit::rows`] counts what the
+    /// rows are made from.
+    pub knows_rows: bool,
+    /// How columns were selected and renamed, a part of a load's identity; empty if they were not.
+    pub mapping: String,
+    /// Whether it has all (matching) rows of each of its files, and not only a number of rows over all files.
+    pub whole_files: bool,
+    /// Whether one worker must load the units of an inner list of the plan, in their order.
+    pub keeps_runs: bool,
+    /// Whether units count all rows of their row groups, so that a row's position in a unit determines its
+    /// number.
+    pub counts_all_rows: bool,
+    /// Whether rejected rows no longer belong to the source.
+    pub lacks_rejected: bool,
+}
+
+impl Facts {
+    /// Of a source that has all rows of its files, in any order of units.
+    pub fn of_files(files: &[SourceFile], mapping: impl Into<String>) -> Self {
+        Self {
+            rows: files.iter().map(|file| file.rows).sum(),
+            knows_rows: true,
+            mapping: mapping.into(),
+            whole_files: true,
+            keeps_runs: false,
+            counts_all_rows: true,
+            lacks_rejected: false,
+        }
+    }
+}
+
+/// Where a row is in the files of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowPlace {
+    /// Its number in its row group, where all rows count, from 0.
+    pub row: u64,
+    /// Where it is, if people know it by something else than that number, such as a line.
+    pub name: Option<String>,
+}
+
+/// What a reader reads.
+#[derive(Clone, Copy, Debug)]
+pub enum Read<'c> {
+    /// All columns.
+    All,
+    /// These columns, given by their positions in the schema.
+    Columns(&'c [usize]),
+    /// All columns, and [`ROW_IN_GROUP`] as the last one of a batch whose rows do not follow one another in the row
+    /// group.
+    Numbered,
+}
+
+/// A source of rows. No method that a source implements has a default: one over another source has to answer each
+/// question, and cannot hide the other's answer by accident. The methods with a body only call those.
 pub trait Source: Sync {
     /// Returns the schema of every batch. A 16-byte binary field that contains UUIDs has the Arrow extension
     /// name `arrow.uuid`.
@@ -112,107 +170,83 @@ pub trait Source: Sync {
     /// Returns the files, in a fixed order.
     fn files(&self) -> &[SourceFile];
 
-    /// Returns the number of rows.
-    fn rows(&self) -> u64 {
-        self.files().iter().map(|file| file.rows).sum()
-    }
-
-    /// Whether the number of a unit's rows is known before it is read. If not, [`Unit::rows`] counts what the
-    /// rows are made from.
-    fn knows_rows(&self) -> bool {
-        true
-    }
-
-    /// Returns how columns were selected and renamed, a part of a load's identity; empty if they were not.
-    fn mapping(&self) -> String {
-        String::new()
-    }
-
-    /// Whether it has all (matching) rows of each of its files, and not only a number of rows over all files.
-    fn has_whole_files(&self) -> bool {
-        true
-    }
+    /// Returns what is true of all rows.
+    fn facts(&self) -> Facts;
 
     /// Returns all rows as units of at most `unit_rows` rows, the last of them smaller. The units of an inner
     /// list follow one another in the same row group, so that a reader continues from one to the next without
     /// seeking.
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>>;
 
-    /// Whether one worker must load the units of an inner list of the plan, in their order.
-    fn keeps_runs(&self) -> bool {
-        false
-    }
-
     /// Returns what is known about a column in each row group of a file without reading it. The column is
     /// given by its position in the schema. Empty if nothing is known.
     ///
     /// # Errors
     /// A file that cannot be read, or that is not the one that was opened.
-    fn known(&self, _file: u32, _column: usize) -> Result<Vec<Known>> {
-        Ok(Vec::new())
-    }
+    fn known(&self, file: u32, column: usize) -> Result<Vec<Known>>;
 
     /// Checks that the files are still those that were opened.
     ///
     /// # Errors
     /// A file that was written to or replaced, with its name.
-    fn check_unchanged(&self) -> Result<()> {
-        Ok(())
-    }
+    fn check_unchanged(&self) -> Result<()>;
 
-    /// Returns the number in its row group of the `row`-th row of a unit, counted from 0; `None` if it cannot
-    /// be determined. Use it only for messages: it may have to read the row group.
-    fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
-        Some(unit.first_row + row)
-    }
-
-    /// Returns the same for many rows of a row group, in ascending order, counted as units count; ends before
-    /// the first row whose number cannot be determined.
+    /// Returns where rows of a row group are, which ascend and are counted as units count; ends before the first row
+    /// whose place cannot be determined. `named`: with their names, for messages, for which text is read. It may have
+    /// to read the row group.
     ///
     /// # Errors
     /// A file that cannot be read.
-    fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
-        let group = UnitKey { first_row: 0, ..unit };
-        Ok(rows.iter().map_while(|row| self.row_in_group(group, *row)).collect())
-    }
-
-    /// Returns where a row of a unit's row group is, for messages, if people know it by something else than its
-    /// number in a row group of one of [`files`](Self::files), such as a line. `row` counts all rows, from 0, as
-    /// [`row_in_group`](Self::row_in_group) does.
-    fn place_of_row(&self, _unit: UnitKey, _row: u64) -> Option<String> {
-        None
-    }
-
-    /// Whether rejected rows no longer belong to the source.
-    fn lacks_rejected(&self) -> bool {
-        false
-    }
-
-    /// Whether units count all rows of their row groups, so that a row's position in a unit determines its
-    /// number.
-    fn counts_all_rows(&self) -> bool {
-        true
-    }
+    fn locate(&self, group: UnitKey, rows: &[u64], named: bool) -> Result<Vec<RowPlace>>;
 
     /// Returns a reader of batches of at most `batch_rows` rows. Each thread uses its own reader.
-    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_>;
+    fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_>;
 
-    /// Returns a reader whose batches have `ROW_IN_GROUP` as an additional last column, unless they contain
-    /// consecutive rows of the row group.
-    fn numbering_reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        self.reader(batch_rows)
+    /// Returns the number of rows.
+    fn rows(&self) -> u64 {
+        self.facts().rows
+    }
+
+    /// Returns where a row is, counted as units count, for messages; `None` if it cannot be determined.
+    fn place_of_row(&self, group: UnitKey, row: u64) -> Option<RowPlace> {
+        self.locate(group, &[row], true).ok()?.pop()
+    }
+
+    /// Returns the numbers of rows in their row group, as [`locate`](Self::locate).
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    fn rows_in_group(&self, group: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
+        Ok(self.locate(group, rows, false)?.into_iter().map(|place| place.row).collect())
+    }
+
+    /// Returns a reader of all columns.
+    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        self.open(Read::All, batch_rows)
     }
 
     /// Returns a reader of only these columns, given by their positions in the schema.
     fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(Projected { reader: self.reader(batch_rows), columns: columns.to_vec() })
+        self.open(Read::Columns(columns), batch_rows)
     }
 }
 
+/// The places of rows whose units count all rows of their row group.
+pub fn counted_places(rows: &[u64]) -> Vec<RowPlace> {
+    rows.iter().map(|row| RowPlace { row: *row, name: None }).collect()
+}
+
 /// A reader that drops columns after they were read.
-struct Projected<'a> {
+pub struct Projected<'a> {
     reader: Box<dyn UnitReader + 'a>,
     columns: Vec<usize>,
+}
+
+impl<'a> Projected<'a> {
+    /// Keeps these columns of a reader's batches.
+    pub fn new(reader: Box<dyn UnitReader + 'a>, columns: &[usize]) -> Self {
+        Self { reader, columns: columns.to_vec() }
+    }
 }
 
 impl UnitReader for Projected<'_> {
@@ -229,8 +263,21 @@ impl UnitReader for Projected<'_> {
         batch.project(&self.columns).map(Some).map_err(|error| Error::new(Kind::Source, error.to_string()))
     }
 
-    fn row_in_group(&self, in_batch: usize) -> Option<u64> {
-        self.reader.row_in_group(in_batch)
+    fn row_in_unit(&self, in_batch: usize) -> Option<u64> {
+        self.reader.row_in_unit(in_batch)
+    }
+}
+
+/// The reader of a source whose rows are not numbered: it starts no unit.
+pub struct NotNumbered;
+
+impl UnitReader for NotNumbered {
+    fn start(&mut self, _unit: &Unit) -> Result<()> {
+        Err(Error::new(Kind::Source, "the rows of this source are not numbered"))
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        Ok(None)
     }
 }
 
@@ -245,9 +292,9 @@ pub trait UnitReader {
     /// Returns the next batch of the unit, `None` at its end.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>>;
 
-    /// Returns the number in the row group of a row of the last batch; `None` if batches contain consecutive
-    /// rows of the row group.
-    fn row_in_group(&self, _in_batch: usize) -> Option<u64> {
+    /// Returns the row, counted as units count, that a row of the last batch was made from; `None` if the rows of
+    /// batches are those of the unit, one after the other.
+    fn row_in_unit(&self, _in_batch: usize) -> Option<u64> {
         None
     }
 }

@@ -18,7 +18,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use proptest::prelude::*;
 use sawmill_profile::Profile;
-use sawmill_source::{Condition, Control, Filtered, ParquetFiles, Source};
+use sawmill_source::{Condition, Control, Filtered, ParquetFiles, Source, Unit};
 
 /// Random numbers that one seed determines.
 struct Draws(u64);
@@ -496,6 +496,11 @@ fn row_groups_that_statistics_exclude_are_not_read() {
     assert!(error.contains("the file is corrupt") && error.contains("row group 0"), "{error}");
 }
 
+/// The number in its row group of a row of a unit.
+fn row_of(source: &dyn Source, unit: &Unit, row: u64) -> Option<u64> {
+    source.rows_in_group(unit.key, &[unit.key.first_row + row]).unwrap().first().copied()
+}
+
 #[test]
 fn rows_keep_their_numbers_in_the_row_group() {
     let dir = tempfile::tempdir().unwrap();
@@ -503,12 +508,12 @@ fn rows_keep_their_numbers_in_the_row_group() {
     with_filtered(&files, "twin >= 1250", |filtered| {
         let units: Vec<_> = filtered.plan(100).into_iter().flatten().collect();
         // Even numbers from 1250 on: row group 1 starts with the one at its row 250.
-        assert_eq!(filtered.row_in_group(units[0].key, 0), Some(250));
-        assert_eq!(filtered.row_in_group(units[1].key, 7), Some(250 + 2 * 107));
+        assert_eq!(row_of(filtered, &units[0], 0), Some(250));
+        assert_eq!(row_of(filtered, &units[1], 7), Some(250 + 2 * 107));
     });
     with_filtered(&files, "n >= 1000", |filtered| {
         let units: Vec<_> = filtered.plan(100).into_iter().flatten().collect();
-        assert_eq!(filtered.row_in_group(units[3].key, 5), Some(305));
+        assert_eq!(row_of(filtered, &units[3], 5), Some(305));
     });
 }
 
@@ -524,8 +529,8 @@ fn columns_that_are_not_loaded_can_be_in_a_condition() {
     let filtered = files.filtered(condition, &Control::new(&cancel, &phase)).unwrap();
     assert_eq!(filtered.schema().fields().len(), 1);
     assert_eq!(filtered.rows(), 5);
-    assert!(filtered.mapping().ends_with(r#"where "text" >= '00001990' and "n" < 1995"#));
-    assert_ne!(filtered.mapping(), files.mapping());
+    assert!(filtered.facts().mapping.ends_with(r#"where "text" >= '00001990' and "n" < 1995"#));
+    assert_ne!(filtered.facts().mapping, files.facts().mapping);
 }
 
 #[test]
@@ -582,7 +587,7 @@ fn large_row_groups_are_filtered_window_by_window() {
         assert_eq!(rows_of(filtered, 100_000, 4096, false), expected);
         assert_eq!(rows_of(filtered, 100_000, 4096, true), expected);
         let last = filtered.plan(100_000)[0].last().copied().unwrap();
-        let row = filtered.row_in_group(last.key, last.rows - 1);
+        let row = row_of(filtered, &last, last.rows - 1);
         assert_eq!(row, expected.last().map(|row| *row as u64));
     });
 }

@@ -290,16 +290,16 @@ fn a_dialect_or_a_type_is_part_of_the_identity_and_content_of_the_fingerprint() 
     let first = opened(&text, &options, 64).unwrap();
     let same = opened(&text, &options, 64).unwrap();
     assert_eq!(
-        (first.mapping(), &first.files()[0].fingerprint),
-        (same.mapping(), &same.files()[0].fingerprint)
+        (first.facts().mapping, &first.files()[0].fingerprint),
+        (same.facts().mapping, &same.files()[0].fingerprint)
     );
     let mut other = options.clone();
     other.dialect.nulls = vec!["2".into()];
-    assert_ne!(opened(&text, &other, 64).unwrap().mapping(), first.mapping());
+    assert_ne!(opened(&text, &other, 64).unwrap().facts().mapping, first.facts().mapping);
     let typed = DelimitedOptions { types: vec![("a".into(), ColumnType::Text)], ..options.clone() };
-    assert_ne!(opened(&text, &typed, 64).unwrap().mapping(), first.mapping());
+    assert_ne!(opened(&text, &typed, 64).unwrap().facts().mapping, first.facts().mapping);
     let changed = opened(b"a,b\n1,3\n", &options, 64).unwrap();
-    assert_eq!(changed.mapping(), first.mapping());
+    assert_eq!(changed.facts().mapping, first.facts().mapping);
     assert_ne!(changed.files()[0].fingerprint, first.files()[0].fingerprint);
     let renamed = opened(b"a,c\n1,2\n", &options, 64).unwrap();
     assert_ne!(renamed.files()[0].fingerprint, first.files()[0].fingerprint);
@@ -419,8 +419,8 @@ fn records_that_cannot_be_read_are_left_out_with_their_places_and_reasons() {
         assert!(files.rejected()[2].reason.contains("after a closing quote"));
         assert_eq!(files.rejected()[2].record, "29,\"q\"q,\n");
         assert_ne!(
-            files.mapping(),
-            opened(b"a,b\n1,2\n", &DelimitedOptions::default(), 9).unwrap().mapping()
+            files.facts().mapping,
+            opened(b"a,b\n1,2\n", &DelimitedOptions::default(), 9).unwrap().facts().mapping
         );
     }
     let fewer = DelimitedOptions { most_rejected: Some(89), ..options };

@@ -136,7 +136,9 @@ impl Folders<'_> {
         let _attached = self.phase.attach(&format!("writer {number}"));
         loop {
             let next = shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-            let Some((number, partition)) = next.filter(|_| !shared.stop.load(Relaxed)) else { return Ok(()) };
+            let Some((number, partition)) = next.filter(|_| !shared.stop.load(Relaxed)) else {
+                return Ok(());
+            };
             self.write_partition(shared, number, &partition)?;
         }
     }

@@ -27,9 +27,9 @@ impl CrateDb {
     /// What a load of this source is recorded by.
     pub(crate) fn id_of(&self, source: &dyn Source, table: &CrateTable, key: &Key) -> String {
         // Row keys of filtered rows were others in earlier versions.
-        let by_place = matches!(key, Key::Row(_)) && !source.counts_all_rows();
+        let by_place = matches!(key, Key::Row(_)) && !source.facts().counts_all_rows;
         let keys = if by_place { " keys by place" } else { "" };
-        let mapping = format!("{}{key:?}{:?}{keys}", source.mapping(), self.options.by_position);
+        let mapping = format!("{}{key:?}{:?}{keys}", source.facts().mapping, self.options.by_position);
         load_id(source.files(), &mapping, &table.to_string(), self.mode.name())
     }
 
@@ -41,7 +41,7 @@ impl CrateDb {
 
     /// The same as earlier versions recorded it, together with the key.
     fn earlier_mapping(&self, source: &dyn Source, key: &Key) -> String {
-        let mapping = format!("{}{key:?}{:?}", source.mapping(), self.options.by_position);
+        let mapping = format!("{}{key:?}{:?}", source.facts().mapping, self.options.by_position);
         format!("{:016x}", xxhash_rust::xxh3::xxh3_64(mapping.as_bytes()))
     }
 
@@ -52,7 +52,7 @@ impl CrateDb {
         options: &LoadOptions,
         control: &Control<'_>,
     ) -> Result<Option<Remembered>> {
-        if self.mode != Mode::Append || !source.has_whole_files() {
+        if self.mode != Mode::Append || !source.facts().whole_files {
             return Ok(None);
         }
         let table = self.table()?;
@@ -150,7 +150,7 @@ impl Remembering<'_> {
     /// versions do where all rows were meant, as a mapping of the same columns shows.
     fn is_clear(&self, load: &EarlierLoad) -> bool {
         let key = &self.plan.key;
-        let numbered_as_now = !matches!(key, Key::Row(_)) || self.source.counts_all_rows();
+        let numbered_as_now = !matches!(key, Key::Row(_)) || self.source.facts().counts_all_rows;
         is_by_files(load)
             || numbered_as_now
                 && load.mapping.as_ref() == Some(&self.crate_db.earlier_mapping(self.source, key))

@@ -17,7 +17,10 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use sawmill_loader::{BatchEncoder, LoadOptions, Mode, Refusal, Session, Tally};
 use sawmill_profile::format_counted;
-use sawmill_source::{Control, Error, Kind, Result, Source, SourceFile, Unit, UnitKey, UnitReader};
+use sawmill_source::{
+    Control, Error, Facts, Kind, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey,
+    UnitReader, counted_places,
+};
 
 use super::CrateSession;
 use super::planned::{encode_plan, existing_plan};
@@ -434,19 +437,27 @@ impl Source for StatementRows {
         &self.files
     }
 
-    fn knows_rows(&self) -> bool {
-        false
-    }
-
-    fn mapping(&self) -> String {
-        STATEMENT.to_owned()
+    fn facts(&self) -> Facts {
+        Facts { knows_rows: false, ..Facts::of_files(&self.files, STATEMENT) }
     }
 
     fn plan(&self, _unit_rows: u64) -> Vec<Vec<Unit>> {
         Vec::new()
     }
 
-    fn reader(&self, _batch_rows: usize) -> Box<dyn UnitReader + '_> {
+    fn known(&self, _file: u32, _column: usize) -> Result<Vec<Known>> {
+        Ok(Vec::new())
+    }
+
+    fn check_unchanged(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn locate(&self, _group: UnitKey, rows: &[u64], _named: bool) -> Result<Vec<RowPlace>> {
+        Ok(counted_places(rows))
+    }
+
+    fn open(&self, _read: Read<'_>, _batch_rows: usize) -> Box<dyn UnitReader + '_> {
         Box::new(Nothing)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_schema::Schema;
 use sawmill_loader::LoadOptions;
 use sawmill_source::{Control, Error, Kind, Result, Source};
 use tokio_postgres::types::Type;
@@ -24,7 +25,7 @@ pub(super) fn new_plan(
     table: &CrateTable,
 ) -> Result<(Plan, Vec<String>)> {
     let columns = columns::natural(source.schema(), &crate_db.options, table)?;
-    let key = choose_key(crate_db, table, source, None)?;
+    let key = choose_key(crate_db, table, source.schema(), None)?;
     ddl::create_table(table, &columns, &key, &crate_db.options)?;
     let primary = crate_db.primary_columns(&key, &columns)?;
     let longest_text = (crate_db.options.long_text == LongText::Error).then_some(LONGEST_TEXT);
@@ -54,40 +55,15 @@ pub(crate) fn existing_plan(
         true => columns::by_position(source.schema(), &existing, row_key, table)?,
     };
     let columns = columns::matched(&schema, &crate_db.options, &existing, table, writing)?;
-    let named = Renamed { source, schema };
-    let key = choose_key(crate_db, table, &named, Some((&existing, &primary)))?;
+    let key = choose_key(crate_db, table, &schema, Some((&existing, &primary)))?;
     Ok((Plan { columns, key, longest_text: None }, primary))
-}
-
-/// A source whose columns have the names of the table's columns.
-struct Renamed<'a> {
-    source: &'a dyn Source,
-    schema: arrow_schema::SchemaRef,
-}
-
-impl Source for Renamed<'_> {
-    fn schema(&self) -> &arrow_schema::SchemaRef {
-        &self.schema
-    }
-
-    fn files(&self) -> &[sawmill_source::SourceFile] {
-        self.source.files()
-    }
-
-    fn plan(&self, unit_rows: u64) -> Vec<Vec<sawmill_source::Unit>> {
-        self.source.plan(unit_rows)
-    }
-
-    fn reader(&self, batch_rows: usize) -> Box<dyn sawmill_source::UnitReader + '_> {
-        self.source.reader(batch_rows)
-    }
 }
 
 /// Whether rows can be repeated, by what was asked for and what the table has.
 pub(crate) fn choose_key(
     crate_db: &CrateDb,
     table: &CrateTable,
-    source: &dyn Source,
+    schema: &Schema,
     existing: Option<(&[Existing], &[String])>,
 ) -> Result<Key> {
     let options = &crate_db.options;
@@ -107,7 +83,7 @@ pub(crate) fn choose_key(
         // A key that the server makes up is another one each time.
         Some((columns, primary)) => {
             let given = |name: &String| {
-                let source = source.schema().fields().iter().any(|field| field.name() == name);
+                let source = schema.fields().iter().any(|field| field.name() == name);
                 source || columns.iter().any(|column| column.name == *name && column.generated)
             };
             if primary.iter().all(given) { primary.to_vec() } else { Vec::new() }
@@ -118,7 +94,7 @@ pub(crate) fn choose_key(
     }
     match options.at_least_once {
         true => Ok(Key::None),
-        false if existing.is_none() => Ok(Key::Tags(crate::tags::column_for(source))),
+        false if existing.is_none() => Ok(Key::Tags(crate::tags::column_for(schema))),
         false => Err(Error::new(
             Kind::Config,
             "the rows have no key: this load is at least once, and rows of a batch that was interrupted may be in the table twice",

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sawmill_source::{Source, UnitKey};
+use sawmill_source::UnitKey;
 
 /// The rows of a unit that one request brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +41,8 @@ pub(crate) struct Tags {
 }
 
 /// The name of the column that holds tags, which no column of the source has.
-pub(crate) fn column_for(source: &dyn Source) -> String {
-    let is_taken = |name: &str| source.schema().fields().iter().any(|field| field.name() == name);
+pub(crate) fn column_for(schema: &Schema) -> String {
+    let is_taken = |name: &str| schema.fields().iter().any(|field| field.name() == name);
     let names = std::iter::once(COLUMN.to_owned()).chain((2..).map(|number| format!("{COLUMN}_{number}")));
     names.into_iter().find(|name| !is_taken(name)).unwrap_or_default()
 }

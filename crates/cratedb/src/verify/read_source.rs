@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use sawmill_loader::{BatchEncoder, Block, LoadOptions, Refusal, Schedule, Tally};
 use sawmill_profile::on_threads;
-use sawmill_source::{Control, Error, Kind, Result, Source, Unit};
+use sawmill_source::{Control, Error, Kind, Read, Result, Source, Unit};
 
 use crate::encode::bodies::Bodies;
 use crate::encode::encoder::{CrateEncoder, EncodePlan};
@@ -37,7 +37,7 @@ impl ReadSource<'_> {
         let stop = AtomicBool::new(false);
         let control = self.control.with_stop(&stop);
         let work = |_| -> Result<S> {
-            let mut reader = self.source.numbering_reader(self.options.batch_rows);
+            let mut reader = self.source.open(Read::Numbered, self.options.batch_rows);
             let mut encoder = CrateEncoder::new(Arc::clone(self.encode), Bodies::new(self.encode.bytes));
             let (mut state, mut place) = (start(), None);
             while let Some(unit) = schedule.next(&mut place) {

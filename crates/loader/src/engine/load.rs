@@ -160,7 +160,7 @@ fn load_files(
     let count = |runs: &[Vec<Unit>]| runs.iter().map(Vec::len).sum::<usize>() as u64;
     let planned = count(&runs);
     if let Share::Part(part) = options.share {
-        runs = part.of_runs(runs, source.keeps_runs());
+        runs = part.of_runs(runs, source.facts().keeps_runs);
     }
     let units = count(&runs);
     let resumed = runs.iter().flatten().filter(|unit| session.done().contains_key(&unit.key)).count() as u64;
@@ -371,7 +371,7 @@ impl UnderWay<'_> {
     /// Compares what is on record with the plan, and with the target's content if verification is requested.
     fn verify(&self, total: &Tally) -> Result<Option<Verification>> {
         let (planned, recorded) = (self.source.rows(), total.rows + self.session.rejected());
-        if self.source.knows_rows() && recorded != planned {
+        if self.source.facts().knows_rows && recorded != planned {
             return Err(Error::new(
                 Kind::Mismatch,
                 format!("{recorded} rows are recorded as loaded, the source has {planned}"),
@@ -434,10 +434,11 @@ pub fn refuse_cut_otherwise(
     done: &HashMap<UnitKey, Tally>,
 ) -> Result<()> {
     let (mut found, mut cut_otherwise) = (0, false);
+    let knows_rows = source.facts().knows_rows;
     for unit in source.plan(unit_rows).iter().flatten() {
         if let Some(tally) = done.get(&unit.key) {
             found += 1;
-            cut_otherwise |= source.knows_rows() && tally.rows > unit.rows;
+            cut_otherwise |= knows_rows && tally.rows > unit.rows;
         }
     }
     let known = done.len();
@@ -462,7 +463,7 @@ fn run_workers(
     progress: &Progress,
 ) -> Result<Option<ServerWaits>> {
     let left = runs.iter().map(Vec::len).sum::<usize>();
-    let schedule = Schedule::new(runs).of_whole_runs(source.keeps_runs());
+    let schedule = Schedule::new(runs).of_whole_runs(source.facts().keeps_runs);
     let stop = AtomicBool::new(false);
     let control = control.with_stop(&stop);
     let work = |number| {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
 use sawmill_profile::{WaitKind, caught, joined, span, spawn_scoped, wait};
-use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey, UnitReader};
+use sawmill_source::{Control, Error, Kind, Read, Result, RowPlace, Source, Unit, UnitKey, UnitReader};
 use tokio::sync::mpsc;
 
 use crate::engine::load::{CHANNEL, LoadOptions, backoff};
@@ -138,7 +138,7 @@ fn receive(parcels: &mut crate::engine::target::Parcels) -> Option<Parcel> {
 /// Decodes and encodes the units in flight, then those of the schedule.
 fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Sender<Parcel>) -> Result<()> {
     let mut reader = match worker.session.numbers_rows() {
-        true => worker.source.numbering_reader(worker.options.batch_rows),
+        true => worker.source.open(Read::Numbered, worker.options.batch_rows),
         false => worker.source.reader(worker.options.batch_rows),
     };
     let mut encoder = worker.session.encoder()?;
@@ -210,16 +210,14 @@ pub fn refusal_error(
         Refusal::Value { row, column, what } => (row, column, what),
     };
     let file = source.files().get(unit.file as usize).map(|file| file.name.as_str()).unwrap_or_default();
-    let row = reader.row_in_group(in_batch).unwrap_or(row + in_batch as u64);
-    let group = UnitKey { first_row: 0, ..unit };
-    let in_group = source.row_in_group(group, row);
-    if let Some(place) = in_group.and_then(|row| source.place_of_row(group, row)) {
-        return Error::new(Kind::Value, what)
-            .at(format!("{place}, column {column:?}"))
-            .advise("correct the value in the source, or collect such rows with --rejects");
-    }
-    let row = match in_group {
-        Some(row) => format!("row {row}"),
+    let row = reader.row_in_unit(in_batch).unwrap_or(row + in_batch as u64);
+    let row = match source.place_of_row(unit, row) {
+        Some(RowPlace { name: Some(name), .. }) => {
+            return Error::new(Kind::Value, what)
+                .at(format!("{name}, column {column:?}"))
+                .advise("correct the value in the source, or collect such rows with --rejects");
+        }
+        Some(RowPlace { row, name: None }) => format!("row {row}"),
         None => format!("row {row} of the loaded rows"),
     };
     Error::new(Kind::Value, what)

@@ -45,7 +45,7 @@ pub struct Found<'l> {
 /// What two loads must share to be loads of the same rows and columns of a file.
 pub fn mapping_of_files(source: &dyn Source, by_position: bool) -> String {
     let by_position = if by_position { " by position" } else { "" };
-    format!("files {}{by_position}", source.mapping())
+    format!("files {}{by_position}", source.facts().mapping)
 }
 
 impl Remembered {

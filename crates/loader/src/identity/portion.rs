@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use sawmill_source::{Known, Result, Source, SourceFile, Unit, UnitKey, UnitReader, recut};
+use sawmill_source::{
+    Facts, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, recut,
+};
 
 /// Some files of a source, renumbered in the given order. The plan is that of a source with these files
 /// alone.
@@ -38,16 +40,8 @@ impl Source for Portion<'_> {
         &self.files
     }
 
-    fn knows_rows(&self) -> bool {
-        self.source.knows_rows()
-    }
-
-    fn mapping(&self) -> String {
-        self.source.mapping()
-    }
-
-    fn has_whole_files(&self) -> bool {
-        self.source.has_whole_files()
+    fn facts(&self) -> Facts {
+        Facts { rows: self.files.iter().map(|file| file.rows).sum(), ..self.source.facts() }
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
@@ -72,36 +66,12 @@ impl Source for Portion<'_> {
         self.source.check_unchanged()
     }
 
-    fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
-        self.source.row_in_group(self.key(unit), row)
+    fn locate(&self, group: UnitKey, rows: &[u64], named: bool) -> Result<Vec<RowPlace>> {
+        self.source.locate(self.key(group), rows, named)
     }
 
-    fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
-        self.source.rows_in_group(self.key(unit), rows)
-    }
-
-    fn place_of_row(&self, unit: UnitKey, row: u64) -> Option<String> {
-        self.source.place_of_row(self.key(unit), row)
-    }
-
-    fn lacks_rejected(&self) -> bool {
-        self.source.lacks_rejected()
-    }
-
-    fn counts_all_rows(&self) -> bool {
-        self.source.counts_all_rows()
-    }
-
-    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(PortionReader { portion: self, reader: self.source.reader(batch_rows) })
-    }
-
-    fn numbering_reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(PortionReader { portion: self, reader: self.source.numbering_reader(batch_rows) })
-    }
-
-    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(PortionReader { portion: self, reader: self.source.reader_of(columns, batch_rows) })
+    fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(PortionReader { portion: self, reader: self.source.open(read, batch_rows) })
     }
 }
 
@@ -123,7 +93,7 @@ impl UnitReader for PortionReader<'_> {
         self.reader.next_batch()
     }
 
-    fn row_in_group(&self, in_batch: usize) -> Option<u64> {
-        self.reader.row_in_group(in_batch)
+    fn row_in_unit(&self, in_batch: usize) -> Option<u64> {
+        self.reader.row_in_unit(in_batch)
     }
 }

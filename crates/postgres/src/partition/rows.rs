@@ -10,7 +10,10 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
-use sawmill_source::{Error, Kind, Result, Source, SourceFile, Unit, UnitKey, UnitReader};
+use sawmill_source::{
+    Error, Facts, Kind, Known, NotNumbered, Projected, Read, Result, RowPlace, Source, SourceFile, Unit,
+    UnitKey, UnitReader,
+};
 
 use crate::partition::slot::{Book, Rule, Unplaced};
 use crate::partition::survey::{Partitions, Share};
@@ -42,12 +45,9 @@ impl Source for PartitionedRows<'_> {
         self.source.files()
     }
 
-    fn rows(&self) -> u64 {
-        self.source.rows()
-    }
-
-    fn mapping(&self) -> String {
-        self.source.mapping()
+    /// One worker fills a whole partition.
+    fn facts(&self) -> Facts {
+        Facts { keeps_runs: true, counts_all_rows: false, ..self.source.facts() }
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
@@ -71,29 +71,54 @@ impl Source for PartitionedRows<'_> {
         runs
     }
 
-    /// One worker fills a whole partition.
-    fn keeps_runs(&self) -> bool {
-        true
+    /// What is known of all rows of a row group is known of those of each partition.
+    fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {
+        self.source.known(file, column)
     }
 
     fn check_unchanged(&self) -> Result<()> {
         self.source.check_unchanged()
     }
 
-    fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
-        self.source.row_in_group(unit, row)
+    fn locate(&self, group: UnitKey, rows: &[u64], named: bool) -> Result<Vec<RowPlace>> {
+        let mut places = Vec::with_capacity(rows.len());
+        while let Some(left) = rows.get(places.len()..).filter(|left| !left.is_empty()) {
+            let Some(share) = self.partitions.share_of(UnitKey { first_row: left[0], ..group }) else {
+                break;
+            };
+            let here = left.partition_point(|row| *row < share.first + share.rows);
+            let found = self.source_rows(group, share, &left[..here])?;
+            let located = self.source.locate(group, &found, named)?;
+            let all = located.len() == here;
+            places.extend(located);
+            if !all {
+                break;
+            }
+        }
+        Ok(places)
     }
 
-    /// Which rows are at these positions in the order of partitions. For a row group with several partitions
-    /// the column that decides them is read again.
-    fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
-        let Some(share) = self.partitions.share_of(unit).filter(|share| share.rows != share.of) else {
-            return self.source.rows_in_group(unit, rows);
-        };
+    fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        let reader = || Box::new(self.reader_over(self.source.reader(batch_rows), self.partitions.column));
+        match read {
+            Read::All => reader(),
+            Read::Columns(columns) => Box::new(Projected::new(reader(), columns)),
+            Read::Numbered => Box::new(NotNumbered),
+        }
+    }
+}
+
+impl PartitionedRows<'_> {
+    /// Which rows of a row group, as the source counts them, are at these positions of a share, in the order of
+    /// partitions. For a row group with several partitions the column that decides them is read again.
+    fn source_rows(&self, group: UnitKey, share: Share, rows: &[u64]) -> Result<Vec<u64>> {
+        if share.rows == share.of {
+            return Ok(rows.to_vec());
+        }
         let inner = self.source.reader_of(&[self.partitions.column], PLACE_BATCH);
         let mut reader = self.reader_over(inner, 0);
-        let whole = Unit { key: UnitKey { first_row: share.first, ..unit }, rows: share.rows, bytes: 0 };
-        reader.start(&whole)?;
+        let key = UnitKey { first_row: share.first, ..group };
+        reader.start(&Unit { key, rows: share.rows, bytes: 0 })?;
         let (mut found, mut at) = (Vec::with_capacity(rows.len()), share.first);
         while found.len() < rows.len() && reader.next_batch()?.is_some() {
             let end = at + reader.delivered.len() as u64;
@@ -101,15 +126,9 @@ impl Source for PartitionedRows<'_> {
             found.extend(here.filter_map(|row| reader.delivered.get((row - at) as usize)));
             at = end;
         }
-        self.source.rows_in_group(unit, &found)
+        Ok(found)
     }
 
-    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(self.reader_over(self.source.reader(batch_rows), self.partitions.column))
-    }
-}
-
-impl PartitionedRows<'_> {
     /// A reader over one of the source's readers, in whose batches the partition column has this position.
     fn reader_over<'b>(&'b self, inner: Box<dyn UnitReader + 'b>, column: usize) -> PartitionedReader<'b> {
         PartitionedReader {
@@ -213,10 +232,6 @@ impl UnitReader for PartitionedReader<'_> {
             }
             None => Err(self.missing(self.left)),
         }
-    }
-
-    fn row_in_group(&self, in_batch: usize) -> Option<u64> {
-        self.delivered.get(in_batch).copied().or_else(|| self.inner.row_in_group(in_batch))
     }
 }
 

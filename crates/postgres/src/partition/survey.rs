@@ -89,7 +89,7 @@ impl Partitions {
             .at(format!("--partition-by {by}"))
             .advise(known_columns(&by.column, names)));
         };
-        if !source.knows_rows() {
+        if !source.facts().knows_rows {
             return Err(Error::new(Kind::Config, "tables of nested values cannot be partitioned")
                 .at(format!("--partition-by {by}"))
                 .advise("load nested values as jsonb, or leave the option out"));
@@ -299,8 +299,8 @@ impl Counting<'_> {
             Unplaced::Value(row, what) => {
                 let file = self.source.files().get(key.file as usize).map(|file| file.name.as_str());
                 let row = key.first_row + seen + row as u64;
-                let row = match self.source.row_in_group(UnitKey { first_row: 0, ..key }, row) {
-                    Some(row) => format!("row {row}"),
+                let row = match self.source.place_of_row(key, row) {
+                    Some(place) => format!("row {}", place.row),
                     None => format!("row {row} of those that are loaded"),
                 };
                 let (file, row_group) = (file.unwrap_or_default(), key.row_group);

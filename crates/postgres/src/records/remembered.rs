@@ -29,7 +29,7 @@ impl Postgres {
         rehearse: bool,
         control: &Control<'_>,
     ) -> Result<Option<Remembered>> {
-        if self.mode != Mode::Append || self.several.is_some() || !source.has_whole_files() {
+        if self.mode != Mode::Append || self.several.is_some() || !source.facts().whole_files {
             return Ok(None);
         }
         let checkpoints = Checkpoints::new(&self.checkpoint_schema)?;
@@ -87,7 +87,8 @@ impl Postgres {
         let partitions = self.partitions.as_ref();
         let partitioned =
             partitions.map_or_else(String::new, |partitions| format!(" partitioned by {}", partitions.by()));
-        let mapping = source.mapping() + by_position + &self.key.join("\0") + native + &kind + &partitioned;
+        let mapping =
+            source.facts().mapping + by_position + &self.key.join("\0") + native + &kind + &partitioned;
         let staged = if staged { " staged" } else { "" };
         let mapping = format!("{mapping}{staged}{}", self.values.mapping());
         id_of_names(names, &mapping, &table.to_string(), mode)

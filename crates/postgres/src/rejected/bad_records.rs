@@ -233,7 +233,7 @@ impl<'a> Places<'a> {
 /// Converts rows of a row group, given by their numbers in it, to the numbers that its unit gives them. Rows
 /// that the source lacks are left out.
 fn counted(source: &dyn Source, unit: &Unit, rows: &BTreeSet<u64>) -> Result<Vec<u64>> {
-    if source.counts_all_rows() {
+    if source.facts().counts_all_rows {
         return Ok(rows.iter().copied().filter(|row| *row < unit.rows).collect());
     }
     let all: Vec<u64> = (0..unit.rows).collect();

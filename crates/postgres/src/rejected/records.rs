@@ -69,7 +69,7 @@ impl<'a> RejectedRecords<'a> {
         };
         let group = (file as u32, row_group);
         let Some(unit) = self.groups.get(&group) else { return Ok(None) };
-        let at = match self.source.counts_all_rows() {
+        let at = match self.source.facts().counts_all_rows {
             true => Some(row).filter(|row| *row < unit.rows),
             false => self.among_selected(unit, row)?,
         };

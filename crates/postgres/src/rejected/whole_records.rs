@@ -273,7 +273,8 @@ impl<'a> Deleted<'a> {
 fn too_many(count: u64, source: &dyn Source, unit: UnitKey, last: &Reject) -> Error {
     let group = UnitKey { first_row: 0, ..unit };
     let name = source.files().get(group.file as usize).map(|file| file.name.as_str()).unwrap_or_default();
-    let row = source.row_in_group(group, last.row).unwrap_or(last.row);
+    let row = source.rows_in_group(group, &[last.row]).ok();
+    let row = row.and_then(|rows| rows.first().copied()).unwrap_or(last.row);
     Error::new(Kind::Value, format!("{count} rows cannot be loaded, the last one: {}", last.reason))
         .at(format!("{name}, row group {}, row {row}", group.row_group))
         .advise("correct them in the source, or raise --max-rejects")

@@ -167,7 +167,7 @@ impl Session for PostgresSession<'_> {
     }
 
     fn lost(&self, units: &[Arrived]) {
-        if !self.source().unwrap_or(self.source).knows_rows() {
+        if !self.source().unwrap_or(self.source).facts().knows_rows {
             return;
         }
         let rejected = units.iter().map(|lost| lost.unit.rows.saturating_sub(lost.tally.rows)).sum();

@@ -23,7 +23,7 @@ impl PostgresSession<'_> {
         source: &dyn Source,
         control: &Control<'_>,
     ) -> Result<Option<Box<Encoders<'e>>>> {
-        if self.rejected() == 0 || source.lacks_rejected() {
+        if self.rejected() == 0 || source.facts().lacks_rejected {
             return Ok(Some(Box::new(|| self.encoder())));
         }
         if self.postgres.several.is_some() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use sawmill_profile::Phase;
-use sawmill_source::{Known, Result, Source, SourceFile, Unit, UnitKey, UnitReader};
+use sawmill_source::{Facts, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader};
 
 /// A source whose readers wait before they start a unit.
 pub struct Slowed<'a> {
@@ -28,10 +28,6 @@ impl<'a> Slowed<'a> {
     pub fn new(source: &'a dyn Source, wait: &'a (dyn Fn() + Sync)) -> Self {
         Self { source, wait }
     }
-
-    fn slowed<'s>(&'s self, reader: Box<dyn UnitReader + 's>) -> Box<dyn UnitReader + 's> {
-        Box::new(SlowedReader { reader, wait: self.wait })
-    }
 }
 
 impl Source for Slowed<'_> {
@@ -43,28 +39,12 @@ impl Source for Slowed<'_> {
         self.source.files()
     }
 
-    fn rows(&self) -> u64 {
-        self.source.rows()
-    }
-
-    fn knows_rows(&self) -> bool {
-        self.source.knows_rows()
-    }
-
-    fn mapping(&self) -> String {
-        self.source.mapping()
-    }
-
-    fn has_whole_files(&self) -> bool {
-        self.source.has_whole_files()
+    fn facts(&self) -> Facts {
+        self.source.facts()
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
         self.source.plan(unit_rows)
-    }
-
-    fn keeps_runs(&self) -> bool {
-        self.source.keeps_runs()
     }
 
     fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {
@@ -75,36 +55,12 @@ impl Source for Slowed<'_> {
         self.source.check_unchanged()
     }
 
-    fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
-        self.source.row_in_group(unit, row)
+    fn locate(&self, group: UnitKey, rows: &[u64], named: bool) -> Result<Vec<RowPlace>> {
+        self.source.locate(group, rows, named)
     }
 
-    fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
-        self.source.rows_in_group(unit, rows)
-    }
-
-    fn place_of_row(&self, unit: UnitKey, row: u64) -> Option<String> {
-        self.source.place_of_row(unit, row)
-    }
-
-    fn lacks_rejected(&self) -> bool {
-        self.source.lacks_rejected()
-    }
-
-    fn counts_all_rows(&self) -> bool {
-        self.source.counts_all_rows()
-    }
-
-    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        self.slowed(self.source.reader(batch_rows))
-    }
-
-    fn numbering_reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        self.slowed(self.source.numbering_reader(batch_rows))
-    }
-
-    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        self.slowed(self.source.reader_of(columns, batch_rows))
+    fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(SlowedReader { reader: self.source.open(read, batch_rows), wait: self.wait })
     }
 }
 
@@ -127,7 +83,7 @@ impl UnitReader for SlowedReader<'_> {
         self.reader.next_batch()
     }
 
-    fn row_in_group(&self, in_batch: usize) -> Option<u64> {
-        self.reader.row_in_group(in_batch)
+    fn row_in_unit(&self, in_batch: usize) -> Option<u64> {
+        self.reader.row_in_unit(in_batch)
     }
 }

@@ -22,7 +22,8 @@ pub struct ThreadFailure {
 impl ThreadFailure {
     fn panicked(name: &str, panic: &(dyn Any + Send)) -> Self {
         let said = panic.downcast_ref::<&str>().copied();
-        let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+        let said =
+            said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
         Self { what: format!("the thread {name} panicked: {said}"), panicked: true }
     }
 
@@ -68,10 +69,7 @@ impl From<ThreadFailure> for io::Error {
 ///
 /// # Errors
 /// The error of `work`, or its panic.
-pub fn caught<T, E: From<ThreadFailure>>(
-    thread: &str,
-    work: impl FnOnce() -> Result<T, E>,
-) -> Result<T, E> {
+pub fn caught<T, E: From<ThreadFailure>>(thread: &str, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let done = catch_unwind(AssertUnwindSafe(|| {
         panic_for_a_test(thread);
         work()

@@ -20,11 +20,14 @@ use sawmill_profile::known_columns;
 
 use crate::all_cores::{map_on_all_cores, on_all_cores};
 use crate::columns::choice::ColumnChoice;
+use crate::condition::pruning::Known;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::hive::{FolderColumn, Folders, Hive};
 use crate::parquet_files::opened_file::OpenObject;
-use crate::units::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
+use crate::units::{
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
+};
 
 /// How to read files of delimited text.
 #[derive(Clone, Debug, Default)]
@@ -490,8 +493,8 @@ impl Source for DelimitedFiles {
         &self.files
     }
 
-    fn mapping(&self) -> String {
-        self.mapping.clone()
+    fn facts(&self) -> Facts {
+        Facts::of_files(&self.files, &self.mapping)
     }
 
     /// A file is one row group: any of its records can be found by the marks.
@@ -507,16 +510,26 @@ impl Source for DelimitedFiles {
         self.opened.iter().try_for_each(|file| file.reopen().map(drop))
     }
 
-    fn place_of_row(&self, unit: UnitKey, row: u64) -> Option<String> {
-        self.file(unit.file).ok()?.place_of_record(row)
+    fn known(&self, _file: u32, _column: usize) -> Result<Vec<Known>> {
+        Ok(Vec::new())
     }
 
-    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        let all: Vec<usize> = (0..self.chosen.len()).collect();
-        Box::new(DelimitedReader::new(self, &all, batch_rows))
+    fn locate(&self, group: UnitKey, rows: &[u64], named: bool) -> Result<Vec<RowPlace>> {
+        let mut places = counted_places(rows);
+        if named {
+            let file = self.file(group.file)?;
+            places.iter_mut().for_each(|place| place.name = file.place_of_record(place.row));
+        }
+        Ok(places)
     }
 
-    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(DelimitedReader::new(self, columns, batch_rows))
+    fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        Box::new(match read {
+            Read::Columns(columns) => DelimitedReader::new(self, columns, batch_rows),
+            Read::All | Read::Numbered => {
+                let all: Vec<usize> = (0..self.chosen.len()).collect();
+                DelimitedReader::new(self, &all, batch_rows)
+            }
+        })
     }
 }

@@ -194,17 +194,17 @@ impl Addressed for ByRow<'_> {
         let first_row = address.at & ((1 << ROW_BITS) - 1);
         // 24 bits are left.
         let key = UnitKey { file: address.file, row_group: (address.at >> ROW_BITS) as u32, first_row };
-        let row = self.source.row_in_group(key, 0)?;
-        self.source.place_of_row(key, row).or_else(|| {
+        let place = self.source.place_of_row(key, first_row)?;
+        place.name.or_else(|| {
             let file = self.source.files().get(key.file as usize)?;
-            Some(format!("{}, row group {}, row {row}", file.name, key.row_group))
+            Some(format!("{}, row group {}, row {}", file.name, key.row_group, place.row))
         })
     }
 
     fn way(&self) -> String {
         // Of text there are no row groups.
         let first = UnitKey { file: 0, row_group: 0, first_row: 0 };
-        let is_text = self.source.place_of_row(first, 0).is_some();
+        let is_text = self.source.place_of_row(first, 0).is_some_and(|place| place.name.is_some());
         if is_text { "ranges of records" } else { "row groups" }.to_owned()
     }
 

@@ -56,7 +56,7 @@ impl Builder<'_> {
         let source = self.addressed.source();
         let files: Vec<&str> = source.files().iter().map(|file| file.name.as_str()).collect();
         let (order, keeps) = (self.order.identity(), self.place.keeps);
-        format!("{order} keeps {keeps:?}\n{}\n{}", source.mapping(), files.join("\n"))
+        format!("{order} keeps {keeps:?}\n{}\n{}", source.facts().mapping, files.join("\n"))
     }
 
     /// Everything that decides what the index contains.
@@ -65,7 +65,7 @@ impl Builder<'_> {
         let files = source.files().iter().map(|file| format!("{} {}", file.name, file.fingerprint));
         let files: Vec<String> = files.collect();
         let (order, keeps, files) = (self.order.identity(), self.place.keeps, files.join("\n"));
-        format!("{order} keeps {keeps:?}\n{}\n{files}", source.mapping())
+        format!("{order} keeps {keeps:?}\n{}\n{files}", source.facts().mapping)
     }
 
     /// Reads the columns that decide the order, and writes sorted runs, with copies of the rows or without.

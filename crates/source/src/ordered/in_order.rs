@@ -75,7 +75,7 @@ fn groups(
     keying: &Keying,
     time: Option<usize>,
 ) -> Result<Option<Vec<Group>>> {
-    if !source.counts_all_rows() {
+    if !source.facts().counts_all_rows {
         return Ok(None);
     }
     let by = order.partition_by.as_ref();

@@ -16,7 +16,9 @@ use super::workspace::IndexPlace;
 use crate::condition::pruning::{Known, Nulls};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
-use crate::units::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
+use crate::units::{
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
+};
 
 /// Most rows and bytes that a reader gathers at once.
 pub(super) const WINDOW_ROWS: u64 = 64 << 10;
@@ -50,7 +52,7 @@ impl<'a> OrderedRows<'a> {
     /// A column that does not exist, or whose type does not fit; a source of nested tables, whose rows are
     /// not known.
     pub fn check(source: &dyn Source, order: &Order) -> Result<()> {
-        if !source.knows_rows() {
+        if !source.facts().knows_rows {
             return Err(Error::new(Kind::Config, "tables of nested values cannot be sorted")
                 .at("--sort-by")
                 .advise("load nested values as jsonb, or leave the option out"));
@@ -158,31 +160,26 @@ impl Source for OrderedRows<'_> {
         &self.files
     }
 
-    fn rows(&self) -> u64 {
-        self.index.parts.iter().map(|part| part.rows).sum()
-    }
-
-    fn mapping(&self) -> String {
-        format!("{} {}", self.addressed.source().mapping(), self.order.identity())
-    }
-
-    fn has_whole_files(&self) -> bool {
-        self.addressed.source().has_whole_files()
+    /// One worker fills a whole partition, in its order.
+    fn facts(&self) -> Facts {
+        let facts = self.addressed.source().facts();
+        Facts {
+            rows: self.index.parts.iter().map(|part| part.rows).sum(),
+            mapping: format!("{} {}", facts.mapping, self.order.identity()),
+            keeps_runs: self.order.partition_by.is_some(),
+            counts_all_rows: true,
+            ..facts
+        }
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
         let parts = (0u32..).zip(&self.index.parts);
         let mut runs: Vec<Vec<Unit>> =
             parts.map(|(number, part)| units_of(0, number, part.rows, part.bytes, unit_rows)).collect();
-        if !self.keeps_runs() {
+        if self.order.partition_by.is_none() {
             taper(&mut runs, unit_rows);
         }
         runs
-    }
-
-    /// One worker fills a whole partition, in its order.
-    fn keeps_runs(&self) -> bool {
-        self.order.partition_by.is_some()
     }
 
     fn known(&self, _file: u32, column: usize) -> Result<Vec<Known>> {
@@ -203,23 +200,27 @@ impl Source for OrderedRows<'_> {
         self.addressed.source().check_unchanged()
     }
 
-    fn place_of_row(&self, unit: UnitKey, row: u64) -> Option<String> {
-        let mut found = Found::default();
-        self.index.read(self.part(unit).ok()?, row, &mut found, 1).ok()?;
-        self.addressed.place(*found.addresses.first()?)
+    fn locate(&self, group: UnitKey, rows: &[u64], named: bool) -> Result<Vec<RowPlace>> {
+        let mut places = counted_places(rows);
+        if named {
+            let part = self.part(group)?;
+            let mut found = Found::default();
+            for place in &mut places {
+                self.index.read(part, place.row, &mut found, 1)?;
+                place.name = found.addresses.first().and_then(|address| self.addressed.place(*address));
+            }
+        }
+        Ok(places)
     }
 
-    fn lacks_rejected(&self) -> bool {
-        self.addressed.source().lacks_rejected()
-    }
-
-    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        let all: Vec<usize> = (0..self.schema().fields().len()).collect();
-        self.reader_over(&all, batch_rows)
-    }
-
-    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        self.reader_over(columns, batch_rows)
+    fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        match read {
+            Read::Columns(columns) => self.reader_over(columns, batch_rows),
+            Read::All | Read::Numbered => {
+                let all: Vec<usize> = (0..self.schema().fields().len()).collect();
+                self.reader_over(&all, batch_rows)
+            }
+        }
     }
 }
 

@@ -29,7 +29,9 @@ use crate::parquet_files::opened_file::{
 use crate::parquet_files::page_checksums::PageChecksums;
 use crate::parquet_files::reader::{FileBytes, ParquetReader};
 use crate::parquet_files::schema::{differences, read_schema};
-use crate::units::{Source, SourceFile, Unit, UnitReader, taper, units_of};
+use crate::units::{
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
+};
 
 /// How many objects are opened at the same time.
 const OBJECTS: usize = 32;
@@ -246,8 +248,8 @@ impl Source for ParquetFiles {
         &self.files
     }
 
-    fn mapping(&self) -> String {
-        self.mapping.clone()
+    fn facts(&self) -> Facts {
+        Facts::of_files(&self.files, &self.mapping)
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
@@ -283,12 +285,16 @@ impl Source for ParquetFiles {
         Ok(())
     }
 
-    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(ParquetReader::new(self, None, batch_rows))
+    fn locate(&self, _group: UnitKey, rows: &[u64], _named: bool) -> Result<Vec<RowPlace>> {
+        Ok(counted_places(rows))
     }
 
-    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(ParquetReader::new(self, None, batch_rows).only(columns))
+    fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        let reader = ParquetReader::new(self, None, batch_rows);
+        Box::new(match read {
+            Read::All | Read::Numbered => reader,
+            Read::Columns(columns) => reader.only(columns),
+        })
     }
 
     fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {

@@ -35,7 +35,9 @@ use crate::parquet_files::filtered::group::{FilteredGroup, PassingPlaces, Readin
 use crate::parquet_files::guarded::guarded;
 use crate::parquet_files::opened_file::OpenedFile;
 use crate::parquet_files::reader::ParquetReader;
-use crate::units::{Source, SourceFile, Unit, UnitKey, UnitReader, taper, units_of};
+use crate::units::{
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
+};
 
 /// Rows of a batch of the condition's columns.
 const BATCH_ROWS: usize = 8192;
@@ -430,8 +432,11 @@ impl Source for Filtered<'_> {
         &self.named
     }
 
-    fn mapping(&self) -> String {
-        format!("{} where {}", self.files.mapping(), self.condition)
+    fn facts(&self) -> Facts {
+        let facts = self.files.facts();
+        let mapping = format!("{} where {}", facts.mapping, self.condition);
+        let rows = self.named.iter().map(|file| file.rows).sum();
+        Facts { rows, mapping, counts_all_rows: false, ..facts }
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
@@ -448,16 +453,13 @@ impl Source for Filtered<'_> {
         runs
     }
 
-    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(ParquetReader::new(self.files, Some(self), batch_rows))
-    }
-
-    fn numbering_reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(ParquetReader::new(self.files, Some(self), batch_rows).numbering())
-    }
-
-    fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(ParquetReader::new(self.files, Some(self), batch_rows).only(columns))
+    fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+        let reader = ParquetReader::new(self.files, Some(self), batch_rows);
+        Box::new(match read {
+            Read::All => reader,
+            Read::Columns(columns) => reader.only(columns),
+            Read::Numbered => reader.numbering(),
+        })
     }
 
     /// What is known about all rows of a row group also applies to those that pass.
@@ -469,13 +471,9 @@ impl Source for Filtered<'_> {
         self.files.check_unchanged()
     }
 
-    fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
-        self.rows_in_group(unit, &[unit.first_row + row]).ok()?.first().copied()
-    }
-
-    fn rows_in_group(&self, unit: UnitKey, rows: &[u64]) -> Result<Vec<u64>> {
+    fn locate(&self, unit: UnitKey, rows: &[u64], _named: bool) -> Result<Vec<RowPlace>> {
         let mut places = Vec::with_capacity(rows.len());
-        let Some(group) = self.group(unit) else { return Ok(places) };
+        let Some(group) = self.group(unit) else { return Ok(Vec::new()) };
         while let Some(first_row) = rows.get(places.len()).copied() {
             let key = UnitKey { first_row, ..unit };
             let Some(position) = self.position(key) else {
@@ -490,11 +488,7 @@ impl Source for Filtered<'_> {
             }
             places.extend(found);
         }
-        Ok(places)
-    }
-
-    fn counts_all_rows(&self) -> bool {
-        false
+        Ok(counted_places(&places))
     }
 }
 

@@ -13,7 +13,10 @@ use arrow_schema::SchemaRef;
 use arrow_select::nullif::nullif;
 use arrow_select::take::take;
 use sawmill_pgcopy::{Items, Lists};
-use sawmill_source::{Error, Kind, Result, Source, SourceFile, Unit, UnitKey, UnitReader};
+use sawmill_source::{
+    Error, Facts, Kind, Known, NotNumbered, Projected, Read, Result, RowPlace, Source, SourceFile, Unit,
+    UnitKey, UnitReader,
+};
 
 use super::{FlatColumn, FlatTable, RecordNumbers};
 use crate::rejected::bad_records::BadRecords;
@@ -75,24 +78,15 @@ impl Source for FlatRows<'_> {
         self.source.files()
     }
 
-    fn rows(&self) -> u64 {
-        self.source.rows()
-    }
-
-    fn knows_rows(&self) -> bool {
-        self.table.levels.is_empty() && self.without.is_none()
-    }
-
-    fn lacks_rejected(&self) -> bool {
-        self.without.is_some()
-    }
-
-    fn counts_all_rows(&self) -> bool {
-        self.without.is_none() && self.source.counts_all_rows()
-    }
-
-    fn mapping(&self) -> String {
-        self.source.mapping()
+    fn facts(&self) -> Facts {
+        let facts = self.source.facts();
+        let all = self.without.is_none();
+        Facts {
+            knows_rows: self.table.levels.is_empty() && all,
+            counts_all_rows: all && facts.counts_all_rows,
+            lacks_rejected: !all,
+            ..facts
+        }
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
@@ -103,22 +97,23 @@ impl Source for FlatRows<'_> {
         self.source.check_unchanged()
     }
 
-    fn row_in_group(&self, unit: UnitKey, row: u64) -> Option<u64> {
-        self.source.row_in_group(unit, row)
+    /// Columns of the source are others.
+    fn known(&self, _file: u32, _column: usize) -> Result<Vec<Known>> {
+        Ok(Vec::new())
     }
 
-    fn place_of_row(&self, unit: UnitKey, row: u64) -> Option<String> {
-        self.source.place_of_row(unit, row)
+    fn locate(&self, group: UnitKey, rows: &[u64], named: bool) -> Result<Vec<RowPlace>> {
+        self.source.locate(group, rows, named)
     }
 
-    fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
+    fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
         let mut reads = self.table.reads.clone();
         if let Numbers::FromColumns(numbers) = &self.numbers {
             reads.extend(numbers.columns());
         }
         let inner = self.source.reader_of(&reads, batch_rows);
         let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };
-        Box::new(FlatReader {
+        let reader = Box::new(FlatReader {
             rows: self,
             batch_rows: batch_rows.max(1),
             inner,
@@ -126,7 +121,12 @@ impl Source for FlatRows<'_> {
             next_row: 0,
             without: Arc::default(),
             cursor: None,
-        })
+        });
+        match read {
+            Read::All => reader,
+            Read::Columns(columns) => Box::new(Projected::new(reader, columns)),
+            Read::Numbered => Box::new(NotNumbered),
+        }
     }
 }
 
@@ -181,7 +181,7 @@ impl UnitReader for FlatReader<'_> {
         }
     }
 
-    fn row_in_group(&self, in_batch: usize) -> Option<u64> {
+    fn row_in_unit(&self, in_batch: usize) -> Option<u64> {
         self.cursor.as_ref()?.batch_rows.get(in_batch).copied()
     }
 }

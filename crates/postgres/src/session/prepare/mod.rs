@@ -402,7 +402,7 @@ impl Preparing<'_, '_> {
     fn are_all_in(&self, recorded: u64) -> Result<bool> {
         let rejects = self.checkpoints.count_rejects(self.connection, self.id, self.control)?;
         let all = recorded + rejects.values().sum::<u64>();
-        Ok(self.source.knows_rows() && all == self.source.rows())
+        Ok(self.source.facts().knows_rows && all == self.source.rows())
     }
 
     /// Checks that the table has at least as many rows as were merged.
@@ -477,7 +477,7 @@ impl Preparing<'_, '_> {
 
     /// Identifies which rows and columns of a file are loaded; empty if files are not remembered one by one.
     fn mapping(&self) -> String {
-        let by_file = self.source.has_whole_files()
+        let by_file = self.source.facts().whole_files
             && self.postgres.several.is_none()
             && self.postgres.mode != Mode::Upsert;
         if by_file { self.postgres.mapping_of_files(self.source) } else { String::new() }
