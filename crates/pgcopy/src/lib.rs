@@ -52,6 +52,7 @@ mod types;
 mod values;
 
 pub use arrays::byte_strings::ByteStrings;
+pub use arrays::checked_text::utf8;
 pub use arrays::dictionary::Keys;
 pub use arrays::fault::{Fault, shown};
 pub use arrays::integers::Integers;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use sawmill_profile::with_threads;
 
 use crate::control::Control;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Most threads, including the calling one.
 const MOST: usize = 8;
@@ -70,7 +70,7 @@ pub(crate) fn map_on_threads<T: Sync, R: Send>(
             }
             results.lock().unwrap_or_else(PoisonError::into_inner).push((place, one));
         }
-        Ok(())
+        Ok::<_, Error>(())
     };
     with_threads(name, threads.min(items.len()), &stop, work)?;
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +86,7 @@ fn cores() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Error, Kind};
+    use crate::error::Kind;
 
     #[test]
     fn results_are_in_the_order_of_the_items_and_the_first_error_is_returned() {

@@ -17,8 +17,7 @@ use crate::error::{Error, Kind, Result};
 use crate::parquet_files::interval::embedded_schema;
 use crate::parquet_files::schema::{ENUM_MARK, marked};
 use crate::units::{
-    Facts, Projected, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper,
-    units_of,
+    Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
 };
 
 /// A range of rows of a dataset as a source.
@@ -138,11 +137,9 @@ impl Source for GeneratedRows {
     }
 
     fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        let reader = Box::new(GeneratedReader { source: self, batch_rows, batches: None });
-        match read {
-            Read::All | Read::Numbered => reader,
-            Read::Columns(columns) => Box::new(Projected::new(reader, columns)),
-        }
+        let reader = GeneratedReader { source: self, batch_rows, batches: None };
+        // Its units are consecutive rows.
+        Read { numbered: false, ..read }.of(Box::new(reader))
     }
 }
 

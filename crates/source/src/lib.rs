@@ -90,8 +90,8 @@ pub use parquet_files::guarded::{arrow_metadata, silence_guarded_panics};
 pub use parquet_files::interval::as_intervals;
 pub use parquet_files::opened_file::OpenObject;
 pub use parquet_files::reader::FileBytes;
+pub use parquet_files::schema::refuse_variants;
 pub use parquet_files::table::{GivenValue, TableFile};
 pub use units::{
-    Facts, NotNumbered, Projected, ROW_IN_GROUP, Read, RowPlace, Source, SourceFile, Unit, UnitKey,
-    UnitReader, counted_places, recut,
+    Facts, ROW_IN_GROUP, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, recut,
 };

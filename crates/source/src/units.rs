@@ -148,16 +148,16 @@ pub struct RowPlace {
     pub name: Option<String>,
 }
 
-/// What a reader reads.
-#[derive(Clone, Copy, Debug)]
-pub enum Read<'c> {
-    /// All columns.
-    All,
-    /// These columns, given by their positions in the schema.
-    Columns(&'c [usize]),
-    /// All columns, and [`ROW_IN_GROUP`] as the last one of a batch whose rows do not follow one another in the row
-    /// group.
-    Numbered,
+/// What a reader reads. A source over another one passes it on, and changes what it changes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Read<'c> {
+    /// These columns, given by their positions in the schema; `None` for all.
+    pub columns: Option<&'c [usize]>,
+    /// Adds [`ROW_IN_GROUP`] as the last column of a batch whose rows do not follow one another in the row group.
+    pub numbered: bool,
+    /// Text that is not UTF-8 comes as bytes, in a batch whose column then is binary: what encodes the batch finds the
+    /// rows. Otherwise it is an error.
+    pub broken_text: bool,
 }
 
 /// A source of rows. No method that a source implements has a default: one over another source has to answer each
@@ -222,12 +222,12 @@ pub trait Source: Sync {
 
     /// Returns a reader of all columns.
     fn reader(&self, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        self.open(Read::All, batch_rows)
+        self.open(Read::default(), batch_rows)
     }
 
     /// Returns a reader of only these columns, given by their positions in the schema.
     fn reader_of(&self, columns: &[usize], batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        self.open(Read::Columns(columns), batch_rows)
+        self.open(Read { columns: Some(columns), ..Read::default() }, batch_rows)
     }
 }
 
@@ -237,14 +237,14 @@ pub fn counted_places(rows: &[u64]) -> Vec<RowPlace> {
 }
 
 /// A reader that drops columns after they were read.
-pub struct Projected<'a> {
+struct Projected<'a> {
     reader: Box<dyn UnitReader + 'a>,
     columns: Vec<usize>,
 }
 
 impl<'a> Projected<'a> {
-    /// Keeps these columns of a reader's batches.
-    pub fn new(reader: Box<dyn UnitReader + 'a>, columns: &[usize]) -> Self {
+    /// Keeps the wanted columns of a reader's batches.
+    fn new(reader: Box<dyn UnitReader + 'a>, columns: &[usize]) -> Self {
         Self { reader, columns: columns.to_vec() }
     }
 }
@@ -268,8 +268,19 @@ impl UnitReader for Projected<'_> {
     }
 }
 
+impl Read<'_> {
+    /// What `reader` reads, for a source that has no way to number rows and to read fewer columns.
+    pub fn of<'a>(self, reader: Box<dyn UnitReader + 'a>) -> Box<dyn UnitReader + 'a> {
+        match self.columns {
+            _ if self.numbered => Box::new(NotNumbered),
+            Some(columns) => Box::new(Projected::new(reader, columns)),
+            None => reader,
+        }
+    }
+}
+
 /// The reader of a source whose rows are not numbered: it starts no unit.
-pub struct NotNumbered;
+struct NotNumbered;
 
 impl UnitReader for NotNumbered {
     fn start(&mut self, _unit: &Unit) -> Result<()> {

@@ -102,7 +102,8 @@ fn read(
         }
     };
     // In the order of the rows, so that the sums of floats are the same on any number of threads.
-    let mut of_units = with_threads("parser", threads.min(units.len()), &stop, work)?.concat();
+    let of_units = with_threads("parser", threads.min(units.len()), &stop, work)?;
+    let mut of_units: Vec<_> = of_units.into_iter().flatten().collect();
     of_units.sort_unstable_by_key(|(number, _)| *number);
     let mut sums = vec![None; source.schema().fields().len()];
     for (_, of_unit) in of_units {

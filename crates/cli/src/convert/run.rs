@@ -9,7 +9,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use sawmill_generator::ColumnCompression;
 use sawmill_profile::{Phase, PhaseReport, Profile};
-use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
+use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source, refuse_variants};
 use sawmill_store::Location;
 use sawmill_store::directories::directory_of;
 use serde::Serialize;
@@ -85,6 +85,7 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
     let source = limited.as_ref().map_or(source, |limited| limited);
+    refuse_variants(source.schema())?;
     let profile = Profile::new();
     let Some(format) = format else {
         if let Some(option) = args.parquet.given() {

@@ -274,3 +274,25 @@ fn text_takes_the_types_of_the_tables_columns_if_they_are_asked_for() {
     let error = bench.load(&json, "t", &["--mode", "append", "--types", "table"]).fails(2);
     assert!(error.contains("delimited text"), "{error}");
 }
+
+#[test]
+fn an_error_names_the_line_of_a_value_on_every_way_of_loading() {
+    let bench = Bench::new();
+    let rows = (0..2000).map(|id| match id {
+        1500 => format!("{id},bad \0 nul\n"),
+        _ => format!("{id},row {id}\n"),
+    });
+    let file = bench.file("names.csv", &("id,name\n".to_owned() + &rows.collect::<String>()));
+    let by = ["--partition-by", "hash(id,4)"];
+    for (table, more) in [
+        ("plain", vec![]),
+        ("direct", [&["--strategy", "direct"], &by[..]].concat()),
+        ("staged", [&["--strategy", "staged"], &by[..]].concat()),
+    ] {
+        let error = bench.load(&file, table, &more).fails(1);
+        assert!(
+            error.contains("names.csv, line 1502, byte offset 18788, column \"name\""),
+            "{table}: {error}"
+        );
+    }
+}

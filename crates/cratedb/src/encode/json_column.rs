@@ -11,7 +11,7 @@ use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use base64::Engine as _;
 use half::f16;
 use sawmill_pgcopy::{
-    ByteStrings, Fault, INTERVAL_BYTES, Integers, Items, Keys, Lists, Offsets, ParquetInterval, shown,
+    ByteStrings, Fault, INTERVAL_BYTES, Integers, Items, Keys, Lists, Offsets, ParquetInterval, shown, utf8,
 };
 
 use crate::encode::form::{Form, Member};
@@ -101,6 +101,7 @@ impl Form {
                 Values::Clock(some!(Integers::bind(array)), *unit)
             }
             (Self::Interval, _) => Values::Interval(array),
+            (Self::Dictionary(form), DataType::BinaryView) => return form.values(array),
             (Self::Dictionary(form), _) => {
                 let (keys, entries) = some!(Keys::bind(array));
                 Values::Dictionary(keys, Box::new(form.bind(entries)?))
@@ -178,7 +179,13 @@ impl JsonColumn<'_> {
             Values::Float64(values) => json::write_f64(values[row], out),
             Values::Wide16(values) => json::write_f64(values[row].to_f64(), out),
             Values::Wide32(values) => json::write_f64(f64::from(values[row]), out),
-            Values::Text(values) => json::write_text(values.value(row), out),
+            Values::Text(values) => {
+                // Text comes as bytes if some of it is not UTF-8.
+                if let ByteStrings::BinaryView(_) = values {
+                    utf8(values.value(row), row)?;
+                }
+                json::write_text(values.value(row), out);
+            }
             Values::Base64(_) | Values::Hex(_) | Values::Uuid(_) => quoted(out, &|out| {
                 // None of these writes anything that JSON escapes.
                 let _ = self.write_plain(row, out);

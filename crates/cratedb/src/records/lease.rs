@@ -125,7 +125,10 @@ impl Lease {
             hurry: AtomicBool::new(false),
         });
         let beating = Arc::clone(&holder);
-        let thread = Some(spawn("lease", move || Ok(beating.beat()))?);
+        let thread = Some(spawn("lease", move || {
+            beating.beat();
+            Ok(())
+        })?);
         Ok(Self { holder, thread })
     }
 

@@ -37,7 +37,8 @@ impl ReadSource<'_> {
         let stop = AtomicBool::new(false);
         let control = self.control.with_stop(&stop);
         let work = |_| -> Result<S> {
-            let mut reader = self.source.open(Read::Numbered, self.options.batch_rows);
+            let read = Read { numbered: true, broken_text: true, ..Read::default() };
+            let mut reader = self.source.open(read, self.options.batch_rows);
             let mut encoder = CrateEncoder::new(Arc::clone(self.encode), Bodies::new(self.encode.bytes));
             let (mut state, mut place) = (start(), None);
             while let Some(unit) = schedule.next(&mut place) {

@@ -182,11 +182,18 @@ impl Course<'_> {
     ) -> Result<Worker<'scope>> {
         let shared = self.shared;
         let thread = Builder::new().name(name.to_owned());
-        thread.spawn_scoped(scope, move || shared.stopping(name, || Ok(work()))).map_err(|error| {
-            shared.stop.store(true, Relaxed);
-            Error::new(Kind::Config, format!("cannot start a thread: {error}"))
-                .advise("raise the limit on threads (ulimit -u)")
-        })
+        thread
+            .spawn_scoped(scope, move || {
+                shared.stopping(name, || {
+                    work();
+                    Ok(())
+                })
+            })
+            .map_err(|error| {
+                shared.stop.store(true, Relaxed);
+                Error::new(Kind::Config, format!("cannot start a thread: {error}"))
+                    .advise("raise the limit on threads (ulimit -u)")
+            })
     }
 
     /// Counts what connections leave until all have ended.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use sawmill_profile::{beside, on_threads};
-use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
+use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey, refuse_variants};
 
 use crate::engine::content_sum::Tally;
 use crate::engine::note::Note;
@@ -403,6 +403,7 @@ fn opened<'a>(
     options: &'a LoadOptions,
     control: &Control<'_>,
 ) -> Result<Opened<'a>> {
+    refuse_variants(source.schema())?;
     let preparing = control.phase().phase("prepare");
     let session = target.prepare(source, options, control)?;
     preparing.finish();

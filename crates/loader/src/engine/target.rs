@@ -133,7 +133,7 @@ pub trait Session: Sync {
     fn columns(&self) -> usize;
 
     /// Whether encoders need each row's number in its row group when not all rows are loaded
-    /// ([`Read::Numbered`](sawmill_source::Read::Numbered)).
+    /// ([`Read::numbered`](sawmill_source::Read::numbered)).
     fn numbers_rows(&self) -> bool {
         false
     }

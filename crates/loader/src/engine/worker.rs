@@ -137,10 +137,8 @@ fn receive(parcels: &mut crate::engine::target::Parcels) -> Option<Parcel> {
 
 /// Decodes and encodes the units in flight, then those of the schedule.
 fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Sender<Parcel>) -> Result<()> {
-    let mut reader = match worker.session.numbers_rows() {
-        true => worker.source.open(Read::Numbered, worker.options.batch_rows),
-        false => worker.source.reader(worker.options.batch_rows),
-    };
+    let read = Read { numbered: worker.session.numbers_rows(), broken_text: true, ..Read::default() };
+    let mut reader = worker.source.open(read, worker.options.batch_rows);
     let mut encoder = worker.session.encoder()?;
     let send = |parcel| {
         let _full = wait(WaitKind::ChannelFull);

@@ -1,11 +1,11 @@
 //! Checks that the source still holds what was loaded, by computing the sums of its units again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use sawmill_profile::on_threads;
-use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
+use sawmill_source::{Control, Error, Kind, Read, Result, Source, Unit, UnitKey};
 
 use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
@@ -81,7 +81,8 @@ pub(crate) fn unit_sums(
     let (sums, stop) = (Mutex::new(HashMap::new()), AtomicBool::new(false));
     let control = control.with_stop(&stop);
     let sum_up = |_| -> Result<()> {
-        let (mut reader, mut encoder) = (source.reader(options.batch_rows), encoders()?);
+        let read = Read { broken_text: true, ..Read::default() };
+        let (mut reader, mut encoder) = (source.open(read, options.batch_rows), encoders()?);
         let mut place = None;
         while let Some(unit) = schedule.next(&mut place) {
             let mut row = unit.key.first_row;

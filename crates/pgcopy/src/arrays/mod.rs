@@ -2,6 +2,7 @@
 //! that cannot be encoded.
 
 pub(crate) mod byte_strings;
+pub(crate) mod checked_text;
 pub(crate) mod dictionary;
 pub(crate) mod fault;
 pub(crate) mod inline_view;

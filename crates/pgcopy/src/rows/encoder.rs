@@ -12,10 +12,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 use bytes::Bytes;
 
+use crate::arrays::checked_text::checked_text;
 use crate::arrays::fault::Fault;
 use crate::arrays::marks::is_json;
 use crate::conversion::ColumnConversion;
@@ -47,6 +49,8 @@ pub struct Column {
     /// The conversion of its arrays before they are encoded.
     conversion: Option<ColumnConversion>,
     element: Element,
+    /// Whether the source has text, which comes as bytes if some of it is not UTF-8.
+    text: bool,
 }
 
 impl Column {
@@ -71,7 +75,11 @@ impl Column {
             Some(pg_type) => Element::choose(&sent, pg_type)?,
             None => Element::Native(NativeLayout::choose(&sent, &column_type)?),
         };
-        Ok(Self { name: field.name().clone(), source, column_type, conversion, element })
+        let text = match field.data_type() {
+            DataType::Dictionary(_, values) => values.is_string(),
+            other => other.is_string(),
+        };
+        Ok(Self { name: field.name().clone(), source, column_type, conversion, element, text })
     }
 }
 
@@ -178,11 +186,14 @@ impl CopyEncoder {
             let Some(array): Option<&ArrayRef> = batch.columns().get(column.source) else {
                 return Err(refused(0, "the batch does not have this column".to_owned()));
             };
-            arrays.push(match &column.conversion {
+            let faulty = |fault: Fault| refused(fault.row, place_path(&fault));
+            let array = match array.as_binary_view_opt().filter(|_| column.text) {
                 None => Cow::Borrowed(array),
-                Some(conversion) => Cow::Owned(
-                    conversion.apply(array).map_err(|fault| refused(fault.row, place_path(&fault)))?,
-                ),
+                Some(bytes) => Cow::Owned(checked_text(bytes).map_err(faulty)?),
+            };
+            arrays.push(match &column.conversion {
+                None => array,
+                Some(conversion) => Cow::Owned(conversion.apply(&array).map_err(faulty)?),
             });
         }
         if let Some((array, column)) =

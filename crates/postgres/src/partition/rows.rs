@@ -11,8 +11,7 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
 use sawmill_source::{
-    Error, Facts, Kind, Known, NotNumbered, Projected, Read, Result, RowPlace, Source, SourceFile, Unit,
-    UnitKey, UnitReader,
+    Error, Facts, Kind, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader,
 };
 
 use crate::partition::slot::{Book, Rule, Unplaced};
@@ -99,12 +98,8 @@ impl Source for PartitionedRows<'_> {
     }
 
     fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        let reader = || Box::new(self.reader_over(self.source.reader(batch_rows), self.partitions.column));
-        match read {
-            Read::All => reader(),
-            Read::Columns(columns) => Box::new(Projected::new(reader(), columns)),
-            Read::Numbered => Box::new(NotNumbered),
-        }
+        let inner = self.source.open(Read { columns: None, numbered: false, ..read }, batch_rows);
+        read.of(Box::new(self.reader_over(inner, self.partitions.column)))
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use sawmill_loader::LoadOptions;
 use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
+use sawmill_source::{Control, Error, Kind, Read, Result, Source, Unit, UnitKey};
 
 use crate::records::checkpoint::Checkpoints;
 use crate::rejected::file::{RejectsFile, RejectsOf};
@@ -177,7 +177,8 @@ impl BadRecords {
     /// Writes the file of these records.
     pub(crate) fn write(&self, path: &Path, of: RejectsOf<'_>, options: &LoadOptions) -> Result<()> {
         let mut file = RejectsFile::create(path, of)?;
-        let mut reader = of.source.reader(options.batch_rows);
+        let read = Read { broken_text: true, ..Read::default() };
+        let mut reader = of.source.open(read, options.batch_rows);
         self.each_unit(|unit, rejects| file.unit(unit, rejects, reader.as_mut()))?;
         file.finish()
     }

@@ -8,8 +8,12 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow_array::builder::{LargeStringDictionaryBuilder, StringDictionaryBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray, StringViewArray,
+};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
@@ -241,7 +245,9 @@ impl<'a> RejectsFile<'a> {
             let (here, left) = numbers.split_at(run.len());
             numbers = left;
             let rows = batch.slice((run[0].row - first) as usize, run.len());
-            let mut columns = rows.columns().to_vec();
+            let fields = self.schema.fields();
+            let mut columns: Vec<ArrayRef> =
+                rows.columns().iter().zip(fields).map(|(array, field)| as_text(array, field)).collect();
             let places: [ArrayRef; 4] = [
                 Arc::new(StringArray::from(vec![file; run.len()])),
                 Arc::new(Int32Array::from(vec![unit.key.row_group as i32; run.len()])),
@@ -282,6 +288,30 @@ impl<'a> RejectsFile<'a> {
         let Self { path, writer, .. } = self;
         let file = writer.into_inner().map_err(|error| unwritable(&path, &error))?;
         file.finish().map_err(|error| unwritable(&path, &error))
+    }
+}
+
+/// Text that comes as bytes because some of it is not UTF-8, with what cannot be read replaced (U+FFFD).
+fn as_text(array: &ArrayRef, field: &Field) -> ArrayRef {
+    let is_text = match field.data_type() {
+        DataType::Dictionary(_, values) => values.is_string(),
+        other => other.is_string(),
+    };
+    let Some(bytes) = array.as_binary_view_opt().filter(|_| is_text) else { return Arc::clone(array) };
+    let texts = bytes.iter().map(|bytes| bytes.map(String::from_utf8_lossy));
+    match field.data_type() {
+        DataType::Utf8 => Arc::new(StringArray::from_iter(texts)),
+        DataType::Dictionary(_, values) if **values == DataType::LargeUtf8 => {
+            let mut made = LargeStringDictionaryBuilder::<Int32Type>::new();
+            made.extend(texts);
+            Arc::new(made.finish())
+        }
+        DataType::Dictionary(..) => {
+            let mut made = StringDictionaryBuilder::<Int32Type>::new();
+            made.extend(texts);
+            Arc::new(made.finish())
+        }
+        _ => Arc::new(StringViewArray::from_iter(texts)),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sawmill_loader::{LoadState, Session};
 use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Result, Unit, UnitKey};
+use sawmill_source::{Control, Read, Result, Unit, UnitKey};
 
 use super::PostgresSession;
 use crate::rejected::bad_records::{BadRecords, Places};
@@ -58,7 +58,8 @@ impl PostgresSession<'_> {
         let source = self.source().unwrap_or(self.source);
         let plan = source.plan(self.record.unit_rows);
         let units: HashMap<UnitKey, Unit> = plan.into_iter().flatten().map(|unit| (unit.key, unit)).collect();
-        let mut reader = source.reader(self.options.batch_rows);
+        let read = Read { broken_text: true, ..Read::default() };
+        let mut reader = source.open(read, self.options.batch_rows);
         let mut file = RejectsFile::create(&options.path, self.postgres.rejects_of(source, &self.table))?;
         let mut keys: Vec<UnitKey> =
             checkpoints.count_rejects(connection, id, control)?.into_keys().collect();

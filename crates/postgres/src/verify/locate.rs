@@ -12,7 +12,7 @@ use std::sync::Arc;
 use sawmill_loader::{BatchEncoder, Block, LoadOptions, Located, LocatedUnit, Refusal, TableName};
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer};
-use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
+use sawmill_source::{Control, Error, Kind, Read, Result, Source, Unit, UnitKey};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::encode::canonical_row::CanonicalRow;
@@ -187,7 +187,8 @@ impl Locating<'_> {
         control: &Control<'_>,
         mut found: impl FnMut(UnitKey, u64, Option<u64>),
     ) -> Result<()> {
-        let mut reader = source.reader(self.options.batch_rows);
+        let read = Read { broken_text: true, ..Read::default() };
+        let mut reader = source.open(read, self.options.batch_rows);
         let buffers = Buffers::new(self.options.batch_bytes);
         let mut encoder = RejectingEncoder::new(SummingEncoder::new(Arc::clone(columns), buffers));
         let mut canonical = CanonicalRow::of(columns, true);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use sawmill_loader::{BatchEncoder, Block, LoadOptions, Schedule, Tally, refusal_error};
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_profile::on_threads;
-use sawmill_source::{Control, Error, Kind, Result, Source};
+use sawmill_source::{Control, Error, Kind, Read, Result, Source};
 
 use crate::encode::canonical_row::CanonicalRow;
 use crate::encode::rejecting::{RejectingEncoder, marked_rows};
@@ -41,7 +41,8 @@ impl SourceSums<'_> {
         let (stop, left_out) = (AtomicBool::new(false), AtomicU64::new(0));
         let control = control.with_stop(&stop);
         let encode = |_| -> Result<Sums> {
-            let mut reader = source.reader(options.batch_rows);
+            let read = Read { broken_text: true, ..Read::default() };
+            let mut reader = source.open(read, options.batch_rows);
             let encoder = SummingEncoder::new(Arc::clone(columns), Buffers::new(options.batch_bytes));
             let mut encoder: Box<dyn BatchEncoder> = match self.leave_out {
                 false => Box::new(encoder),

@@ -77,11 +77,8 @@ pub(crate) fn without_dictionaries(own: &Schema, common: &Schema) -> Option<Sche
 /// dictionary, of which a row group may have several.
 pub(crate) fn with_readable_dictionaries(schema: &Schema) -> Option<Schema> {
     let readable = |own: &DataType, _: &DataType| match own {
-        Dictionary(keys, values) if values.is_string() || values.is_binary() => {
-            match keys.primitive_width() {
-                Some(1 | 2) => Dictionary(Box::new(DataType::Int32), values.clone()),
-                _ => own.clone(),
-            }
+        Dictionary(_, values) if values.is_string() || values.is_binary() => {
+            Dictionary(Box::new(DataType::Int32), values.clone())
         }
         Dictionary(_, values) => values.as_ref().clone(),
         _ => own.clone(),

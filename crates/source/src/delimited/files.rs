@@ -524,12 +524,7 @@ impl Source for DelimitedFiles {
     }
 
     fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        Box::new(match read {
-            Read::Columns(columns) => DelimitedReader::new(self, columns, batch_rows),
-            Read::All | Read::Numbered => {
-                let all: Vec<usize> = (0..self.chosen.len()).collect();
-                DelimitedReader::new(self, &all, batch_rows)
-            }
-        })
+        let all: Vec<usize> = (0..self.chosen.len()).collect();
+        Box::new(DelimitedReader::new(self, read.columns.unwrap_or(&all), batch_rows))
     }
 }

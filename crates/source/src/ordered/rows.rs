@@ -214,13 +214,8 @@ impl Source for OrderedRows<'_> {
     }
 
     fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        match read {
-            Read::Columns(columns) => self.reader_over(columns, batch_rows),
-            Read::All | Read::Numbered => {
-                let all: Vec<usize> = (0..self.schema().fields().len()).collect();
-                self.reader_over(&all, batch_rows)
-            }
-        }
+        let all: Vec<usize> = (0..self.schema().fields().len()).collect();
+        self.reader_over(read.columns.unwrap_or(&all), batch_rows)
     }
 }
 

@@ -290,11 +290,7 @@ impl Source for ParquetFiles {
     }
 
     fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        let reader = ParquetReader::new(self, None, batch_rows);
-        Box::new(match read {
-            Read::All | Read::Numbered => reader,
-            Read::Columns(columns) => reader.only(columns),
-        })
+        Box::new(ParquetReader::new(self, None, batch_rows).reading(read))
     }
 
     fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {

@@ -291,7 +291,9 @@ impl Filtered<'_> {
             return Ok(None);
         };
         let (rows, fields) = (group.candidates(window), self.fields(key));
-        let reader = ParquetReader::new(self.files, None, BATCH_ROWS).only(&[]).part(rows, fields.clone());
+        let reader = ParquetReader::new(self.files, None, BATCH_ROWS)
+            .reading(Read { columns: Some(&[]), ..Read::default() })
+            .part(rows, fields.clone());
         // What its checksums are compared with is decoded.
         let reader = reader.opening(key)?;
         reader.compare_checksums(key, &fields).map_err(|error| self.fault(key).unwrap_or(error))?;
@@ -454,12 +456,7 @@ impl Source for Filtered<'_> {
     }
 
     fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        let reader = ParquetReader::new(self.files, Some(self), batch_rows);
-        Box::new(match read {
-            Read::All => reader,
-            Read::Columns(columns) => reader.only(columns),
-            Read::Numbered => reader.numbering(),
-        })
+        Box::new(ParquetReader::new(self.files, Some(self), batch_rows).reading(read))
     }
 
     /// What is known about all rows of a row group also applies to those that pass.

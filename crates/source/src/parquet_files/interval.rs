@@ -43,7 +43,7 @@ pub(crate) fn is_marked(field: &Field) -> bool {
     field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == INTERVAL_EXTENSION)
 }
 
-/// Returns the metadata of a file with these INTERVAL leaf columns as plain 12 bytes.
+/// Returns the metadata of a file with these leaf columns as plain bytes, without their annotation.
 pub(crate) fn as_bytes(
     metadata: &Arc<ParquetMetaData>,
     leaves: &[usize],
@@ -151,7 +151,9 @@ fn element(
         }
         let made = Type::primitive_type_builder(given.name(), given.get_physical_type());
         let made = made.with_repetition(info.repetition()).with_converted_type(converted);
-        return made.with_length(12).with_id(id).build().map(Arc::new);
+        let length =
+            if let Type::PrimitiveType { type_length, .. } = given.as_ref() { *type_length } else { 12 };
+        return made.with_length(length).with_id(id).build().map(Arc::new);
     }
     let mut fields = Vec::with_capacity(given.get_fields().len());
     for field in given.get_fields() {

@@ -4,6 +4,7 @@
 //! all others, and takes over from the current row if [`FlatColumns`] cannot continue.
 
 mod arrangement;
+mod broken_text;
 mod file_bytes;
 mod row_numbers;
 
@@ -12,7 +13,10 @@ use std::sync::{Arc, PoisonError};
 
 use arrow_array::RecordBatch;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::errors::ParquetError;
 
 use crate::columns::common::typed;
 use crate::error::{Error, Kind, Result};
@@ -22,7 +26,7 @@ use crate::parquet_files::flat_columns::{FlatColumns, NotRead};
 use crate::parquet_files::guarded::{Panicked, guarded};
 use crate::parquet_files::opened_file::OpenedFile;
 use crate::parquet_files::page_checksums::CheckedChunk;
-use crate::units::{Source, Unit, UnitKey, UnitReader};
+use crate::units::{Read, Source, Unit, UnitKey, UnitReader};
 use arrangement::{Arrangement, Chosen};
 pub use file_bytes::FileBytes;
 pub(crate) use file_bytes::Readable;
@@ -35,6 +39,9 @@ pub(crate) struct ParquetReader<'a> {
     batch_rows: usize,
     /// Whether filtered rows have their row numbers.
     numbering: bool,
+    /// Whether text that is not UTF-8 comes as bytes, and whether the open row group's text does.
+    broken_text: bool,
+    text_as_bytes: bool,
     /// The rows of a row group that are read, if not all; and the fields of its file, besides the columns.
     part: Option<(Vec<Range<u64>>, Vec<usize>)>,
     /// The positions of the columns to read in the source's schema; `None` for all.
@@ -80,6 +87,8 @@ impl<'a> ParquetReader<'a> {
             filter,
             batch_rows,
             numbering: false,
+            broken_text: false,
+            text_as_bytes: false,
             part: None,
             only: None,
             open: None,
@@ -90,9 +99,10 @@ impl<'a> ParquetReader<'a> {
         }
     }
 
-    /// Restricts the reader to these columns, given by their positions in the source's schema.
-    pub(crate) fn only(mut self, columns: &[usize]) -> Self {
-        self.only = Some(columns.to_vec());
+    /// Reads this.
+    pub(crate) fn reading(mut self, read: Read<'_>) -> Self {
+        self.only = read.columns.map(<[usize]>::to_vec);
+        (self.numbering, self.broken_text) = (read.numbered, read.broken_text);
         self
     }
 
@@ -106,12 +116,6 @@ impl<'a> ParquetReader<'a> {
     pub(crate) fn opening(mut self, key: UnitKey) -> Result<Self> {
         self.opening = Some(self.opened(key)?);
         Ok(self)
-    }
-
-    /// Adds the row numbers of filtered rows.
-    pub(crate) fn numbering(mut self) -> Self {
-        self.numbering = true;
-        self
     }
 
     /// Returns what to read of a file.
@@ -237,10 +241,11 @@ impl<'a> ParquetReader<'a> {
         let Some(file) = self.source.opened.get(key.file as usize) else {
             return Err(Error::new(Kind::Source, format!("there is no file {}", key.file)));
         };
+        let failed = |error: ParquetError| self.unreadable(&error.to_string());
+        let metadata = self.metadata(file, key).map_err(failed)?;
         let metadata = match numbering {
-            false => file.reader.clone(),
-            true => row_numbers::with_row_numbers(&file.reader)
-                .map_err(|error| self.corrupt(&error.to_string()))?,
+            false => metadata,
+            true => row_numbers::with_row_numbers(&metadata).map_err(failed)?,
         };
         let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(self.bytes(key)?, metadata);
         let rows = self.rows_of_batch(file, key);
@@ -284,7 +289,7 @@ impl<'a> ParquetReader<'a> {
             builder.with_projection(mask).with_offset(key.first_row as usize).build().ok()
         };
         let (group, rows) = (key.row_group as usize, self.rows_of_batch(file, key));
-        FlatColumns::open(opened, &file.reader, group, &places, key.first_row, rows, others)
+        FlatColumns::open(opened, &self.metadata(file, key)?, group, &places, key.first_row, rows, others)
     }
 
     /// Returns the rows of a window that pass, except the first `but_for`.
@@ -327,6 +332,14 @@ impl<'a> ParquetReader<'a> {
             };
             let next = match guarded(|| batches.next().transpose()) {
                 Ok(batch) => batch,
+                Err(_) if self.broken_text && !self.text_as_bytes => {
+                    // Perhaps some text is not UTF-8. Other faults are found again.
+                    let at = open.at;
+                    self.text_as_bytes = true;
+                    let (batches, window) = self.batches_from(at)?;
+                    self.open = Some(OpenRowGroup { batches, window, at, rest: None });
+                    continue;
+                }
                 Err(error) => return Err(self.corrupt(&error.to_string())),
             };
             let (window, at) = (open.window, open.at);
@@ -341,6 +354,30 @@ impl<'a> ParquetReader<'a> {
         }
     }
 
+    /// What the readers of a row group's file are made from.
+    fn metadata(&self, file: &OpenedFile, key: UnitKey) -> Result<ArrowReaderMetadata, ParquetError> {
+        match self.text_as_bytes {
+            false => Ok(file.reader.clone()),
+            // Conditions compare text.
+            true => broken_text::text_as_bytes(
+                &file.reader,
+                &self.filter.map(|filter| filter.fields(key)).unwrap_or_default(),
+            ),
+        }
+    }
+
+    /// Finds the first text of a leaf column that is not UTF-8.
+    fn broken_text(&self, key: UnitKey, leaf: usize) -> Option<(u64, String)> {
+        let file = self.source.opened.get(key.file as usize)?;
+        // Among filtered rows its number is not known.
+        let from = if self.filter.is_some() { 0 } else { key.first_row };
+        let bytes = self.bytes(key).ok()?;
+        let found = guarded::<_, Panicked>(|| {
+            Ok(broken_text::first(bytes, &file.reader, (key.row_group as usize, leaf), from))
+        });
+        found.ok().flatten()
+    }
+
     fn place(&self, key: UnitKey) -> String {
         let name = self.source.files().get(key.file as usize).map(|file| file.name.as_str());
         format!("{}, row group {}", name.unwrap_or_default(), key.row_group)
@@ -349,6 +386,13 @@ impl<'a> ParquetReader<'a> {
     /// Returns the error of the store, if reading the unit's object failed.
     fn fault(&self, key: UnitKey) -> Option<Error> {
         self.source.opened.get(key.file as usize).and_then(OpenedFile::fault)
+    }
+
+    /// Returns the error for a row group that cannot be read.
+    fn unreadable(&self, what: &str) -> Error {
+        Error::new(Kind::Source, format!("the file is corrupt: {what}"))
+            .at(self.place(self.unit))
+            .advise("write or copy the file again; rows of other units that were committed remain")
     }
 
     /// Finds the column that cannot be decoded, by reading the row group column by column.
@@ -373,14 +417,17 @@ impl<'a> ParquetReader<'a> {
                 Ok(Ok(true)) => {}
                 Ok(Err(error)) => return error,
                 Ok(Ok(false)) | Err(Panicked) => {
+                    if let Some((row, what)) = self.broken_text(key, leaf) {
+                        return Error::new(Kind::Value, what)
+                            .at(format!("{place}, row {row}, column {name:?}"))
+                            .advise("rows count from 0 in their row group; correct the value in the source");
+                    }
                     place = format!("{place}, column {name:?}");
                     break;
                 }
             }
         }
-        Error::new(Kind::Source, format!("the file is corrupt: {what}"))
-            .at(place)
-            .advise("write or copy the file again; rows of other units that were committed remain")
+        self.unreadable(what).at(place)
     }
 }
 
@@ -391,7 +438,7 @@ impl UnitReader for ParquetReader<'_> {
         if self.open.as_ref().is_some_and(|open| open.at == unit.key) {
             return Ok(());
         }
-        (self.open, self.opening) = (None, None);
+        (self.open, self.opening, self.text_as_bytes) = (None, None, false);
         let expected = self.take_expected(unit.key);
         self.opening = Some(match expected {
             Some(bytes) => bytes,

@@ -8,6 +8,7 @@ use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
 
 use crate::columns::common::values_of;
+use crate::error::{Error, Kind, Result};
 use crate::parquet_files::interval::{INTERVAL_BYTES, INTERVAL_EXTENSION, is_marked};
 
 /// Field metadata that names an Arrow extension type
@@ -17,6 +18,9 @@ pub(crate) const EXTENSION_NAME: &str = "ARROW:extension:name";
 pub(crate) const UUID_EXTENSION: &str = "arrow.uuid";
 /// Extension name of text that contains JSON.
 pub(crate) const JSON_EXTENSION: &str = "arrow.json";
+
+/// Extension name of structs that store a VARIANT, and of columns that contain one.
+const VARIANT_EXTENSION: &str = "arrow.parquet.variant";
 
 /// Field metadata of a top-level column whose text is annotated as ENUM; within lists and structs it is text.
 pub(crate) const ENUM_MARK: &str = "sawmill:enum";
@@ -65,7 +69,7 @@ pub(crate) fn read_schema(
     arrow: &Schema,
     parquet: &SchemaDescriptor,
     embedded: bool,
-) -> Result<ReadSchema, String> {
+) -> std::result::Result<ReadSchema, String> {
     let mut leaves = Leaves { parquet, next: 0, embedded, intervals: Vec::new() };
     let hint = leaves.fields(arrow.fields(), false)?;
     let mut leaves = Leaves { parquet, next: 0, embedded, intervals: Vec::new() };
@@ -74,14 +78,35 @@ pub(crate) fn read_schema(
     if parquet.root_schema().get_fields().len() == named.len() {
         let columns = named.iter().zip(parquet.root_schema().get_fields());
         named = columns
-            .map(
-                |(field, column)| {
-                    if is_enum(column) { marked(field, ENUM_MARK, "") } else { Arc::clone(field) }
-                },
-            )
+            .map(|(field, column)| match column {
+                _ if is_enum(column) => marked(field, ENUM_MARK, ""),
+                _ if holds_variant(column) => marked(field, EXTENSION_NAME, VARIANT_EXTENSION),
+                _ => Arc::clone(field),
+            })
             .collect();
     }
     Ok(ReadSchema { hint: Arc::new(Schema::new(hint)), schema: Arc::new(Schema::new(named)), intervals })
+}
+
+/// Whether a column is a VARIANT, or contains one.
+fn holds_variant(column: &Type) -> bool {
+    matches!(column.get_basic_info().logical_type_ref(), Some(LogicalType::Variant(_)))
+        || !column.is_primitive() && column.get_fields().iter().any(|field| holds_variant(field))
+}
+
+/// Refuses columns of VARIANT: their storage is not their values.
+///
+/// # Errors
+/// The first such column.
+pub fn refuse_variants(schema: &Schema) -> Result<()> {
+    let variant =
+        |field: &&FieldRef| field.metadata().get(EXTENSION_NAME).is_some_and(|of| of == VARIANT_EXTENSION);
+    match schema.fields().iter().find(variant) {
+        None => Ok(()),
+        Some(field) => Err(Error::new(Kind::Schema, "VARIANT cannot be decoded")
+            .at(format!("column {:?}", field.name()))
+            .advise("name the other columns with --columns, or write it as text of JSON or as a struct")),
+    }
 }
 
 fn is_enum(column: &Type) -> bool {
@@ -108,11 +133,11 @@ struct Leaves<'a> {
 }
 
 impl Leaves<'_> {
-    fn fields(&mut self, fields: &Fields, extensions: bool) -> Result<Fields, String> {
+    fn fields(&mut self, fields: &Fields, extensions: bool) -> std::result::Result<Fields, String> {
         fields.iter().map(|field| self.field(field, extensions)).collect()
     }
 
-    fn field(&mut self, field: &FieldRef, extensions: bool) -> Result<FieldRef, String> {
+    fn field(&mut self, field: &FieldRef, extensions: bool) -> std::result::Result<FieldRef, String> {
         use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView, Map, Struct};
         let nested = match field.data_type() {
             Struct(fields) => Some(Struct(self.fields(fields, extensions)?)),

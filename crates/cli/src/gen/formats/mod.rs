@@ -124,7 +124,8 @@ pub(crate) fn generate(
     let rows = job.layout.part_rows(job.part);
     let threads = job.threads.min(files.len());
     let made = || with_threads("generate", threads, &stop, work);
-    let mut written = console.with_bar("generate", rows, &AtomicU64::new(0), &phase, made)?.concat();
+    let written = console.with_bar("generate", rows, &AtomicU64::new(0), &phase, made)?;
+    let mut written: Vec<WrittenFile> = written.into_iter().flatten().collect();
     written.sort_by_key(|file| file.file);
     Ok((written, phase.finish()))
 }

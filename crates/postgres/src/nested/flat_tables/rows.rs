@@ -14,8 +14,7 @@ use arrow_select::nullif::nullif;
 use arrow_select::take::take;
 use sawmill_pgcopy::{Items, Lists};
 use sawmill_source::{
-    Error, Facts, Kind, Known, NotNumbered, Projected, Read, Result, RowPlace, Source, SourceFile, Unit,
-    UnitKey, UnitReader,
+    Error, Facts, Kind, Known, Read, Result, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader,
 };
 
 use super::{FlatColumn, FlatTable, RecordNumbers};
@@ -111,9 +110,9 @@ impl Source for FlatRows<'_> {
         if let Numbers::FromColumns(numbers) = &self.numbers {
             reads.extend(numbers.columns());
         }
-        let inner = self.source.reader_of(&reads, batch_rows);
+        let inner = self.source.open(Read { columns: Some(&reads), numbered: false, ..read }, batch_rows);
         let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };
-        let reader = Box::new(FlatReader {
+        read.of(Box::new(FlatReader {
             rows: self,
             batch_rows: batch_rows.max(1),
             inner,
@@ -121,12 +120,7 @@ impl Source for FlatRows<'_> {
             next_row: 0,
             without: Arc::default(),
             cursor: None,
-        });
-        match read {
-            Read::All => reader,
-            Read::Columns(columns) => Box::new(Projected::new(reader, columns)),
-            Read::Numbered => Box::new(NotNumbered),
-        }
+        }))
     }
 }
 

@@ -29,7 +29,7 @@ impl ObjectStream {
     /// The system cannot start another thread.
     pub(super) fn start(object: Arc<ObjectReader>) -> io::Result<Self> {
         let (sender, pieces) = sync_channel(AHEAD);
-        let thread = spawn("object", move || {
+        let thread = spawn("object", move || -> io::Result<()> {
             let (mut at, end) = (0, object.object().size());
             while at < end {
                 let mut piece = vec![0; PIECE.min(end - at) as usize];
