@@ -271,6 +271,11 @@ impl Target for CrateDb {
         self.remember(source, options, control)
     }
 
+    /// Its client waits for a cluster that has answered before.
+    fn has_answered(&self) -> bool {
+        false
+    }
+
     fn prepare<'a>(
         &'a self,
         source: &'a dyn Source,

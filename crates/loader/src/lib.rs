@@ -39,7 +39,9 @@ mod identity;
 mod table;
 
 pub use engine::content_sum::{ContentSum, Tally};
-pub use engine::load::{CHANNEL, LoadOptions, backoff, load, refuse_cut_otherwise, retry_lost};
+pub use engine::load::{
+    CHANNEL, LoadOptions, backoff, load, refuse_cut_otherwise, retry_lost, retry_reached,
+};
 pub use engine::note::Note;
 pub use engine::part::{Part, PartReport, Share};
 pub use engine::report::LoadReport;

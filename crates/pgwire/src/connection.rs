@@ -6,7 +6,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::SinkExt;
@@ -16,13 +17,14 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{CancelToken, Client, CopyInSink, NoTls, Row};
+use tokio_postgres::{CancelToken, Client, Config, CopyInSink, NoTls, Row};
 
 use crate::address::server::{Endpoint, Product, Server};
 use crate::address::session_kind::SessionKind;
+use crate::server_activity::{Activity, Asked};
 use crate::server_error::{from_server, unreachable};
-use crate::socket::stream::{CopyStream, Socket};
-use crate::socket::tls::Tls;
+use crate::socket::session::Wire;
+use crate::socket::stream::{CopyStream, Progress};
 
 type ServerResult<T> = std::result::Result<T, tokio_postgres::Error>;
 
@@ -33,8 +35,15 @@ pub struct Connection {
     pub client: Client,
     cancel: CancelToken,
     endpoint: Endpoint,
-    tls: Option<Tls>,
+    server: Server,
     place: String,
+    /// The process of the server that serves this connection, if it can be asked about.
+    process: Option<String>,
+    progress: Progress,
+    /// The caller waits for something else than the server.
+    aside: AtomicBool,
+    /// The server was given up.
+    given_up: AtomicBool,
     /// What CrateDB reports as its version when a connection begins.
     crate_version: Option<String>,
     /// The path of rows past the client, without TLS.
@@ -56,7 +65,7 @@ impl Connection {
                     Ok(connection) => match connection.objection(server.product, *wanted, control)? {
                         None => {
                             connection.apply(&server.settings, control)?;
-                            return Ok(connection);
+                            return connection.known_to_the_server(control);
                         }
                         Some(objection) => {
                             last = unreachable(objection, connection.place.clone());
@@ -100,33 +109,18 @@ impl Connection {
             Some(database) => format!("{endpoint}, database {database:?}"),
             None => endpoint.to_string(),
         };
-        let no_way = |error: std::io::Error| unreachable(error, place.clone());
-        let tls = server.tls.as_ref().map(|config| Tls::to(endpoint, config)).transpose();
-        let tls = tls.map_err(no_way)?.flatten();
-        let mut config = server.config_for(endpoint);
-        if tls.is_none() {
-            config.ssl_mode(SslMode::Disable);
-        }
+        // The login is over when the client begins.
+        let mut config = Config::new();
+        config.user(server.config.get_user().unwrap_or_default()).ssl_mode(SslMode::Disable);
         let connecting = async {
-            let wire = control.phase().wire().clone();
-            let socket = Socket::connect(endpoint, tls.is_some(), wire).await.map_err(no_way)?;
-            let refused = |error| from_server(&error, &place);
-            let copy_stream = socket.copy_stream();
-            let (client, crate_version, driver) = match tls.clone() {
-                None => {
-                    let (client, connection) = config.connect_raw(socket, NoTls).await.map_err(refused)?;
-                    let version = connection.parameter("crate_version").map(str::to_owned);
-                    (client, version, runtime.spawn(connection))
-                }
-                Some(tls) => {
-                    let (client, connection) = config.connect_raw(socket, tls).await.map_err(refused)?;
-                    let version = connection.parameter("crate_version").map(str::to_owned);
-                    (client, version, runtime.spawn(connection))
-                }
-            };
-            // TLS that is only preferred is what a server need not have.
-            let encrypted = tls.as_ref().is_some_and(Tls::has_begun);
-            Ok((client, crate_version, driver, (!encrypted).then_some(copy_stream)))
+            let counters = control.phase().wire().clone();
+            let wire = Wire::connect(endpoint, server, &place, counters).await?;
+            let (stream, copy_stream) = wire.log_in(endpoint, server, &place).await?;
+            let progress = stream.progress();
+            let begun = config.connect_raw(stream, NoTls).await;
+            let (client, connection) = begun.map_err(|error| from_server(&error, &place))?;
+            let crate_version = connection.parameter("crate_version").map(str::to_owned);
+            Ok((client, crate_version, runtime.spawn(connection), copy_stream, progress))
         };
         let within = async {
             let late = || {
@@ -135,19 +129,37 @@ impl Connection {
             };
             tokio::time::timeout(server.timeout, connecting).await.unwrap_or_else(|_| Err(late()))
         };
-        let (client, crate_version, driver, copy_stream) = runtime.block_on(watched(control, within))??;
+        let connected = match runtime.block_on(watched(control, None, std::pin::pin!(within)))? {
+            Waited::Done(connected) => connected?,
+            // Not without patience.
+            Waited::Silent => return Err(unreachable("no answer", server.place())),
+        };
+        let (client, crate_version, driver, copy_stream, progress) = connected;
         Ok(Self {
             cancel: client.cancel_token(),
             client,
             endpoint: endpoint.clone(),
-            tls,
+            server: server.clone(),
             place,
+            process: None,
+            progress,
+            aside: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
             crate_version,
             copy_stream,
             driver: std::sync::Mutex::new(Some(driver)),
             rehearsing: false,
             runtime: Some(runtime),
         })
+    }
+
+    /// The same connection, with the process of the server that serves it. The greeting names one, too, but through a
+    /// pool that is not the server's.
+    fn known_to_the_server(mut self, control: &Control<'_>) -> Result<Self> {
+        if self.server.product == Product::PostgreSql {
+            self.process = Some(crate::pooler::process(&self, control)?).flatten();
+        }
+        Ok(self)
     }
 
     /// Sets the server's parameters for this connection.
@@ -214,29 +226,73 @@ impl Connection {
         &self.place
     }
 
+    /// Waits for something else than the server, within a future that [`wait_for`](Self::wait_for) waits for.
+    pub async fn aside<T>(&self, other: impl Future<Output = T>) -> T {
+        self.aside.store(true, Relaxed);
+        let value = other.await;
+        self.aside.store(false, Relaxed);
+        value
+    }
+
     /// Waits for what is asked of the server, which counts as a wait for the network.
     pub fn wait<T>(&self, control: &Control<'_>, asked: impl Future<Output = ServerResult<T>>) -> Result<T> {
         let _asking = wait(WaitKind::Network);
         self.wait_for(control, async { asked.await.map_err(WireError::Server) })
     }
 
-    /// The same for futures that have failures of their own.
+    /// The same for futures that have failures of their own. While nothing is sent and no answer comes, the server is
+    /// asked over another connection, each time that its patience ends, whether it still works on it.
+    ///
+    /// # Errors
+    /// Those of the future; the connection is lost, or the server does not work on what it was asked.
     pub fn wait_for<T>(
         &self,
         control: &Control<'_>,
         asked: impl Future<Output = std::result::Result<T, WireError>>,
     ) -> Result<T> {
-        let Some(runtime) = &self.runtime else {
+        let Some(runtime) = self.runtime.as_ref().filter(|_| !self.given_up.load(Relaxed)) else {
             return Err(Error::new(Kind::Connection, "the connection is closed").at(&self.place));
         };
-        match runtime.block_on(watched(control, asked)) {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(WireError::Own(error))) => Err(error),
-            Ok(Err(WireError::Server(error))) => Err(self.explain(runtime, &error)),
-            Err(cancelled) => {
-                self.ask_to_cancel(runtime);
-                Err(cancelled)
+        self.aside.store(false, Relaxed);
+        let mut asked = std::pin::pin!(asked);
+        loop {
+            match runtime.block_on(watched(control, Some(self), asked.as_mut())) {
+                Ok(Waited::Done(Ok(value))) => return Ok(value),
+                Ok(Waited::Done(Err(WireError::Own(error)))) => return Err(error),
+                Ok(Waited::Done(Err(WireError::Server(error)))) => return Err(self.explain(runtime, &error)),
+                Ok(Waited::Silent) => {
+                    let before = self.progress.now();
+                    let gone = self.ask_for_activity(control);
+                    // An answer may have come while the server was asked.
+                    let came = async { tokio::time::sleep(LOOK).await };
+                    if let Err(error) = gone
+                        && !runtime.block_on(async {
+                            came.await;
+                            self.progress.now() != before
+                        })
+                    {
+                        self.given_up.store(true, Relaxed);
+                        return Err(error);
+                    }
+                }
+                Err(cancelled) => {
+                    self.ask_to_cancel(runtime);
+                    return Err(cancelled);
+                }
             }
+        }
+    }
+
+    /// Asks over another connection whether the server still works on what it was asked.
+    fn ask_for_activity(&self, control: &Control<'_>) -> Result<()> {
+        let Self { server, endpoint, process, place, .. } = self;
+        let asked = Asked { server, endpoint, process: process.as_deref() };
+        match asked.ask(&|| control.cancelled()) {
+            Activity::Working(how) => {
+                control.notice(&asked.still_working(place, &how));
+                control.check()
+            }
+            Activity::None(why) => control.check().and(Err(asked.gone(place, &why))),
         }
     }
 
@@ -256,12 +312,9 @@ impl Connection {
 
     fn ask_to_cancel(&self, runtime: &Runtime) {
         let asking = async {
-            let wire = WireCounters::default();
-            let socket = Socket::connect(&self.endpoint, self.tls.is_some(), wire).await.ok()?;
-            match self.tls.clone() {
-                None => self.cancel.cancel_query_raw(socket, NoTls).await.ok(),
-                Some(tls) => self.cancel.cancel_query_raw(socket, tls).await.ok(),
-            }
+            let counters = WireCounters::default();
+            let wire = Wire::connect(&self.endpoint, &self.server, &self.place, counters).await.ok()?;
+            self.cancel.cancel_query_raw(wire, NoTls).await.ok()
         };
         // If this fails the connection is closed anyway, and the server notices when it reads or writes.
         let _ = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(2), asking).await });
@@ -327,13 +380,32 @@ impl From<Error> for WireError {
     }
 }
 
-/// Awaits a future, checking the cancel flag.
-async fn watched<T>(control: &Control<'_>, future: impl Future<Output = T>) -> Result<T> {
-    let mut future = std::pin::pin!(future);
+/// How a wait has ended.
+enum Waited<T> {
+    Done(T),
+    /// Nothing was sent and no answer came for as long as the patience lasts.
+    Silent,
+}
+
+/// Awaits a future, checking the cancel flag, and whether the exchange over the connection goes on.
+async fn watched<T>(
+    control: &Control<'_>,
+    connection: Option<&Connection>,
+    mut future: Pin<&mut impl Future<Output = T>>,
+) -> Result<Waited<T>> {
+    let progress = || connection.map(|connection| connection.progress.now());
+    let (mut seen, mut since) = (progress(), Instant::now());
     loop {
         control.check()?;
         if let Ok(value) = tokio::time::timeout(LOOK, future.as_mut()).await {
-            return Ok(value);
+            return Ok(Waited::Done(value));
+        }
+        let Some(Connection { aside, server, .. }) = connection else { continue };
+        let now = progress();
+        if now != seen || aside.load(Relaxed) {
+            (seen, since) = (now, Instant::now());
+        } else if since.elapsed() >= server.patience {
+            return Ok(Waited::Silent);
         }
     }
 }

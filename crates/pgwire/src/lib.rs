@@ -19,22 +19,34 @@
 //! | `socket` | what is read ahead and sent, TLS, and the certificates that it trusts |
 //! | `blocking` | a connection that hands out the protocol's messages, for load tests |
 //! | `connection` | connects, and waits for answers, but not through a cancel |
+//! | `login` | TLS, authentication and what is required of both, for all connections |
+//! | `messages`, `untrusted` | what a server may send, and how much of it |
+//! | `server_activity` | whether the server still works on what has no answer |
 //! | `server_identity` | whether a server is still the one that a load began with |
-//! | `server_error` | what a server reported, and what to do about it |
+//! | `server_report`, `server_error` | what a server reported, and what to do about it |
 //! | `pooler` | finds out whether a pool of connections is in between |
 
 mod address;
 mod blocking;
 mod connection;
+mod login;
+mod messages;
 mod pooler;
+mod server_activity;
 mod server_error;
 mod server_identity;
+mod server_report;
 mod socket;
+mod untrusted;
 
+pub use address::keep_alive::KeepAlive;
 pub use address::server::Server;
-pub use blocking::{BlockingConnection, Message, ServerReport};
+pub use blocking::{BlockingConnection, Message};
 pub use connection::{Connection, WireError};
 pub use pooler::refuse_pooler;
-pub use server_error::{copy_line, from_server, is_about_rows};
+pub use server_activity::Patience;
+pub use server_error::{copy_line, from_report, from_server, is_about_rows};
 pub use server_identity::KnownServer;
+pub use server_report::ServerReport;
 pub use socket::certificates;
+pub use untrusted::{UntrustedLength, append, invalid};

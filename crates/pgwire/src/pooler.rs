@@ -39,7 +39,7 @@ pub fn refuse_pooler(connection: &Connection, server: &Server, control: &Control
 }
 
 /// The server's process that answers, asked without a prepared statement.
-fn process(connection: &Connection, control: &Control<'_>) -> Result<Option<String>> {
+pub(crate) fn process(connection: &Connection, control: &Control<'_>) -> Result<Option<String>> {
     let asked = connection.client.simple_query("SELECT pg_catalog.pg_backend_pid()");
     let answer = connection.wait(control, asked)?;
     Ok(answer.iter().find_map(|message| match message {

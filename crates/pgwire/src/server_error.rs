@@ -1,7 +1,10 @@
 //! Errors of servers: whether a retry may help, and what to do about them.
 
 use sawmill_source::{Error, Kind};
-use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::error::SqlState;
+
+use crate::server_report::ServerReport;
+use crate::untrusted::is_refusal;
 
 /// An error of a connection or of the server behind it.
 pub fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
@@ -24,53 +27,62 @@ pub fn from_server(error: &tokio_postgres::Error, place: &str) -> Error {
     for more in [db.detail(), context].into_iter().flatten() {
         what += &format!(" ({})", more.replace('\n', "; "));
     }
-    Error::new(kind, format!("{what} [{}]", db.code().code())).at(place).advise(advice_on(db, kind))
+    Error::new(kind, format!("{what} [{}]", db.code().code())).at(place).advise(advice_on(
+        db.code(),
+        db.message(),
+        db.hint().unwrap_or_default(),
+        kind,
+    ))
 }
 
-/// An error that is not an answer of the server: of the wire, of authentication, or of the client before it
-/// sends.
+/// An error that the server reported over a connection that hands out messages, or during a login.
+pub fn from_report(report: &ServerReport, place: &str) -> Error {
+    let code = SqlState::from_code(&report.code);
+    let kind = kind_of(&code);
+    let more = match report.detail.as_str() {
+        "" => String::new(),
+        detail => format!(" ({})", detail.replace('\n', "; ")),
+    };
+    Error::new(kind, format!("the server says: {}{more} [{}]", report.message, report.code))
+        .at(place)
+        .advise(advice_on(&code, &report.message, &report.hint, kind))
+}
+
+/// A connection that broke after the server had answered, or was closed.
+pub(crate) fn lost(error: &std::io::Error, place: &str) -> Error {
+    let what = match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => "the connection was lost".to_owned(),
+        _ => format!("the connection was lost: {error}"),
+    };
+    Error::new(Kind::Connection, what).at(place).advise(RUN_AGAIN)
+}
+
+/// What to do after a lost connection.
+const RUN_AGAIN: &str = "run the same command again: what was committed stays and is not loaded twice";
+
+/// An error that is not an answer of the server: of the wire, or of the client before it sends.
 fn without_answer(error: &tokio_postgres::Error, place: &str) -> Error {
     use std::error::Error as _;
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
     let text = error.to_string();
-    if cause.contains("does not support TLS") || cause.contains("certificate") {
-        return Error::new(Kind::Server, format!("{text}{cause}")).at(place).advise(
-            "see what sslmode asks for, in the address or PGSSLMODE, and what the server offers (ssl = on)",
-        );
-    }
-    if cause.contains("password missing") {
-        return Error::new(Kind::Server, "the server asks for a password, but none is set")
-            .at(place)
-            .advise("give it in the address, PGPASSWORD or ~/.pgpass (with permissions 600)");
-    }
-    if cause.contains("bytes remaining on stream") {
-        return Error::new(Kind::Config, "the server does not speak the PostgreSQL protocol")
-            .at(place)
-            .advise("check the port; the HTTP endpoint of CrateDB, at port 4200, has addresses that begin with crate://");
-    }
-    // Everything without an answer of the server is about the wire, except what the client itself
-    // refuses before it sends, and authentication.
-    let ours = ["authentication", "configuration", "serializing", "deserializing", "expected"];
-    // A server that crashes sends a warning in the middle of a login, where the client expects none.
-    let is_warned = text.contains("unexpected message");
-    let kind = match !is_warned && ours.iter().any(|word| text.contains(word)) {
-        true => Kind::Server,
-        false => Kind::Connection,
-    };
-    let advice = match kind {
-        Kind::Connection => "run the same command again: what was committed stays and is not loaded twice",
-        _ => "check user, password and the server's pg_hba.conf",
-    };
-    let what = match error.is_closed() {
+    // The login is over: what cannot be read now is a connection that was cut, or a server that crashes. The rest is
+    // what the client itself refuses before it sends.
+    let ours = ["configuration", "serializing", "deserializing", "expected"];
+    let is_refused = error.source().and_then(|cause| cause.downcast_ref()).is_some_and(is_refusal);
+    let is_lost = text.contains("unexpected message");
+    let what = match error.is_closed() || cause.contains("bytes remaining on stream") {
         true => "the connection was lost".to_owned(),
         false => format!("{text}{cause}"),
     };
-    Error::new(kind, what).at(place).advise(advice)
+    match is_refused || !is_lost && ours.iter().any(|word| text.contains(word)) {
+        true => Error::new(Kind::Server, what).at(place),
+        false => Error::new(Kind::Connection, what).at(place).advise(RUN_AGAIN),
+    }
 }
 
 /// Whether a retry may help against an error of this code.
 fn kind_of(code: &SqlState) -> Kind {
-    let class = &code.code()[..2];
+    let class = code.code().get(..2).unwrap_or_default();
     let passing = [
         SqlState::ADMIN_SHUTDOWN,
         SqlState::CRASH_SHUTDOWN,
@@ -86,8 +98,8 @@ fn kind_of(code: &SqlState) -> Kind {
 }
 
 /// What to do about an error, by its code.
-fn advice_on(db: &DbError, kind: Kind) -> &str {
-    match db.code() {
+fn advice_on<'a>(code: &SqlState, message: &str, hint: &'a str, kind: Kind) -> &'a str {
+    match code {
         &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
             "check user and password: they come from the address, PGUSER, PGPASSWORD or ~/.pgpass; the server's \
              pg_hba.conf says which users may connect from where"
@@ -99,7 +111,7 @@ fn advice_on(db: &DbError, kind: Kind) -> &str {
              its tables; besides CREATE on a new table's schema, INSERT and SELECT on one that exists"
         }
         &SqlState::INVALID_SCHEMA_NAME => "create the schema, or name another in the table's name",
-        &SqlState::DISK_FULL => disk_full(db.message()),
+        &SqlState::DISK_FULL => disk_full(message),
         &SqlState::QUERY_CANCELED => {
             "if a time limit of the server is too short for the load, lift it: --set statement_timeout=0"
         }
@@ -110,16 +122,14 @@ fn advice_on(db: &DbError, kind: Kind) -> &str {
             "nothing can be written there: name the primary server if this is a standby, else see \
              default_transaction_read_only"
         }
-        &SqlState::FEATURE_NOT_SUPPORTED if db.message().contains("during recovery") => {
+        &SqlState::FEATURE_NOT_SUPPORTED if message.contains("during recovery") => {
             "nothing can be written there, as it is a standby: name the primary server, or all servers of the cluster with \
              target_session_attrs=read-write"
         }
         &SqlState::TOO_MANY_CONNECTIONS => "use fewer connections, or raise the server's max_connections",
         &SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT => NOT_THROUGH_A_POOL,
-        _ if kind == Kind::Connection => {
-            "run the same command again: what was committed stays and is not loaded twice"
-        }
-        _ => db.hint().unwrap_or(""),
+        _ if kind == Kind::Connection => RUN_AGAIN,
+        _ => hint,
     }
 }
 
@@ -142,7 +152,7 @@ fn disk_full(message: &str) -> &'static str {
 /// raises, and rows or index entries that do not fit into a page
 /// (<https://www.postgresql.org/docs/current/errcodes-appendix.html>).
 pub fn is_about_rows(error: &tokio_postgres::Error) -> bool {
-    let class = error.code().map(|code| &code.code()[..2]);
+    let class = error.code().and_then(|code| code.code().get(..2));
     !is_of_records(error) && matches!(class, Some("22" | "23" | "44" | "54" | "P0"))
 }
 

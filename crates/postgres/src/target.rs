@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sawmill_loader::{
-    BatchEncoder, LoadOptions, Mode, RejectOptions, Remembered, Session, TableName, Target, retry_lost,
+    BatchEncoder, LoadOptions, Mode, RejectOptions, Remembered, Session, TableName, Target, retry_reached,
 };
 use sawmill_pgcopy::{Buffers, Enums, ValueOptions};
 use sawmill_pgwire::Server;
@@ -155,6 +155,23 @@ impl Postgres {
         self
     }
 
+    /// Repeats `work` after a lost connection, once the server has answered.
+    pub(crate) fn retried<T>(
+        &self,
+        retries: u32,
+        control: &Control<'_>,
+        work: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
+        retry_reached(retries, control, &|| self.server.is_reached(), work)
+    }
+
+    /// Sets how long an answer may take before the server is asked, over another connection, whether it still works on
+    /// it.
+    pub fn patience(mut self, patience: std::time::Duration) -> Self {
+        self.server = self.server.patience(patience);
+        self
+    }
+
     /// The load that writes the file of rejected rows.
     pub(crate) fn rejects_of<'a>(&self, source: &'a dyn Source, table: &'a TableName) -> RejectsOf<'a> {
         RejectsOf { source, table, adds: matches!(self.mode, Mode::Append | Mode::Upsert) }
@@ -211,15 +228,16 @@ impl Target for Postgres {
         self.remember(source, options, false, control)
     }
 
+    fn has_answered(&self) -> bool {
+        self.server.is_reached()
+    }
+
     fn prepare<'a>(
         &'a self,
         source: &'a dyn Source,
         options: &'a LoadOptions,
         control: &Control<'_>,
     ) -> Result<Box<dyn Session + 'a>> {
-        // The server of several tables has answered this run before, so it is restarting if it is gone now.
-        let retries = self.several.as_ref().map_or(0, |_| options.retries);
-        let prepare = || PostgresSession::prepare(self, source, options, false, control);
-        Ok(Box::new(retry_lost(retries, control, prepare)?))
+        Ok(Box::new(PostgresSession::prepare(self, source, options, false, control)?))
     }
 }

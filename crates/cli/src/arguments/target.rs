@@ -149,7 +149,8 @@ impl TargetArgs {
             let what = format!("{option} is available for CrateDB only");
             return Err(Error::usage(what, "--to", "give crate://host:4200, or leave the option out"));
         }
-        Ok(Destination::Postgres(Box::new(postgres(to, self.table())?)))
+        let target = postgres(to, self.table())?.patience(effort.patience());
+        Ok(Destination::Postgres(Box::new(target)))
     }
 
     /// The table as the user wrote it.
@@ -175,8 +176,8 @@ pub(crate) struct EffortArgs {
     /// How often to reconnect after a lost connection.
     #[arg(long, default_value_t = 8)]
     retries: u32,
-    /// How long to wait for a CrateDB cluster that is unreachable or restarting, such as 90s, 5m or 1h
-    /// [default: 5m].
+    /// How long to wait for an answer before PostgreSQL is asked whether it still works on it, and for a CrateDB
+    /// cluster that is unreachable or restarting, such as 90s, 5m or 1h [default: 5m].
     #[arg(long, value_name = "DURATION", value_parser = sawmill_profile::parse_duration)]
     patience: Option<Duration>,
     /// Rows to decode at a time, and rows of a request to CrateDB [default: 4096, CrateDB 20000].
@@ -204,6 +205,11 @@ impl EffortArgs {
         self.batch_rows.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX))
     }
 
+    /// How long to wait for an answer.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience.unwrap_or(LoadOptions::default().patience)
+    }
+
     /// Bytes of a batch, if given.
     fn batch_bytes(&self) -> Option<usize> {
         self.batch_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
@@ -213,10 +219,6 @@ impl EffortArgs {
     pub(crate) fn options_for(&self, destination: &Destination) -> Result<LoadOptions, Error> {
         let options = self.options()?;
         Ok(match destination {
-            Destination::Postgres(_) if self.patience.is_some() => {
-                let advice = "for PostgreSQL, --retries sets how often a load reconnects";
-                return Err(Error::usage("not available for PostgreSQL", "--patience", advice));
-            }
             Destination::Postgres(_) => options,
             Destination::CrateDb(_) => LoadOptions {
                 batch_rows: options.batch_rows.min(DECODED_ROWS),
@@ -251,7 +253,7 @@ impl EffortArgs {
             degree,
             unit_rows: self.unit_rows,
             retries: self.retries,
-            patience: self.patience.unwrap_or(default.patience),
+            patience: self.patience(),
             batch_rows: self.batch_rows().unwrap_or(default.batch_rows),
             batch_bytes: self.batch_bytes().unwrap_or(default.batch_bytes),
             ..default

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
+use sawmill_pgwire::{KeepAlive, UntrustedLength, append};
 use sawmill_profile::{WaitKind, wait};
 use sawmill_source::{Control, Error, LOOK};
 
@@ -21,8 +22,14 @@ use crate::connect::address::Node;
 const CONNECT: Duration = Duration::from_secs(10);
 /// Bytes of an error's body that are kept: errors can echo the whole request.
 const ERROR_BODY: usize = 64 * 1024;
+/// Bytes of an answer: rows are asked for in pages that are shorter by far.
+const MAX_BODY: usize = 512 << 20;
 /// Bytes of headers that an answer may have.
-const MOST_HEADERS: usize = 64 * 1024;
+const MAX_HEADERS: usize = 64 * 1024;
+/// Bytes of the line before a chunk.
+const MAX_CHUNK_LINE: usize = 1024;
+/// Interim answers before the answer.
+const MAX_INTERIM: usize = 16;
 /// Bytes that are read at once.
 const PIECE: usize = 64 * 1024;
 
@@ -55,7 +62,7 @@ enum Stream {
 
 /// Where an answer's body ends.
 enum Length {
-    Known(usize),
+    Known(u64),
     Chunked,
     Close,
 }
@@ -87,6 +94,7 @@ impl HttpConnection {
         let Some(stream) = connected else { return Err(not_sent(&last)) };
         let prepared = stream
             .set_nodelay(true)
+            .and_then(|()| KeepAlive::default().apply(&stream))
             .and_then(|()| stream.set_read_timeout(Some(LOOK)))
             .and_then(|()| stream.set_write_timeout(Some(LOOK)));
         prepared.map_err(|error| not_sent(&error))?;
@@ -157,12 +165,13 @@ impl HttpConnection {
 
     /// Reads an answer; its body is in `self.body`.
     fn answer(&mut self, end: Instant, control: &Control<'_>) -> Result<u16, Failure> {
+        let mut interim = 0;
         let (status, length, keep) = loop {
             let head = loop {
                 if let Some(at) = find(&self.input[self.at..], b"\r\n\r\n") {
                     break at + 4;
                 }
-                if self.input.len() - self.at > MOST_HEADERS {
+                if self.input.len() - self.at > MAX_HEADERS {
                     return Err(invalid("its headers do not end"));
                 }
                 self.more(end, control)?;
@@ -174,23 +183,35 @@ impl HttpConnection {
             if parsed.0 >= 200 {
                 break parsed;
             }
+            interim += 1;
+            if interim > MAX_INTERIM {
+                return Err(invalid("only interim answers come"));
+            }
         };
         self.body.clear();
-        let most = if status == 200 { usize::MAX } else { ERROR_BODY };
+        // More of an error is not read, and the connection closed.
+        let whole = status == 200;
+        let most = if whole { MAX_BODY } else { ERROR_BODY };
         match length {
-            Length::Known(length) => self.take(length, most, end, control)?,
+            Length::Known(length) => self.take(length, most, whole, end, control)?,
             Length::Chunked => loop {
                 let line = loop {
                     if let Some(at) = find(&self.input[self.at..], b"\r\n") {
                         break at;
                     }
+                    if self.input.len() - self.at > MAX_CHUNK_LINE {
+                        return Err(invalid("a chunk has no length"));
+                    }
                     self.more(end, control)?;
                 };
                 let text = String::from_utf8_lossy(&self.input[self.at..self.at + line]).into_owned();
                 let size = text.split(';').next().unwrap_or_default().trim();
-                let size = usize::from_str_radix(size, 16).map_err(|_| invalid("a chunk has no length"))?;
+                let size = u64::from_str_radix(size, 16).map_err(|_| invalid("a chunk has no length"))?;
                 self.at += line + 2;
-                self.take(size, most, end, control)?;
+                self.take(size, most, whole, end, control)?;
+                if !whole && self.body.len() >= most {
+                    break;
+                }
                 // The line break after a chunk; after the last one trailers are not expected.
                 while self.input.len() - self.at < 2 {
                     self.more(end, control)?;
@@ -202,14 +223,16 @@ impl HttpConnection {
             },
             Length::Close => {
                 while self.body.len() < most {
-                    let rest = std::mem::take(&mut self.input);
-                    self.body.extend_from_slice(&rest[self.at..]);
-                    self.at = 0;
+                    append(&mut self.body, &self.input[self.at..]).map_err(Failure::Io)?;
+                    self.at = self.input.len();
                     match self.more(end, control) {
                         Ok(()) => {}
                         Err(Failure::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => break,
                         Err(failure) => return Err(failure),
                     }
+                }
+                if whole && self.body.len() >= most {
+                    return Err(invalid("it does not end"));
                 }
             }
         }
@@ -217,26 +240,30 @@ impl HttpConnection {
             self.input.clear();
             self.at = 0;
         }
-        self.open = keep && !matches!(length, Length::Close);
+        let cut = !whole && self.body.len() >= most;
+        self.open = keep && !cut && !matches!(length, Length::Close);
         Ok(status)
     }
 
-    /// Moves `length` bytes of input to the body, but no more than fit `most`.
+    /// Moves `length` bytes of input to the body. If there are more than `most` together, they are refused, or, if
+    /// not the whole is wanted, left.
     fn take(
         &mut self,
-        length: usize,
+        length: u64,
         most: usize,
+        whole: bool,
         end: Instant,
         control: &Control<'_>,
     ) -> Result<(), Failure> {
-        let mut left = length;
+        let room = most.saturating_sub(self.body.len());
+        let wanted = if whole { length } else { length.min(room as u64) };
+        let mut left = UntrustedLength::new(wanted, room, "an answer").map_err(Failure::Io)?.get();
         while left > 0 {
             if self.at == self.input.len() {
                 self.more(end, control)?;
             }
             let here = left.min(self.input.len() - self.at);
-            let keep = here.min(most.saturating_sub(self.body.len()));
-            self.body.extend_from_slice(&self.input[self.at..self.at + keep]);
+            append(&mut self.body, &self.input[self.at..self.at + here]).map_err(Failure::Io)?;
             self.at += here;
             left -= here;
         }
@@ -245,6 +272,8 @@ impl HttpConnection {
 
     /// Reads some more input.
     fn more(&mut self, end: Instant, control: &Control<'_>) -> Result<(), Failure> {
+        // Whatever comes, and however fast: the whole answer has its time.
+        pause(end, control)?;
         self.input.drain(..self.at);
         self.at = 0;
         let filled = self.input.len();

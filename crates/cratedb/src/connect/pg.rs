@@ -52,7 +52,7 @@ pub(crate) fn server(server: &CrateServer, tls: Option<&Arc<ClientConfig>>, firs
     }
     let nodes = server.nodes.iter().cycle().skip(first % server.nodes.len().max(1)).take(server.nodes.len());
     let nodes = nodes.map(|node| (node.host.clone(), server.pg_port));
-    Server::of_crate_db(config, nodes, Duration::from_secs(5), tls.cloned())
+    Server::of_crate_db(config, nodes, Duration::from_secs(5), tls.cloned()).patience(server.timeout)
 }
 
 /// A connection with the statement of a load prepared.

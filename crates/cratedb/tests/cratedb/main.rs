@@ -7,6 +7,7 @@ mod counts;
 mod equal_keys;
 mod faults;
 mod filtered;
+mod hostile_servers;
 mod keys;
 mod modes;
 mod objects;

@@ -9,10 +9,9 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use sawmill_pgcopy::{HEADER, TRAILER};
-use sawmill_pgwire::{BlockingConnection, Server, ServerReport};
+use sawmill_pgwire::{BlockingConnection, Patience, Server, ServerReport};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::mix::block::BLOCK_ROWS;
@@ -23,9 +22,6 @@ use crate::result::second::ServerSample;
 use crate::work::rows::{Rows, SharedTable};
 use crate::work::statements;
 use crate::work::target::{Session, Target};
-
-/// How long a statement that is no operation may take.
-const PATIENCE: Duration = Duration::from_secs(3600);
 
 pub(crate) struct PgTarget {
     /// For operations: with the isolation level and the time limit of the plan.
@@ -46,7 +42,7 @@ impl PgTarget {
                     .advise("for PostgreSQL use copy, or insert with several rows"));
             }
         }
-        let connection = BlockingConnection::open(server)?;
+        let connection = BlockingConnection::open(server, &|| false)?;
         let version = connection.parameters.iter().find(|(name, _)| name == "server_version");
         let version = version.map(|(_, version)| version.clone()).unwrap_or_default();
         let timeout = plan.timeout.as_millis().to_string();
@@ -61,22 +57,24 @@ impl PgTarget {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn connect(&self) -> Result<BlockingConnection> {
-        BlockingConnection::open(&self.plain)
+    fn connect(&self, cancel: &AtomicBool) -> Result<BlockingConnection> {
+        BlockingConnection::open(&self.plain, &|| cancel.load(Relaxed))
     }
 }
 
 impl Target for PgTarget {
     fn set_up(&self, plan: &Plan, tables: &Arc<Vec<Arc<SharedTable>>>, cancel: &AtomicBool) -> Result<()> {
-        let mut connection = self.connect()?;
+        let mut connection = self.connect(cancel)?;
+        let mut patience = Patience::new(&self.plain, &mut connection, cancel);
+        let mut given_up = || patience.given_up();
         let several = plan.part.1 > 1;
         for (table, PlanTable { rows, with, .. }) in tables.iter().zip(&plan.tables) {
             if plan.overwrite {
-                connection
-                    .simple(&format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name)), PATIENCE)?;
+                let drop = format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name));
+                connection.ask(&drop, &mut given_up)?;
             }
             let sql = statements::create(table, several, with.as_deref(), &|pg_type| pg_type.to_string());
-            connection.simple(&sql, PATIENCE).map_err(|error| {
+            connection.ask(&sql, &mut given_up).map_err(|error| {
                 let advice = match error.what().contains("42P07") {
                     true => {
                         "the table exists: choose another name, or have it dropped first with --overwrite"
@@ -85,10 +83,10 @@ impl Target for PgTarget {
                 };
                 Error::new(Kind::Exists, error.what()).at(format!("table {}", table.name)).advise(advice)
             })?;
-            if let Some(oid) = oid(&mut connection, &table.name)? {
+            if let Some(oid) = oid(&mut connection, &table.name, &mut given_up)? {
                 self.tables().insert(table.name.clone(), oid);
             }
-            fill(&mut connection, table, *rows, cancel)?;
+            fill(&mut connection, table, *rows, cancel, &mut given_up)?;
         }
         Ok(())
     }
@@ -108,18 +106,22 @@ impl Target for PgTarget {
     }
 
     fn prove(&self, table: &SharedTable, cancel: &AtomicBool) -> Result<Proof> {
-        let mut connection = self.connect()?;
-        let now = oid(&mut connection, &table.name)?;
-        let mut proof = proof::prove(&mut connection, table, cancel)?;
+        let mut connection = self.connect(cancel)?;
+        let mut patience = Patience::new(&self.plain, &mut connection, cancel);
+        let now = oid(&mut connection, &table.name, &mut || patience.given_up())?;
+        let mut proof = proof::prove(&mut connection, table, cancel, &mut patience)?;
         proof.replaced = now.as_ref() != self.tables().get(&table.name);
         Ok(proof)
     }
 
     fn tear_down(&self, tables: &[Arc<SharedTable>]) -> Result<()> {
-        let mut connection = self.connect()?;
+        let never = AtomicBool::new(false);
+        let mut connection = self.connect(&never)?;
+        let mut patience = Patience::new(&self.plain, &mut connection, &never);
         tables.iter().try_for_each(|table| {
             let sql = format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name));
-            connection.simple(&sql, PATIENCE).map(drop)
+            patience.came();
+            connection.ask(&sql, &mut || patience.given_up()).map(drop)
         })
     }
 
@@ -137,9 +139,13 @@ impl Target for PgTarget {
 }
 
 /// The object identifier of a table: another one of the same name has another one.
-fn oid(connection: &mut BlockingConnection, table: &str) -> Result<Option<String>> {
+fn oid(
+    connection: &mut BlockingConnection,
+    table: &str,
+    given_up: &mut dyn FnMut() -> bool,
+) -> Result<Option<String>> {
     let sql = format!("SELECT to_regclass({})::oid", literal(&statements::quoted(table)));
-    let rows = connection.simple(&sql, PATIENCE)?;
+    let rows = connection.ask(&sql, given_up)?;
     Ok(rows.into_iter().flatten().next().flatten())
 }
 
@@ -153,6 +159,7 @@ fn fill(
     table: &SharedTable,
     rows: u64,
     cancel: &AtomicBool,
+    given_up: &mut dyn FnMut() -> bool,
 ) -> Result<()> {
     if rows == 0 {
         return Ok(());
@@ -170,7 +177,7 @@ fn fill(
         Error::new(Kind::Server, format!("the server says: {} [{}]", report.message, report.code))
             .at(place.clone())
     };
-    messages::begin_copy(connection, &sql).map_err(lost)?.map_err(refused)?;
+    messages::begin_copy(connection, &sql, given_up).map_err(lost)?.map_err(refused)?;
     let mut left = rows;
     let mut header = HEADER.to_vec();
     while left > 0 {
@@ -193,7 +200,6 @@ fn fill(
     messages::push(&mut connection.out, b'd', |out| out.extend_from_slice(&TRAILER));
     messages::push(&mut connection.out, b'c', |_| {});
     connection.send().map_err(lost)?;
-    let answered =
-        messages::answer(connection, &mut |_, _| {}, &mut || cancel.load(Relaxed)).map_err(lost)?;
+    let answered = messages::answer(connection, &mut |_, _| {}, given_up).map_err(lost)?;
     answered.map(drop).map_err(refused)
 }

@@ -45,7 +45,8 @@ pub struct LoadOptions {
     pub unit_rows: u64,
     /// How often to reconnect in a row without committing a unit in between.
     pub retries: u32,
-    /// Minimum time to wait for a CrateDB cluster that becomes unavailable during the load.
+    /// Minimum time to wait for a CrateDB cluster that becomes unavailable during the load. How long an answer of
+    /// PostgreSQL may take is its server's to say.
     pub patience: Duration,
     /// Compare the content of the target with that of the source before the load counts as complete.
     pub verify: bool,
@@ -101,8 +102,9 @@ pub fn load(
     options: &LoadOptions,
     control: &Control<'_>,
 ) -> Result<LoadReport> {
-    match target.remembered(source, options, control)? {
-        None => load_files(source, target, options, 0, control),
+    let remember = || target.remembered(source, options, control);
+    match retry_reached(options.retries, control, &|| target.has_answered(), remember)? {
+        None => load_files(source, target, options, control),
         Some(remembered) => load_the_rest(source, target, remembered, options, control),
     }
 }
@@ -121,7 +123,7 @@ fn load_the_rest(
     let unverified = verified.is_none() && !already.is_empty();
     report.verified = verified;
     for files in unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty()) {
-        report.add(load_files(&Portion::new(source, files), target, options, options.retries, control)?);
+        report.add(load_files(&Portion::new(source, files), target, options, control)?);
     }
     report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
     if unverified && report.verified.take().is_some() {
@@ -131,22 +133,22 @@ fn load_the_rest(
     Ok(report)
 }
 
-/// Loads the whole source, without looking for files that earlier loads brought. Opens the session again
-/// `reopened` times if the connection is lost meanwhile: a target that this run has not reached yet is more
-/// likely named wrongly than restarting.
+/// Loads the whole source, without looking for files that earlier loads brought.
 fn load_files(
     source: &dyn Source,
     target: &dyn Target,
     options: &LoadOptions,
-    reopened: u32,
     control: &Control<'_>,
 ) -> Result<LoadReport> {
     let started = Instant::now();
     let anew = LoadOptions { again: true, ..options.clone() };
-    let open = |options, reopened| retry_lost(reopened, control, || opened(source, target, options, control));
-    let (session, notes) = match open(options, reopened)? {
+    let open = |options| {
+        let open = || opened(source, target, options, control);
+        retry_reached(anew.retries, control, &|| target.has_answered(), open)
+    };
+    let (session, notes) = match open(options)? {
         Opened::Same(session, notes) => (session, notes),
-        Opened::Changed(how) => match open(&anew, options.retries)? {
+        Opened::Changed(how) => match open(&anew)? {
             Opened::Same(session, mut notes) => {
                 notes.push(format!("loaded anew: {how}").into());
                 (session, notes)
@@ -479,10 +481,23 @@ fn run_workers(
 }
 
 /// Repeats `work` after a lost connection, with a pause before each attempt.
-pub fn retry_lost<T>(retries: u32, control: &Control<'_>, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+pub fn retry_lost<T>(retries: u32, control: &Control<'_>, work: impl FnMut() -> Result<T>) -> Result<T> {
+    retry_reached(retries, control, &|| true, work)
+}
+
+/// The same for a target that may not have answered yet: as long as it has not, it is more likely named wrongly than
+/// restarting.
+pub fn retry_reached<T>(
+    retries: u32,
+    control: &Control<'_>,
+    has_answered: &dyn Fn() -> bool,
+    mut work: impl FnMut() -> Result<T>,
+) -> Result<T> {
     for attempt in 0..retries {
         match work() {
-            Err(error) if error.kind() == Kind::Connection => control.sleep(backoff(attempt))?,
+            Err(error) if error.kind() == Kind::Connection && has_answered() => {
+                control.sleep(backoff(attempt))?;
+            }
             other => return other,
         }
     }

@@ -40,6 +40,9 @@ pub trait Target: Sync {
         Ok(None)
     }
 
+    /// Whether the target has answered since it was named: a connection that is lost then is opened again.
+    fn has_answered(&self) -> bool;
+
     /// Prepares the target for the source, or finds out how far an earlier run got.
     ///
     /// # Errors

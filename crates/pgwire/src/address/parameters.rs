@@ -44,15 +44,15 @@ const KNOWN: [(&str, &str); 47] = [
     ("requirepeer", "PGREQUIREPEER"),
     ("gssencmode", "PGGSSENCMODE"),
     ("replication", ""),
-    // These change nothing here: connections are kept alive by the rows, text is always UTF-8, and there is
-    // neither compression of TLS nor Kerberos.
-    ("client_encoding", ""),
-    ("gssdelegation", ""),
-    ("gsslib", ""),
     ("keepalives", ""),
     ("keepalives_count", ""),
     ("keepalives_idle", ""),
     ("keepalives_interval", ""),
+    ("tcp_user_timeout", ""),
+    // These change nothing here: text is always UTF-8, and there is neither compression of TLS nor Kerberos.
+    ("client_encoding", ""),
+    ("gssdelegation", ""),
+    ("gsslib", ""),
     ("krbsrvname", ""),
     ("max_protocol_version", ""),
     ("min_protocol_version", ""),
@@ -62,16 +62,13 @@ const KNOWN: [(&str, &str); 47] = [
     ("sslkeylogfile", ""),
     ("sslpassword", ""),
     ("sslsni", ""),
-    ("tcp_user_timeout", ""),
     ("tty", ""),
 ];
 
 /// What asks for something that these connections cannot do; the values that do not ask for it.
-const REFUSED: [(&str, &[&str]); 9] = [
-    ("channel_binding", &["disable", "prefer"]),
+const REFUSED: [(&str, &[&str]); 7] = [
     ("gssencmode", &["disable", "prefer"]),
     ("replication", &["false", "off", "no", "0"]),
-    ("require_auth", &[]),
     ("requirepeer", &[]),
     ("requiressl", &["0"]),
     ("sslcrl", &[]),
@@ -318,7 +315,6 @@ mod tests {
             ("hunter2", "keyword=value"),
             ("host=h password='hunter2", "password has no end"),
             ("host=h password=hunter2 gssencmode=require", "gssencmode"),
-            ("host=h password=hunter2 channel_binding=require", "channel_binding"),
             ("host=h sslcrl=/hunter2", "sslcrl"),
         ] {
             let error = parse(address, &[]).unwrap_err().to_string();

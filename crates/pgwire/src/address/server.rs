@@ -5,19 +5,24 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use rustls::ClientConfig;
 use sawmill_source::{Error, Kind, Result};
 use tokio_postgres::Config;
 
+use crate::address::keep_alive::KeepAlive;
 use crate::address::parameters::{Parameters, Variable, refused};
 use crate::address::password_file;
 use crate::address::session_kind::SessionKind;
 use crate::address::sslmode;
+use crate::login::requirements::Requirements;
 
 /// Default time limit for connecting.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long to wait by default for an answer before the server is asked whether it still works on it.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Where to connect to, and as whom. `Debug` and errors never show the password.
 #[derive(Clone)]
@@ -29,6 +34,14 @@ pub struct Server {
     /// Where passwords are looked up if `config` has none.
     pub(crate) password_file: Option<PathBuf>,
     pub(crate) timeout: Duration,
+    /// How long to wait for an answer before the server is asked whether it still works on it.
+    pub(crate) patience: Duration,
+    /// What of it the system watches.
+    pub(crate) keep_alive: KeepAlive,
+    /// What a login has to be.
+    pub(crate) requirements: Requirements,
+    /// A server at this address has answered, in its protocol.
+    reached: Arc<AtomicBool>,
     /// How connections are encrypted; whether a server that cannot do that is refused is `ssl_mode` of
     /// `config`. Unix sockets are never encrypted.
     pub(crate) tls: Option<Arc<ClientConfig>>,
@@ -134,6 +147,10 @@ impl Server {
             session: SessionKind::Any,
             password_file: None,
             timeout,
+            patience: PATIENCE,
+            keep_alive: KeepAlive::default(),
+            requirements: Requirements::default(),
+            reached: Arc::default(),
             tls,
             settings: Vec::new(),
             product: Product::CrateDb,
@@ -155,6 +172,23 @@ impl Server {
     pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.push((name.into(), value.into()));
         self
+    }
+
+    /// Sets how long an answer may take before the server is asked, over another connection, whether it still works on
+    /// it: five minutes by default.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Whether a server at this address has answered since the address was read, so that a failure to reach it now is
+    /// a lost connection, and not a wrong address.
+    pub fn is_reached(&self) -> bool {
+        self.reached.load(Relaxed)
+    }
+
+    pub(crate) fn was_reached(&self) {
+        self.reached.store(true, Relaxed);
     }
 
     fn with_environment(address: &str, variable: Variable<'_>) -> Result<Self> {
@@ -203,6 +237,10 @@ impl Server {
             session: parameters.get("target_session_attrs").unwrap_or("any").parse()?,
             password_file,
             timeout: timeout(&parameters)?,
+            patience: PATIENCE,
+            keep_alive: KeepAlive::new(&parameters)?,
+            requirements: Requirements::new(&parameters)?,
+            reached: Arc::default(),
             tls,
             settings: Vec::new(),
             product: Product::PostgreSql,
@@ -229,7 +267,7 @@ impl Server {
 
 /// How long to wait for a connection.
 fn timeout(parameters: &Parameters) -> Result<Duration> {
-    let Some(seconds) = parameters.get("connect_timeout") else { return Ok(PATIENCE) };
+    let Some(seconds) = parameters.get("connect_timeout") else { return Ok(CONNECT) };
     let seconds: i64 = seconds
         .trim()
         .parse()

@@ -7,16 +7,23 @@ use sawmill_source::{Error, Kind, LOOK, Result};
 
 use crate::address::server::{Endpoint, Server};
 use crate::address::session_kind::SessionKind;
-use crate::blocking::login;
-use crate::blocking::stream::Stream;
-use crate::server_error::unreachable;
+use crate::blocking::stream::{Stream, is_pause};
+use crate::login::dialogue::{Dialogue, Step};
+use crate::messages::{HEAD, OVERHEAD, kind_and_length};
+use crate::server_error::{from_report, lost, unreachable};
+use crate::server_report::ServerReport;
+use crate::untrusted::{UntrustedLength, invalid};
 
 /// Bytes that are read at once.
 const PIECE: usize = 16 * 1024;
+/// After so many reads a caller is asked whether to go on, even if each of them brought something.
+const READS: u32 = 16;
+/// Bytes that an answer of [`BlockingConnection::ask`] may have, all rows together.
+const MAX_ANSWER: usize = 64 << 20;
 
 /// A connection that blocks its thread.
 pub struct BlockingConnection {
-    pub(super) stream: Stream,
+    stream: Stream,
     /// Bytes that came and were not used yet: `input[at..filled]`.
     input: Vec<u8>,
     at: usize,
@@ -25,7 +32,10 @@ pub struct BlockingConnection {
     pub out: Vec<u8>,
     /// Parameters that the server reported, such as `server_version`.
     pub parameters: Vec<(String, String)>,
+    endpoint: Endpoint,
     place: String,
+    /// Reads since a caller was asked whether to go on.
+    reads: u32,
 }
 
 /// A message of the server.
@@ -37,36 +47,27 @@ pub struct Message<'a> {
     pub body: &'a [u8],
 }
 
-/// An error that the server reported.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerReport {
-    /// The SQLSTATE: five characters.
-    pub code: String,
-    /// The message.
-    pub message: String,
-    /// The session has ended.
-    pub fatal: bool,
-}
-
 impl BlockingConnection {
-    /// Connects to the first endpoint that answers and is what is looked for, and logs in.
+    /// Connects to the first endpoint that answers and is what is looked for, and logs in, unless `cancelled`.
     ///
     /// # Errors
     /// No endpoint answers or suits, or a server refuses the session.
-    pub fn open(server: &Server) -> Result<Self> {
+    pub fn open(server: &Server, cancelled: &dyn Fn() -> bool) -> Result<Self> {
         let mut last = Error::new(Kind::Config, "the address names no host").at(server.place());
         for wanted in server.session.rounds() {
             for endpoint in &server.endpoints {
-                match Self::to(endpoint, server) {
-                    Ok(mut connection) => match connection.objection(server, *wanted)? {
+                let end = Instant::now() + server.timeout;
+                let mut given_up = || cancelled() || Instant::now() >= end;
+                match Self::to(endpoint, server, &mut given_up) {
+                    Ok(mut connection) => match connection.objection(server, *wanted, &mut given_up)? {
                         None => {
-                            connection.apply(server)?;
+                            connection.apply(server, &mut given_up)?;
                             return Ok(connection);
                         }
                         Some(objection) => last = unreachable(objection, connection.place),
                     },
                     // A server that refuses the user ends the search, as in libpq.
-                    Err(error) if error.kind() == Kind::Connection => last = error,
+                    Err(error) if error.kind() == Kind::Connection && !cancelled() => last = error,
                     Err(error) => return Err(error),
                 }
             }
@@ -74,22 +75,53 @@ impl BlockingConnection {
         Err(last)
     }
 
-    fn to(endpoint: &Endpoint, server: &Server) -> Result<Self> {
+    /// Connects to an endpoint, and logs in.
+    pub(crate) fn to(
+        endpoint: &Endpoint,
+        server: &Server,
+        given_up: &mut dyn FnMut() -> bool,
+    ) -> Result<Self> {
         let place = match server.config.get_dbname() {
             Some(database) => format!("{endpoint}, database {database:?}"),
             None => endpoint.to_string(),
         };
-        let mode = server.config.get_ssl_mode();
-        let stream = Stream::connect(endpoint, server.tls.as_ref(), mode, server.timeout, LOOK);
-        let stream = stream.map_err(|error| unreachable(error, place.clone()))?;
-        let (input, out) = (vec![0; PIECE], Vec::new());
-        let mut connection = Self { stream, input, at: 0, filled: 0, out, parameters: Vec::new(), place };
-        login::log_in(&mut connection, &server.config_for(endpoint), server.timeout)?;
-        Ok(connection)
+        let mut stream = Stream::connect(endpoint, server, &place, LOOK, given_up)?;
+        let config = server.config_for(endpoint);
+        let certificate = stream.certificate().cloned();
+        let mut dialogue = Dialogue::new(server, &config, &place, certificate.as_ref());
+        let mut next = Step::Read(dialogue.start());
+        let mut piece = vec![0; PIECE];
+        while let Step::Read(out) = next {
+            stream.send(&out).map_err(|error| dialogue.lost(error))?;
+            let bytes = loop {
+                match stream.read(&mut piece) {
+                    Err(error) if is_pause(&error) => {}
+                    read => break read.map_err(|error| dialogue.lost(error))?,
+                }
+                if given_up() {
+                    return Err(late(server, &place));
+                }
+            };
+            next = dialogue.received(piece.get(..bytes).unwrap_or_default())?;
+            if given_up() {
+                return Err(late(server, &place));
+            }
+        }
+        let (parameters, rest) = (dialogue.parameters(), dialogue.rest());
+        let (at, filled) = (0, rest.len());
+        let mut input = rest.to_vec();
+        input.resize(PIECE.max(filled), 0);
+        let (out, endpoint) = (Vec::new(), endpoint.clone());
+        Ok(Self { stream, input, at, filled, out, parameters, endpoint, place, reads: 0 })
     }
 
     /// Why this server does not suit, where not any will do. Another product than the expected one is an error.
-    fn objection(&mut self, server: &Server, wanted: SessionKind) -> Result<Option<&'static str>> {
+    fn objection(
+        &mut self,
+        server: &Server,
+        wanted: SessionKind,
+        given_up: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<&'static str>> {
         let crate_version = self.parameters.iter().find(|(name, _)| name == "crate_version");
         if let Some(error) = server.product.objection(crate_version.map(|(_, version)| version.as_str())) {
             return Err(error.at(self.place.clone()));
@@ -99,17 +131,21 @@ impl BlockingConnection {
         }
         let sql = "SELECT pg_catalog.pg_is_in_recovery(), \
                    pg_catalog.current_setting('transaction_read_only') = 'on'";
-        let rows = self.simple(sql, server.timeout)?;
+        let rows = self.ask(sql, given_up)?;
         let flag = |column: usize| rows.first().and_then(|row| row.get(column)?.as_deref()) == Some("t");
         Ok(wanted.objection(flag(0), flag(1)))
     }
 
-    fn apply(&mut self, server: &Server) -> Result<()> {
+    fn apply(&mut self, server: &Server, given_up: &mut dyn FnMut() -> bool) -> Result<()> {
         for (name, value) in &server.settings {
             let literal = value.replace('\'', "''");
-            self.simple(&format!("SET {name} = '{literal}'"), server.timeout)?;
+            self.ask(&format!("SET {name} = '{literal}'"), given_up)?;
         }
         Ok(())
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     /// Host, port and database, for errors.
@@ -127,7 +163,8 @@ impl BlockingConnection {
         sent
     }
 
-    /// Waits for the next message. `given_up` is asked every 100 ms whether to stop waiting.
+    /// Waits for the next message. `given_up` is asked every 100 ms whether to stop waiting, and now and then while
+    /// more comes.
     ///
     /// # Errors
     /// The connection is lost, or, as `TimedOut`, waiting was given up.
@@ -168,15 +205,12 @@ impl BlockingConnection {
     /// The length of the next message, if all of it has been read; otherwise makes room for it.
     fn whole(&mut self) -> io::Result<Option<usize>> {
         let there = self.input.get(self.at..self.filled).unwrap_or_default();
-        let Some(&[_, a, b, c, d]) = there.first_chunk::<5>() else { return Ok(None) };
-        let length = u32::from_be_bytes([a, b, c, d]) as usize;
-        if !(4..=1 << 30).contains(&length) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "not the PostgreSQL protocol"));
+        let Some(head) = there.first_chunk::<HEAD>() else { return Ok(None) };
+        let (_, length) = kind_and_length(*head)?;
+        if there.len() >= HEAD + length.get() {
+            return Ok(Some(HEAD + length.get()));
         }
-        if there.len() > length {
-            return Ok(Some(length + 1));
-        }
-        self.make_room(length + 1);
+        self.make_room(length)?;
         Ok(None)
     }
 
@@ -189,35 +223,44 @@ impl BlockingConnection {
         Message { tag: head.first().copied().unwrap_or_default(), body }
     }
 
-    fn make_room(&mut self, whole: usize) {
-        self.input.copy_within(self.at..self.filled, 0);
+    fn make_room(&mut self, length: UntrustedLength) -> io::Result<()> {
+        if self.at > 0 {
+            self.input.copy_within(self.at..self.filled, 0);
+        }
         self.filled -= self.at;
         self.at = 0;
-        if self.input.len() < whole {
-            self.input.resize(whole.next_power_of_two(), 0);
-        }
-    }
-
-    fn make_room_for_more(&mut self) {
-        if self.at == self.filled {
-            (self.at, self.filled) = (0, 0);
-        } else if self.filled == self.input.len() {
-            self.make_room(PIECE);
-        }
-    }
-
-    fn more(&mut self, given_up: &mut dyn FnMut() -> bool) -> io::Result<()> {
-        while !self.read_once(Stream::read)? {
-            if given_up() {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
+        // A head is part of what has come.
+        if self.filled + PIECE / 2 > self.input.len() {
+            length.make_room(&mut self.input, self.filled)?;
         }
         Ok(())
     }
 
+    fn more(&mut self, given_up: &mut dyn FnMut() -> bool) -> io::Result<()> {
+        loop {
+            let came = self.read_once(Stream::read)?;
+            self.reads += 1;
+            if (!came || self.reads.is_multiple_of(READS)) && given_up() {
+                // The answer may have come while the caller thought about it.
+                return match !came && self.read_once(Stream::read)? {
+                    true => Ok(()),
+                    false => Err(io::ErrorKind::TimedOut.into()),
+                };
+            }
+            if came {
+                return Ok(());
+            }
+        }
+    }
+
     /// Reads once, by `read`. Returns whether anything came before the stream's own timeout.
     fn read_once(&mut self, read: fn(&mut Stream, &mut [u8]) -> io::Result<usize>) -> io::Result<bool> {
-        self.make_room_for_more();
+        if self.at == self.filled {
+            (self.at, self.filled) = (0, 0);
+        } else if self.filled == self.input.len() {
+            let length = UntrustedLength::new(0, 0, "a message")?;
+            self.make_room(length)?;
+        }
         loop {
             let room = self.input.get_mut(self.filled..).unwrap_or_default();
             match read(&mut self.stream, room) {
@@ -226,11 +269,9 @@ impl BlockingConnection {
                     self.filled += bytes;
                     return Ok(true);
                 }
-                Err(error) => match error.kind() {
-                    io::ErrorKind::Interrupted => {}
-                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => return Ok(false),
-                    _ => return Err(error),
-                },
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_pause(&error) => return Ok(false),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -240,20 +281,30 @@ impl BlockingConnection {
     /// # Errors
     /// The server refuses it, the connection is lost, or it takes longer than `timeout`.
     pub fn simple(&mut self, sql: &str, timeout: Duration) -> Result<Vec<Vec<Option<String>>>> {
+        let end = Instant::now() + timeout;
+        self.ask(sql, &mut || Instant::now() >= end)
+    }
+
+    /// The same until it is given up.
+    ///
+    /// # Errors
+    /// The server refuses it, or the connection is lost or given up.
+    pub fn ask(&mut self, sql: &str, given_up: &mut dyn FnMut() -> bool) -> Result<Vec<Vec<Option<String>>>> {
         self.out.clear();
         push(&mut self.out, b'Q', |out| {
             out.extend_from_slice(sql.as_bytes());
             out.push(0);
         });
         let place = self.place.clone();
-        let lost = |error: io::Error| {
-            Error::new(Kind::Connection, format!("the connection was lost: {error}")).at(place.clone())
-        };
-        self.send().map_err(lost)?;
-        let end = Instant::now() + timeout;
-        let (mut rows, mut refused) = (Vec::new(), None);
+        let broken = |error: io::Error| lost(&error, &place);
+        self.send().map_err(broken)?;
+        let (mut rows, mut refused, mut bytes) = (Vec::new(), None, 0);
         loop {
-            let message = self.message(&mut || Instant::now() >= end).map_err(lost)?;
+            let message = self.message(given_up).map_err(broken)?;
+            bytes += message.body.len() + OVERHEAD;
+            if bytes > MAX_ANSWER {
+                return Err(lost(&invalid("the server's answer does not end"), &place));
+            }
             match message.tag {
                 b'D' => rows.push(
                     fields(message.body)
@@ -262,15 +313,8 @@ impl BlockingConnection {
                 ),
                 b'E' => {
                     let report = ServerReport::of(message.body);
-                    let ended = report.fatal;
-                    refused = Some(
-                        Error::new(
-                            Kind::Server,
-                            format!("the server says: {} [{}]", report.message, report.code),
-                        )
-                        .at(place.clone()),
-                    );
-                    if ended {
+                    refused = Some(from_report(&report, &place));
+                    if report.fatal {
                         break;
                     }
                 }
@@ -282,8 +326,13 @@ impl BlockingConnection {
     }
 }
 
+/// A server that did not answer in time.
+pub(super) fn late(server: &Server, place: &str) -> Error {
+    unreachable(format!("no answer within {} s", server.timeout.as_secs_f64()), place.to_owned())
+}
+
 /// Appends a message.
-pub(super) fn push(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
+fn push(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
     out.push(tag);
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -310,35 +359,9 @@ fn fields(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     })
 }
 
-impl ServerReport {
-    /// Reads the body of an error.
-    pub fn of(body: &[u8]) -> Self {
-        let mut report = Self { code: String::new(), message: String::new(), fatal: false };
-        for field in body.split(|byte| *byte == 0).filter(|field| !field.is_empty()) {
-            let (kind, text) = field.split_at(1);
-            let text = String::from_utf8_lossy(text);
-            match kind {
-                b"C" => report.code = text.into_owned(),
-                b"M" => report.message = text.into_owned(),
-                b"V" => report.fatal = text == "FATAL" || text == "PANIC",
-                _ => {}
-            }
-        }
-        report
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_error_of_the_server_has_its_code_and_whether_the_session_has_ended() {
-        let report = ServerReport::of(b"SFATAL\0VFATAL\0C57P01\0Mterminating\0\0");
-        assert_eq!(report, ServerReport { code: "57P01".into(), message: "terminating".into(), fatal: true });
-        assert!(!ServerReport::of(b"VERROR\0C23505\0Mduplicate\0\0").fatal);
-        assert_eq!(ServerReport::of(b"").code, "");
-    }
 
     #[test]
     fn a_row_has_its_fields_and_nulls_and_a_cut_one_does_not_panic() {

@@ -1,8 +1,7 @@
 //! A connection that blocks its thread and hands out the protocol's messages one by one: for load tests, whose
 //! processor time for an operation is a figure that counts.
 
-mod login;
 mod messages;
 mod stream;
 
-pub use messages::{BlockingConnection, Message, ServerReport};
+pub use messages::{BlockingConnection, Message};

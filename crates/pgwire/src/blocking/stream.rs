@@ -5,14 +5,14 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
-use tokio_postgres::config::SslMode;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConnection, StreamOwned};
+use sawmill_source::Result;
 
-use crate::address::server::Endpoint;
-
-/// `SSLRequest`: length and code.
-const ASK_FOR_TLS: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
+use crate::address::server::{Endpoint, Server};
+use crate::blocking::messages::late;
+use crate::login::dialogue::{ASK_FOR_TLS, begins_tls, tls_failed};
+use crate::server_error::{lost, unreachable};
 
 pub(super) enum Stream {
     Tcp(TcpStream),
@@ -23,50 +23,73 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Connects; a read that takes longer than `look` returns `WouldBlock`.
+    /// Connects, and begins TLS if the server has it; a read that takes longer than `look` returns `WouldBlock`.
     pub(super) fn connect(
         endpoint: &Endpoint,
-        tls: Option<&Arc<ClientConfig>>,
-        mode: SslMode,
-        timeout: Duration,
+        server: &Server,
+        place: &str,
         look: Duration,
-    ) -> io::Result<Self> {
-        match endpoint {
+        given_up: &mut dyn FnMut() -> bool,
+    ) -> Result<Self> {
+        let no_way = |error: io::Error| unreachable(error, place.to_owned());
+        let (host, mut stream) = match endpoint {
             Endpoint::Tcp { host, address, port } => {
-                let mut stream =
-                    tcp(host, address.map(|address| SocketAddr::new(address, *port)), *port, timeout)?;
-                stream.set_nodelay(true)?;
-                let Some(config) = tls else {
+                let address = address.map(|address| SocketAddr::new(address, *port));
+                let stream = tcp(host, address, *port, server.timeout).and_then(|stream| {
+                    stream.set_nodelay(true)?;
+                    server.keep_alive.apply(&stream)?;
                     stream.set_read_timeout(Some(look))?;
-                    return Ok(Self::Tcp(stream));
-                };
-                stream.set_read_timeout(Some(timeout))?;
-                stream.write_all(&ASK_FOR_TLS)?;
-                let mut answer = [0];
-                stream.read_exact(&mut answer)?;
-                let stream = match (&answer, mode) {
-                    (b"S", _) => {
-                        let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
-                        let connection =
-                            ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
-                        let mut stream = StreamOwned::new(connection, stream);
-                        stream.conn.complete_io(&mut stream.sock)?;
-                        stream.sock.set_read_timeout(Some(look))?;
-                        return Ok(Self::Tls(Box::new(stream)));
-                    }
-                    (_, SslMode::Require) => return Err(io::Error::other("server does not support TLS")),
-                    _ => stream,
-                };
-                stream.set_read_timeout(Some(look))?;
-                Ok(Self::Tcp(stream))
+                    Ok(stream)
+                });
+                (host, stream.map_err(no_way)?)
             }
             #[cfg(unix)]
             Endpoint::Unix(path) => {
-                let stream = std::os::unix::net::UnixStream::connect(path)?;
-                Ok(Self::Unix(stream, look))
+                let stream = std::os::unix::net::UnixStream::connect(path).map_err(no_way)?;
+                return Ok(Self::Unix(stream, look));
             }
             #[cfg(not(unix))]
-            Endpoint::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+            Endpoint::Unix(_) => return Err(no_way(io::ErrorKind::Unsupported.into())),
+        };
+        let Some(config) = &server.tls else { return Ok(Self::Tcp(stream)) };
+        let broken = |error: io::Error| lost(&error, place);
+        stream.write_all(&ASK_FOR_TLS).map_err(broken)?;
+        let mut answer = [0];
+        loop {
+            match stream.read(&mut answer) {
+                Ok(0) => return Err(broken(io::ErrorKind::UnexpectedEof.into())),
+                Ok(_) => break,
+                Err(error) if is_pause(&error) && given_up() => return Err(late(server, place)),
+                Err(error) if is_pause(&error) => {}
+                Err(error) => return Err(broken(error)),
+            }
+        }
+        if !begins_tls(answer[0], server, place)? {
+            return Ok(Self::Tcp(stream));
+        }
+        let failed = |error: io::Error| tls_failed(&error, place);
+        let name = ServerName::try_from(host.clone()).map_err(io::Error::other).map_err(no_way)?;
+        let connection = ClientConnection::new(Arc::clone(config), name);
+        let mut connection = connection.map_err(io::Error::other).map_err(failed)?;
+        while connection.is_handshaking() {
+            if given_up() {
+                return Err(late(server, place));
+            }
+            match shake_hands(&mut connection, &mut stream) {
+                Err(error) if is_pause(&error) => {}
+                shaken => shaken.map_err(failed)?,
+            }
+        }
+        let mut stream = StreamOwned::new(connection, stream);
+        stream.flush().map_err(failed)?;
+        Ok(Self::Tls(Box::new(stream)))
+    }
+
+    /// The server's certificate, if the connection is encrypted.
+    pub(super) fn certificate(&self) -> Option<&CertificateDer<'static>> {
+        match self {
+            Self::Tls(stream) => stream.conn.peer_certificates()?.first(),
+            _ => None,
         }
     }
 
@@ -108,6 +131,30 @@ impl Stream {
             Self::Tls(stream) => stream.read(into),
         }
     }
+}
+
+/// One step of the handshake: a server that sends byte by byte does not keep it from being given up.
+fn shake_hands(connection: &mut ClientConnection, stream: &mut TcpStream) -> io::Result<()> {
+    while connection.wants_write() {
+        connection.write_tls(stream)?;
+    }
+    if connection.is_handshaking() && connection.wants_read() {
+        if connection.read_tls(stream)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Err(error) = connection.process_new_packets() {
+            // The server is to learn why.
+            let _ = connection.write_tls(stream);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+        }
+    }
+    Ok(())
+}
+
+/// Whether nothing has come before the stream's own timeout.
+pub(super) fn is_pause(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
 /// Waits until there is something to read, or the other end has closed. A read that waits by itself is also woken when

@@ -2,5 +2,5 @@
 
 pub mod certificates;
 pub(crate) mod incoming;
+pub(crate) mod session;
 pub(crate) mod stream;
-pub(crate) mod tls;

@@ -12,7 +12,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, lookup_host};
 
+use crate::address::keep_alive::KeepAlive;
 use crate::address::server::Endpoint;
 use crate::socket::incoming::Incoming;
 
@@ -44,6 +45,33 @@ struct Shared {
     wire: WireCounters,
     /// The connection has given bytes of which the stream has not taken all.
     unsent: AtomicBool,
+    /// Bytes that the stream took.
+    sent: AtomicU64,
+    /// Bytes of answers that came.
+    received: AtomicU64,
+}
+
+/// How far the exchange with the server has come.
+#[derive(Clone)]
+pub(crate) struct Progress(Arc<Shared>);
+
+impl Progress {
+    /// Numbers that change with each byte that is sent, and each that comes of an answer.
+    pub(crate) fn now(&self) -> (u64, u64) {
+        (self.0.sent.load(Relaxed), self.0.received.load(Relaxed))
+    }
+
+    /// So many bytes of answers have come.
+    pub(crate) fn received(&self, bytes: u64) {
+        self.0.received.store(bytes, Relaxed);
+    }
+}
+
+impl Shared {
+    fn add_sent(&self, bytes: usize) {
+        self.wire.add_sent(bytes as u64);
+        self.sent.fetch_add(bytes as u64, Relaxed);
+    }
 }
 
 enum Stream {
@@ -99,6 +127,7 @@ impl Socket {
     /// counted on `wire`. Whether the server is asked for TLS first has to be known.
     pub(crate) async fn connect(
         endpoint: &Endpoint,
+        keep_alive: &KeepAlive,
         asks_for_tls: bool,
         wire: WireCounters,
     ) -> io::Result<Self> {
@@ -121,6 +150,7 @@ impl Socket {
                 }
                 let stream = connected.ok_or(last)?;
                 stream.set_nodelay(true)?;
+                keep_alive.apply(&stream)?;
                 Stream::Tcp(stream)
             }
             #[cfg(unix)]
@@ -133,8 +163,19 @@ impl Socket {
             #[cfg(not(unix))]
             Endpoint::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
-        let shared = Arc::new(Shared { stream, wire, unsent: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            stream,
+            wire,
+            unsent: AtomicBool::new(false),
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+        });
         Ok(Self { shared, incoming: Incoming::new(asks_for_tls) })
+    }
+
+    /// How far the exchange has come.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress(Arc::clone(&self.shared))
     }
 
     /// The way of rows past the connection.
@@ -160,7 +201,7 @@ impl CopyStream {
     /// # Errors
     /// The connection is lost, or still busy sending something else, which does not happen.
     pub(crate) async fn send(&self, rows: &[u8]) -> io::Result<()> {
-        let Shared { stream, wire, unsent } = &*self.shared;
+        let Shared { stream, unsent, .. } = &*self.shared;
         if unsent.load(Relaxed) {
             return Err(io::Error::other("the connection still sends what came before the rows"));
         }
@@ -175,7 +216,7 @@ impl CopyStream {
             match stream.try_write(&[IoSlice::new(head), IoSlice::new(rows)]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(bytes) => {
-                    wire.add_sent(bytes as u64);
+                    self.shared.add_sent(bytes);
                     sent += bytes;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.writable().await?,
@@ -224,13 +265,13 @@ impl AsyncRead for Socket {
 
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let Shared { stream, wire, unsent } = &*self.shared;
+        let Shared { stream, unsent, .. } = &*self.shared;
         unsent.store(true, Relaxed);
         loop {
             ready!(stream.poll_write_ready(cx))?;
             match stream.try_write(&[IoSlice::new(buf)]) {
                 Ok(bytes) => {
-                    wire.add_sent(bytes as u64);
+                    self.shared.add_sent(bytes);
                     unsent.store(bytes < buf.len(), Relaxed);
                     return Poll::Ready(Ok(bytes));
                 }

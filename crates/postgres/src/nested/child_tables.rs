@@ -157,11 +157,14 @@ impl<'a> PostgresTables<'a> {
                 .at(format!("table {}", self.postgres.table))
                 .advise("load nested values as jsonb or native, or leave --part out"));
         }
-        let connection = Connection::open(&self.postgres.server, control)?;
-        refuse_pooler(&connection, &self.postgres.server, control)?;
         // The connection holds the lock until all tables are in place, so that no other run finishes this
         // load.
-        let (server, targets) = self.begin(&connection, control)?;
+        let (connection, (server, targets)) = self.postgres.retried(options.retries, control, || {
+            let connection = Connection::open(&self.postgres.server, control)?;
+            refuse_pooler(&connection, &self.postgres.server, control)?;
+            let begun = self.begin(&connection, control)?;
+            Ok((connection, begun))
+        })?;
         let mut reports = self.load_targets(&server, &targets, options, control, next)?;
         let notes = self.put_in_place(&server, &targets, &mut reports, options, control)?;
         reports

@@ -1,6 +1,6 @@
 //! Forgetting a load: removing its records, and the tables that it created.
 
-use sawmill_loader::{Forgotten, TableName};
+use sawmill_loader::{Forgotten, LoadOptions, TableName};
 use sawmill_pgwire::{Connection, refuse_pooler};
 use sawmill_source::{Control, Result};
 
@@ -17,6 +17,17 @@ use crate::types::made_types;
 /// # Errors
 /// No connection, no permission, or a running load into the table.
 pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> Result<Forgotten> {
+    let retries = LoadOptions::default().retries;
+    let mut committing = Forgotten::default();
+    postgres.retried(retries, control, || remove(postgres, drop_table, &mut committing, control))
+}
+
+fn remove(
+    postgres: &Postgres,
+    drop_table: bool,
+    committing: &mut Forgotten,
+    control: &Control<'_>,
+) -> Result<Forgotten> {
     let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
     let connection = Connection::open(&postgres.server, control)?;
     refuse_pooler(&connection, &postgres.server, control)?;
@@ -62,6 +73,11 @@ pub fn forget(postgres: &Postgres, drop_table: bool, control: &Control<'_>) -> R
     if recorded {
         forgotten.loads = checkpoints.delete_target(&connection, &name.to_string(), control)?;
     }
+    // If the answer to the commit is lost, the next attempt finds nothing any more.
+    forgotten.loads = forgotten.loads.max(committing.loads);
+    forgotten.staging_dropped |= committing.staging_dropped;
+    forgotten.table_dropped |= committing.table_dropped;
+    *committing = forgotten;
     connection.batch(control, "COMMIT")?;
     if recorded {
         checkpoints.drop_if_empty(&connection, control)?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{FileStatus, LoadStatus, TableName};
+use sawmill_loader::{FileStatus, LoadOptions, LoadStatus, TableName, retry_reached};
 use sawmill_pgwire::{Connection, Server, refuse_pooler};
 use sawmill_source::{Control, Result};
 
@@ -21,6 +21,16 @@ pub fn status(
     control: &Control<'_>,
 ) -> Result<Vec<LoadStatus>> {
     let checkpoints = Checkpoints::new(checkpoint_schema)?;
+    let read = || read(server, &checkpoints, table, control);
+    retry_reached(LoadOptions::default().retries, control, &|| server.is_reached(), read)
+}
+
+fn read(
+    server: &Server,
+    checkpoints: &Checkpoints,
+    table: Option<&TableName>,
+    control: &Control<'_>,
+) -> Result<Vec<LoadStatus>> {
     let connection = Connection::open(server, control)?;
     refuse_pooler(&connection, server, control)?;
     if !checkpoints.exist(&connection, control)? {

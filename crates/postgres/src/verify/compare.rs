@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sawmill_loader::{LoadOptions, Located, TableName, Verification};
+use sawmill_loader::{LoadOptions, Located, TableName, Verification, retry_lost};
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
 use sawmill_source::{Control, Error, Kind, Result, Source};
@@ -56,17 +56,20 @@ pub(crate) fn compare(
     control: &Control<'_>,
 ) -> Result<Verification> {
     let Compared { source, rejected, records } = *compared;
-    let connection = Connection::open(&postgres.server, control)?;
-    refuse_pooler(&connection, &postgres.server, control)?;
-    let server = &KnownServer::of(&postgres.server, &connection, control)?;
-    let Some(found) = find(&connection, &postgres.table, control)? else {
-        return Err(Error::new(Kind::Schema, "the table does not exist")
-            .at(format!("table {}, {}", postgres.table, connection.place()))
-            .advise("load it first"));
+    let look = || {
+        let connection = Connection::open(&postgres.server, control)?;
+        refuse_pooler(&connection, &postgres.server, control)?;
+        let server = KnownServer::of(&postgres.server, &connection, control)?;
+        let Some(found) = find(&connection, &postgres.table, control)? else {
+            return Err(Error::new(Kind::Schema, "the table does not exist")
+                .at(format!("table {}, {}", postgres.table, connection.place()))
+                .advise("load it first"));
+        };
+        let table = postgres.table.within(&found.schema);
+        Ok((server, table, columns::read(&connection, found.oid, control)?))
     };
-    let table = &postgres.table.within(&found.schema);
-    let existing = columns::read(&connection, found.oid, control)?;
-    drop(connection);
+    let (server, table, existing) = postgres.retried(options.retries, control, look)?;
+    let (server, table) = (&server, &table);
     let matched = |source: &dyn Source| columns::matched(source.schema(), &existing, table, &postgres.values);
     let columns = matched(source)?;
     let rejects = rejected.map(|rejects| Ok::<_, Error>((rejects, matched(rejects)?))).transpose()?;
@@ -111,7 +114,8 @@ struct Sides<'a> {
 impl Sides<'_> {
     fn table_sums(&self, each_column: bool, by_value: bool, control: &Control<'_>) -> Result<Sums> {
         let Self { server, table, columns, options, .. } = *self;
-        ReadBack { server, table, columns, degree: options.degree, each_column, by_value }.run(control)
+        let read = ReadBack { server, table, columns, degree: options.degree, each_column, by_value };
+        retry_lost(options.retries, control, || read.run(control))
     }
 
     /// The sums of the source's rows, without the rejected ones.
@@ -141,7 +145,7 @@ impl Sides<'_> {
         let (unit_rows, refused) = (options.unit_rows, None);
         let locating =
             Locating { source, server, table, columns, options, unit_rows, rejected, refused, records };
-        locating.run(rows, control)
+        retry_lost(options.retries, control, || locating.run(rows, control))
     }
 }
 

@@ -128,7 +128,7 @@ impl<'a> RejectingUnit<'a> {
     /// none if the channel closed before the unit's end.
     pub(crate) async fn rows(&mut self, parcels: &mut Parcels) -> Result<Option<Tally>, WireError> {
         let tally = loop {
-            match next(parcels).await? {
+            match self.connection.aside(next(parcels)).await? {
                 Some(Next::Rows(block)) => self.send(block).await?,
                 Some(Next::End(tally)) => {
                     self.ended = true;

@@ -209,7 +209,7 @@ async fn copy_rows(
     sent: &mut Sent,
 ) -> Result<(), WireError> {
     loop {
-        match next(parcels).await? {
+        match connection.aside(next(parcels)).await? {
             Some(Next::Rows(block)) => {
                 let sending = wait(WaitKind::Network);
                 sending.add_rows(block.rows);
@@ -260,7 +260,7 @@ impl UnitWriter for TableWriter {
             Err(error) if error.kind() == Kind::Server => {
                 let known = self.recorded_elsewhere(Some(unit), error, control)?;
                 if !sent.ended {
-                    self.connection.wait_for(control, drain(parcels))?;
+                    self.connection.wait_for(control, self.connection.aside(drain(parcels)))?;
                 }
                 return Ok(Some(known));
             }

@@ -3,12 +3,16 @@
 mod changed_source;
 mod conversions;
 mod database;
+mod dead_connections;
 mod enums;
 mod fail_over;
 mod failures;
 mod faults;
+mod faulty;
 mod fixture;
 mod full_disk;
+mod hostile;
+mod hostile_servers;
 mod intervals;
 mod lost_commits;
 mod mixed_files;

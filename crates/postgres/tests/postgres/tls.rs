@@ -159,7 +159,7 @@ fn a_client_authenticates_with_its_certificate() {
 /// What the server says of a connection that blocks its thread: whether it is encrypted, and the certificate's name.
 fn blocking(url: &str) -> Result<(String, String), String> {
     let server: Server = url.parse().map_err(|error: sawmill_source::Error| error.to_string())?;
-    let mut connection = BlockingConnection::open(&server).map_err(|error| error.to_string())?;
+    let mut connection = BlockingConnection::open(&server, &|| false).map_err(|error| error.to_string())?;
     let asked = "SELECT ssl, coalesce(client_dn, '') FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
     let rows = connection.simple(asked, PATIENCE).map_err(|error| error.to_string())?;
     let mut fields = rows.into_iter().next().unwrap().into_iter().map(Option::unwrap);
@@ -184,11 +184,26 @@ fn a_blocking_connection_is_encrypted_and_proves_its_password_by_scram() {
     assert!(error.contains("not valid for name \"127.0.0.1\""), "{error}");
     // Messages that are longer than a record of TLS, and a wait that is longer than a look at it.
     let server: Server = encrypted.url("127.0.0.1", "sslmode=require").parse().unwrap();
-    let mut connection = BlockingConnection::open(&server).unwrap();
+    let mut connection = BlockingConnection::open(&server, &|| false).unwrap();
     let long = format!("SELECT pg_sleep(0.3), length('{}'), repeat('y', 3000000)", "x".repeat(2_000_000));
     let rows = connection.simple(&long, PATIENCE).unwrap();
     assert_eq!(rows[0][1].as_deref(), Some("2000000"));
     assert_eq!(rows[0][2].as_ref().unwrap().len(), 3_000_000);
+}
+
+#[test]
+fn a_password_exchange_is_bound_to_the_encrypted_channel() {
+    let Some(encrypted) = Encrypted::start("localhost", ENCRYPTED_ONLY) else { return };
+    let source = file(encrypted.files.path());
+    for (parameters, table) in [
+        ("channel_binding=require", "a"),
+        ("channel_binding=prefer&require_auth=scram-sha-256", "b"),
+        ("channel_binding=disable", "c"),
+    ] {
+        let url = encrypted.url("127.0.0.1", &format!("sslmode=require&{parameters}"));
+        assert_eq!(load(&url, table, &source), Ok(ROWS), "{parameters}");
+        assert!(blocking(&url).is_ok(), "{parameters}");
+    }
 }
 
 #[test]

@@ -1,12 +1,8 @@
 //! Messages of the protocol that operations send, and the answers that they read.
 
 use std::io;
-use std::time::Instant;
 
 use sawmill_pgwire::{BlockingConnection, Message, ServerReport};
-
-/// How long a server may take to say whether it takes the rows of a COPY.
-const COPY_BEGINS: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Appends a message.
 pub(super) fn push<T>(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>) -> T) -> T {
@@ -64,13 +60,13 @@ pub(super) fn bind<T>(
 pub(super) fn begin_copy(
     connection: &mut BlockingConnection,
     sql: &str,
+    given_up: &mut dyn FnMut() -> bool,
 ) -> io::Result<Result<(), ServerReport>> {
     query(&mut connection.out, sql);
     connection.send()?;
-    let end = Instant::now() + COPY_BEGINS;
     let mut report = None;
     loop {
-        let message = connection.message(&mut || Instant::now() >= end)?;
+        let message = connection.message(given_up)?;
         match message.tag {
             b'G' => return Ok(Ok(())),
             b'E' => {

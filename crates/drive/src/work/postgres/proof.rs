@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sawmill_pgcopy::HEADER;
-use sawmill_pgwire::{BlockingConnection, ServerReport};
+use sawmill_pgwire::{BlockingConnection, Patience, ServerReport};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::proof::check::Check;
@@ -17,6 +17,7 @@ pub(super) fn prove(
     connection: &mut BlockingConnection,
     table: &SharedTable,
     cancel: &AtomicBool,
+    patience: &mut Patience<'_>,
 ) -> Result<Proof> {
     let place = format!("table {}", table.name);
     let lost = |error: std::io::Error| match cancel.load(Relaxed) {
@@ -38,7 +39,8 @@ pub(super) fn prove(
     let mut check = Check::new(table);
     let mut first = true;
     loop {
-        let message = connection.message(&mut || cancel.load(Relaxed)).map_err(lost)?;
+        let message = connection.message(&mut || patience.given_up()).map_err(lost)?;
+        patience.came();
         match message.tag {
             b'd' => {
                 // PostgreSQL sends each row as a message; the first one begins with the header.

@@ -179,7 +179,9 @@ impl<'a> PgSession<'a> {
         self.under_way = UnderWay::default();
         let statement = &self.statements[ready.statement.0][ready.statement.1];
         if ready.copies {
-            if let Err(report) = begin_copy(connection, &statement.sql)? {
+            if let Err(report) =
+                begin_copy(connection, &statement.sql, &mut patience(self.plan.patience(), self.cancel))?
+            {
                 return Ok(Err(report));
             }
         } else if !statement.known {
@@ -280,7 +282,7 @@ impl<'a> PgSession<'a> {
 impl Session for PgSession<'_> {
     fn open(&mut self) -> Result<()> {
         if self.connection.is_none() {
-            self.connection = Some(BlockingConnection::open(self.server)?);
+            self.connection = Some(BlockingConnection::open(self.server, &|| self.cancel.load(Relaxed))?);
             self.statements.iter_mut().flatten().for_each(|statement| statement.known = false);
         }
         Ok(())

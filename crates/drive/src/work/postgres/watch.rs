@@ -32,7 +32,7 @@ impl Watch {
 
     fn ask(&mut self) -> Option<ServerSample> {
         if self.connection.is_none() {
-            self.connection = BlockingConnection::open(&self.server).ok();
+            self.connection = BlockingConnection::open(&self.server, &|| false).ok();
             (self.wal, self.checkpoints) = (None, None);
         }
         let connection = self.connection.as_mut()?;

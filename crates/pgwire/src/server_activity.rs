@@ -1,0 +1,139 @@
+//! An answer that does not come: does the server still work on it? Asked over another connection.
+//!
+//! A packet that was lost for good, a firewall that has forgotten a connection, a machine without power: none of these
+//! closes a connection. What the other end of it says of itself is known to the server alone.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+use sawmill_source::{Error, Kind, LOOK};
+
+use crate::address::server::{Endpoint, Product, Server};
+use crate::blocking::BlockingConnection;
+
+/// What a server says of one of its processes.
+pub(crate) enum Activity {
+    /// It works: how.
+    Working(String),
+    /// It does not: what it does instead.
+    None(String),
+}
+
+/// A process of the server that owes an answer.
+pub(crate) struct Asked<'a> {
+    pub server: &'a Server,
+    pub endpoint: &'a Endpoint,
+    pub process: Option<&'a str>,
+}
+
+impl Asked<'_> {
+    /// Asks the server. A process that waits for its client, while the client waits for it, is ended, with the locks
+    /// that it holds.
+    pub(crate) fn ask(&self, cancelled: &dyn Fn() -> bool) -> Activity {
+        let (Product::PostgreSql, Some(process)) = (self.server.product, self.process) else {
+            return Activity::None("it cannot be asked whether it works on it".to_owned());
+        };
+        let end = Instant::now() + self.server.timeout;
+        let mut given_up = || cancelled() || Instant::now() >= end;
+        let asked = BlockingConnection::to(self.endpoint, self.server, &mut given_up).and_then(|mut other| {
+            let sql = format!(
+                "SELECT coalesce(state, '') NOT LIKE 'idle%' AND coalesce(wait_event_type, '') <> 'Client', \
+                        concat_ws(', ', nullif(state, ''), wait_event_type || ': ' || wait_event) \
+                 FROM pg_catalog.pg_stat_activity WHERE pid = {process}"
+            );
+            let rows = other.ask(&sql, &mut given_up)?;
+            Ok((other, rows))
+        });
+        let (mut other, rows) = match asked {
+            Ok(asked) => asked,
+            Err(error) => {
+                return Activity::None(format!("another connection cannot ask it: {}", error.what()));
+            }
+        };
+        let mut fields = rows.into_iter().flatten();
+        match (fields.next().flatten().as_deref(), fields.next().flatten()) {
+            (Some("t"), how) => Activity::Working(how.unwrap_or_default()),
+            (Some(_), how) => {
+                let application = self.server.config.get_application_name().unwrap_or_default();
+                let end = format!(
+                    "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity \
+                     WHERE pid = {process} AND usename = current_user AND application_name = '{}'",
+                    application.replace('\'', "''")
+                );
+                // If it may not be ended, it ends when the system of the server finds the connection dead.
+                let _ = other.ask(&end, &mut given_up);
+                Activity::None(format!(
+                    "its process {process} does not work on it ({})",
+                    how.unwrap_or_default()
+                ))
+            }
+            (None, _) => Activity::None(format!("it has no process {process} any more")),
+        }
+    }
+
+    /// The notice about an answer that is worked on.
+    pub(crate) fn still_working(&self, place: &str, how: &str) -> String {
+        let seconds = self.server.patience.as_secs_f64();
+        let process = self.process.unwrap_or_default();
+        format!("{place}: no answer for {seconds} s; the server works on it (process {process}, {how})")
+    }
+
+    /// The error about an answer that will not come.
+    pub(crate) fn gone(&self, place: &str, why: &str) -> Error {
+        let seconds = self.server.patience.as_secs_f64();
+        Error::new(Kind::Connection, format!("the connection is dead: no answer for {seconds} s, and {why}"))
+            .at(place)
+            .advise("run the same command again: what was committed stays and is not loaded twice")
+    }
+}
+
+/// How long to wait for an answer over a connection that hands out messages.
+pub struct Patience<'a> {
+    server: &'a Server,
+    endpoint: Endpoint,
+    process: Option<String>,
+    cancel: &'a AtomicBool,
+    since: Instant,
+    asked: Option<Instant>,
+}
+
+impl<'a> Patience<'a> {
+    /// Patience with what will be asked over this connection to the server.
+    pub fn new(server: &'a Server, connection: &mut BlockingConnection, cancel: &'a AtomicBool) -> Self {
+        let process = connection.simple("SELECT pg_catalog.pg_backend_pid()", server.timeout);
+        let process = process.ok().and_then(|rows| rows.into_iter().flatten().next().flatten());
+        Self {
+            server,
+            endpoint: connection.endpoint().clone(),
+            process,
+            cancel,
+            since: Instant::now(),
+            asked: None,
+        }
+    }
+
+    /// Something has come.
+    pub fn came(&mut self) {
+        self.asked = None;
+    }
+
+    /// Whether to give up waiting: the caller cancels, or nothing has come for too long and the server does not work
+    /// on it.
+    pub fn given_up(&mut self) -> bool {
+        // Whoever waits asks all the time: after a pause another wait has begun.
+        if self.asked.is_none_or(|asked| asked.elapsed() > LOOK * 5) {
+            self.since = Instant::now();
+        }
+        self.asked = Some(Instant::now());
+        if self.cancel.load(Relaxed) {
+            return true;
+        }
+        if self.since.elapsed() < self.server.patience {
+            return false;
+        }
+        self.asked = None;
+        let Self { server, endpoint, process, cancel, .. } = self;
+        let asked = Asked { server, endpoint, process: process.as_deref() };
+        matches!(asked.ask(&|| cancel.load(Relaxed)), Activity::None(_))
+    }
+}
