@@ -24,8 +24,7 @@ impl Engine {
                 Answer::done(-1)
             }),
             Statement::Kill(job) => {
-                self.jobs().kill(&job);
-                Answer::done(1)
+                Answer::done(self.jobs().kill(&job).into())
             }
             Statement::Rename { name, to } => self.rename(name, to),
             Statement::Swap { source, target, drop_source } => self.swap(source, target, drop_source),

@@ -76,6 +76,7 @@ impl<'a> CrateSession<'a> {
             chosen,
             counted: Mutex::new(counted),
             loaded: AtomicU64::new(0),
+            since: AtomicU64::new(0),
             sealed: AtomicBool::new(false),
         };
         session.cluster.table_is_known();

@@ -105,12 +105,17 @@ pub(crate) struct WriterPlan {
 }
 
 impl WriterPlan {
-    /// That no other run has taken over, as far as this one has seen.
+    /// That no other run has taken over, as far as this one has seen. If it could not show itself for a while, the server
+    /// is asked.
     ///
     /// # Errors
-    /// Another run has.
-    pub(crate) fn check_lease(&self) -> Result<()> {
-        self.lease.as_ref().map_or(Ok(()), Lease::check)
+    /// Another run has; no connection.
+    pub(crate) fn check_lease(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+        match &self.lease {
+            Some(lease) if lease.is_late() => lease.confirm(client, control),
+            Some(lease) => lease.check(),
+            None => Ok(()),
+        }
     }
 
     /// The same, asked of the server.

@@ -129,9 +129,14 @@ impl Together {
         }
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(&batch.bytes);
+        // A batch without columns has all of them go without.
+        if self.rows.is_empty() {
+            self.columns.resize(batch.marks.columns.len(), Vec::new());
+        } else if batch.marks.columns.is_empty() {
+            self.columns.clear();
+        }
         let moved = batch.marks.rows.iter().map(|mark| Mark { end: start + mark.end, ..*mark });
         self.rows.extend(moved);
-        self.columns.resize(batch.marks.columns.len(), Vec::new());
         let columns = self.columns.iter_mut().zip(&batch.marks.columns);
         columns.for_each(|(array, more)| unnest::append(array, more));
     }

@@ -19,13 +19,17 @@ use crate::write::bulk::RowResult;
 impl CrateWriter {
     /// Sends a batch, by column where that is asked for.
     pub(super) fn send_batch(&mut self, batch: &Batch, control: &Control<'_>) -> Result<()> {
-        self.plan.check_lease()?;
+        let plan = Arc::clone(&self.plan);
+        plan.check_lease(&mut self.client, control)?;
         let marks = &batch.marks;
         if marks.rows.is_empty() {
             return Ok(());
         }
         let mut repeat = batch.units().any(|unit| self.account_of(unit).sent_before);
         let mut there_before = None;
+        if marks.columns.is_empty() && self.plan.unnest.is_some() {
+            self.plan.carried.turn("a value is out of the range of the PostgreSQL wire");
+        }
         if !marks.columns.is_empty() && self.pg_failures < 3 {
             let tag = self.plan.tags.as_ref().map(Tags::next);
             match self.send_columns(marks, tag, repeat, control)? {
