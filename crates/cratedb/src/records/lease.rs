@@ -197,6 +197,7 @@ fn follow(
     let (mut seen, mut looks) = (None, 0);
     loop {
         let last = checkpoints.leases(&mut client, name, control)?.into_iter().next_back();
+        let is_first = last.is_none();
         let free = match last {
             None => 0,
             // It was taken, and the answer got lost.
@@ -222,7 +223,9 @@ fn follow(
         };
         let text = serde_json::to_string(owner).unwrap_or_default();
         if checkpoints.insert_lease(&mut client, name, free + 1, &text, control)? {
-            checkpoints.delete_leases(&mut client, name, free + 1, control)?;
+            if !is_first {
+                checkpoints.delete_leases(&mut client, name, free + 1, control)?;
+            }
             return Ok(free + 1);
         }
     }
@@ -261,7 +264,7 @@ impl Holder {
             }
             if self.over.load(Relaxed) {
                 // A lease that cannot be given back is followed like that of a run that was killed.
-                let _ = self.checkpoints.delete_leases(&mut client, &self.name, self.number + 1, &control);
+                let _ = self.checkpoints.delete_lease(&mut client, &self.name, self.number, &control);
                 return;
             }
             beat += 1;

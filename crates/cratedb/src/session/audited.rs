@@ -116,8 +116,8 @@ impl CrateSession<'_> {
         let rows = self.counted.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
         self.compare(rows, total)?;
         self.loaded.store(total.rows, Relaxed);
-        checkpoints.set_audited(client, id, tags.last_audited(), control)?;
-        checkpoints.set_state(client, id, State::Placing, rows, total, control)?;
+        let counted = (rows, Some(tags.last_audited()));
+        checkpoints.set_state(client, id, State::Placing, counted, total, control)?;
         if catalogue::has_column(client, &from, &tags.column, retries, control)? {
             drop_column(client, &from, &tags.column, retries, control)?;
         }
@@ -125,7 +125,7 @@ impl CrateSession<'_> {
         self.compare(self.read_back(&from).count(client, control)?, total)?;
         self.place(&from, client, control)?;
         checkpoints.delete_others(client, &self.table.to_string(), id, control)?;
-        checkpoints.set_state(client, id, State::Complete, rows, total, control)
+        checkpoints.set_state(client, id, State::Complete, counted, total, control)
     }
 
     /// The table has exactly the rows that were acknowledged.

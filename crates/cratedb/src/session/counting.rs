@@ -114,7 +114,7 @@ impl CrateSession<'_> {
         let at_end = true;
         let rows = self.count(client, total.rows, ("were acknowledged", at_end), control)?;
         if !self.writers.gathers {
-            self.since.store(self.came_since(rows, total.rows).min(self.writers.before.rows()), Relaxed);
+            self.since.store(self.came_since(rows, self.record.rows_before(), total.rows).min(self.writers.before.rows()), Relaxed);
         }
         // Rows of batches that were repeated without a key may be there twice.
         let more = rows > total.rows && self.encode.plan.key != Key::None;
@@ -128,10 +128,11 @@ impl CrateSession<'_> {
     }
 
     /// How many of the rows that were found in the table when they were sent first came while the load ran, as the table
-    /// has `now` rows and the load has brought or found `total`: their request arrived twice, or others wrote them.
-    pub(super) fn came_since(&self, now: u64, total: u64) -> u64 {
+    /// had `before` rows and has `now`, and the load has brought or found `total`: their request arrived twice, or others
+    /// wrote them.
+    pub(super) fn came_since(&self, now: u64, before: u64, total: u64) -> u64 {
         let found = self.writers.before.rows() + self.there_before.rows;
-        let explained = (self.record.rows_before() + total).saturating_sub(found);
+        let explained = (before + total).saturating_sub(found);
         now.saturating_sub(explained).min(found)
     }
 

@@ -213,13 +213,13 @@ impl Session for CrateSession<'_> {
         let rows = self.count_all(&mut client, total, control)?;
         self.loaded.store(total.rows, Relaxed);
         if self.written != self.table {
-            checkpoints.set_state(&mut client, id, State::Placing, rows, total, control)?;
+            checkpoints.set_state(&mut client, id, State::Placing, (rows, None), total, control)?;
             self.place(&self.written, &mut client, control)?;
         }
         if self.writers.gathers {
             checkpoints.delete_others(&mut client, &self.table.to_string(), id, control)?;
         }
-        checkpoints.set_state(&mut client, id, State::Complete, rows, total, control)
+        checkpoints.set_state(&mut client, id, State::Complete, (rows, None), total, control)
     }
 
     fn counted(&self) -> Option<u64> {
@@ -307,7 +307,7 @@ impl CrateSession<'_> {
         let place = format!("table {}", self.table);
         let Some(before) = &self.record.before else { return Err(not_summed_up(&place)) };
         let found = self.writers.before.rows() + self.there_before.rows;
-        match (self.came_since(now, total), self.writers.before.tally()) {
+        match (self.came_since(now, before.rows, total), self.writers.before.tally()) {
             (0, Some(ours)) => Ok(before.minus(&self.there_before).minus(&ours)),
             // None of the rows that were found was there before the load.
             (since, _) if since == found => Ok(before.clone()),

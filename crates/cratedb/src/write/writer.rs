@@ -35,7 +35,7 @@ use crate::connect::pg::PgInsert;
 use crate::encode::encoder::EncodePlan;
 use crate::records::checkpoint::{Checkpoints, UnitRecord};
 use crate::records::lease::Lease;
-use crate::table::columns::Plan;
+use crate::table::columns::{Key, Plan};
 use crate::table::names::CrateTable;
 use crate::tags::{Tagged, Tags};
 use crate::verify::equal_rows::Place;
@@ -89,6 +89,8 @@ pub(crate) struct WriterPlan {
     /// Rows and bytes of a request.
     pub batch_rows: usize,
     pub batch_bytes: usize,
+    /// Rows of a unit.
+    pub unit_rows: u64,
     pub files: Vec<SourceFile>,
     /// Rows refused so far, those of earlier runs included.
     pub rejected: AtomicU64,
@@ -156,6 +158,7 @@ impl WriterPlan {
             gzip: false,
             batch_rows: encode.rows,
             batch_bytes: encode.bytes,
+            unit_rows: 0,
             files: Vec::new(),
             rejected: AtomicU64::new(0),
             inserted: AtomicU64::new(0),
@@ -207,6 +210,8 @@ pub(crate) struct CrateWriter {
     /// Small units that wait to be sent together, and what they came to.
     together: Together,
     waiting: Vec<(Unit, Tally)>,
+    /// Units that are in and not recorded yet.
+    sent: Vec<(Unit, Tally)>,
 }
 
 /// What came of a unit's rows that are not simply in.
@@ -238,6 +243,7 @@ impl CrateWriter {
             rejecting: 0,
             together: Together::default(),
             waiting: Vec::new(),
+            sent: Vec::new(),
             plan,
         }
     }
@@ -305,6 +311,19 @@ impl CrateWriter {
         let (batch, waiting) = (self.together.take(), std::mem::take(&mut self.waiting));
         self.send_batch(&batch, control)?;
         self.record(waiting, control)
+    }
+
+    /// Records a unit that was sent together with those before it, once they come to a whole one: the last units of a source
+    /// are cut small, and each record waits for the disk. Rows that would be there twice after a crash do not wait.
+    fn record_with_others(&mut self, unit: (Unit, Tally), control: &Control<'_>) -> Result<Vec<Arrived>> {
+        self.sent.push(unit);
+        let rows: u64 = self.sent.iter().map(|(unit, _)| unit.rows).sum();
+        let may_wait = self.plan.plan.key != Key::None && self.sent.len() < MOST_UNITS;
+        if may_wait && rows < self.plan.unit_rows {
+            return Ok(Vec::new());
+        }
+        let sent = std::mem::take(&mut self.sent);
+        self.record(sent, control)
     }
 
     /// Records units whose rows are all in or refused.
@@ -401,12 +420,17 @@ impl UnitWriter for CrateWriter {
             }
         };
         match is_begun {
-            true => self.record(vec![(*unit, tally)], control).map(Some),
+            true => self.record_with_others((*unit, tally), control).map(Some),
             false => self.wait_for_others((unit, tally), held, control).map(Some),
         }
     }
 
     fn close(&mut self, control: &Control<'_>) -> Result<Vec<Arrived>> {
-        if self.waiting.is_empty() { Ok(Vec::new()) } else { self.send_together(control) }
+        let mut arrived = if self.waiting.is_empty() { Vec::new() } else { self.send_together(control)? };
+        if !self.sent.is_empty() {
+            let sent = std::mem::take(&mut self.sent);
+            arrived.extend(self.record(sent, control)?);
+        }
+        Ok(arrived)
     }
 }
