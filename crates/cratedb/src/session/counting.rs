@@ -114,7 +114,10 @@ impl CrateSession<'_> {
         let at_end = true;
         let rows = self.count(client, total.rows, ("were acknowledged", at_end), control)?;
         if !self.writers.gathers {
-            self.since.store(self.came_since(rows, self.record.rows_before(), total.rows).min(self.writers.before.rows()), Relaxed);
+            self.since.store(
+                self.came_since(rows, self.record.rows_before(), total.rows).min(self.writers.before.rows()),
+                Relaxed,
+            );
         }
         // Rows of batches that were repeated without a key may be there twice.
         let more = rows > total.rows && self.encode.plan.key != Key::None;

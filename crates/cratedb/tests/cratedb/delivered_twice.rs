@@ -64,7 +64,8 @@ fn a_new_table_has_each_row_once_and_none_is_rejected() {
             let cluster = Cluster::standin();
             let (kept, source) = people(3_000);
             let rejects = kept.path().join("rejects.ndjson");
-            let target = cluster.target("t", options(key, transport, with_rejects.then_some(rejects.as_path())));
+            let target =
+                cluster.target("t", options(key, transport, with_rejects.then_some(rejects.as_path())));
             deliver_twice(&cluster);
             let (report, of_phase) = counted(&source, &target, &verifying());
             assert_eq!((report.rows, report.rows_loaded, of_phase), (3_000, 3_000, 3_000), "{case}");
@@ -101,9 +102,8 @@ fn equal_rows_are_rejected_all_the_same() {
 
 #[test]
 fn an_append_counts_and_verifies_its_rows_as_loaded() {
-    for (key, transport) in [Key::Row, Key::Primary]
-        .into_iter()
-        .flat_map(|key| [(key, Transport::Http), (key, Transport::Pg)])
+    for (key, transport) in
+        [Key::Row, Key::Primary].into_iter().flat_map(|key| [(key, Transport::Http), (key, Transport::Pg)])
     {
         let case = format!("{key:?}, {transport:?}");
         let cluster = Cluster::standin();

@@ -114,8 +114,7 @@ impl Checkpoints {
         number: i64,
         control: &Control<'_>,
     ) -> Result<()> {
-        let statement =
-            format!("DELETE FROM {} WHERE \"name\" = ? AND \"number\" = ?", self.table(LEASES));
+        let statement = format!("DELETE FROM {} WHERE \"name\" = ? AND \"number\" = ?", self.table(LEASES));
         self.run(client, &statement, &[json!(name), json!(number)], control)?;
         Ok(())
     }
