@@ -39,7 +39,7 @@ use crate::table::columns::{Key, Plan};
 use crate::table::names::CrateTable;
 use crate::tags::{Tagged, Tags};
 use crate::verify::equal_rows::Place;
-use crate::write::carried::Carried;
+use crate::write::carried::{ByTransport, Carried};
 use crate::write::head::{Head, REPEAT, head};
 use crate::write::rejects::{Reject, Rejects};
 use crate::write::there_before::ThereBefore;
@@ -226,6 +226,8 @@ struct Account {
     there_before: Tally,
     /// The requests that brought its rows.
     tags: Vec<Tagged>,
+    /// By which transports they came.
+    carried: ByTransport,
 }
 
 impl CrateWriter {
@@ -262,6 +264,7 @@ impl CrateWriter {
             lost: none.clone(),
             there_before: none,
             tags: Vec::new(),
+            carried: ByTransport::default(),
         };
         if let Some(earlier) = self.accounts.insert(unit.key, account) {
             self.rejecting -= earlier.rejects.len() as u64;
@@ -347,6 +350,7 @@ impl CrateWriter {
             }
             rejects.extend(account.rejects);
             arrived.push(Arrived { unit, tally: tally.clone() });
+            self.plan.carried.unit(unit.key, account.carried);
             records.push(UnitRecord {
                 unit: unit.key,
                 tally,

@@ -73,6 +73,12 @@ fn a_new_table_has_each_row_once_and_none_is_rejected() {
             assert!(report.verified.unwrap().matches(), "{case}");
             assert_eq!(cluster.count("t"), 3_000, "{case}");
             assert_eq!(std::fs::read_to_string(&rejects).unwrap_or_default(), "", "{case}");
+            // The row that a transport carried is one of the table, however often it was sent.
+            let line = report.notes.iter().map(ToString::to_string).find(|note| note.contains("transport"));
+            let line = line.unwrap();
+            let numbers = line.split(';').next().unwrap().split([' ', ':']);
+            let numbers = numbers.filter_map(|word| word.replace(',', "").parse::<u64>().ok());
+            assert_eq!(numbers.sum::<u64>(), 3_000, "{case}: {line}");
         }
     }
 }

@@ -44,6 +44,12 @@ impl Batch {
         self.units.iter().map(|(_, unit)| unit)
     }
 
+    /// The units, each with the number of its rows in the batch.
+    pub(super) fn rows_of_units(&self) -> impl Iterator<Item = (&Unit, u64)> {
+        let ends = self.units.iter().skip(1).map(|(first, _)| *first).chain([self.rows()]);
+        self.units.iter().zip(ends).map(|((first, unit), end)| (unit, (end - first) as u64))
+    }
+
     /// The unit that a row is of.
     pub(super) fn unit_of(&self, row: usize) -> &Unit {
         let after = self.units.partition_point(|(first, _)| *first <= row);

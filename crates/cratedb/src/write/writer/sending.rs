@@ -35,7 +35,9 @@ impl CrateWriter {
             match self.send_columns(marks, tag, repeat, control)? {
                 Ok(inserted) if inserted == marks.rows.len() as u64 => {
                     self.came(batch, tag, 0..marks.rows.len());
-                    self.plan.carried.by_pg(marks.rows.len());
+                    for (unit, rows) in batch.rows_of_units() {
+                        self.account_of(unit).carried.pg += rows;
+                    }
                     return Ok(());
                 }
                 // What went in is removed in the end.
@@ -67,7 +69,9 @@ impl CrateWriter {
             self.plan.before.add_unnamed(rows.saturating_sub(self.rejecting - rejected));
         }
         self.numbered = false;
-        self.plan.carried.by_http(marks.rows.len());
+        for (unit, rows) in batch.rows_of_units() {
+            self.account_of(unit).carried.http += rows;
+        }
         Ok(())
     }
 
