@@ -18,6 +18,9 @@ use crate::tags::audit::{Audit, Audited};
 use crate::tags::{Tags, jobs};
 use crate::write::durable;
 
+/// Audits in a row that find no fewer units to send again, after which a load ends.
+const FRUITLESS: u32 = 10;
+
 impl CrateSession<'_> {
     /// The units whose rows the table does not have as they are recorded, which are sent again. All other
     /// rows that the table has are removed.
@@ -39,6 +42,13 @@ impl CrateSession<'_> {
             self.forget_units(&audited.lacking, &mut client, control)?;
             rename(&mut client, &sealed, &self.written, retries, control)?;
             self.sealed.store(false, Relaxed);
+            if tags.found_lacking(audited.lacking.len()) >= FRUITLESS {
+                let what = "the table never has the rows that the server acknowledged: requests seem to arrive twice each time";
+                return Err(self.error(Kind::Server, what).advise(
+                    "load without the proxy before the server; or forget this load (sawmill load forget) and give rows a key \
+                     (--row-key), by which a row that arrives twice is stored once",
+                ));
+            }
         }
         Ok(audited.lacking.into_iter().collect())
     }

@@ -84,6 +84,27 @@ fn a_new_table_has_each_row_once_and_none_is_rejected() {
 }
 
 #[test]
+fn a_load_whose_every_request_arrives_twice_ends_and_goes_on_once_they_do_not() {
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    let (_kept, source) = people(1_000);
+    let target = cluster.target("t", options(Key::None, Transport::Http, None));
+    // Twelve rounds of ten requests; the load gives up in the eleventh.
+    standin.faults().plan((0..120).map(|_| Some(Fault::Twice)));
+    let error = run(&source, &target, &small()).unwrap_err();
+    assert!(error.what().contains("arrive twice") && error.advice().contains("--row-key"), "{error}");
+    let report = loop {
+        // What is left of the faults has been used up by then.
+        match run(&source, &target, &verifying()) {
+            Ok(report) => break report,
+            Err(error) => assert!(standin.faults().left() > 0, "{error}"),
+        }
+    };
+    assert_eq!((report.state, report.rows, cluster.count("t")), (LoadState::Resumed, 1_000, 1_000));
+    assert!(report.verified.unwrap().matches());
+}
+
+#[test]
 fn equal_rows_are_rejected_all_the_same() {
     for transport in [Transport::Http, Transport::Pg] {
         let cluster = Cluster::standin();
