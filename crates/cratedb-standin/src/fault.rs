@@ -24,6 +24,11 @@ pub enum Fault {
     Busy,
     /// The response is delayed.
     Slow(Duration),
+    /// The request is delivered twice, as by a proxy that retries; the second delivery is the one that is answered.
+    Twice,
+    /// The request is answered, and delivered once more: the second delivery is planned at once and runs for so long;
+    /// then its rows go in, unless it was killed.
+    Echo(Duration),
     /// Every row returns code 5002 and is not inserted.
     LostShard,
     /// Every row is refused as the table is blocked for writing, as on a full disk.

@@ -1,6 +1,7 @@
 //! Batches of rows, with the faults that are planned for them.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use super::request::Request;
 use super::response::{End, refused, results};
@@ -48,13 +49,14 @@ pub(super) fn respond(
                 (statement.to_owned(), request.schema.clone(), rows[half..].to_vec());
             // As above.
             let _ = shared.engine.bulk(&statement, &schema, &rows[..half], usize::MAX);
-            shared.later(move |shared| {
-                if !shared.engine.jobs().run_for(&statement, time) {
-                    let _ = shared.engine.bulk(&statement, &schema, &rest, usize::MAX);
-                }
-            });
+            run_on(shared, statement, schema, rest, time);
             return Err(End);
         }
+        Some(Fault::Echo(time)) => {
+            run_on(shared, statement.to_owned(), request.schema.clone(), rows.to_vec(), time);
+        }
+        // Of the two answers the client gets the second.
+        Some(Fault::Twice) => drop(shared.engine.bulk(statement, &request.schema, rows, usize::MAX)),
         Some(Fault::LostShard) => return Ok(every_row(5002, "One or more shards are not available")),
         Some(Fault::Blocked) => {
             let block = "RELATION_READ_DELETE_ONLY/12/index read-only / allow delete (api)";
@@ -75,4 +77,15 @@ pub(super) fn respond(
             Err(error) => refused(&error),
         }),
     }
+}
+
+/// Has a request without its connection go on for so long, and then insert these rows, unless it was killed.
+fn run_on(shared: &Shared, statement: String, schema: String, rows: Vec<Vec<Json>>, time: Duration) {
+    let Ok(planned) = shared.engine.planned(&statement, &schema) else { return };
+    shared.later(move |shared| {
+        if !shared.engine.jobs().run_for(&statement, time) {
+            // Its answer has no reader.
+            let _ = shared.engine.bulk_planned(&statement, &schema, &rows, &planned);
+        }
+    });
 }

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use super::connection::{Connection, Portal};
 use super::message::ended;
 use crate::fault::Fault;
-use crate::sql::{Statement, parse};
+use crate::json::Json;
+use crate::sql::{OnConflict, Statement, parse};
 use crate::store::unnest::unnested;
 use crate::store::{Error, RowResult};
 
@@ -41,15 +43,17 @@ impl Connection<'_> {
             }
             Some(Fault::Orphan(time)) => {
                 let (first, rest) = rows.split_at(rows.len() / 2);
-                let rest = rest.to_vec();
                 // As above.
                 let _ = self.shared.engine.insert(&name, &columns, first, &conflict, usize::MAX);
-                self.shared.later(move |shared| {
-                    if !shared.engine.jobs().run_for(&sql, time) {
-                        let _ = shared.engine.insert(&name, &columns, &rest, &conflict, usize::MAX);
-                    }
-                });
+                self.run_on(sql, (columns, rest.to_vec(), conflict), time);
                 return Err(ended());
+            }
+            Some(Fault::Echo(time)) => {
+                self.run_on(sql, (columns.clone(), rows.clone(), conflict.clone()), time);
+            }
+            // Of the two answers the client gets the second.
+            Some(Fault::Twice) => {
+                drop(self.shared.engine.insert(&name, &columns, &rows, &conflict, usize::MAX));
             }
             _ => {}
         }
@@ -72,6 +76,25 @@ impl Connection<'_> {
             Ok(inserted) => self.send(b'C', format!("INSERT 0 {inserted}\0").as_bytes()),
             Err(message) => self.error("XX000", &message),
         }
+    }
+}
+
+impl Connection<'_> {
+    /// Has a request without its connection go on for so long, and then insert these rows, unless it was killed.
+    fn run_on(
+        &self,
+        sql: String,
+        (columns, rows, conflict): (Vec<String>, Vec<Vec<Json>>, OnConflict),
+        time: Duration,
+    ) {
+        let Ok(planned) = self.shared.engine.planned(&sql, "doc") else { return };
+        self.shared.later(move |shared| {
+            if !shared.engine.jobs().run_for(&sql, time) {
+                let name = shared.engine.name_now(&planned);
+                // Its answer has no reader.
+                let _ = shared.engine.insert(&name, &columns, &rows, &conflict, usize::MAX);
+            }
+        });
     }
 }
 

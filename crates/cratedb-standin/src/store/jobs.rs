@@ -14,6 +14,7 @@ use crate::sql::Select;
 pub(crate) struct Jobs {
     running: Mutex<BTreeMap<String, Running>>,
     hidden: AtomicBool,
+    unstoppable: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -45,10 +46,20 @@ impl Jobs {
         killed.load(Relaxed)
     }
 
-    pub(super) fn kill(&self, id: &str) {
-        if let Some(running) = self.lock().get(id) {
-            running.killed.store(true, Relaxed);
+    /// Ends a job; returns whether it did.
+    pub(super) fn kill(&self, id: &str) -> bool {
+        match self.lock().get(id) {
+            Some(running) if !self.unstoppable.load(Relaxed) => {
+                running.killed.store(true, Relaxed);
+                true
+            }
+            _ => false,
         }
+    }
+
+    /// From now on jobs run to their end.
+    pub(super) fn end_none(&self) {
+        self.unstoppable.store(true, Relaxed);
     }
 
     pub(super) fn end_all(&self) {

@@ -32,6 +32,8 @@ pub struct Engine {
     version: Mutex<Option<String>>,
     /// The user may not read the schema `sys`.
     denies_sys: AtomicBool,
+    /// A rename leaves the shards open: what was planned before it goes on into the renamed table.
+    keeps_shards_open: AtomicBool,
 }
 
 /// The result of a statement.
@@ -101,6 +103,17 @@ impl Engine {
     /// Hides the schema `sys`, as from a user without a privilege for it.
     pub fn deny_sys(&self) {
         self.denies_sys.store(true, Relaxed);
+    }
+
+    /// Renames tables without closing their shards, as CrateDB 6.3.0 to 6.3.5, 6.4.0 and 6.5.0 do: requests that were
+    /// planned before go on into the renamed table.
+    pub fn keep_shards_open(&self) {
+        self.keeps_shards_open.store(true, Relaxed);
+    }
+
+    /// Has `KILL` end nothing, as CrateDB 6.4.3 does at times: jobs run to their end.
+    pub fn end_no_jobs(&self) {
+        self.jobs.end_none();
     }
 
     fn version(&self) -> String {

@@ -23,10 +23,7 @@ impl Engine {
                 table.drop_column(&column)?;
                 Answer::done(-1)
             }),
-            Statement::Kill(job) => {
-                self.jobs().kill(&job);
-                Answer::done(1)
-            }
+            Statement::Kill(job) => Answer::done(self.jobs().kill(&job).into()),
             Statement::Rename { name, to } => self.rename(name, to),
             Statement::Swap { source, target, drop_source } => self.swap(source, target, drop_source),
             Statement::Refresh(name) => self.with(&name, |table| {

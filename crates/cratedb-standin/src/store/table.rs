@@ -1,12 +1,15 @@
 //! One table: its columns, its rows, and what happens to a row on its way in.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::condition::{holds, names_key};
 use super::{Error, RowResult, error};
 use crate::json::Json;
 use crate::sql::{Column, Condition, CreateTable, Name, OnConflict};
 use crate::types::{Refused, Type, Value, date_trunc, name_quoted, to_text};
+
+static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Clone, Debug)]
 pub(super) struct Row {
@@ -30,6 +33,8 @@ pub(super) struct Table {
     pub(super) rows: Vec<Row>,
     by_id: HashMap<String, usize>,
     next: u64,
+    /// Its number among all tables, which no rename changes.
+    pub(super) number: u64,
 }
 
 /// What happens to a row whose key a new row has.
@@ -75,6 +80,7 @@ impl Table {
             rows: Vec::new(),
             by_id: HashMap::new(),
             next: 0,
+            number: NUMBER.fetch_add(1, Relaxed),
         };
         table.key = create.key.iter().map(|name| table.position(name)).collect::<Result<_, _>>()?;
         if let Some(partition) = create.partitioned {

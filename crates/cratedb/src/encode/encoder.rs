@@ -53,6 +53,8 @@ pub(crate) struct CrateEncoder {
     body: Vec<u8>,
     marks: Marks,
     arrays: Vec<ArrayColumn>,
+    /// A value of the block has no place in its column: it goes without columns.
+    by_row: bool,
     json_cells: JsonCells,
     /// Bytes of columns that a row adds at most beside what it takes as JSON; 0 without columns.
     beside: usize,
@@ -84,6 +86,7 @@ impl CrateEncoder {
             body: bodies.take(),
             marks: Marks::default(),
             arrays: Vec::new(),
+            by_row: false,
             json_cells: JsonCells::default(),
             key: Vec::new(),
             first_row: 0,
@@ -154,7 +157,7 @@ impl CrateEncoder {
         rows: &[u32],
         base: u32,
         places: &Places<'_>,
-    ) -> Result<(), (usize, usize, Fault)> {
+    ) -> Result<(), Fault> {
         let encode = Arc::clone(&self.encode);
         let key = usize::from(matches!(encode.plan.key, Key::Row(_)));
         if self.arrays.is_empty() {
@@ -168,15 +171,13 @@ impl CrateEncoder {
                 keys.push_text(&self.key, &digits[..end]);
             }
         }
-        for (i, ((array, column), planned)) in
-            columns.iter_mut().zip(bound).zip(encode.plan.columns.iter()).enumerate()
-        {
+        for ((array, column), planned) in columns.iter_mut().zip(bound).zip(encode.plan.columns.iter()) {
             // Rows between two that were left out.
             for run in rows.chunk_by(|row, next| row + 1 == *next) {
                 let start = run.first().map_or(0, |row| (row - base) as usize);
                 array
                     .extend(&planned.crate_type, column, start..start + run.len())
-                    .map_err(|(row, fault)| (row, i, fault))?;
+                    .map_err(|(_, fault)| fault)?;
             }
         }
         Ok(())
@@ -189,6 +190,7 @@ impl CrateEncoder {
         let body = std::mem::replace(&mut self.body, self.bodies.take());
         let mut marks = std::mem::take(&mut self.marks);
         let arrays = std::mem::take(&mut self.arrays);
+        self.by_row = false;
         if !marks.rows.is_empty() {
             let key = matches!(self.encode.plan.key, Key::Row(_)).then_some(&CrateType::Text);
             let types =
@@ -291,8 +293,7 @@ impl BatchEncoder for CrateEncoder {
                 // The row does not fit: it begins the next body, without the comma.
                 let carried = self.body[start + 1..].to_vec();
                 self.body.truncate(start);
-                self.columns_of(&bound, base, &places, &mut pending)
-                    .map_err(|(row, i, fault)| refusal(row, i, &fault))?;
+                self.columns_of(&bound, base, &places, &mut pending);
                 self.flush(emit).map_err(Refusal::Stopped)?;
                 self.body.extend_from_slice(&carried);
             }
@@ -302,14 +303,13 @@ impl BatchEncoder for CrateEncoder {
             self.next += 1;
             let held = self.marks.rows.len();
             if held >= encode.rows || self.body.len() + held * self.beside >= encode.bytes {
-                self.columns_of(&bound, base, &places, &mut pending)
-                    .map_err(|(row, i, fault)| refusal(row, i, &fault))?;
+                self.columns_of(&bound, base, &places, &mut pending);
                 self.flush(emit).map_err(Refusal::Stopped)?;
             }
         }
         self.json_cells = json_cells;
-        self.columns_of(&bound, base, &places, &mut pending)
-            .map_err(|(row, i, fault)| refusal(row, i, &fault))
+        self.columns_of(&bound, base, &places, &mut pending);
+        Ok(())
     }
 
     fn end_unit(&mut self, emit: &mut dyn FnMut(Block) -> Result<()>) -> Result<Tally> {
@@ -349,11 +349,17 @@ impl CrateEncoder {
         base: u32,
         places: &Places<'_>,
         pending: &mut Vec<u32>,
-    ) -> Result<(), (usize, usize, Fault)> {
-        if self.encode.columns && !pending.is_empty() {
-            self.write_columns(bound, pending, base, places)?;
+    ) {
+        // All of these rows are in the body. A value that has no place in a column, such as a timestamp out of the range of
+        // the PostgreSQL wire, has the block sent row by row.
+        if self.encode.columns
+            && !self.by_row
+            && !pending.is_empty()
+            && self.write_columns(bound, pending, base, places).is_err()
+        {
+            self.by_row = true;
+            self.arrays.clear();
         }
         pending.clear();
-        Ok(())
     }
 }

@@ -61,7 +61,10 @@ impl ArrayColumn {
                 let millis = bound.integer(row)?;
                 let micros = millis.checked_sub(EPOCH_2000).and_then(|millis| millis.checked_mul(1000));
                 let micros = micros.ok_or_else(|| {
-                    Fault::new(0, format!("the timestamp {millis} ms is out of range for this transport; choose --transport http"))
+                    Fault::new(
+                        0,
+                        format!("the timestamp {millis} ms is out of range for the PostgreSQL wire"),
+                    )
                 })?;
                 fixed(&micros.to_be_bytes(), out);
             }

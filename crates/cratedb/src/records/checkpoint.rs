@@ -201,31 +201,20 @@ impl Checkpoints {
         }
     }
 
-    /// Records how many requests an audit has found whole.
-    pub(crate) fn set_audited(
-        &self,
-        client: &mut Client,
-        id: &str,
-        audited: u64,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let statement = format!("UPDATE {} SET \"audited\" = ? WHERE \"load_id\" = ?", self.table("loads"));
-        self.run(client, &statement, &[json!(audited), json!(id)], control)?;
-        Ok(())
-    }
-
-    /// Records the progress of a load and the number of rows counted in the table.
+    /// Records the progress of a load, the number of rows counted in the table, and how many requests an audit has found
+    /// whole.
     pub(crate) fn set_state(
         &self,
         client: &mut Client,
         id: &str,
         state: State,
-        rows: u64,
+        (rows, audited): (u64, Option<u64>),
         total: &Tally,
         control: &Control<'_>,
     ) -> Result<()> {
         let statement = format!(
-            "UPDATE {} SET \"state\" = ?, \"rows\" = ?, \"content_sum\" = ?, \"completed\" = ? WHERE \"load_id\" = ?",
+            "UPDATE {} SET \"state\" = ?, \"rows\" = ?, \"content_sum\" = ?, \"completed\" = ?, \"audited\" = ? \
+             WHERE \"load_id\" = ?",
             self.table("loads")
         );
         let completed = (state == State::Complete).then(now);
@@ -234,6 +223,7 @@ impl Checkpoints {
             json!(rows),
             json!(total.content_sum.to_string()),
             json!(completed),
+            json!(audited),
             json!(id),
         ];
         match self.run(client, &statement, &arguments, control)?.count()? {
@@ -258,6 +248,11 @@ impl Checkpoints {
         let mut ids: Vec<String> = found.into_iter().map(|(id,)| id).collect();
         let forgotten = ids.len() as u64;
         if column == "load_id" && ids.is_empty() {
+            let left = format!("SELECT count(*) FROM {units} WHERE \"load_id\" = ?");
+            let left = self.run(client, &left, &[json!(value)], control)?.all::<(u64,)>()?;
+            if left.first().is_some_and(|(count,)| *count == 0) {
+                return Ok(0);
+            }
             ids.push(value.to_owned());
         }
         for id in ids {

@@ -10,8 +10,8 @@ mod owner;
 mod table;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -26,9 +26,14 @@ use owner::Owner;
 const BEAT: Duration = Duration::from_secs(3);
 /// How often others check.
 const LOOK: Duration = Duration::from_millis(500);
-/// Looks in a row that find the same beat before the holder counts as gone: five beats long, without the time
-/// in which the server does not answer, as the holder cannot show itself then either.
-const STILL: u32 = 30;
+/// Looks in a row that find the same beat before the holder counts as gone: half a minute, without the time in which
+/// the server does not answer, as the holder cannot show itself then either. On a loaded server one beat took 7.8 s.
+const STILL: u32 = 60;
+/// A holder that could not show itself for so long asks the server before each batch whether it is still the holder:
+/// long before another run counts it as gone.
+const LATE: Duration = Duration::from_secs(12);
+/// How long the state of loads waits for a sign of their holders: longer than a beat on a loaded server.
+const SIGN: Duration = Duration::from_secs(12);
 /// How long the end of a load may take to give its lease back.
 const GIVE_BACK: Duration = Duration::from_secs(2);
 
@@ -59,7 +64,7 @@ pub(crate) fn alive(
             _ => {}
         }
     }
-    let end = Instant::now() + BEAT + LOOK * 2;
+    let end = Instant::now() + SIGN;
     while !doubtful.is_empty() && Instant::now() < end {
         control.sleep(LOOK)?;
         for at in (0..doubtful.len()).rev() {
@@ -91,6 +96,8 @@ struct Holder {
     lost: AtomicBool,
     over: AtomicBool,
     hurry: AtomicBool,
+    /// When the last beat began that arrived.
+    shown: Mutex<Instant>,
 }
 
 /// A row of the lease table.
@@ -123,6 +130,7 @@ impl Lease {
             lost: AtomicBool::new(false),
             over: AtomicBool::new(false),
             hurry: AtomicBool::new(false),
+            shown: Mutex::new(Instant::now()),
         });
         let beating = Arc::clone(&holder);
         let thread = Some(spawn("lease", move || {
@@ -147,7 +155,12 @@ impl Lease {
         }
     }
 
-    /// The same, asked of the server.
+    /// Whether the holder has not shown itself for so long that others may soon take it for gone.
+    pub(crate) fn is_late(&self) -> bool {
+        self.holder.shown.lock().unwrap_or_else(PoisonError::into_inner).elapsed() > LATE
+    }
+
+    /// The same as [`check`](Self::check), asked of the server.
     ///
     /// # Errors
     /// Another load has the lease; no connection.
@@ -193,6 +206,7 @@ fn follow(
     let (mut seen, mut looks) = (None, 0);
     loop {
         let last = checkpoints.leases(&mut client, name, control)?.into_iter().next_back();
+        let is_first = last.is_none();
         let free = match last {
             None => 0,
             // It was taken, and the answer got lost.
@@ -218,7 +232,9 @@ fn follow(
         };
         let text = serde_json::to_string(owner).unwrap_or_default();
         if checkpoints.insert_lease(&mut client, name, free + 1, &text, control)? {
-            checkpoints.delete_leases(&mut client, name, free + 1, control)?;
+            if !is_first {
+                checkpoints.delete_leases(&mut client, name, free + 1, control)?;
+            }
             return Ok(free + 1);
         }
     }
@@ -249,6 +265,7 @@ impl Holder {
             while Instant::now() < end && !self.over.load(Relaxed) {
                 std::thread::park_timeout(end.saturating_duration_since(Instant::now()));
             }
+            let began = Instant::now();
             // What cannot be asked now is asked with the next beat.
             if matches!(self.is_ours(&mut client, &control), Ok(false)) {
                 self.lost.store(true, Relaxed);
@@ -256,11 +273,13 @@ impl Holder {
             }
             if self.over.load(Relaxed) {
                 // A lease that cannot be given back is followed like that of a run that was killed.
-                let _ = self.checkpoints.delete_leases(&mut client, &self.name, self.number + 1, &control);
+                let _ = self.checkpoints.delete_lease(&mut client, &self.name, self.number, &control);
                 return;
             }
             beat += 1;
-            let _ = self.checkpoints.beat(&mut client, (&self.name, self.number), beat, &control);
+            if self.checkpoints.beat(&mut client, (&self.name, self.number), beat, &control).is_ok() {
+                *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = began;
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Whether the table has as many rows as were acknowledged.
 
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
 
 use sawmill_loader::{LoadState, Mode, Session, Tally};
 use sawmill_profile::{format_counted, format_grouped};
@@ -112,6 +113,12 @@ impl CrateSession<'_> {
         }
         let at_end = true;
         let rows = self.count(client, total.rows, ("were acknowledged", at_end), control)?;
+        if !self.writers.gathers {
+            self.since.store(
+                self.came_since(rows, self.record.rows_before(), total.rows).min(self.writers.before.rows()),
+                Relaxed,
+            );
+        }
         // Rows of batches that were repeated without a key may be there twice.
         let more = rows > total.rows && self.encode.plan.key != Key::None;
         if self.crate_db.mode == Mode::Append || !more {
@@ -123,10 +130,25 @@ impl CrateSession<'_> {
         Err(self.error(Kind::Mismatch, what).advise(FORGET))
     }
 
+    /// How many of the rows that were found in the table when they were sent first came while the load ran, as the table
+    /// had `before` rows and has `now`, and the load has brought or found `total`: their request arrived twice, or others
+    /// wrote them.
+    pub(super) fn came_since(&self, now: u64, before: u64, total: u64) -> u64 {
+        let found = self.writers.before.rows() + self.there_before.rows;
+        let explained = (before + total).saturating_sub(found);
+        now.saturating_sub(explained).min(found)
+    }
+
     /// The note on a load whose rows may be there twice.
     pub(super) fn sent_twice(&self, loaded: u64) -> Option<String> {
         let rows = self.counted()?;
-        let keyless = self.encode.plan.key == Key::None && self.state == LoadState::Resumed;
+        let shows = match self.state {
+            LoadState::Resumed => true,
+            // A request may arrive twice in a first run, too; in a table with rows of others that does not show.
+            LoadState::New => self.writers.gathers,
+            LoadState::Complete => false,
+        };
+        let keyless = self.encode.plan.key == Key::None && shows;
         let more = rows.saturating_sub(self.record.rows_before() + loaded);
         (keyless && more > 0).then(|| {
             let other = match self.crate_db.mode {
@@ -134,8 +156,11 @@ impl CrateSession<'_> {
                 _ => "",
             };
             format!(
-                "rows have no key: batches of units that an earlier run had begun were sent twice; the table has {}, {} more \
-                 than this load's source accounts for{other}",
+                "rows have no key: {}; the table has {}, {} more than this load's source accounts for{other}",
+                match self.state {
+                    LoadState::Resumed => "batches of units that an earlier run had begun were sent twice",
+                    _ => "requests arrived twice",
+                },
                 format_counted(rows, "row"),
                 format_grouped(more)
             )

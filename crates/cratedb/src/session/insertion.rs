@@ -190,10 +190,11 @@ impl Added<'_> {
             durable::make_durable(client, self.table, retries, control)?;
         }
         let now = self.count(client, control)?;
-        Ok(match writers.before.is_counted() {
-            true => writers.inserted.load(Relaxed),
-            // Rows were sent again by their key, and which of them came first is not known.
-            false => now.saturating_sub(before).min(self.insertion.total().rows),
+        let inserted = writers.inserted.load(Relaxed);
+        Ok(match writers.before.is_counted() && writers.before.rows() == 0 {
+            true => inserted,
+            // Rows were found by their key, which may have come with this statement: a request may arrive twice.
+            false => now.saturating_sub(before).min(self.insertion.total().rows).max(inserted),
         })
     }
 

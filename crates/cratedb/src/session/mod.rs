@@ -67,6 +67,8 @@ pub(crate) struct CrateSession<'a> {
     counted: Mutex<Option<u64>>,
     /// Rows of the source that were acknowledged in the end.
     loaded: AtomicU64,
+    /// Rows that were there when they were sent first, and yet came while the load ran, by the table's number of rows.
+    since: AtomicU64,
     /// The table that gathers has the name under which late requests do not find it.
     sealed: AtomicBool,
 }
@@ -177,7 +179,7 @@ impl Session for CrateSession<'_> {
         let row_key = matches!(self.encode.plan.key, Key::Row(_));
         let alone = self.crate_db.mode != Mode::Append || row_key && self.record.before.is_none();
         if !alone {
-            target = target.minus(&self.before_without_ours()?);
+            target = target.minus(&self.before_without_ours(target.rows, expected.rows)?);
         }
         let columns = self.encode.plan.columns.iter().map(|column| column.name.clone()).collect();
         let mut verification = Verification::new(columns, expected.clone(), target);
@@ -211,13 +213,13 @@ impl Session for CrateSession<'_> {
         let rows = self.count_all(&mut client, total, control)?;
         self.loaded.store(total.rows, Relaxed);
         if self.written != self.table {
-            checkpoints.set_state(&mut client, id, State::Placing, rows, total, control)?;
+            checkpoints.set_state(&mut client, id, State::Placing, (rows, None), total, control)?;
             self.place(&self.written, &mut client, control)?;
         }
         if self.writers.gathers {
             checkpoints.delete_others(&mut client, &self.table.to_string(), id, control)?;
         }
-        checkpoints.set_state(&mut client, id, State::Complete, rows, total, control)
+        checkpoints.set_state(&mut client, id, State::Complete, (rows, None), total, control)
     }
 
     fn counted(&self) -> Option<u64> {
@@ -225,7 +227,7 @@ impl Session for CrateSession<'_> {
     }
 
     fn there_before(&self) -> u64 {
-        self.writers.before.rows()
+        self.writers.before.rows().saturating_sub(self.since.load(Relaxed))
     }
 
     fn rejected(&self) -> u64 {
@@ -248,8 +250,13 @@ impl Session for CrateSession<'_> {
             Key::Own(_) => "already (of another load, or equal rows of this one)",
             Key::Row(_) | Key::Tags(_) | Key::None => "before",
         };
-        match (self.writers.before.rows(), self.writers.before.is_counted()) {
+        match (self.there_before(), self.writers.before.is_counted()) {
             (0, true) => {}
+            (0, false) => notes.push(Note::Remark(
+                "some rows were in the table, with the same values, when they were sent again; whether another load had brought \
+                 them is not known"
+                    .to_owned(),
+            )),
             (rows, true) => notes.push(Note::Remark(format!(
                 "{} in the table {since}, by their keys and with the same values, and not added",
                 were(rows, "row")
@@ -257,6 +264,14 @@ impl Session for CrateSession<'_> {
             (rows, false) => notes.push(Note::Remark(format!(
                 "at least {} in the table {since}, by their keys and with the same values; others were there when they were \
                  sent again",
+                were(rows, "row")
+            ))),
+        }
+        match self.since.load(Relaxed) {
+            0 => {}
+            rows => notes.push(Note::Remark(format!(
+                "{} in the table when they were sent first, and came while the load ran: a request arrived twice, or another \
+                 program wrote them",
                 were(rows, "row")
             ))),
         }
@@ -286,13 +301,17 @@ impl CrateSession<'_> {
         Some(Note::Rejected(what))
     }
 
-    /// What the table held before this load of rows that are not this load's, too.
-    fn before_without_ours(&self) -> Result<Tally> {
+    /// What the table held before this load of rows that are not this load's, too. The table has `now` rows, and the
+    /// load has brought or found `total`.
+    fn before_without_ours(&self, now: u64, total: u64) -> Result<Tally> {
         let place = format!("table {}", self.table);
         let Some(before) = &self.record.before else { return Err(not_summed_up(&place)) };
-        match self.writers.before.tally() {
-            Some(ours) => Ok(before.minus(&self.there_before).minus(&ours)),
-            None => Err(self
+        let found = self.writers.before.rows() + self.there_before.rows;
+        match (self.came_since(now, before.rows, total), self.writers.before.tally()) {
+            (0, Some(ours)) => Ok(before.minus(&self.there_before).minus(&ours)),
+            // None of the rows that were found was there before the load.
+            (since, _) if since == found => Ok(before.clone()),
+            _ => Err(self
                 .error(
                     Kind::Mismatch,
                     "cannot be verified: of some rows whose key was there it is not known whether they were there before",

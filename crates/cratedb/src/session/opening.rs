@@ -76,6 +76,7 @@ impl<'a> CrateSession<'a> {
             chosen,
             counted: Mutex::new(counted),
             loaded: AtomicU64::new(0),
+            since: AtomicU64::new(0),
             sealed: AtomicBool::new(false),
         };
         session.cluster.table_is_known();
@@ -272,7 +273,7 @@ impl<'a, 'o> Opening<'a, 'o> {
     fn writers(
         &self,
         (lease, tags): (Lease, Option<Tags>),
-        (Decided { state, written, .. }, chosen): (&Decided, &Chosen),
+        (Decided { record, state, written, .. }, chosen): (&Decided, &Chosen),
         rejected: u64,
         encode: &EncodePlan,
     ) -> Result<WriterPlan> {
@@ -292,6 +293,7 @@ impl<'a, 'o> Opening<'a, 'o> {
             rejects: rejects.map(|path| Rejects::open(path, resumed)).transpose()?,
             max_rejects: options.max_rejects.unwrap_or(u64::MAX),
             gzip: options.gzip,
+            unit_rows: record.unit_rows,
             files: self.source.files().to_vec(),
             rejected: AtomicU64::new(rejected),
             ..WriterPlan::of_table(&self.cluster, written, (plan, encode), recorded)

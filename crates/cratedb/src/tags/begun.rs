@@ -42,7 +42,7 @@ impl Begun<'_> {
         let run = record.runs + 1;
         checkpoints.set_runs(client, &record.id, run, control)?;
         let insert = format!("INSERT INTO {} ", written.quoted());
-        jobs::end(client, &|statement| statement.starts_with(&insert), retries, control)?;
+        jobs::end(client, &|statement| statement.starts_with(&insert), true, retries, control)?;
         let mut recorded = Recorded::default();
         units.iter().for_each(|(key, unit)| recorded.insert(*key, unit.tags.clone()));
         let audit = Audit { table: written, column, retries };

@@ -38,6 +38,8 @@ pub(crate) struct Tags {
     in_doubt: AtomicBool,
     recorded: Mutex<Recorded>,
     audited: AtomicU64,
+    /// Units that the last audit found lacking, and how many audits in a row found no fewer.
+    lacking: Mutex<(usize, u32)>,
 }
 
 /// The name of the column that holds tags, which no column of the source has.
@@ -61,6 +63,7 @@ impl Tags {
             in_doubt: AtomicBool::new(run > 1),
             recorded: Mutex::new(recorded),
             audited: AtomicU64::new(0),
+            lacking: Mutex::default(),
         }
     }
 
@@ -91,6 +94,14 @@ impl Tags {
 
     pub(crate) fn recorded(&self) -> MutexGuard<'_, Recorded> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An audit found so many units lacking; returns how many audits in a row have found no fewer than the one before.
+    pub(crate) fn found_lacking(&self, units: usize) -> u32 {
+        let mut lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_a_row = if lacking.0 > 0 && units >= lacking.0 { lacking.1 + 1 } else { 0 };
+        *lacking = (units, in_a_row);
+        in_a_row
     }
 
     /// So many requests were found in the table as they are recorded.

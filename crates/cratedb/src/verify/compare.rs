@@ -12,8 +12,9 @@ use crate::encode::form::Form;
 use crate::table::columns::{Key, Plan};
 use crate::table::names::{CrateTable, quote};
 
-/// Rows that are looked up at once.
-const AT_ONCE: usize = 200;
+/// Rows that are looked up at once: by one column a list of values, by several a condition for each row.
+const AT_ONCE: usize = 2_000;
+const AT_ONCE_BY_SEVERAL: usize = 200;
 
 /// A look at stored rows by their primary key.
 pub(crate) struct Comparison<'a> {
@@ -50,7 +51,8 @@ impl Comparison<'_> {
         let Some(keyed) = Keyed::of(self.plan) else { return Ok(Compared::default()) };
         client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
         let mut compared = Compared::default();
-        for chunk in rows.chunks(AT_ONCE) {
+        let at_once = if keyed.names.len() == 1 { AT_ONCE } else { AT_ONCE_BY_SEVERAL };
+        for chunk in rows.chunks(at_once) {
             let (mut ours, arguments) = keyed.wanted(chunk).map_err(|what| self.unreadable(what))?;
             let statement = format!(
                 "SELECT {} FROM {} WHERE {}",

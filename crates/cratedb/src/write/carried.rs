@@ -1,9 +1,10 @@
 //! Which transport carried a load's rows, and why it was that one.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use sawmill_profile::format_counted;
+use sawmill_source::UnitKey;
 
 /// The transport that a load begins with, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,22 +15,25 @@ pub(crate) enum Chosen {
     Http(String),
 }
 
-/// Rows that went either way, counted when the server has answered for all of their block.
+/// Rows that went either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ByTransport {
+    pub pg: u64,
+    pub http: u64,
+}
+
+/// Rows that went either way, by the units that were recorded with them: what is sent again counts once.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
-    pg: AtomicU64,
-    http: AtomicU64,
+    units: Mutex<HashMap<UnitKey, ByTransport>>,
     /// Why the first block that was meant for the PostgreSQL wire went over HTTP.
     turned: Mutex<Option<String>>,
 }
 
 impl Carried {
-    pub(crate) fn by_pg(&self, rows: usize) {
-        self.pg.fetch_add(rows as u64, Relaxed);
-    }
-
-    pub(crate) fn by_http(&self, rows: usize) {
-        self.http.fetch_add(rows as u64, Relaxed);
+    /// A unit's rows are in or refused.
+    pub(crate) fn unit(&self, unit: UnitKey, rows: ByTransport) {
+        self.units.lock().unwrap_or_else(PoisonError::into_inner).insert(unit, rows);
     }
 
     /// A block goes over HTTP although the PostgreSQL wire was chosen.
@@ -40,7 +44,8 @@ impl Carried {
 
     /// One line for the report; nothing where no row was sent.
     pub(crate) fn report(&self, chosen: &Chosen) -> Option<String> {
-        let (pg, http) = (self.pg.load(Relaxed), self.http.load(Relaxed));
+        let units = self.units.lock().unwrap_or_else(PoisonError::into_inner);
+        let (pg, http) = units.values().fold((0, 0), |(pg, http), rows| (pg + rows.pg, http + rows.http));
         let turned = self.turned.lock().unwrap_or_else(PoisonError::into_inner);
         let reason = match (chosen, turned.as_deref()) {
             (Chosen::Http(reason), _) => reason,
@@ -65,7 +70,10 @@ mod tests {
     fn a_load_names_what_carried_its_rows_and_why() {
         let carried = Carried::default();
         assert_eq!(carried.report(&Chosen::Pg), None);
-        carried.by_http(5);
+        let unit = |first_row| UnitKey { file: 0, row_group: 0, first_row };
+        carried.unit(unit(0), ByTransport { pg: 3, http: 2 });
+        // Sent again.
+        carried.unit(unit(0), ByTransport { pg: 0, http: 5 });
         assert_eq!(
             carried.report(&Chosen::Http("--transport http".to_owned())).unwrap(),
             "transport http: 5 rows; --transport http"
@@ -73,7 +81,7 @@ mod tests {
         carried.turn("no cast");
         carried.turn("a later reason");
         assert_eq!(carried.report(&Chosen::Pg).unwrap(), "transport http: 5 rows; no cast");
-        carried.by_pg(7);
+        carried.unit(unit(5), ByTransport { pg: 7, http: 0 });
         assert_eq!(carried.report(&Chosen::Pg).unwrap(), "transport pg: 7 rows, http: 5 rows; no cast");
     }
 }

@@ -20,6 +20,7 @@ mod batch;
 mod columns;
 mod landing;
 mod pushed;
+mod recording;
 mod refusing;
 mod sending;
 
@@ -33,13 +34,13 @@ use tokio_postgres::types::Type;
 use crate::connect::client::{Client, Cluster};
 use crate::connect::pg::PgInsert;
 use crate::encode::encoder::EncodePlan;
-use crate::records::checkpoint::{Checkpoints, UnitRecord};
+use crate::records::checkpoint::Checkpoints;
 use crate::records::lease::Lease;
 use crate::table::columns::Plan;
 use crate::table::names::CrateTable;
 use crate::tags::{Tagged, Tags};
 use crate::verify::equal_rows::Place;
-use crate::write::carried::Carried;
+use crate::write::carried::{ByTransport, Carried};
 use crate::write::head::{Head, REPEAT, head};
 use crate::write::rejects::{Reject, Rejects};
 use crate::write::there_before::ThereBefore;
@@ -89,6 +90,8 @@ pub(crate) struct WriterPlan {
     /// Rows and bytes of a request.
     pub batch_rows: usize,
     pub batch_bytes: usize,
+    /// Rows of a unit.
+    pub unit_rows: u64,
     pub files: Vec<SourceFile>,
     /// Rows refused so far, those of earlier runs included.
     pub rejected: AtomicU64,
@@ -105,12 +108,17 @@ pub(crate) struct WriterPlan {
 }
 
 impl WriterPlan {
-    /// That no other run has taken over, as far as this one has seen.
+    /// That no other run has taken over, as far as this one has seen. If it could not show itself for a while, the server
+    /// is asked.
     ///
     /// # Errors
-    /// Another run has.
-    pub(crate) fn check_lease(&self) -> Result<()> {
-        self.lease.as_ref().map_or(Ok(()), Lease::check)
+    /// Another run has; no connection.
+    pub(crate) fn check_lease(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+        match &self.lease {
+            Some(lease) if lease.is_late() => lease.confirm(client, control),
+            Some(lease) => lease.check(),
+            None => Ok(()),
+        }
     }
 
     /// The same, asked of the server.
@@ -151,6 +159,7 @@ impl WriterPlan {
             gzip: false,
             batch_rows: encode.rows,
             batch_bytes: encode.bytes,
+            unit_rows: 0,
             files: Vec::new(),
             rejected: AtomicU64::new(0),
             inserted: AtomicU64::new(0),
@@ -180,9 +189,6 @@ impl WriterPlan {
 /// The part of a request after the rows.
 const END: &[u8] = b"]}";
 
-/// Units that are recorded at once at most.
-const MOST_UNITS: usize = 200;
-
 /// A connection that sends units.
 pub(crate) struct CrateWriter {
     plan: Arc<WriterPlan>,
@@ -202,6 +208,8 @@ pub(crate) struct CrateWriter {
     /// Small units that wait to be sent together, and what they came to.
     together: Together,
     waiting: Vec<(Unit, Tally)>,
+    /// Units that are in and not recorded yet.
+    sent: Vec<(Unit, Tally)>,
 }
 
 /// What came of a unit's rows that are not simply in.
@@ -216,6 +224,8 @@ struct Account {
     there_before: Tally,
     /// The requests that brought its rows.
     tags: Vec<Tagged>,
+    /// By which transports they came.
+    carried: ByTransport,
 }
 
 impl CrateWriter {
@@ -233,6 +243,7 @@ impl CrateWriter {
             rejecting: 0,
             together: Together::default(),
             waiting: Vec::new(),
+            sent: Vec::new(),
             plan,
         }
     }
@@ -251,6 +262,7 @@ impl CrateWriter {
             lost: none.clone(),
             there_before: none,
             tags: Vec::new(),
+            carried: ByTransport::default(),
         };
         if let Some(earlier) = self.accounts.insert(unit.key, account) {
             self.rejecting -= earlier.rejects.len() as u64;
@@ -269,83 +281,6 @@ impl CrateWriter {
     /// Whether several such units fit one request.
     fn is_small(&self, batch: &Batch) -> bool {
         batch.rows() * 2 <= self.plan.batch_rows && batch.size() * 2 <= self.plan.batch_bytes
-    }
-
-    /// Has a small unit, whose rows are all in `batch`, wait for others. Returns those that were sent
-    /// meanwhile.
-    fn wait_for_others(
-        &mut self,
-        (unit, tally): (&Unit, Tally),
-        batch: Option<Batch>,
-        control: &Control<'_>,
-    ) -> Result<Vec<Arrived>> {
-        let mut arrived = Vec::new();
-        if let Some(batch) = &batch {
-            let rows = self.together.rows() + batch.rows();
-            let size = self.together.size() + batch.size();
-            if rows > self.plan.batch_rows || size > self.plan.batch_bytes {
-                arrived = self.send_together(control)?;
-            }
-            self.together.append(batch);
-        }
-        self.waiting.push((*unit, tally));
-        if self.waiting.len() >= MOST_UNITS {
-            arrived.extend(self.send_together(control)?);
-        }
-        Ok(arrived)
-    }
-
-    /// Sends the units that wait, and records them.
-    fn send_together(&mut self, control: &Control<'_>) -> Result<Vec<Arrived>> {
-        let (batch, waiting) = (self.together.take(), std::mem::take(&mut self.waiting));
-        self.send_batch(&batch, control)?;
-        self.record(waiting, control)
-    }
-
-    /// Records units whose rows are all in or refused.
-    fn record(&mut self, units: Vec<(Unit, Tally)>, control: &Control<'_>) -> Result<Vec<Arrived>> {
-        let (mut records, mut arrived) = (Vec::with_capacity(units.len()), Vec::with_capacity(units.len()));
-        let mut rejects = Vec::new();
-        for (unit, tally) in units {
-            let account = self.accounts.remove(&unit.key).unwrap_or_default();
-            let rejected = account.rejects.len() as u64;
-            self.rejecting -= rejected;
-            let tally = tally.minus(&account.lost);
-            // Of a statement nobody knows before how many rows come.
-            if !self.plan.of_statement && tally.rows + rejected != unit.rows {
-                return Err(Error::new(
-                    Kind::Mismatch,
-                    format!(
-                        "a unit of {} rows was read as {} and {rejected} refused ones",
-                        unit.rows, tally.rows
-                    ),
-                ));
-            }
-            rejects.extend(account.rejects);
-            arrived.push(Arrived { unit, tally: tally.clone() });
-            records.push(UnitRecord {
-                unit: unit.key,
-                tally,
-                rejected,
-                refused: (rejected > 0).then_some(account.lost),
-                there_before: (account.there_before.rows > 0).then_some(account.there_before),
-                tags: account.tags,
-            });
-        }
-        self.write_rejects(&rejects)?;
-        let plan = Arc::clone(&self.plan);
-        if !plan.of_statement {
-            plan.checkpoints.commit(&mut self.client, &plan.load_id, &records, control)?;
-        }
-        for record in &records {
-            record.there_before.iter().for_each(|rows| plan.before.add(rows));
-            if let Some(tags) = &plan.tags {
-                tags.recorded().insert(record.unit, record.tags.clone());
-            }
-            plan.rejected.fetch_add(record.rejected, Relaxed);
-        }
-        plan.retried.fetch_add(std::mem::take(&mut self.client.retries), Relaxed);
-        Ok(arrived)
     }
 }
 
@@ -396,12 +331,17 @@ impl UnitWriter for CrateWriter {
             }
         };
         match is_begun {
-            true => self.record(vec![(*unit, tally)], control).map(Some),
+            true => self.record_with_others((*unit, tally), control).map(Some),
             false => self.wait_for_others((unit, tally), held, control).map(Some),
         }
     }
 
     fn close(&mut self, control: &Control<'_>) -> Result<Vec<Arrived>> {
-        if self.waiting.is_empty() { Ok(Vec::new()) } else { self.send_together(control) }
+        let mut arrived = if self.waiting.is_empty() { Vec::new() } else { self.send_together(control)? };
+        if !self.sent.is_empty() {
+            let sent = std::mem::take(&mut self.sent);
+            arrived.extend(self.record(sent, control)?);
+        }
+        Ok(arrived)
     }
 }

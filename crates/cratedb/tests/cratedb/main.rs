@@ -4,6 +4,7 @@
 mod addresses;
 mod cluster;
 mod counts;
+mod delivered_twice;
 mod equal_keys;
 mod faults;
 mod filtered;
@@ -12,6 +13,7 @@ mod keys;
 mod modes;
 mod objects;
 mod other_options;
+mod out_of_range;
 mod remembered;
 mod restarts;
 mod rows;

@@ -269,6 +269,8 @@ fn any_fault() -> impl Strategy<Value = Option<Fault>> {
         1 => Just(Some(Fault::DropAfter)),
         1 => Just(Some(Fault::Unavailable)),
         1 => Just(Some(Fault::LostShard)),
+        1 => Just(Some(Fault::Twice)),
+        1 => short(400).prop_map(|time| Some(Fault::Echo(time))),
         2 => short(400).prop_map(|time| Some(Fault::Late(time))),
         1 => short(2_000).prop_map(|time| Some(Fault::Orphan(time))),
         1 => short(60).prop_map(|time| Some(Fault::Restart(time, time))),
@@ -285,12 +287,19 @@ proptest! {
         by_pg in any::<bool>(),
         tiny in any::<bool>(),
         replace in any::<bool>(),
+        by_key in any::<bool>(),
+        keeps_shards_open in any::<bool>(),
     ) {
         let cluster = Cluster::standin();
         let standin: &StandIn = cluster.standin.as_ref().unwrap();
         let (kept, source) = people(1_200);
         let source = if tiny { small_files(kept.path()) } else { source };
-        let target = cluster.target("t", tagged(if by_pg { Transport::Pg } else { Transport::Http }));
+        if keeps_shards_open {
+            standin.engine().keep_shards_open();
+        }
+        let options = tagged(if by_pg { Transport::Pg } else { Transport::Http });
+        let primary_key = if by_key { vec!["id".into()] } else { Vec::new() };
+        let target = cluster.target("t", CrateOptions { primary_key, ..options });
         let target = if replace { target.mode(Mode::Replace) } else { target };
         standin.faults().plan(faults.iter().copied());
         standin.pg_faults().plan(faults.iter().rev().copied());

@@ -29,8 +29,8 @@ struct Counted {
     /// Units that earlier runs committed.
     before: HashSet<UnitKey>,
     rows_before: u64,
-    /// Units that were counted in this run and that the target lost.
-    lost: HashSet<UnitKey>,
+    /// Units that were counted in this run and are sent again: the target lost them, or asks for them once more.
+    sent_again: HashSet<UnitKey>,
     units_lost: u64,
     rows_lost: u64,
 }
@@ -72,9 +72,9 @@ impl Progress {
         (counted.units_lost, counted.rows_lost)
     }
 
-    /// Whether the target lost the unit and it has to be sent again.
-    pub(crate) fn was_lost(&self, key: UnitKey) -> bool {
-        self.counted().lost.contains(&key)
+    /// Whether the unit was counted before and is sent again.
+    pub(crate) fn is_sent_again(&self, key: UnitKey) -> bool {
+        self.counted().sent_again.contains(&key)
     }
 
     pub(crate) fn committed(&self, arrived: &Arrived) {
@@ -144,15 +144,15 @@ impl Counted {
     fn remove(&mut self, key: UnitKey) -> Option<Arrived> {
         let arrived = self.units.remove(&key)?;
         self.total = self.total.minus(&arrived.tally);
-        if self.before.remove(&key) {
-            self.rows_before -= arrived.tally.rows;
+        match self.before.remove(&key) {
+            true => self.rows_before -= arrived.tally.rows,
+            false => drop(self.sent_again.insert(key)),
         }
         Some(arrived)
     }
 
     fn take_off(&mut self, key: UnitKey) -> Option<Arrived> {
         let arrived = self.remove(key)?;
-        self.lost.insert(key);
         self.units_lost += 1;
         self.rows_lost += arrived.tally.rows;
         Some(arrived)

@@ -242,7 +242,7 @@ impl Worker<'_> {
     /// Records that the unit was written; it may not be committed yet, and may have to be written again.
     fn count(&self, unit: &Unit, control: &Control<'_>) {
         let mut counted = self.in_flight.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        if counted.insert(unit.key) && !self.progress.was_lost(unit.key) {
+        if counted.insert(unit.key) && !self.progress.is_sent_again(unit.key) {
             control.phase().add_rows(unit.rows);
         }
     }

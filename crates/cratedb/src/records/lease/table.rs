@@ -106,6 +106,19 @@ impl Checkpoints {
         Ok(())
     }
 
+    /// Removes a number of a lease. The server looks up a whole key without a refresh.
+    pub(super) fn delete_lease(
+        &self,
+        client: &mut Client,
+        name: &str,
+        number: i64,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let statement = format!("DELETE FROM {} WHERE \"name\" = ? AND \"number\" = ?", self.table(LEASES));
+        self.run(client, &statement, &[json!(name), json!(number)], control)?;
+        Ok(())
+    }
+
     /// Removes all numbers of a lease before `number`.
     pub(super) fn delete_leases(
         &self,

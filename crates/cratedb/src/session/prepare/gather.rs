@@ -116,6 +116,7 @@ impl Preparing<'_> {
             jobs::end(
                 self.client,
                 &|statement| statement.starts_with(&insert),
+                true,
                 self.options.retries,
                 self.control,
             )?;

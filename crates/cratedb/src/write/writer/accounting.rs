@@ -1,5 +1,6 @@
 //! The server's results, row by row: what is in, what is refused, and what the table had already.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,16 +26,20 @@ impl CrateWriter {
     ) -> Result<()> {
         let alone = rows.len() == 1;
         let first = rows.start;
-        let mut present = Vec::new();
-        let inserted = |(_, result): &(usize, &RowResult)| **result == RowResult::Inserted;
-        self.came(batch, tag, (first..).zip(&results).filter(inserted).map(|(row, _)| row));
-        let count = results.iter().filter(|result| **result == RowResult::Inserted).count();
-        self.plan.inserted.fetch_add(count as u64, Relaxed);
+        let (mut present, mut inserted) = (Vec::new(), Vec::new());
+        for (row, result) in (first..).zip(&results) {
+            match result {
+                RowResult::Inserted => inserted.push(row),
+                RowResult::Present => present.push(row),
+                RowResult::Refused(..) | RowResult::Unexplained => {}
+            }
+        }
+        self.came(batch, tag, inserted.iter().copied());
+        self.plan.inserted.fetch_add(inserted.len() as u64, Relaxed);
         for (i, result) in results.into_iter().enumerate() {
             let row = first + i;
             match result {
-                RowResult::Inserted => {}
-                RowResult::Present => present.push(row),
+                RowResult::Inserted | RowResult::Present => {}
                 RowResult::Refused(code, reason) if is_passing_code(code) => {
                     self.once_more(batch, row, repeat, (code, &reason), control)?;
                 }
@@ -48,15 +53,15 @@ impl CrateWriter {
         if present.is_empty() {
             return Ok(());
         }
-        self.present(batch, present, repeat, control)
+        self.present(batch, (present, &inserted), repeat, control)
     }
 
     /// Rows whose key the table has already: of an earlier try, of another load, or of another row of this
-    /// one.
+    /// one. A first try tells nothing about it, because a proxy or the server itself may deliver a request twice.
     fn present(
         &mut self,
         batch: &Batch,
-        present: Vec<usize>,
+        (present, inserted): (Vec<usize>, &[usize]),
         repeat: bool,
         control: &Control<'_>,
     ) -> Result<()> {
@@ -67,10 +72,6 @@ impl CrateWriter {
             Key::Tags(_) | Key::None => return Ok(()),
             // Only this load writes to its staging table, and this run has sent this very row.
             Key::Row(_) if plan.gathers && repeat && !plan.resumed => return Ok(()),
-            // A table that began empty has a row of the same key only from another row of this load.
-            _ if plan.gathers && !repeat => {
-                Compared { different: present.iter().copied().collect(), ..Compared::default() }
-            }
             _ => {
                 let sent: Vec<Sent<'_>> =
                     present.iter().map(|row| batch.sent_row(&plan.plan, *row)).collect();
@@ -80,6 +81,10 @@ impl CrateWriter {
         };
         if gathers_own {
             different.extend(again);
+            // One answer does not count a row as inserted and as present.
+            let inserted: HashSet<&[u8]> =
+                inserted.iter().map(|row| batch.values(&plan.plan, *row)).collect();
+            different.extend(present.iter().filter(|row| inserted.contains(batch.values(&plan.plan, **row))));
             different.extend(present.iter().filter(|row| plan.is_one_too_many(&batch.place_of(**row))));
         }
         for row in present {

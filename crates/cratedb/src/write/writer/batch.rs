@@ -44,6 +44,12 @@ impl Batch {
         self.units.iter().map(|(_, unit)| unit)
     }
 
+    /// The units, each with the number of its rows in the batch.
+    pub(super) fn rows_of_units(&self) -> impl Iterator<Item = (&Unit, u64)> {
+        let ends = self.units.iter().skip(1).map(|(first, _)| *first).chain([self.rows()]);
+        self.units.iter().zip(ends).map(|((first, unit), end)| (unit, (end - first) as u64))
+    }
+
     /// The unit that a row is of.
     pub(super) fn unit_of(&self, row: usize) -> &Unit {
         let after = self.units.partition_point(|(first, _)| *first <= row);
@@ -129,9 +135,14 @@ impl Together {
         }
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(&batch.bytes);
+        // A batch without columns has all of them go without.
+        if self.rows.is_empty() {
+            self.columns.resize(batch.marks.columns.len(), Vec::new());
+        } else if batch.marks.columns.is_empty() {
+            self.columns.clear();
+        }
         let moved = batch.marks.rows.iter().map(|mark| Mark { end: start + mark.end, ..*mark });
         self.rows.extend(moved);
-        self.columns.resize(batch.marks.columns.len(), Vec::new());
         let columns = self.columns.iter_mut().zip(&batch.marks.columns);
         columns.for_each(|(array, more)| unnest::append(array, more));
     }

@@ -19,19 +19,25 @@ use crate::write::bulk::RowResult;
 impl CrateWriter {
     /// Sends a batch, by column where that is asked for.
     pub(super) fn send_batch(&mut self, batch: &Batch, control: &Control<'_>) -> Result<()> {
-        self.plan.check_lease()?;
+        let plan = Arc::clone(&self.plan);
+        plan.check_lease(&mut self.client, control)?;
         let marks = &batch.marks;
         if marks.rows.is_empty() {
             return Ok(());
         }
         let mut repeat = batch.units().any(|unit| self.account_of(unit).sent_before);
         let mut there_before = None;
+        if marks.columns.is_empty() && self.plan.unnest.is_some() {
+            self.plan.carried.turn("a value is out of the range of the PostgreSQL wire");
+        }
         if !marks.columns.is_empty() && self.pg_failures < 3 {
             let tag = self.plan.tags.as_ref().map(Tags::next);
             match self.send_columns(marks, tag, repeat, control)? {
                 Ok(inserted) if inserted == marks.rows.len() as u64 => {
                     self.came(batch, tag, 0..marks.rows.len());
-                    self.plan.carried.by_pg(marks.rows.len());
+                    for (unit, rows) in batch.rows_of_units() {
+                        self.account_of(unit).carried.pg += rows;
+                    }
                     return Ok(());
                 }
                 // What went in is removed in the end.
@@ -63,7 +69,9 @@ impl CrateWriter {
             self.plan.before.add_unnamed(rows.saturating_sub(self.rejecting - rejected));
         }
         self.numbered = false;
-        self.plan.carried.by_http(marks.rows.len());
+        for (unit, rows) in batch.rows_of_units() {
+            self.account_of(unit).carried.http += rows;
+        }
         Ok(())
     }
 

@@ -1,0 +1,116 @@
+//! Units whose rows are in: sent together where they are small, and recorded together.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use sawmill_loader::{Arrived, Tally};
+use sawmill_source::{Control, Error, Kind, Result, Unit};
+
+use super::CrateWriter;
+use super::batch::Batch;
+use crate::records::checkpoint::UnitRecord;
+use crate::table::columns::Key;
+
+/// Units that are recorded at once at most.
+const MOST_UNITS: usize = 200;
+
+impl CrateWriter {
+    /// Has a small unit, whose rows are all in `batch`, wait for others. Returns those that were sent
+    /// meanwhile.
+    pub(super) fn wait_for_others(
+        &mut self,
+        (unit, tally): (&Unit, Tally),
+        batch: Option<Batch>,
+        control: &Control<'_>,
+    ) -> Result<Vec<Arrived>> {
+        let mut arrived = Vec::new();
+        if let Some(batch) = &batch {
+            let rows = self.together.rows() + batch.rows();
+            let size = self.together.size() + batch.size();
+            if rows > self.plan.batch_rows || size > self.plan.batch_bytes {
+                arrived = self.send_together(control)?;
+            }
+            self.together.append(batch);
+        }
+        self.waiting.push((*unit, tally));
+        if self.waiting.len() >= MOST_UNITS {
+            arrived.extend(self.send_together(control)?);
+        }
+        Ok(arrived)
+    }
+
+    /// Sends the units that wait, and records them.
+    pub(super) fn send_together(&mut self, control: &Control<'_>) -> Result<Vec<Arrived>> {
+        let (batch, waiting) = (self.together.take(), std::mem::take(&mut self.waiting));
+        self.send_batch(&batch, control)?;
+        self.record(waiting, control)
+    }
+
+    /// Records a unit that was sent together with those before it, once they come to a whole one: the last units of a source
+    /// are cut small, and each record waits for the disk. Rows that would be there twice after a crash do not wait.
+    pub(super) fn record_with_others(
+        &mut self,
+        unit: (Unit, Tally),
+        control: &Control<'_>,
+    ) -> Result<Vec<Arrived>> {
+        self.sent.push(unit);
+        let rows: u64 = self.sent.iter().map(|(unit, _)| unit.rows).sum();
+        let may_wait = self.plan.plan.key != Key::None && self.sent.len() < MOST_UNITS;
+        if may_wait && rows < self.plan.unit_rows {
+            return Ok(Vec::new());
+        }
+        let sent = std::mem::take(&mut self.sent);
+        self.record(sent, control)
+    }
+
+    /// Records units whose rows are all in or refused.
+    pub(super) fn record(
+        &mut self,
+        units: Vec<(Unit, Tally)>,
+        control: &Control<'_>,
+    ) -> Result<Vec<Arrived>> {
+        let (mut records, mut arrived) = (Vec::with_capacity(units.len()), Vec::with_capacity(units.len()));
+        let mut rejects = Vec::new();
+        for (unit, tally) in units {
+            let account = self.accounts.remove(&unit.key).unwrap_or_default();
+            let rejected = account.rejects.len() as u64;
+            self.rejecting -= rejected;
+            let tally = tally.minus(&account.lost);
+            // Of a statement nobody knows before how many rows come.
+            if !self.plan.of_statement && tally.rows + rejected != unit.rows {
+                return Err(Error::new(
+                    Kind::Mismatch,
+                    format!(
+                        "a unit of {} rows was read as {} and {rejected} refused ones",
+                        unit.rows, tally.rows
+                    ),
+                ));
+            }
+            rejects.extend(account.rejects);
+            arrived.push(Arrived { unit, tally: tally.clone() });
+            self.plan.carried.unit(unit.key, account.carried);
+            records.push(UnitRecord {
+                unit: unit.key,
+                tally,
+                rejected,
+                refused: (rejected > 0).then_some(account.lost),
+                there_before: (account.there_before.rows > 0).then_some(account.there_before),
+                tags: account.tags,
+            });
+        }
+        self.write_rejects(&rejects)?;
+        let plan = Arc::clone(&self.plan);
+        if !plan.of_statement {
+            plan.checkpoints.commit(&mut self.client, &plan.load_id, &records, control)?;
+        }
+        for record in &records {
+            record.there_before.iter().for_each(|rows| plan.before.add(rows));
+            if let Some(tags) = &plan.tags {
+                tags.recorded().insert(record.unit, record.tags.clone());
+            }
+            plan.rejected.fetch_add(record.rejected, Relaxed);
+        }
+        plan.retried.fetch_add(std::mem::take(&mut self.client.retries), Relaxed);
+        Ok(arrived)
+    }
+}
