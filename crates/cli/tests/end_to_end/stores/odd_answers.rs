@@ -54,7 +54,7 @@ fn an_odd_name_hides_no_other_object_and_is_an_error_only_if_it_is_wanted() {
         assert_eq!(json["files"].as_array().unwrap().len(), 1, "{json}");
     }
     let (_folder, web) = listing(list!("", "data//x.parquet", "data/contacts-00000.parquet"));
-    let error = with_s3(&web, &["footer", "s3://trips/data/"]).fails(1);
+    let error = with_s3(&web, &["footer", "s3://trips/data/"]).fails(2);
     assert!(error.contains("s3://trips/data//x.parquet") && error.contains("empty parts"), "{error}");
     with_s3(&web, &["footer", "s3://trips/data/cont*"]).ok();
 }
@@ -77,19 +77,18 @@ fn a_wrong_clock_another_region_and_a_request_that_is_not_understood_have_errors
 }
 
 #[test]
-fn a_transfer_that_ends_early_goes_on_without_ranges_too() {
+fn a_transfer_that_ends_early_again_and_again_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let lines: String = (0..20_000).map(|id| format!("{id},name of {id}\n")).collect();
     std::fs::write(folder.path().join("x.csv"), format!("id,name\n{lines}")).unwrap();
     let web = Web::serve(folder.path(), |_, before| match before {
-        2 => Fate::CutAfter(100_000),
-        3 => Fate::CutAfter(200_000),
-        _ => Fate::NoRange,
+        1 => Fate::CutAfter(100_000),
+        2 => Fate::CutAfter(200_000),
+        _ => Fate::Answered,
     });
     let url = format!("http://{}/x.csv", web.address);
     let out = sawmill(["convert", &url, "--to", "csv", "--out", "-"]).ok().out;
-    assert_eq!(out, format!("id,name\n{lines}"));
-    assert!(web.asked().len() > 4, "{:?}", web.asked());
+    assert!(out == format!("id,name\n{lines}"), "{} bytes", out.len());
 }
 
 #[test]
