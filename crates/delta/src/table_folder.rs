@@ -81,6 +81,10 @@ impl TableFolder for LocalTable {
 fn created(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let directory = path.parent().unwrap_or(Path::new(""));
     directories::make(directory)?;
+    // A link or a pipe has the name, too.
+    if path.symlink_metadata().is_ok() {
+        return Ok(false);
+    }
     WholeFile::remove_abandoned(path)?;
     let mut file = WholeFile::create(path)?;
     file.write_all(bytes)?;

@@ -26,13 +26,16 @@
 //! |---|---|
 //! | `whole_file` | a file that takes its name when every byte is on disk |
 //! | `partial` | the names of files until then |
+//! | [`shared_places`] | files and folders where other users may write: nothing of theirs is followed |
 //! | [`directories`] | directories made, and their entries put on disk |
 //! | [`found_files`] | files by a pattern of their names or below a directory, and objects among listed names |
 //! | `location` | paths and URLs |
+//! | `confinement` | the folder that files must be in |
 //! | `objects` | objects, requests for their bytes, and readers of them; needs only the standard library |
 //! | `remote` | S3, Google Cloud Storage, Azure and HTTP (feature `objects`) |
 //! | `error` | the error of objects |
 
+mod confinement;
 pub mod directories;
 mod error;
 pub mod found_files;
@@ -41,8 +44,10 @@ mod objects;
 mod partial;
 #[cfg(feature = "objects")]
 mod remote;
+pub mod shared_places;
 mod whole_file;
 
+pub use confinement::Confinement;
 pub use error::{Error, Kind};
 pub use location::{Location, ObjectUrl, Scheme, percent_decoded};
 pub use objects::{
@@ -52,4 +57,4 @@ pub use objects::{
 pub use partial::{name_of_partial, partial_name};
 #[cfg(feature = "objects")]
 pub use remote::{Entry, ObjectFolder, ObjectWriter, StoreOptions, Stores, Unfinished, UploadLimits};
-pub use whole_file::{Identity, WholeFile};
+pub use whole_file::{Identity, WholeFile, followed, is_stream};

@@ -1,4 +1,4 @@
-//! A file that is whole or not there at all.
+//! A file that is whole or not there at all. Devices, pipes and terminals are written to as they are.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
@@ -6,9 +6,16 @@ use std::path::{Path, PathBuf};
 
 use crate::directories::{directory_of, sync};
 use crate::partial::{name_of_partial, partial_name};
+use crate::shared_places;
+
+/// How many links may lead from one to the next, as on Linux.
+const MAX_LINKS: usize = 40;
 
 /// A file that takes its name only when every byte is on disk. Until then it has a name that no other
 /// process and no other file has, with `.partial` at its end. It is removed when it is dropped before.
+///
+/// What has the name already decides what happens to it: a regular file is replaced; through a link, the file
+/// that it leads to is; a device, a pipe or a terminal gets the bytes at once.
 ///
 /// ```
 /// use std::io::Write;
@@ -26,11 +33,35 @@ use crate::partial::{name_of_partial, partial_name};
 pub struct WholeFile {
     /// `None` while it is parked.
     file: Option<File>,
+    /// Its name, at the end of all links.
     path: PathBuf,
-    /// The name until it is whole; `None` afterwards.
+    /// The name until it is whole; `None` afterwards, and for a stream.
     partial: Option<PathBuf>,
     /// Whether it may take the place of another file.
     replaces: bool,
+    /// Whether it is a device, a pipe or a terminal.
+    is_stream: bool,
+}
+
+/// Whether a device, a pipe or a terminal has this name, which can be written to but not replaced.
+pub fn is_stream(path: &Path) -> bool {
+    path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
+/// The path at the end of all links, whether there is a file or not.
+///
+/// # Errors
+/// The links lead to one another, or cannot be read.
+pub fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        if !path.symlink_metadata().is_ok_and(|there| there.is_symlink()) {
+            return Ok(path);
+        }
+        let target = fs::read_link(&path)?;
+        path = directory_of(&path).join(target);
+    }
+    Err(io::Error::other("too many links lead from one to the next"))
 }
 
 impl WholeFile {
@@ -39,18 +70,61 @@ impl WholeFile {
     /// # Errors
     /// When it cannot be made, or a directory has its name.
     pub fn create(path: &Path) -> io::Result<Self> {
+        Self::begin(path, &mut OpenOptions::new())
+    }
+
+    /// Begins the file at `path`, which its owner alone may read, because there are rows in it.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_private(path: &Path) -> io::Result<Self> {
+        let mut how = OpenOptions::new();
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut how, 0o600);
+        Self::begin(path, &mut how)
+    }
+
+    /// Writes all bytes of a file.
+    ///
+    /// # Errors
+    /// When it cannot be written; then what was there is there still.
+    pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+        Self::remove_abandoned(path)?;
+        Self::create(path)?.take_all(bytes)
+    }
+
+    /// Writes all bytes of a file that its owner alone may read.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+        Self::remove_abandoned(path)?;
+        Self::create_private(path)?.take_all(bytes)
+    }
+
+    fn take_all(mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)?;
+        self.finish()
+    }
+
+    fn begin(path: &Path, how: &mut OpenOptions) -> io::Result<Self> {
         if path.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
+        if is_stream(path) {
+            let file = Some(OpenOptions::new().write(true).open(path)?);
+            return Ok(WholeFile { file, path: path.into(), partial: None, replaces: true, is_stream: true });
+        }
+        let path = &followed(path)?;
         loop {
             let partial = partial_name(path);
-            let file = OpenOptions::new().write(true).create_new(true).open(&partial)?;
+            let file = how.write(true).create_new(true).open(&partial)?;
             // Without locks nothing is lost: then nothing is taken for abandoned either.
             let _ = file.lock();
             // Another process may have taken it for abandoned between the two calls.
             if partial.exists() {
                 let (path, partial) = (path.to_owned(), Some(partial));
-                return Ok(WholeFile { file: Some(file), path, partial, replaces: true });
+                return Ok(WholeFile { file: Some(file), path, partial, replaces: true, is_stream: false });
             }
         }
     }
@@ -67,6 +141,10 @@ impl WholeFile {
     /// # Errors
     /// When the directory cannot be read, or a file cannot be removed.
     pub fn remove_abandoned(path: &Path) -> io::Result<()> {
+        if is_stream(path) {
+            return Ok(());
+        }
+        let path = &followed(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let entries = match fs::read_dir(directory_of(path)) {
             // A directory may be written to that cannot be read.
@@ -78,7 +156,8 @@ impl WholeFile {
             if name_of_partial(&entry.file_name().to_string_lossy()) != Some(&name) {
                 continue;
             }
-            let Ok(file) = OpenOptions::new().write(true).open(entry.path()) else { continue };
+            let opened = shared_places::open(&entry.path(), OpenOptions::new().write(true));
+            let Ok(file) = opened else { continue };
             if file.try_lock().is_ok() {
                 match fs::remove_file(entry.path()) {
                     Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
@@ -89,14 +168,22 @@ impl WholeFile {
         Ok(())
     }
 
-    /// The name it will have.
+    /// The name it will have, at the end of all links.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Whether it is a device, a pipe or a terminal, which gets the bytes at once.
+    pub fn is_stream(&self) -> bool {
+        self.is_stream
+    }
+
     /// Closes the file until the next write: there are more files under way than may be open.
     pub fn park(&mut self) {
-        self.file = None;
+        // Whoever reads a pipe would take that for its end.
+        if !self.is_stream {
+            self.file = None;
+        }
     }
 
     fn open(&mut self) -> io::Result<&mut File> {
@@ -113,8 +200,11 @@ impl WholeFile {
     /// # Errors
     /// When the disk fails, or the file cannot be renamed; when another file has its name and may not be replaced.
     pub fn give_name(mut self) -> io::Result<Identity> {
+        let is_stream = self.is_stream;
         let file = self.open()?;
-        file.sync_all()?;
+        if !is_stream {
+            file.sync_all()?;
+        }
         let identity = Identity::of(&file.metadata()?);
         match &self.partial {
             Some(partial) if self.replaces => fs::rename(partial, &self.path)?,
@@ -149,8 +239,9 @@ impl WholeFile {
     /// When the disk fails; then it does not have its name, or has it perhaps not after a crash.
     pub fn finish(self) -> io::Result<()> {
         let directory = directory_of(&self.path).to_owned();
+        let is_stream = self.is_stream;
         self.give_name()?;
-        sync(&directory)
+        if is_stream { Ok(()) } else { sync(&directory) }
     }
 }
 
@@ -249,6 +340,73 @@ mod tests {
         assert!(third.finish().unwrap_err().to_string().contains("in the meantime"));
         assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn through_a_link_the_file_is_replaced_and_the_link_stays() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("below")).unwrap();
+        fs::write(at("below/old"), "old").unwrap();
+        symlink("below/old", at("link")).unwrap();
+        symlink(at("link"), at("second")).unwrap();
+        symlink("below/new", at("dangling")).unwrap();
+        symlink("loop", at("loop")).unwrap();
+        for (link, file) in [("second", "below/old"), ("dangling", "below/new")] {
+            WholeFile::write(&at(link), b"whole").unwrap();
+            assert_eq!(fs::read(at(file)).unwrap(), b"whole");
+            assert!(at(link).symlink_metadata().unwrap().is_symlink());
+        }
+        assert!(WholeFile::create(&at("loop")).is_err());
+        assert_eq!(fs::read_dir(at("below")).unwrap().count(), 2);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_pipe_gets_the_bytes_and_stays_a_pipe() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        use std::os::unix::fs::FileTypeExt;
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read(pipe).unwrap()
+        });
+        let mut file = WholeFile::create(&pipe).unwrap().new_only();
+        file.write_all(b"all ").unwrap();
+        file.park();
+        file.write_all(b"of it").unwrap();
+        file.finish().unwrap();
+        assert_eq!(reader.join().unwrap(), b"all of it");
+        assert!(pipe.symlink_metadata().unwrap().file_type().is_fifo());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_another_user_has_put_beside_a_file_is_neither_followed_nor_waited_for() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let (pipe, link) = (partial_name(&path), partial_name(&path));
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        std::os::unix::fs::symlink("/", &link).unwrap();
+        WholeFile::write(&path, b"whole").unwrap();
+        assert!(pipe.exists() && link.exists());
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_private_file_is_for_its_owner_alone() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        WholeFile::create_private(&path).unwrap().finish().unwrap();
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -61,6 +61,8 @@ struct Shared<'a> {
     stop: AtomicBool,
     bytes: AtomicU64,
     staging: &'a Path,
+    /// Whether the files stay on this machine.
+    stays: bool,
     /// The columns of the files, as positions in the schema of the source, and the types they are written as.
     columns: Vec<usize>,
     schema: SchemaRef,
@@ -92,6 +94,7 @@ impl Folders<'_> {
             stop: AtomicBool::new(false),
             bytes: AtomicU64::new(0),
             staging: staged.path(),
+            stays: staged.stays(),
             columns,
             schema,
             properties,
@@ -179,7 +182,7 @@ impl Folders<'_> {
         let written = parquet.finish().map_err(refuse)?;
         shared.bytes.fetch_add(written.bytes, Relaxed);
         let file = written.target.into_inner().map_err(|error| wrong(error.into_error()))?;
-        file.sync_all().map_err(wrong)
+        if shared.stays { file.sync_all().map_err(wrong) } else { Ok(()) }
     }
 
     fn refused(&self, error: NoText) -> Error {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sawmill_source::Source;
-use sawmill_store::{Kind, Location, ObjectUrl, WholeFile};
+use sawmill_store::{Location, ObjectUrl, WholeFile, is_stream};
 
 use super::ConvertArgs;
 use crate::arguments::paths::stores_of;
@@ -42,23 +42,16 @@ impl Out {
         cancel: &Arc<AtomicBool>,
     ) -> Result<Self, Error> {
         let shown = url.to_string();
-        if source.files().iter().any(|file| file.name == shown) {
+        if objects_of(source).any(|input| input.is_same(url)) {
             return Err(Error::usage("the output is one of the inputs", shown, "give another name"));
         }
         let objects = stores_of(&args.out, &args.objects.stores, cancel)?;
         // Compressed text may have fewer bytes than the rows.
         let about = source.files().iter().map(|file| file.bytes).sum::<u64>().saturating_mul(4);
         let object = objects.create(url, args.overwrite, about)?;
-        if !args.overwrite {
-            match objects.open(url, 1) {
-                Err(error) if error.kind() == Kind::NotFound => {}
-                Err(error) if error.kind() == Kind::Denied => return Err(error.into()),
-                // Its upload fails at the end if the object appears meanwhile.
-                _ => {
-                    let advice = "--overwrite replaces it";
-                    return Err(Error::usage("the object exists already", shown, advice));
-                }
-            }
+        // Its upload fails at the end if the object appears after this.
+        if !args.overwrite && objects.exists(url)? {
+            return Err(Error::usage("the object exists already", shown, "--overwrite replaces it"));
         }
         Ok(Self::Object(Box::new(object), objects))
     }
@@ -79,9 +72,20 @@ impl Out {
     }
 }
 
+/// The objects of a source.
+pub(super) fn objects_of(source: &dyn Source) -> impl Iterator<Item = ObjectUrl> {
+    source.files().iter().filter_map(|file| match Location::of(Path::new(&file.name)) {
+        Ok(Location::Object(url)) => Some(url),
+        _ => None,
+    })
+}
+
 /// Rejects an output that cannot become a file.
 pub(super) fn check_file(out: &Path, overwrite: bool, source: &dyn Source) -> Result<(), Error> {
     let shown = out.display().to_string();
+    if out == Path::new("-") || is_stream(out) {
+        return Ok(());
+    }
     if out.is_dir() {
         return Err(Error::usage("the output is a directory", shown, "give the name of a file"));
     }
@@ -90,7 +94,7 @@ pub(super) fn check_file(out: &Path, overwrite: bool, source: &dyn Source) -> Re
     {
         return Err(Error::usage("the output is one of the inputs", shown, "give another name"));
     }
-    if out != Path::new("-") && out.symlink_metadata().is_ok() && !overwrite {
+    if out.symlink_metadata().is_ok() && !overwrite {
         return Err(Error::usage("the file exists already", shown, "--overwrite replaces it"));
     }
     Ok(())

@@ -10,8 +10,8 @@ use arrow_schema::ArrowError;
 use sawmill_generator::ColumnCompression;
 use sawmill_profile::{Phase, PhaseReport, Profile};
 use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source, refuse_variants};
-use sawmill_store::Location;
 use sawmill_store::directories::directory_of;
+use sawmill_store::{Location, followed, is_stream};
 use serde::Serialize;
 
 use super::folders::{self, Folders};
@@ -114,8 +114,8 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
         out::check_file(args.out(), args.overwrite, source)?;
     }
     let beside = match Location::of(args.out())? {
-        Location::Path(_) => directory_of(args.out()).to_owned(),
-        Location::Object(_) => args.temporary(),
+        Location::Path(path) if !is_stream(&path) => directory_of(args.out()).to_owned(),
+        Location::Path(_) | Location::Object(_) => args.temporary(),
     };
     let place = args.order.place(&beside);
     let by_row = ByRow::new(source);
@@ -172,7 +172,7 @@ fn convert(
     console: Console,
     cancel: &Arc<AtomicBool>,
 ) -> Result<(), Error> {
-    let is_stream = args.out() == Path::new("-");
+    let is_stream = is_standard_output(args.out());
     let files = source.files().len();
     let bytes_in = source.files().iter().map(|file| file.bytes).sum();
     let source = in_order.map_or(source, |(rows, _)| rows);
@@ -313,8 +313,21 @@ pub(super) fn refused(args: &ConvertArgs, error: NoText, first: u64) -> Error {
 
 /// The path of a file without links, whether it exists or not.
 fn resolved(path: &Path) -> Option<PathBuf> {
-    let there = path.canonicalize().ok();
-    there.or_else(|| Some(directory_of(path).canonicalize().ok()?.join(path.file_name()?)))
+    let path = followed(path).ok()?;
+    Some(directory_of(&path).canonicalize().ok()?.join(path.file_name()?))
+}
+
+/// Whether the rows go to standard output, by whatever name: nothing else may then be written there.
+fn is_standard_output(path: &Path) -> bool {
+    #[cfg(unix)]
+    let same = {
+        use std::os::unix::fs::MetadataExt;
+        let identity = |path: &Path| path.metadata().map(|there| (there.dev(), there.ino())).ok();
+        is_stream(path) && identity(path) == identity(Path::new("/dev/stdout"))
+    };
+    #[cfg(not(unix))]
+    let same = false;
+    path == Path::new("-") || same
 }
 
 /// Rejects nested columns, for which CSV has no place.
@@ -361,7 +374,7 @@ impl ConvertArgs {
     /// Rejects a file of rejected records that would be replaced by the output.
     fn check_rejects(&self, rejects: Option<&Path>) -> Result<(), Error> {
         let (Some(rejects), Some(out)) = (rejects, &self.out) else { return Ok(()) };
-        match resolved(rejects) == resolved(out) {
+        match !is_stream(out) && resolved(rejects) == resolved(out) {
             false => Ok(()),
             true => {
                 let place = rejects.display().to_string();

@@ -1,15 +1,16 @@
 //! A directory that is whole or not there at all.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sawmill_source::Source;
-use sawmill_store::{Location, directories};
+use sawmill_store::{Location, directories, followed, shared_places};
 
 use super::ConvertArgs;
+use super::out::objects_of;
 use crate::error::Error;
 use crate::r#gen::formats::failed;
 
@@ -63,6 +64,18 @@ impl StagedDirectory {
     /// Begins the directory `out`, which takes the place of another one that is not empty only if `replaces` is
     /// set.
     pub(super) fn create(out: &Path, replaces: bool) -> Result<Self, Error> {
+        Self::create_by(&fs::DirBuilder::new(), out, replaces)
+    }
+
+    /// Begins a directory among temporary ones, which its owner alone may read.
+    fn create_private(out: &Path) -> Result<Self, Error> {
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        Self::create_by(&builder, out, false)
+    }
+
+    fn create_by(builder: &fs::DirBuilder, out: &Path, replaces: bool) -> Result<Self, Error> {
         let parent = directories::directory_of(out);
         let wrong = |error: io::Error| failed("making the directory", out, &error);
         directories::make(parent).map_err(wrong)?;
@@ -76,7 +89,7 @@ impl StagedDirectory {
             // Without locks no directory is taken for abandoned either.
             let _ = lock.lock();
             let staged = Self { out: out.to_owned(), replaces, names, _lock: lock };
-            fs::create_dir(&staged.names.staging).map_err(wrong)?;
+            builder.create(&staged.names.staging).map_err(wrong)?;
             if staged.names.lock.exists() {
                 return Ok(staged);
             }
@@ -138,7 +151,8 @@ fn clear_abandoned(out: &Path) -> Result<(), Error> {
             .is_some_and(|(process, number)| process.parse::<u32>().is_ok() && number.parse::<u32>().is_ok());
         let names = Names::of(out, run);
         // Another run may have removed it just now.
-        let Ok(lock) = File::open(&names.lock) else { continue };
+        let lock = shared_places::open(&names.lock, OpenOptions::new().read(true));
+        let Ok(lock) = lock else { continue };
         if is_ours && lock.try_lock().is_ok() {
             names
                 .clear(out)
@@ -146,6 +160,12 @@ fn clear_abandoned(out: &Path) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The directory at the end of all links, without a slash at its end.
+fn target(out: &Path) -> Result<PathBuf, Error> {
+    let out = out.components().as_path();
+    followed(out).map_err(|error| failed("reading the link", out, &error))
 }
 
 /// Puts the names in a directory and those below it on disk.
@@ -204,14 +224,15 @@ impl Staged {
     /// Begins the directory of the command line, or a temporary one for the folder of a store.
     pub(super) fn begin(args: &ConvertArgs, layout: Layout, cancel: &Arc<AtomicBool>) -> Result<Self, Error> {
         match Location::of(args.out())? {
-            Location::Path(_) => {
-                Ok(Self { directory: StagedDirectory::create(args.out(), args.overwrite)?, folder: None })
+            Location::Path(path) => {
+                let directory = StagedDirectory::create(&target(&path)?, args.overwrite)?;
+                Ok(Self { directory, folder: None })
             }
             Location::Object(url) => {
                 let folder = super::store_folder::StoreFolder::open(args, &url, layout, cancel)?;
                 let name = url.key().trim_matches('/').rsplit('/').next().unwrap_or_default();
                 let place = args.temporary().join(format!("sawmill-{name}"));
-                Ok(Self { directory: StagedDirectory::create(&place, false)?, folder: Some(folder) })
+                Ok(Self { directory: StagedDirectory::create_private(&place)?, folder: Some(folder) })
             }
         }
     }
@@ -219,6 +240,11 @@ impl Staged {
     /// Where to write until it is whole.
     pub(super) fn path(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Whether the files stay on this machine.
+    pub(super) fn stays(&self) -> bool {
+        self.folder.is_none()
     }
 
     /// Puts the directory, or its files as objects, in place.
@@ -238,14 +264,17 @@ pub(super) fn check_out(
     cancel: &Arc<AtomicBool>,
 ) -> Result<(), Error> {
     let (out, shown) = (args.out(), args.shown());
-    if let Location::Object(url) = Location::of(out)? {
-        let folder = format!("{}/", url.to_string().trim_end_matches('/'));
-        if source.files().iter().any(|file| file.name.starts_with(&folder)) {
-            return Err(Error::usage("an input is in the folder to write", shown, "give another name"));
+    let out = match Location::of(out)? {
+        Location::Path(path) => target(&path)?,
+        Location::Object(url) => {
+            if objects_of(source).any(|input| input.is_below(&url)) {
+                return Err(Error::usage("an input is in the folder to write", shown, "give another name"));
+            }
+            super::store_folder::StoreFolder::open(args, &url, layout, cancel)?;
+            return Ok(());
         }
-        super::store_folder::StoreFolder::open(args, &url, layout, cancel)?;
-        return Ok(());
-    }
+    };
+    let out = out.as_path();
     if out.file_name().is_none() {
         return Err(Error::usage("the directory has no name of its own", shown, "give one below it"));
     }

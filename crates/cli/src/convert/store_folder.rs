@@ -1,11 +1,13 @@
 //! A folder of a store, which takes its objects when all of them are complete on this machine.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use sawmill_inspect::in_order;
 use sawmill_store::{Kind, ObjectFolder, ObjectUrl};
 
 use super::ConvertArgs;
@@ -17,6 +19,9 @@ use crate::r#gen::formats::failed;
 
 /// The object that is beside the others until all of them are there. Readers skip names that start with `_`.
 const UNFINISHED: &str = "_unfinished_by_sawmill_convert";
+
+/// Objects that are sent or removed at the same time.
+const SENDERS: usize = 16;
 
 /// Bytes that are read and sent at once.
 const PIECE: usize = 1 << 20;
@@ -75,12 +80,13 @@ impl StoreFolder {
                 made => made?,
             }
         }
-        for (name, path) in &files {
-            self.send(name, path)?;
-        }
-        for name in self.there.iter().filter(|name| !files.iter().any(|(sent, _)| sent == *name)) {
-            self.folder.remove(name)?;
-        }
+        // Each small object takes as long as the way to the store.
+        let send = |at: usize| files.get(at).map_or(Ok(()), |(name, path)| self.send(name, path));
+        in_order(files.len(), SENDERS, SENDERS, send, |_, sent| sent)?;
+        let sent: HashSet<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        let others: Vec<&String> = self.there.iter().filter(|name| !sent.contains(name.as_str())).collect();
+        let remove = |at: usize| others.get(at).map_or(Ok(()), |name| self.folder.remove(name));
+        in_order(others.len(), SENDERS, SENDERS, remove, |_, removed| removed)?;
         Ok(self.folder.remove(UNFINISHED)?)
     }
 

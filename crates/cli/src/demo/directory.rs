@@ -3,9 +3,10 @@
 //! A temporary directory has a lock file that its process keeps locked. A killed process cannot remove its
 //! directory, but it loses its lock, so that the next demo removes the directory.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
+use sawmill_store::shared_places;
 use tempfile::TempDir;
 
 use crate::error::Error;
@@ -65,7 +66,11 @@ fn remove_abandoned(parent: &Path) {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
             continue;
         }
-        let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
+        if !shared_places::is_own_folder(&entry.path()).unwrap_or(false) {
+            continue;
+        }
+        let lock = shared_places::open(&entry.path().join(LOCK), OpenOptions::new().read(true));
+        let Ok(lock) = lock else { continue };
         if lock.try_lock().is_ok() {
             let _ = fs::remove_dir_all(entry.path());
         }

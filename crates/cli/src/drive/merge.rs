@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sawmill_drive::{NamedResult, merge};
-use sawmill_profile::write_whole;
 
 use crate::drive::results;
-use crate::drive::run::{refuse_lost, refuse_unchecked};
+use crate::drive::run::{may_write, refuse_lost, refuse_unchecked};
 use crate::error::{Error, Exit};
 use crate::screen::console::Console;
 use crate::screen::flame;
@@ -37,10 +36,11 @@ pub(crate) struct MergeArgs {
 }
 
 pub(super) fn run(args: &MergeArgs, console: Console) -> Result<(), Error> {
-    for (path, begins) in [(&args.out, b'{'), (&args.html, b'<')] {
-        if let Some(path) = path {
-            flame::may_replace(path, begins, &path.display().to_string())?;
-        }
+    if let Some(path) = &args.out {
+        may_write(path)?;
+    }
+    if let Some(path) = &args.html {
+        flame::may_replace(path, b'<', &path.display().to_string())?;
     }
     let parts = args.files.iter().map(|path| {
         let place = path.display().to_string();
@@ -50,9 +50,7 @@ pub(super) fn run(args: &MergeArgs, console: Console) -> Result<(), Error> {
     });
     let result = merge(&parts.collect::<Result<Vec<_>, _>>()?)?;
     if let Some(path) = &args.out {
-        let text = serde_json::to_string_pretty(&result)
-            .map_err(|error| Error::failure(error.to_string(), path.display().to_string(), ""))?;
-        write_whole(path, (text + "\n").as_bytes())?;
+        results::write_json(path, &result)?;
     }
     let name =
         args.out.as_ref().and_then(|path| path.file_stem()).map(|name| name.to_string_lossy().into_owned());

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use sawmill_drive::{DriveResult, NamedResult, OperationResult, html_report};
 use sawmill_profile::{Align, Table, format_duration, format_grouped, format_rate, write_whole};
+use sawmill_store::WholeFile;
 
 use crate::error::Error;
 use crate::screen::console::Console;
@@ -15,6 +16,16 @@ pub(crate) fn report(texts: &[(&Path, String)], html: &Path, console: Console) -
     write_html(html, &results)?;
     let plain: Vec<&DriveResult> = results.iter().map(|one| &one.result).collect();
     console.result(&plain, || table(&results))
+}
+
+/// Writes a result, whole or not at all; its examples of rows are for the owner alone.
+pub(super) fn write_json(path: &Path, result: &DriveResult) -> Result<(), Error> {
+    let failed = |error: &dyn std::fmt::Display| {
+        let what = format!("the result cannot be written: {error}");
+        Error::failure(what, path.display().to_string(), "write elsewhere")
+    };
+    let text = serde_json::to_string_pretty(result).map_err(|error| failed(&error))?;
+    WholeFile::write_private(path, (text + "\n").as_bytes()).map_err(|error| failed(&error))
 }
 
 /// Writes the page, whole or not at all.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sawmill_drive::{Address, DriveResult, Driving, Limit, NamedResult, Plan, Proof, find_max, run as drive};
-use sawmill_profile::write_whole;
+use sawmill_store::is_stream;
 
 use crate::drive::args::{DriveArgs, DriveCommand, OfResults};
 use crate::drive::{merge, plan, results, text};
@@ -39,9 +39,7 @@ fn drive_it(args: &DriveArgs, console: Console, cancel: &Arc<AtomicBool>) -> Res
         None => drive(&plan, driving)?,
     };
     if let Some(path) = &args.results {
-        let json = serde_json::to_vec_pretty(&result);
-        let json = json.map_err(|error| Error::failure(error.to_string(), "the result", ""))?;
-        write_whole(path, &json)?;
+        results::write_json(path, &result)?;
     }
     drop(watchers);
     if let Some(path) = &args.watch.html {
@@ -130,8 +128,17 @@ pub(super) fn refuse_lost(result: &DriveResult) -> Result<(), Error> {
 }
 
 /// Finds out before the run whether the result can be written after it.
-fn may_write(path: &Path) -> Result<(), Error> {
+pub(super) fn may_write(path: &Path) -> Result<(), Error> {
+    if is_stream(path) {
+        return Ok(());
+    }
     let is_new = !path.exists();
+    // Bytes that are not text are those of another file, too.
+    let is_ours = |text: String| text.is_empty() || DriveResult::is_in(&text);
+    if path.is_file() && !std::fs::read_to_string(path).is_ok_and(is_ours) {
+        let what = "the file exists, and no load test has written it";
+        return Err(Error::usage(what, path.display().to_string(), "name another file, or remove this one"));
+    }
     let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
     // A run that is killed leaves no empty file.
     let tried = opened.and_then(|_| if is_new { std::fs::remove_file(path) } else { Ok(()) });

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sawmill_footer::{Footer, FooterIndex};
-use sawmill_store::{Kind, Location, ObjectUrl};
-use tempfile::{NamedTempFile, TempDir};
+use sawmill_store::{Kind, Location, ObjectUrl, WholeFile, is_stream};
+use tempfile::NamedTempFile;
 
 use crate::arguments::paths;
 use crate::arguments::stores::{Objects, StoreArgs};
@@ -36,11 +36,13 @@ impl KeptIndex {
         };
         let place = Location::of(path)?;
         match &place {
-            Location::Path(path) => match path.exists() && !matches!(FooterIndex::is_kept_in(path), Ok(true))
-            {
-                true => other(&place),
-                false => Ok(Self::file(path)),
-            },
+            Location::Path(path) => {
+                let is_index = || matches!(FooterIndex::is_kept_in(path), Ok(true));
+                match path.exists() && !is_stream(path) && !is_index() {
+                    true => other(&place),
+                    false => Ok(Self::file(path)),
+                }
+            }
             Location::Object(url) => {
                 let objects = paths::stores_of([&path.to_owned()], stores, cancel)?;
                 match copied(url, &objects) {
@@ -86,16 +88,16 @@ impl KeptIndex {
     ///
     /// Only a part of the footer was decoded; the file or the object cannot be written.
     pub(crate) fn save(&self, footer: &Footer) -> Result<(), Error> {
-        let Some((url, objects)) = &self.object else { return Ok(footer.save_index(&self.path)?) };
-        let failed = |error: std::io::Error| {
-            Error::failure(format!("writing the index failed: {error}"), url.to_string(), "")
+        let bytes = footer.index_bytes()?;
+        let failed = |error: std::io::Error, place: String| {
+            Error::failure(format!("writing the index failed: {error}"), place, "")
         };
-        let directory = TempDir::with_prefix("sawmill-").map_err(failed)?;
-        let saved = directory.path().join("index");
-        footer.save_index(&saved)?;
-        let bytes = std::fs::read(&saved).map_err(failed)?;
+        let Some((url, objects)) = &self.object else {
+            let place = || self.path.display().to_string();
+            return WholeFile::write(&self.path, &bytes).map_err(|error| failed(error, place()));
+        };
         let mut object = objects.create(url, true, 0)?;
-        object.write_all(&bytes).map_err(failed)?;
+        object.write_all(&bytes).map_err(|error| failed(error, url.to_string()))?;
         Ok(object.finish()?)
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn output_of_run(args: &GenArgs, run: &str, cancel: &Arc<AtomicBool>)
 pub(super) fn location(path: &Path) -> Result<Location, Error> {
     Location::of(path).map_err(|error| {
         let text = path.to_string_lossy();
-        let scheme = text.split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
+        let Some((scheme, _)) = text.split_once("://") else { return error.into() };
         if Scheme::named(scheme).is_some() || scheme.eq_ignore_ascii_case("file") {
             return error.into();
         }

@@ -296,3 +296,17 @@ fn an_error_names_the_line_of_a_value_on_every_way_of_loading() {
         );
     }
 }
+
+#[test]
+fn twenty_thousand_columns_take_little_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, parquet) = (folder.path().join("wide.csv"), folder.path().join("wide.parquet"));
+    let line = |cell: &dyn Fn(u32) -> String| (0..20_000).map(cell).collect::<Vec<_>>().join(",");
+    std::fs::write(&text, format!("{}\n{}\n", line(&|at| format!("c{at}")), line(&|_| "1".into()))).unwrap();
+    let limited = "ulimit -v 2000000 && exec \"$0\" convert \"$1\" --out \"$2\"";
+    let mut limited_by = std::process::Command::new("sh");
+    let ran = limited_by.args(["-c", limited, env!("CARGO_BIN_EXE_sawmill")]).args([&text, &parquet]);
+    let ran = ran.output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(parquet.is_file());
+}

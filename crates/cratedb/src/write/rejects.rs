@@ -2,13 +2,16 @@
 
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use sawmill_source::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+/// What each line begins with.
+const BEGINS: &[u8] = b"{\"file\":";
 
 /// The file of a load's rejected rows.
 #[derive(Debug)]
@@ -52,7 +55,13 @@ impl Rejects {
     pub(crate) fn open(path: &Path, resumed: bool) -> Result<Self> {
         let failed = |error: std::io::Error| unwritable(path, &error);
         let mut known = HashSet::new();
-        if resumed && path.exists() {
+        if path.is_file() && !is_of_a_load(path).map_err(failed)? {
+            let what = "the file already exists, and no load has written rejected rows to it";
+            return Err(Error::new(Kind::Config, what)
+                .at(path.display().to_string())
+                .advise("name another file with --rejects, or remove this one"));
+        }
+        if resumed && path.is_file() {
             let mut whole = 0;
             for line in BufReader::new(File::open(path).map_err(failed)?).split(b'\n') {
                 let line = line.map_err(failed)?;
@@ -64,6 +73,9 @@ impl Rejects {
             OpenOptions::new().write(true).open(path).and_then(|file| file.set_len(whole)).map_err(failed)?;
         }
         let mut options = OpenOptions::new();
+        // There are rows in it.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = match resumed {
             true => options.append(true).create(true).open(path),
             false => options.write(true).create(true).truncate(true).open(path),
@@ -94,6 +106,13 @@ impl Rejects {
             .and_then(|()| open.file.flush())
             .map_err(|error| unwritable(&self.path, &error))
     }
+}
+
+/// Whether a file is empty, or begins as those of loads do.
+fn is_of_a_load(path: &Path) -> std::io::Result<bool> {
+    let mut start = Vec::new();
+    File::open(path)?.take(BEGINS.len() as u64).read_to_end(&mut start)?;
+    Ok(BEGINS.starts_with(&start))
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Error {
@@ -128,5 +147,11 @@ mod tests {
         assert_eq!(rows, [1, 2, 3]);
         Rejects::open(&path, false).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+        std::fs::write(&path, "a diary\n").unwrap();
+        for resumed in [false, true] {
+            let error = Rejects::open(&path, resumed).unwrap_err().to_string();
+            assert!(error.contains("no load has written"), "{error}");
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a diary\n");
     }
 }

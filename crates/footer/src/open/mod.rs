@@ -18,4 +18,3 @@ pub(crate) mod request;
 pub(crate) mod ring;
 pub(crate) mod source;
 pub(crate) mod tail;
-pub(crate) mod whole_file;

@@ -1,7 +1,7 @@
 //! A footer that is indexed instead of decoded: every chunk is read and decoded on demand.
 //!
 //! ```text
-//! Footer::save_index ──▶ file ──▶ Footer::open_with_index ──chunk(row group, column)──▶ one small read
+//! Footer::index ── to_bytes ──▶ file ──▶ Footer::open_with_index ──chunk(row group, column)──▶ one small read
 //! ```
 
 use std::fs::File;
@@ -12,7 +12,6 @@ use crate::footer::Footer;
 use crate::memory::allocate;
 use crate::open::source::{self, RangeReader};
 use crate::open::tail;
-use crate::open::whole_file;
 use crate::saved_index::index::FooterIndex;
 use crate::saved_index::indexed_chunk::IndexedChunk;
 use crate::saved_index::{self, MAGIC};
@@ -31,13 +30,12 @@ pub struct IndexedFooter<R = File> {
 }
 
 impl Footer {
-    /// Saves the footer's index to a file, for [`Footer::open_with_index`]. The file gets its name only once
-    /// it is complete.
+    /// Returns the bytes of the footer's index: a file that has them is for [`Footer::open_with_index`].
     ///
     /// # Errors
     ///
-    /// The footer was decoded only in part; or the file cannot be written.
-    pub fn save_index(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+    /// The footer was decoded only in part.
+    pub fn index_bytes(&self) -> Result<Vec<u8>, Error> {
         let index = self.index().ok_or_else(|| {
             self.name_error(
                 Error::new("expected a completely decoded footer, found a part of one").with_advice(
@@ -45,7 +43,7 @@ impl Footer {
                 ),
             )
         })?;
-        index.save(path)
+        Ok(index.to_bytes())
     }
 
     /// Opens a file by the saved index of its footer: decodes only the requested chunks, reading each chunk's
@@ -68,18 +66,6 @@ impl Footer {
 }
 
 impl FooterIndex {
-    /// Saves the index to a file, which gets its name only once it is complete. File and name are synced to
-    /// disk before this returns.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let path = path.as_ref();
-        whole_file::write(path, &self.to_bytes())
-            .map_err(|error| Error::io("writing the index", &error).in_path(path))
-    }
-
     /// Loads a saved index from a file.
     ///
     /// # Errors

@@ -139,7 +139,7 @@ impl FooterIndex {
 
 /// What to do about an index that cannot be used.
 pub(crate) const WRITE_AGAIN: &str =
-    "write the index again from the file: `sawmill footer FILE --save-index INDEX`, or Footer::save_index";
+    "write the index again from the file: `sawmill footer FILE --save-index INDEX`, or Footer::index_bytes";
 
 pub(crate) fn no_index() -> Error {
     Error::new("expected an index of a footer, found other bytes").with_advice(WRITE_AGAIN)

@@ -107,7 +107,7 @@ impl Output {
     pub(crate) fn open_stream(&self) -> Result<Option<Sink>, Error> {
         let (path, made) = match self {
             Output::Stdout => (PathBuf::from("standard output"), Sink::stdout("standard output".into())),
-            Output::Device(path) => (path.clone(), Sink::device(path.clone())),
+            Output::Device(path) => (path.clone(), Sink::file(path)),
             Output::Directory(_) | Output::File(_) | Output::Store(_) => return Ok(None),
         };
         made.map(Some).map_err(|e: io::Error| Error::io(&e, "creating", &path, None))

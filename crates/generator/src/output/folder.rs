@@ -14,7 +14,7 @@ pub(crate) mod store;
 use std::fmt;
 use std::path::PathBuf;
 
-use sawmill_store::Identity;
+use sawmill_store::{Identity, Location};
 
 use crate::error::Error;
 use crate::output::checksum::{Checksum, RunningSum};
@@ -99,7 +99,11 @@ pub trait Folder: fmt::Debug + Send + Sync {
     /// It is one of them.
     fn protect(&self, sources: &[PathBuf], name: &str) -> Result<(), Error> {
         let place = self.place(name);
-        match sources.iter().find(|source| **source == place) {
+        let is_place = |source: &&PathBuf| match (Location::of(source), Location::of(&place)) {
+            (Ok(Location::Object(source)), Ok(Location::Object(place))) => source.is_same(&place),
+            _ => **source == place,
+        };
+        match sources.iter().find(is_place) {
             Some(source) => Err(would_replace(source, &place)),
             None => Ok(()),
         }

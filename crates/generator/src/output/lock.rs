@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::layout::rows::Part;
 use crate::output::process::this_process;
-use sawmill_store::directories::directory_of;
+use sawmill_store::{directories::directory_of, shared_places};
 
 /// The prefix of lock files and manifests.
 pub(crate) const PREFIX: &str = "_sawmill.";
@@ -179,7 +179,8 @@ pub(crate) fn waiting(place: &Path, other: &str) -> String {
 /// Opens the lock file at `path` and tries to lock it.
 fn open(path: &Path, create: bool) -> Result<Opened, Error> {
     // NFS requires a writable file for an exclusive lock.
-    let file = match OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path) {
+    let mut how = OpenOptions::new();
+    let file = match shared_places::open(path, how.read(true).write(true).create(create).truncate(false)) {
         Ok(file) => file,
         Err(e) if !create && e.kind() == std::io::ErrorKind::NotFound => return Ok(Opened::Gone),
         Err(e) => return Err(Error::io(&e, "creating", path, None)),
@@ -237,7 +238,8 @@ fn part_of_lock(file: &str, name: &str) -> Option<Part> {
 fn holder(path: &Path) -> String {
     for _ in 0..20 {
         let mut text = String::new();
-        let read = File::open(path).and_then(|file| file.take(300).read_to_string(&mut text));
+        let opened = shared_places::open(path, OpenOptions::new().read(true));
+        let read = opened.and_then(|file| file.take(300).read_to_string(&mut text));
         match read {
             Ok(1..) if text.starts_with("process ") => return format!("another run ({})", text.trim()),
             // The other run has just taken the lock and has not written to the file yet.
@@ -291,6 +293,18 @@ mod tests {
         drop(lock(dir.path(), "1/1", false).unwrap());
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(left, ["_sawmill.trips-old.lock"]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_in_the_place_of_the_lock_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let victim = dir.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, dir.path().join("_sawmill.trips.lock")).unwrap();
+        let error = lock(dir.path(), "1/1", false).unwrap_err().to_string();
+        assert!(error.contains("has its name") && error.contains("_sawmill.trips.lock"), "{error}");
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
     }
 
     #[test]

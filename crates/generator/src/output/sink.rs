@@ -1,7 +1,7 @@
 //! Writes bytes to a file, a stream or an upload, and computes their number and checksum.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 
@@ -56,16 +56,11 @@ pub(crate) struct Finished {
 }
 
 impl Sink {
-    /// A new file at `path`.
+    /// A file at `path`. A device or FIFO has no checksum, because its bytes cannot be read back and compared.
     pub(crate) fn file(path: &Path) -> io::Result<Self> {
-        let target = OpenTarget::File(WholeFile::create(path)?);
-        Ok(Sink { target, written: 0, sum: Some(RunningSum::new()) })
-    }
-
-    /// A device or FIFO. It has no checksum, because its bytes cannot be read back and compared.
-    pub(crate) fn device(path: PathBuf) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).open(&path)?;
-        Ok(Sink { target: OpenTarget::Stream(file, path), written: 0, sum: None })
+        let file = WholeFile::create(path)?;
+        let sum = (!file.is_stream()).then(RunningSum::new);
+        Ok(Sink { target: OpenTarget::File(file), written: 0, sum })
     }
 
     /// Standard output; errors call it `name`.
@@ -157,7 +152,9 @@ impl Sink {
         let (mut identity, mut tag) = (None, None);
         match self.target {
             OpenTarget::File(file) => {
-                identity = Some(file.give_name().map_err(|e| Error::io(&e, "writing", &path, Some(0)))?);
+                let is_stream = file.is_stream();
+                let named = file.give_name().map_err(|e| Error::io(&e, "writing", &path, Some(0)))?;
+                identity = (!is_stream).then_some(named);
             }
             OpenTarget::Stream(..) => {}
             OpenTarget::Upload(upload, _) => {

@@ -22,7 +22,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use sawmill_loader::TableName;
 use sawmill_source::{Error, Kind, ParquetFiles, Result, Source, Unit, UnitReader, as_intervals};
-use sawmill_store::WholeFile;
+use sawmill_store::{WholeFile, is_stream};
 
 use crate::rejected::rejects::Reject;
 
@@ -68,6 +68,9 @@ pub(crate) struct RejectsFile<'a> {
 /// Checks, before a row is sent, that the file can be written, that an existing one was written by a load,
 /// and that rows to be kept have the same columns.
 pub(crate) fn check(path: &Path, of: RejectsOf<'_>) -> Result<()> {
+    if is_stream(path) {
+        return Ok(());
+    }
     if path.exists() {
         let there = ParquetFiles::open(&[path]).ok();
         let Some(there) = there.filter(|file| file.schema().index_of(REASON).is_ok()) else {
@@ -82,7 +85,7 @@ pub(crate) fn check(path: &Path, of: RejectsOf<'_>) -> Result<()> {
             kept(&there, path, of, |_| Ok(()))?;
         }
     }
-    WholeFile::create(path).map(drop).map_err(|error| {
+    WholeFile::create_private(path).map(drop).map_err(|error| {
         Error::new(Kind::Config, format!("the file of rejected rows cannot be written: {error}"))
             .at(path.display().to_string())
             .advise("name a file that can be written with --rejects, and run the same command again")
@@ -189,7 +192,7 @@ impl<'a> RejectsFile<'a> {
         if let Some(parquet) = as_intervals(&schema).map_err(|error| unwritable(path, &error))? {
             options = options.with_parquet_schema(parquet);
         }
-        let file = WholeFile::create(path).map_err(|error| unwritable(path, &error))?;
+        let file = WholeFile::create_private(path).map_err(|error| unwritable(path, &error))?;
         let mut writer = ArrowWriter::try_new_with_options(file, Arc::clone(&schema), options)
             .map_err(|error| unwritable(path, &error))?;
         writer.append_key_value_metadata(KeyValue::new(TABLE.to_owned(), of.table.to_string()));
@@ -270,7 +273,7 @@ impl<'a> RejectsFile<'a> {
 
     /// Adds the rows that other loads into the table have rejected, completes the file and gives it its name.
     pub(crate) fn finish(mut self) -> Result<()> {
-        if self.path.exists() && self.of.adds_to(&self.path)? {
+        if self.path.is_file() && self.of.adds_to(&self.path)? {
             let (path, of) = (self.path.clone(), self.of);
             let there = ParquetFiles::open(&[&path])?;
             kept(&there, &path, of, |rows| {

@@ -7,6 +7,9 @@ use crate::error::{Error, Kind, Result};
 /// Most levels of nested conditions, so that no text exhausts the stack.
 const MOST_LEVELS: usize = 64;
 
+/// Most characters of a condition that an error shows.
+const MOST_SHOWN: usize = 400;
+
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
     /// An unquoted word: a name or a keyword.
@@ -28,9 +31,14 @@ pub(super) fn parse(text: &str) -> Result<Node> {
 }
 
 fn refused(text: &str, at: usize, what: String) -> Error {
-    let character = text.get(..at).map_or(0, |before| before.chars().count()) + 1;
+    let before = text.get(..at).map_or(0, |before| before.chars().count());
+    let shown = match text.len() > MOST_SHOWN {
+        true => text.chars().skip(before.saturating_sub(MOST_SHOWN / 2)).take(MOST_SHOWN).collect(),
+        false => text.to_owned(),
+    };
+    let character = before + 1;
     Error::new(Kind::Config, what)
-        .at(format!("the condition {text:?}, character {character}"))
+        .at(format!("the condition {shown:?}, character {character}"))
         .advise("write it like: ts >= 2024-01-01 and vendor in (1, 2) and name <> 'x' and tip is not null")
 }
 
@@ -145,7 +153,12 @@ impl Parser<'_> {
     }
 
     fn expected(&self, what: &str) -> Error {
-        let (at, found) = match self.tokens.get(self.at) {
+        self.expected_at(self.at, what)
+    }
+
+    /// The error for what is at a token, which is made when it is needed alone: it takes as long as the text.
+    fn expected_at(&self, token: usize, what: &str) -> Error {
+        let (at, found) = match self.tokens.get(token) {
             None => (self.text.len(), "the end".to_owned()),
             Some((at, Token::Word(text))) => (*at, text.clone()),
             Some((at, Token::Name(name))) => (*at, format!("{name:?}")),
@@ -233,8 +246,10 @@ impl Parser<'_> {
             return Ok(negated_if(negated, Node::And(vec![from, to])));
         }
         if self.word("like") {
-            let at_pattern = self.expected("a pattern in single quotes");
-            let pattern = self.literal()?.into_text().ok_or(at_pattern)?;
+            let start = self.at;
+            let Some(pattern) = self.literal()?.into_text() else {
+                return Err(self.expected_at(start, "a pattern in single quotes"));
+            };
             return Ok(negated_if(negated, Node::Like { column, pattern }));
         }
         if negated {
@@ -258,10 +273,10 @@ impl Parser<'_> {
     }
 
     fn column(&mut self) -> Result<String> {
-        let expected = self.expected("a column");
+        let start = self.at;
         match self.operand("a column")? {
             Operand::Column(name) => Ok(name),
-            Operand::Literal(_) => Err(expected),
+            Operand::Literal(_) => Err(self.expected_at(start, "a column")),
         }
     }
 
@@ -270,10 +285,10 @@ impl Parser<'_> {
         if matches!(self.peek(), Some(Token::Word(word)) if word.eq_ignore_ascii_case("null")) {
             return Err(self.expected(&format!("{EXPECTED} (write: is null)")));
         }
-        let expected = self.expected(EXPECTED);
+        let start = self.at;
         match self.operand(EXPECTED)? {
             Operand::Literal(literal) => Ok(literal),
-            Operand::Column(_) => Err(expected),
+            Operand::Column(_) => Err(self.expected_at(start, EXPECTED)),
         }
     }
 
@@ -375,6 +390,15 @@ mod tests {
             assert!(shown(text).contains(what), "{text}: {}", shown(text));
         }
         assert!(shown("ä = 1 ~").contains("character 7"), "{}", shown("ä = 1 ~"));
+        // A long text is read in one go, and an error shows the place in it alone.
+        let long = format!("a in ({}) ~", "1234, ".repeat(500_000) + "1");
+        let error = shown(&long);
+        assert!(
+            error.contains("unexpected '~'") && error.contains("1234, 1)") && error.len() < 1000,
+            "{error}"
+        );
+        let parsed = long.trim_end_matches(" ~").parse::<Condition>().map(drop);
+        assert!(parsed.is_ok());
         assert!(shown(&"(".repeat(100_000)).contains("at most 64"));
     }
 }

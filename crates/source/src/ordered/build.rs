@@ -1,7 +1,7 @@
 //! Builds an index: scans the parts of a source on all cores, spills sorted runs, and merges them.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -45,9 +45,10 @@ impl Builder<'_> {
         for path in &runs.files {
             fs::remove_file(path).map_err(|error| workspace.failed(&error))?;
         }
-        let directory = workspace.file(DIRECTORY);
         let listed = Listed { parts, copies: runs.copies };
-        fs::write(&directory, encode(&identity, &listed)).map_err(|error| workspace.failed(&error))?;
+        let written =
+            workspace.create(DIRECTORY).and_then(|mut to| to.write_all(&encode(&identity, &listed)));
+        written.map_err(|error| workspace.failed(&error))?;
         Ok((Index::open(workspace, listed)?, false))
     }
 
@@ -143,9 +144,7 @@ impl Builder<'_> {
         }
         let copies = !runs.copies.is_empty();
         let create = |name: &str, bytes: usize| {
-            File::create(workspace.file(name))
-                .and_then(|file| file.set_len(first * bytes as u64))
-                .map_err(failed)
+            workspace.create(name).and_then(|file| file.set_len(first * bytes as u64)).map_err(failed)
         };
         create(ENTRIES, ENTRY_BYTES)?;
         if copies {

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use xxhash_rust::xxh3::Xxh3;
@@ -187,13 +187,16 @@ impl Out {
     fn create(workspace: &Workspace, runs: &Mutex<Runs>, copies: bool) -> Result<Self> {
         let mut runs = runs.lock().unwrap_or_else(PoisonError::into_inner);
         let number = runs.files.len();
-        let create = |path: &Path| Blocks::create(path).map_err(|error| workspace.failed(&error));
-        let path = workspace.file(&format!("runs-{number}"));
-        let entries = create(&path)?;
-        runs.files.push(path);
+        let create = |name: &str| match workspace.create(name) {
+            Ok(file) => Ok(Blocks::new(file)),
+            Err(error) => Err(workspace.failed(&error)),
+        };
+        let name = format!("runs-{number}");
+        let entries = create(&name)?;
+        runs.files.push(workspace.file(&name));
         let mut of_copies = None;
         if copies {
-            of_copies = Some(create(&workspace.file(&file_of_copies(number)))?);
+            of_copies = Some(create(&file_of_copies(number))?);
             runs.copies.push(CopyFile { bytes: 0, hash: 0 });
         }
         Ok(Self { number, entries, copies: of_copies })
@@ -211,9 +214,8 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    fn create(path: &Path) -> io::Result<Self> {
-        let (file, block) = (File::create(path)?, Vec::with_capacity(BLOCK));
-        Ok(Self { file, block, hash: Xxh3::new(), written: 0 })
+    fn new(file: File) -> Self {
+        Self { file, block: Vec::with_capacity(BLOCK), hash: Xxh3::new(), written: 0 }
     }
 
     /// Appends `bytes` bytes, which `write` appends to the block it is given.

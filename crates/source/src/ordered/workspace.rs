@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sawmill_store::shared_places;
+
 use crate::error::{Error, Kind, Result};
 
 /// Where an index is built, and the memory for it.
@@ -77,6 +79,11 @@ impl Workspace {
         self.path.join(name)
     }
 
+    /// Makes a file that its owner alone may read, because there are rows in it.
+    pub(super) fn create(&self, name: &str) -> io::Result<File> {
+        shared_places::open(&self.file(name), OpenOptions::new().write(true).create(true).truncate(true))
+    }
+
     /// The bytes that may still be written to the disk; `None` if the system does not say.
     #[cfg(unix)]
     pub(super) fn free_bytes(&self) -> Option<u64> {
@@ -126,25 +133,29 @@ fn remove_abandoned(directory: &Path, of_command: &str, own: &str) {
         if !name.starts_with(of_command) || name.starts_with(own) {
             continue;
         }
-        let lock = OpenOptions::new().write(true).open(entry.path().join(LOCK));
+        if !shared_places::is_own_folder(&entry.path()).unwrap_or(false) {
+            continue;
+        }
+        let lock = shared_places::open(&entry.path().join(LOCK), OpenOptions::new().write(true));
         if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Makes the directory and locks it; `None` if another process has.
+/// Makes the directory and locks it; `None` if another process has, or if it is not this user's: another one
+/// could change what is in it.
 fn locked(path: &Path) -> io::Result<Option<File>> {
-    make_private(path)?;
-    match is_ours(path) {
+    shared_places::make_folder(path)?;
+    match shared_places::is_own_folder(path) {
         Ok(true) => {}
         Ok(false) => return Ok(None),
         // The process that worked here has removed the directory in between.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     }
-    let lock = OpenOptions::new().write(true).create(true).truncate(false).open(path.join(LOCK));
-    let lock = match lock {
+    let mut how = OpenOptions::new();
+    let lock = match shared_places::open(&path.join(LOCK), how.write(true).create(true).truncate(false)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         lock => lock?,
     };
@@ -155,39 +166,6 @@ fn locked(path: &Path) -> io::Result<Option<File>> {
         // Without locks, no other run is noticed, and none is waited for.
         Err(fs::TryLockError::Error(_)) => Ok(Some(lock)),
     }
-}
-
-#[cfg(unix)]
-fn make_private(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    match fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made,
-    }
-}
-
-#[cfg(not(unix))]
-fn make_private(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)
-}
-
-/// Whether this user made the directory: another one could change what is in it.
-#[cfg(unix)]
-fn is_ours(path: &Path) -> io::Result<bool> {
-    use std::os::unix::fs::MetadataExt;
-    let probe = path.join(format!("probe-{}", std::process::id()));
-    let own = match File::create(&probe) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
-        own => own?.metadata()?.uid(),
-    };
-    fs::remove_file(probe)?;
-    let directory = path.symlink_metadata()?;
-    Ok(directory.is_dir() && directory.uid() == own && directory.mode() & 0o022 == 0)
-}
-
-#[cfg(not(unix))]
-fn is_ours(_: &Path) -> io::Result<bool> {
-    Ok(true)
 }
 
 fn failed(path: &Path, error: &io::Error) -> Error {
@@ -222,6 +200,45 @@ mod tests {
         drop((one, two));
         assert!(!path.exists());
         assert_eq!(fs::read_dir(&place.directory).unwrap().count(), 0);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_directory_that_another_user_may_have_prepared_is_not_used() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+        let directory = tempfile::tempdir().unwrap();
+        let place = IndexPlace { directory: directory.path().to_owned(), memory: 1, keeps: Keeps::Either };
+        let usual = Workspace::open(&place, "sort", "x").unwrap().path().to_owned();
+        let victim = directory.path().join("victim");
+        for prepare in [
+            // A folder that others may write to, with links to a victim's file under the names that are used.
+            (&|| {
+                fs::create_dir(&usual).unwrap();
+                fs::set_permissions(&usual, PermissionsExt::from_mode(0o777)).unwrap();
+                for name in [LOCK, "entries"] {
+                    symlink(&victim, usual.join(name)).unwrap();
+                }
+            }) as &dyn Fn(),
+            // A link to a folder of the victim's own.
+            &|| {
+                fs::create_dir(directory.path().join("own")).unwrap();
+                symlink(directory.path().join("own"), &usual).unwrap();
+            },
+        ] {
+            fs::write(&victim, "precious").unwrap();
+            prepare();
+            let workspace = Workspace::open(&place, "sort", "x").unwrap();
+            assert_ne!(workspace.path(), usual);
+            let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
+            workspace.create("entries").unwrap();
+            assert_eq!((mode(workspace.path()), mode(&workspace.file("entries"))), (0o700, 0o600));
+            drop(workspace);
+            // The next run of the command does not clear up in there either.
+            drop(Workspace::open(&place, "sort", "y").unwrap());
+            assert!(fs::read(&victim).unwrap() == b"precious" && usual.symlink_metadata().is_ok());
+            fs::remove_dir_all(&usual).unwrap();
+        }
+        assert_eq!(fs::read_dir(directory.path().join("own")).unwrap().count(), 0);
     }
 
     #[test]

@@ -26,8 +26,17 @@ impl Location {
     /// A URL with another scheme, without a bucket or host, or with a password.
     pub fn of(path: &Path) -> Result<Self, Error> {
         let here = || Ok(Self::Path(path.to_owned()));
-        let Some((scheme, rest)) = path.to_str().and_then(|text| text.split_once("://")) else {
-            return here();
+        let text = path.to_str().unwrap_or_default();
+        let Some((scheme, rest)) = text.split_once("://") else {
+            let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
+            let is_known = Scheme::named(scheme).is_some() || scheme.eq_ignore_ascii_case("file");
+            return match is_known && path.symlink_metadata().is_err() {
+                // The rest may contain a password.
+                true => Err(Error::new(Kind::Usage, "a URL has two slashes after its scheme")
+                    .at(format!("{scheme}:..."))
+                    .advise(format!("write {scheme}://..., or ./{scheme}:... for a path of this machine"))),
+                false => here(),
+            };
         };
         let is_scheme = !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric());
         if !is_scheme || path.symlink_metadata().is_ok() {
@@ -141,6 +150,46 @@ mod tests {
     fn other_schemes_and_urls_without_a_store_are_errors() {
         for text in ["ftp://host/x", "s3:///x", "http://", "az:///x"] {
             assert_eq!(of(text).unwrap_err().kind(), Kind::Usage, "{text}");
+        }
+        for text in ["s3:bucket/x", "S3A:/bucket/x", "https:/me:SECRET@host/x", "file:x"] {
+            let error = of(text).unwrap_err().to_string();
+            assert!(error.contains("two slashes") && !error.contains("SECRET"), "{error}");
+        }
+        assert_eq!(of("./s3:bucket/x"), Ok(Location::Path("./s3:bucket/x".into())));
+    }
+
+    #[test]
+    fn a_name_with_an_empty_part_is_an_error_and_never_that_of_another_object() {
+        for text in ["s3://b//x", "s3://b/in//x", "gs://b/in/x//", "az://c//"] {
+            assert!(of(text).unwrap_err().to_string().contains("an empty part"), "{text}");
+        }
+        assert!(of("https://host/a//b").is_ok());
+    }
+
+    #[test]
+    fn objects_are_the_same_whatever_their_spelling() {
+        let url = |text: &str| match of(text) {
+            Ok(Location::Object(url)) => url,
+            other => panic!("{text}: {other:?}"),
+        };
+        for (one, other, same) in [
+            ("s3://b/in/x", "S3A://b/in/x", true),
+            ("s3://b/in/x", "s3://b/in/x/", true),
+            ("gs://b/x", "gcs://b/x", true),
+            ("az://c/x", "azure://c/x", true),
+            ("az://c/x", "abfss://c@account.dfs.core.windows.net/x", true),
+            ("abfs://c@one.dfs.core.windows.net/x", "abfss://c@ONE.blob.core.windows.net/x", true),
+            ("abfss://c@one.dfs.core.windows.net/x", "abfss://c@two.dfs.core.windows.net/x", false),
+            ("s3://b/in/x", "s3://b/in/y", false),
+            ("s3://b/x", "gs://b/x", false),
+            ("s3://b/x", "s3://c/x", false),
+        ] {
+            assert_eq!(url(one).is_same(&url(other)), same, "{one} {other}");
+        }
+        assert!(url("s3a://b/in/y/x").is_below(&url("s3://b/in/")));
+        assert!(url("s3://b/x").is_below(&url("s3://b")));
+        for other in ["s3://b/in", "s3://b/i", "s3://c/in/x", "gs://b/in/x"] {
+            assert!(!url(other).is_below(&url("s3://b/in")), "{other}");
         }
     }
 }

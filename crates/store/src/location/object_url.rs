@@ -67,6 +67,10 @@ impl ObjectUrl {
             let needed = if scheme.is_web() { "a host" } else { "a bucket" };
             return wrong(&format!("the URL lacks {needed}"), "write it after the two slashes");
         }
+        // Stores keep them apart, but no client of ours can name them: `a//b` must not become `a/b`.
+        if !scheme.is_web() && (key.starts_with('/') || key.contains("//")) {
+            return wrong("a name in the URL has an empty part", "write one slash between two parts");
+        }
         let (key, query) = match scheme.is_web() {
             true => {
                 let key = key.split('#').next().unwrap_or_default();
@@ -95,6 +99,38 @@ impl ObjectUrl {
     /// What follows `?` in the URL of a web server. It may be a signature: never show it.
     pub fn query(&self) -> Option<&str> {
         self.query.as_deref()
+    }
+
+    /// Whether both name one object, however they are spelled: `s3a://b/x` and `s3://b/x`, or `az://c/x` and
+    /// `abfss://c@account.dfs.core.windows.net/x`.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.is_in_store_of(other) && self.parts().eq(other.parts())
+    }
+
+    /// Whether this is an object in the folder that the other names, at any depth.
+    pub fn is_below(&self, folder: &Self) -> bool {
+        let (mut parts, folder_parts) = (self.parts(), folder.parts().count());
+        self.is_in_store_of(folder)
+            && parts.by_ref().take(folder_parts).eq(folder.parts())
+            && parts.next().is_some()
+    }
+
+    fn is_in_store_of(&self, other: &Self) -> bool {
+        // Without an account a container is in that of the environment, which may be any.
+        let store = |url: &Self| match url.authority.split_once('@') {
+            Some((container, host)) => {
+                let account = host.split('.').next().unwrap_or_default().to_ascii_lowercase();
+                (container.to_ascii_lowercase(), Some(account))
+            }
+            None => (url.authority.to_ascii_lowercase(), None),
+        };
+        let ((here, account), (there, other_account)) = (store(self), store(other));
+        let accounts_differ = account.zip(other_account).is_some_and(|(one, other)| one != other);
+        self.scheme == other.scheme && here == there && !accounts_differ
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        self.key.split('/').filter(|part| !part.is_empty())
     }
 
     /// Another object of the same store.

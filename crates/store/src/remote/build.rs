@@ -7,6 +7,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
+use object_store::list::PaginatedListStore;
 use object_store::{
     BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig, StaticCredentialProvider,
 };
@@ -14,6 +15,7 @@ use object_store::{
 use crate::error::{Error, Kind};
 use crate::location::{ObjectUrl, Scheme};
 use crate::remote::aws_profile;
+use crate::remote::connections::Connections;
 use crate::remote::faults::fault;
 use crate::remote::options::StoreOptions;
 use crate::remote::writing::create_only::CreateOnly;
@@ -46,13 +48,16 @@ fn retry() -> RetryConfig {
 /// The client of a store, and what only some stores can do.
 pub(super) struct Built {
     pub store: Arc<dyn ObjectStore>,
+    /// Lists objects, page by page.
+    pub pages: Option<Arc<dyn PaginatedListStore>>,
     /// Finds unfinished uploads.
     pub uploads: Option<Arc<Uploads>>,
 }
 
 impl Built {
-    fn without_uploads(store: impl ObjectStore) -> Self {
-        Self { store: Arc::new(store), uploads: None }
+    fn without_uploads(store: impl ObjectStore + PaginatedListStore) -> Self {
+        let store = Arc::new(store);
+        Self { pages: Some(Arc::clone(&store) as _), store, uploads: None }
     }
 }
 
@@ -71,9 +76,10 @@ pub(super) fn client(url: &ObjectUrl, options: &StoreOptions, create_only: bool)
 
 fn s3(url: &ObjectUrl, options: &StoreOptions, create_only: bool) -> Result<Built, Error> {
     let mut builder = AmazonS3Builder::new();
-    if create_only {
-        builder = builder.with_http_connector(CreateOnly);
-    }
+    builder = match create_only {
+        true => builder.with_http_connector(CreateOnly),
+        false => builder.with_http_connector(Connections::OfStore),
+    };
     for (key, value) in CONNECTIONS {
         builder = builder.with_config(AmazonS3ConfigKey::Client(key), value);
     }
@@ -99,11 +105,11 @@ fn s3(url: &ObjectUrl, options: &StoreOptions, create_only: bool) -> Result<Buil
     let place = Bucket::of(url.authority(), &builder);
     let store = builder.build().map_err(|error| fault(url, &error))?;
     let uploads = Some(Arc::new(Uploads::new(store.clone(), place)));
-    Ok(Built { store: Arc::new(store), uploads })
+    Ok(Built { uploads, ..Built::without_uploads(store) })
 }
 
 fn gcs(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
-    let mut builder = GoogleCloudStorageBuilder::from_env();
+    let mut builder = GoogleCloudStorageBuilder::from_env().with_http_connector(Connections::OfStore);
     for (key, value) in CONNECTIONS {
         let key = GoogleConfigKey::Client(key);
         if builder.get_config_value(&key).is_none()
@@ -130,7 +136,7 @@ fn gcs(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
 }
 
 fn azure(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
-    let mut builder = MicrosoftAzureBuilder::from_env();
+    let mut builder = MicrosoftAzureBuilder::from_env().with_http_connector(Connections::OfStore);
     for (key, value) in CONNECTIONS {
         builder = builder.with_config(AzureConfigKey::Client(key), value);
     }
@@ -165,10 +171,14 @@ fn web(url: &ObjectUrl, options: &StoreOptions) -> Result<Built, Error> {
     // The query stays in the client: it may sign the request.
     let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
     let base = format!("{scheme}://{}/{query}", url.authority());
-    let built =
-        HttpBuilder::new().with_url(base).with_client_options(connections).with_retry(retry()).build();
+    let built = HttpBuilder::new()
+        .with_url(base)
+        .with_client_options(connections)
+        .with_http_connector(Connections::OfWebServer)
+        .with_retry(retry())
+        .build();
     let wrong = |_| {
         Error::new(Kind::Usage, "the URL is not valid").at(url.to_string()).advise("check its host and port")
     };
-    built.map(Built::without_uploads).map_err(wrong)
+    built.map(|store| Built { store: Arc::new(store), pages: None, uploads: None }).map_err(wrong)
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
+use object_store::list::PaginatedListStore;
 use object_store::path::Path;
 use object_store::{Error as StoreError, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
 use tokio::runtime::Handle;
@@ -16,7 +17,7 @@ use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
 use crate::objects::{Access, Answer, Object, Pending, Traffic, Version};
 use crate::remote::build::Built;
-use crate::remote::faults::{fault, lacks_ranges, was_repeated};
+use crate::remote::faults::{fault, is_empty, lacks_ranges, was_repeated};
 use crate::remote::hedging::Hedging;
 use crate::remote::writing::uploads::Uploads;
 
@@ -27,6 +28,7 @@ const TRANSFERS: u32 = 4;
 #[derive(Clone)]
 pub(super) struct Client {
     pub store: Arc<dyn ObjectStore>,
+    pub pages: Option<Arc<dyn PaginatedListStore>>,
     pub uploads: Option<Arc<Uploads>>,
     pub runtime: Handle,
     cancel: Arc<AtomicBool>,
@@ -36,7 +38,8 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(built: Built, runtime: Handle, cancel: Arc<AtomicBool>, traffic: Arc<Traffic>) -> Self {
-        Self { store: built.store, uploads: built.uploads, runtime, cancel, traffic, hedging: Arc::default() }
+        let Built { store, pages, uploads } = built;
+        Self { store, pages, uploads, runtime, cancel, traffic, hedging: Arc::default() }
     }
 
     /// Waits for work until the caller cancels.
@@ -108,7 +111,7 @@ impl Client {
                 Ok((meta, bytes))
             }
             // Some servers answer a request for a range of nothing with all of it.
-            Err(error) if lacks_ranges(&error) => match self.store.head(path).await {
+            Err(error) if lacks_ranges(&error) || is_empty(&error) => match self.store.head(path).await {
                 Ok(meta) if meta.size == 0 => Ok((meta, Vec::new())),
                 _ => Err(fault(url, &error)),
             },
@@ -129,16 +132,9 @@ impl Client {
         .await
     }
 
-    /// Reads what the options name. A transfer that breaks off begins anew.
+    /// Reads what the options name.
     async fn get(&self, path: &Path, options: GetOptions) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
-        let mut attempt = 0;
-        loop {
-            match self.get_once(path, options.clone()).await {
-                Err(error) if attempt + 1 < TRANSFERS && broke_off(&error) => attempt += 1,
-                result => return result,
-            }
-            tokio::time::sleep(Duration::from_millis(100 << attempt)).await;
-        }
+        whole(|| self.get_once(path, options.clone())).await
     }
 
     async fn get_once(&self, path: &Path, options: GetOptions) -> Result<(ObjectMeta, Vec<u8>), StoreError> {
@@ -160,6 +156,21 @@ impl Client {
                 Err(StoreError::Generic { store: "store", source: "an answer of another length".into() })
             }
         }
+    }
+}
+
+/// The answer to a request. One that breaks off is asked for again.
+pub(super) async fn whole<T, F>(mut request: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut attempt = 0;
+    loop {
+        match request().await {
+            Err(error) if attempt + 1 < TRANSFERS && broke_off(&error) => attempt += 1,
+            result => return result,
+        }
+        tokio::time::sleep(Duration::from_millis(100 << attempt)).await;
     }
 }
 

@@ -8,9 +8,11 @@ use object_store::client::{HttpError, HttpErrorKind};
 
 use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
+use crate::remote::connections::Elsewhere;
 
 const CREDENTIALS: &str = "check the credentials: the environment variables of the store's own tools, or --store; \
                            --store anonymous=true reads public objects without any";
+const REGION: &str = "name it: --store region=..., or AWS_REGION";
 const TAKEN: &str = "make sure that no other program writes here, then run the command again";
 const CHANGED: &str = "run the command again when the object no longer changes";
 
@@ -18,6 +20,17 @@ const CHANGED: &str = "run the command again when the object no longer changes";
 pub(super) fn fault(url: &ObjectUrl, error: &StoreError) -> Error {
     let refusal = refusal(error);
     let (kind, what, advice) = match error {
+        // Of these, stores send several statuses.
+        _ if refusal.contains("RequestTimeTooSkewed") => {
+            let what = format!("the clock of this machine is not that of the store{refusal}");
+            (Kind::Denied, what, "set the clock, then run the command again")
+        }
+        _ if ["AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraint"]
+            .iter()
+            .any(|code| refusal.contains(code)) =>
+        {
+            (Kind::Usage, format!("the bucket is in another region{refusal}"), REGION)
+        }
         StoreError::NotFound { .. } => (Kind::NotFound, "there is no such object".to_owned(), not_found(url)),
         StoreError::Precondition { .. } => {
             (Kind::Changed, "the object changed while it was read".to_owned(), CHANGED)
@@ -43,10 +56,7 @@ fn not_found(url: &ObjectUrl) -> &'static str {
 
 fn other(error: &StoreError, refusal: &str) -> (Kind, String, &'static str) {
     let text = error.to_string();
-    if ["ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestTimeTooSkewed"]
-        .iter()
-        .any(|code| refusal.contains(code))
-    {
+    if ["ExpiredToken", "InvalidToken", "TokenRefreshRequired"].iter().any(|code| refusal.contains(code)) {
         return (Kind::Denied, format!("the store refused the request{refusal}"), CREDENTIALS);
     }
     if lacks_ranges(error) {
@@ -59,8 +69,12 @@ fn other(error: &StoreError, refusal: &str) -> (Kind, String, &'static str) {
         return (Kind::Denied, what, CREDENTIALS);
     }
     if text.contains("redirect without LOCATION") {
-        let what = "the bucket is in another region".to_owned();
-        return (Kind::Usage, what, "name it: --store region=..., or AWS_REGION");
+        return (Kind::Usage, "the bucket is in another region".to_owned(), REGION);
+    }
+    if let Some(elsewhere) = in_chain::<Elsewhere>(error) {
+        let advice = "name the region or the endpoint of the bucket: --store region=..., --store endpoint=...; of a web \
+                      server, the address that it named";
+        return (Kind::Usage, format!("{elsewhere}, and that is not followed"), advice);
     }
     if let Some((status, _)) = status(&text) {
         if status == "416" {
@@ -73,6 +87,10 @@ fn other(error: &StoreError, refusal: &str) -> (Kind, String, &'static str) {
                 format!("the bucket does not exist{refusal}"),
                 "check its name and the endpoint",
             );
+        }
+        if status == "400" {
+            let what = format!("the store does not understand the request{refusal}");
+            return (Kind::Usage, what, "check the name, the endpoint and the other options of --store");
         }
         let what = format!("the store does not answer as it should{refusal}");
         return (Kind::Unavailable, what, "try again later");
@@ -97,6 +115,11 @@ fn other(error: &StoreError, refusal: &str) -> (Kind, String, &'static str) {
 pub(super) fn lacks_ranges(error: &StoreError) -> bool {
     let text = error.to_string();
     text.contains("non-partial response") || text.contains("Range request not supported")
+}
+
+/// Whether a store has no range of an object because it has no bytes.
+pub(super) fn is_empty(error: &StoreError) -> bool {
+    status(&error.to_string()).is_some_and(|(status, _)| status == "416")
 }
 
 /// Whether the client was never made.

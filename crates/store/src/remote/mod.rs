@@ -10,6 +10,7 @@
 mod aws_profile;
 mod build;
 mod client;
+mod connections;
 mod copying;
 mod faults;
 mod hedging;

@@ -60,6 +60,21 @@ impl Stores {
         Ok(ObjectReader::new(object, end))
     }
 
+    /// Whether there is such an object.
+    ///
+    /// # Errors
+    ///
+    /// The store refuses the request, cannot be reached, or does not say.
+    pub fn exists(&self, url: &ObjectUrl) -> Result<bool, Error> {
+        // Unlike an answer without a body, this one says what is wrong.
+        match self.open(url, 1) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == Kind::NoRanges => Ok(true),
+            Err(error) if error.kind() == Kind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Writes all bytes of an object to `to`, with several requests under way; with a single one if a web
     /// server has no ranges.
     ///

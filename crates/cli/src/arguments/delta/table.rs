@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use arrow_schema::Schema;
 use sawmill_delta::{LocalTable, Snapshot, TableFolder};
 use sawmill_source::{GivenValue, TableFile};
-use sawmill_store::Location;
+use sawmill_store::{Confinement, Location};
 
 use super::NamedTable;
 use crate::arguments::stores::{Objects, StoreArgs};
@@ -37,6 +37,14 @@ pub(crate) fn open(
         let place = table.location("").map_or_else(|_| String::new(), |place| place.to_string());
         Error::failure("no Delta table: _delta_log has no commits", place, "check the name of the folder")
     })?;
+    let confinement = match (stores.confinement()?, Location::of(&named.root)?) {
+        // Whoever writes to the store must not read the files of this machine or of other buckets through us.
+        (None, Location::Object(url)) => Some(Confinement::Objects(url.sibling(""))),
+        (given, _) => given,
+    };
+    if let Some(confinement) = confinement {
+        snapshot.files.iter().try_for_each(|file| confinement.check(&file.place))?;
+    }
     let given = |(column, value, text)| GivenValue { column, value, text };
     let files = snapshot.files.into_iter().map(|file| TableFile {
         place: file.place,

@@ -87,6 +87,9 @@ pub(crate) fn located(
             }
         }
     }
+    if let Some(confinement) = stores.confinement()? {
+        places.iter().try_for_each(|place| confinement.check(place))?;
+    }
     Ok(Located { places, objects })
 }
 

@@ -4,12 +4,17 @@
 pub(crate) mod objects;
 pub(crate) mod place_bytes;
 
+use std::path::PathBuf;
+
 #[cfg(not(feature = "full"))]
 pub(crate) use crate::demo_build::objects::Objects;
 use clap::Args;
 #[cfg(feature = "full")]
 pub(crate) use objects::Objects;
 pub(crate) use place_bytes::PlaceBytes;
+use sawmill_store::Confinement;
+
+use crate::error::Error;
 
 /// How to reach the stores that URLs name.
 #[derive(Args, Clone, Debug, Default)]
@@ -19,4 +24,15 @@ pub(crate) struct StoreArgs {
     /// must be in one. May be repeated. Needs the full build.
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Stores")]
     pub store: Vec<String>,
+    /// Read no file outside of this folder or URL, whatever a link, a list or the log of a Delta table names. Without it,
+    /// a Delta table in a store has no files outside of its bucket, and none of this machine.
+    #[arg(long, value_name = "FOLDER")]
+    pub confine: Option<PathBuf>,
+}
+
+impl StoreArgs {
+    /// The folder that files must be in, if there is one.
+    pub(crate) fn confinement(&self) -> Result<Option<Confinement>, Error> {
+        Ok(self.confine.as_deref().map(Confinement::to).transpose()?)
+    }
 }

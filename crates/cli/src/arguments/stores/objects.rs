@@ -114,6 +114,11 @@ impl Objects {
         self.stores()?.open(url, tail)
     }
 
+    /// Whether there is such an object.
+    pub(crate) fn exists(&self, url: &ObjectUrl) -> Result<bool, sawmill_store::Error> {
+        self.stores()?.exists(url)
+    }
+
     /// Writes all bytes of an object to `to`.
     pub(crate) fn copy(&self, url: &ObjectUrl, to: &mut dyn Write) -> Result<(), sawmill_store::Error> {
         self.stores()?.copy(url, to)

@@ -1,10 +1,11 @@
 //! The file of records that cannot be read.
 
-use std::io::{BufWriter, Write};
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 use sawmill_source::{DelimitedFiles, RejectedRecord, Source};
-use sawmill_store::WholeFile;
+use sawmill_store::{WholeFile, is_stream};
 
 use crate::error::Error;
 use crate::screen::console::Console;
@@ -29,17 +30,12 @@ pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> R
     }
     let is_json = path.extension().is_some_and(|extension| extension == "ndjson" || extension == "jsonl");
     let begins: &[u8] = if is_json { b"{\"file\":" } else { HEADER.as_bytes() };
-    match std::fs::read(path) {
-        Ok(there) if !there.is_empty() && !there.starts_with(begins) => {
-            let advice = "give the name of a new file, or of one that an earlier run wrote";
-            return Err(Error::usage("the file exists already", path.display().to_string(), advice));
-        }
-        Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(error)),
+    if !may_replace(path, begins).map_err(failed)? {
+        let advice = "give the name of a new file, or of one that an earlier run wrote";
+        return Err(Error::usage("the file exists already", path.display().to_string(), advice));
     }
     WholeFile::remove_abandoned(path).map_err(failed)?;
-    let mut out = BufWriter::new(WholeFile::create(path).map_err(failed)?);
+    let mut out = BufWriter::new(WholeFile::create_private(path).map_err(failed)?);
     if !is_json {
         out.write_all(HEADER.as_bytes()).map_err(failed)?;
     }
@@ -62,6 +58,22 @@ pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> R
         )),
     }
     Ok(())
+}
+
+/// Whether a file is empty, or begins as those of earlier runs do; also a place without a file, and a device.
+fn may_replace(path: &Path, begins: &[u8]) -> std::io::Result<bool> {
+    if is_stream(path) {
+        return Ok(true);
+    }
+    match File::open(path) {
+        Ok(file) => {
+            let mut there = Vec::new();
+            file.take(begins.len() as u64).read_to_end(&mut there)?;
+            Ok(there.is_empty() || there == begins)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 fn json(record: &RejectedRecord) -> Result<Vec<u8>, Error> {

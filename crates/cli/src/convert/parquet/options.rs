@@ -13,6 +13,9 @@ use crate::convert::{ConvertArgs, ParquetArgs};
 use crate::r#gen::formats::text_form::NoText;
 use crate::r#gen::options::file_args::{DataPageVersion, Statistics, YesNo};
 
+/// With more columns none has a dictionary unless it is asked for: an empty one takes 64 KiB, twice.
+const MAX_DICTIONARIES: usize = 2048;
+
 /// How Parquet is written.
 pub(in crate::convert) fn properties(
     args: &ConvertArgs,
@@ -22,6 +25,7 @@ pub(in crate::convert) fn properties(
     let rows = args.row_group_rows.and_then(|rows| usize::try_from(rows).ok());
     let properties =
         WriterProperties::builder().set_max_row_group_row_count(Some(rows.unwrap_or(131_072).max(1)));
+    let properties = properties.set_dictionary_enabled(columns.len() <= MAX_DICTIONARIES);
     let properties = with_codecs(properties, &args.compression, &columns)?;
     with_options(properties, &args.parquet, schema, &columns)
 }

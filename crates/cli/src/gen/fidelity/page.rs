@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sawmill_generator::{Fidelity, RelationFidelity};
-use sawmill_profile::{Page, Section, escape_html};
+use sawmill_profile::{Page, Section, escape_html, write_whole};
 
 use crate::error::Error;
 
@@ -34,9 +34,7 @@ pub(super) fn write(
         facts: Vec::new(),
         sections,
     };
-    std::fs::write(path, page.html()).map_err(|error| {
-        Error::failure(error.to_string(), path.display().to_string(), "name a file that can be written")
-    })
+    Ok(write_whole(path, page.html().as_bytes())?)
 }
 
 fn section(title: &str, content: String) -> Section {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use sawmill_generator::{DatasetFiles, Existing, OutputLock, Patience, protect_sources};
-use sawmill_store::WholeFile;
+use sawmill_store::{WholeFile, is_stream};
 
 use crate::arguments::stores::{Objects, objects::ObjectOutput};
 use crate::error::Error;
@@ -24,8 +24,6 @@ pub(crate) struct Planned {
     pub file: u32,
     /// `None` is standard output.
     pub path: Option<PathBuf>,
-    /// A device or pipe, which is written to directly.
-    special: bool,
 }
 
 /// Decides which files to write and where, locks them, and removes or rejects what is in their place.
@@ -36,17 +34,17 @@ pub(crate) fn plan(
 ) -> Result<PlannedFiles, Error> {
     let out = job.out;
     if out == Path::new("-") {
-        return Ok(PlannedFiles { files: vec![single(job, None, true)?], _lock: None });
+        return Ok(PlannedFiles { files: vec![single(job, None)?], _lock: None });
     }
     let there = fs::metadata(out).ok();
     let is_file_name = out.extension().is_some_and(|e| e == job.format.extension());
-    if there.as_ref().is_some_and(|there| !there.is_dir() && !there.is_file()) {
-        return Ok(PlannedFiles { files: vec![single(job, Some(out), true)?], _lock: None });
+    if is_stream(out) {
+        return Ok(PlannedFiles { files: vec![single(job, Some(out))?], _lock: None });
     }
     let notice = |text: &str| console.notice(text);
     let patience = Patience { waits: job.existing != Existing::Refuse, notice: &notice, cancel };
     if there.as_ref().is_some_and(fs::Metadata::is_file) || (there.is_none() && is_file_name) {
-        let files = vec![single(job, Some(out), false)?];
+        let files = vec![single(job, Some(out))?];
         let lock = OutputLock::of_file(out, &patience)?;
         make_room_for(out, job)?;
         return Ok(PlannedFiles { files, _lock: Some(lock) });
@@ -63,15 +61,15 @@ pub(crate) fn plan(
     let name = format!("{}.{}", files.name, files.extension);
     let lock = OutputLock::of_directory(out, &name, job.part, &patience)?;
     files.make_room(job.existing, job.sources)?;
-    let planned = |file| Planned { file, path: Some(files.path(file)), special: false };
+    let planned = |file| Planned { file, path: Some(files.path(file)) };
     Ok(PlannedFiles { files: files.files.clone().map(planned).collect(), _lock: Some(lock) })
 }
 
 /// The only file of the job.
-fn single(job: &FormatJob<'_>, path: Option<&Path>, special: bool) -> Result<Planned, Error> {
+fn single(job: &FormatJob<'_>, path: Option<&Path>) -> Result<Planned, Error> {
     let files = job.part.files(job.layout.files);
     match files.len() {
-        1 => Ok(Planned { file: files.start, path: path.map(Path::to_owned), special }),
+        1 => Ok(Planned { file: files.start, path: path.map(Path::to_owned) }),
         n => {
             let what = match n {
                 0 => format!("a single file is made as a whole: part {} has none", job.part),
@@ -107,9 +105,6 @@ impl Planned {
     /// Opens the file.
     pub(crate) fn open(&self) -> io::Result<OpenFile> {
         Ok(match &self.path {
-            Some(path) if self.special => {
-                OpenFile::Stream(Box::new(fs::OpenOptions::new().write(true).open(path)?))
-            }
             Some(path) => OpenFile::Whole(WholeFile::create(path)?),
             None => OpenFile::Stream(Box::new(io::stdout().lock())),
         })

@@ -4,6 +4,8 @@ mod emulators;
 mod footers;
 mod generated;
 mod loads;
+mod odd_answers;
+mod outputs;
 mod proxy;
 pub mod s3;
 mod verbs;

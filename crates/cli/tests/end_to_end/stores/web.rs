@@ -19,6 +19,8 @@ pub enum Fate {
     Trickling,
     /// It is refused with this status and body.
     Refused(u16, &'static str),
+    /// It is sent to another address.
+    Moved(String),
     /// The connection breaks after this many bytes of the body.
     CutAfter(usize),
     /// The connection breaks at once.
@@ -120,6 +122,11 @@ fn answer(mut stream: &TcpStream, folder: &Path, method: &str, asked: &Asked, fa
         Fate::Late(milliseconds) => std::thread::sleep(Duration::from_millis(milliseconds)),
         Fate::Refused(status, body) => {
             let head = format!("HTTP/1.1 {status} refused\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+            return stream.write_all(head.as_bytes()).ok();
+        }
+        Fate::Moved(ref to) => {
+            let head =
+                format!("HTTP/1.1 307 Temporary Redirect\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
             return stream.write_all(head.as_bytes()).ok();
         }
         _ => {}

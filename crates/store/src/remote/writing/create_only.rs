@@ -7,11 +7,11 @@
 use std::pin::Pin;
 
 use object_store::ClientOptions;
-use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
-};
+use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService};
 use reqwest::Method;
 use reqwest::header::{HeaderValue, IF_NONE_MATCH};
+
+use crate::remote::connections::Connections;
 
 /// Makes such connections.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ struct Conditional(HttpClient);
 
 impl HttpConnector for CreateOnly {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(Conditional(ReqwestConnector::default().connect(options)?)))
+        Ok(HttpClient::new(Conditional(Connections::OfStore.connect(options)?)))
     }
 }
 

@@ -1,19 +1,20 @@
 //! A folder of a store: what is in it, and objects that are written to it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use object_store::path::Path;
-use object_store::{Error as StoreError, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, UpdateVersion};
+use object_store::{Error as StoreError, ListResult, ObjectMeta, ObjectStoreExt, PutMode, UpdateVersion};
 use tokio::sync::Semaphore;
 
 use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
 use crate::objects::Object;
-use crate::remote::client::{Client, path_of, version_of};
+use crate::remote::client::{Client, path_of, version_of, whole};
 use crate::remote::faults::fault;
+use crate::remote::listing::pages;
 use crate::remote::writing::put::{put, remove, taken};
 use crate::remote::writing::uploads::Unfinished;
 use crate::remote::writing::writer::{ObjectWriter, UploadLimits};
@@ -85,18 +86,17 @@ impl ObjectFolder {
     pub fn list(&self, below: &str) -> Result<(Vec<Entry>, Vec<String>), Error> {
         let url = self.url(below);
         let path = path_of(&url)?;
-        let prefix = Some(&path).filter(|path| !path.as_ref().is_empty());
-        let listed = self.patiently(&url, async {
-            self.client.store.list_with_delimiter(prefix).await.map_err(|error| fault(&url, &error))
+        let (mut entries, mut folders) = (Vec::new(), BTreeSet::new());
+        let take = |page: ListResult| {
+            let of_page = page.objects.iter();
+            entries.extend(of_page.filter_map(|meta| Some(entry(self.name_of(&meta.location)?, meta))));
+            folders.extend(page.common_prefixes.iter().filter_map(|path| self.name_of(path)));
+        };
+        self.patiently(&url, async {
+            pages(&self.client, &url, &path, true, take).await.map_err(|error| error.at(&url))
         })?;
-        let mut entries: Vec<Entry> = listed
-            .objects
-            .iter()
-            .filter_map(|meta| Some(entry(self.name_of(&meta.location)?, meta)))
-            .collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
-        let folders = listed.common_prefixes.iter().filter_map(|path| self.name_of(path)).collect();
-        Ok((entries, folders))
+        Ok((entries, folders.into_iter().collect()))
     }
 
     /// Returns an object; `None` if it does not exist.
@@ -123,16 +123,18 @@ impl ObjectFolder {
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         let url = self.url(name);
         let path = path_of(&url)?;
-        let (bytes, version) = self.patiently(&url, async {
-            let found = match self.client.store.get(&path).await {
-                Ok(found) => found,
-                Err(StoreError::NotFound { .. }) => return Ok((None, None)),
-                Err(error) => return Err(fault(&url, &error)),
-            };
+        let get = || async {
+            let found = self.client.store.get(&path).await?;
             let meta = found.meta.clone();
-            let bytes = found.bytes().await.map_err(|error| fault(&url, &error))?;
-            Ok((Some(bytes.to_vec()), Some(UpdateVersion { e_tag: meta.e_tag, version: meta.version })))
-        })?;
+            Ok::<_, StoreError>((found.bytes().await?, meta))
+        };
+        let (bytes, version) = match self.patiently(&url, async { Ok(whole(get).await) })? {
+            Ok((bytes, meta)) => {
+                (Some(bytes.to_vec()), Some(UpdateVersion { e_tag: meta.e_tag, version: meta.version }))
+            }
+            Err(StoreError::NotFound { .. }) => (None, None),
+            Err(error) => return Err(fault(&url, &error)),
+        };
         self.seen().insert(name.to_owned(), version);
         Ok(bytes)
     }

@@ -1,20 +1,26 @@
-//! Unfinished uploads of S3: listed, which the crate `object_store` does not do, and aborted.
+//! What the crate `object_store` does not list of S3: unfinished uploads, which are also aborted, and objects
+//! whose names it cannot read.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, AwsAuthorizer};
-use object_store::client::{HttpClient, HttpConnector, HttpRequest, HttpRequestBody, ReqwestConnector};
+use object_store::client::{HttpClient, HttpConnector, HttpRequest, HttpRequestBody};
 use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{ClientOptions, Error as StoreError};
 use reqwest::Url;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
+use crate::objects::Version;
+use crate::remote::connections::Connections;
 use crate::remote::faults::{fault, refusal_of};
+use crate::remote::listing::Listing;
 
 /// How often a list is requested.
 const ATTEMPTS: u32 = 4;
@@ -83,6 +89,38 @@ struct Listed {
     uploads: Vec<ListedUpload>,
 }
 
+/// A page of objects.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ListedObjects {
+    #[serde(default)]
+    next_continuation_token: String,
+    #[serde(default)]
+    contents: Vec<ListedObject>,
+}
+
+/// An object as a list has it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(in crate::remote) struct ListedObject {
+    pub key: String,
+    pub size: u64,
+    #[serde(default, rename = "ETag")]
+    tag: String,
+    #[serde(default)]
+    last_modified: String,
+}
+
+impl ListedObject {
+    pub(in crate::remote) fn version(&self) -> Version {
+        match (self.tag.as_str(), self.last_modified.as_str()) {
+            ("", "") => Version::Unknown,
+            ("", modified) => Version::Modified(modified.to_owned()),
+            (tag, _) => Version::ETag(tag.to_owned()),
+        }
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ListedUpload {
@@ -102,11 +140,10 @@ impl Uploads {
         let mut found = Vec::new();
         let (mut key, mut id) = (String::new(), String::new());
         loop {
-            let text = self.request(url, prefix, &key, &id).await?;
-            let listed: Listed = quick_xml::de::from_str(&text).map_err(|_| {
-                Error::new(Kind::Unavailable, "the store's list of uploads is not valid").at(url.to_string())
-            })?;
-            let is_last = !listed.is_truncated || listed.uploads.is_empty();
+            let listed: Listed = self.page(url, &Self::uploads_after(prefix, &key, &id)).await?;
+            // A store that does not move on would be asked for ever.
+            let is_stuck = (&listed.next_key_marker, &listed.next_upload_id_marker) == (&key, &id);
+            let is_last = !listed.is_truncated || listed.uploads.is_empty() || is_stuck;
             found.extend(listed.uploads.into_iter().map(|upload| Unfinished {
                 name: upload.key,
                 begun: upload.initiated,
@@ -119,9 +156,39 @@ impl Uploads {
         }
     }
 
-    /// One page of the list: what follows the markers.
-    async fn request(&self, url: &ObjectUrl, prefix: &str, key: &str, id: &str) -> Result<String, Error> {
-        let asked = self.address(url, prefix, key, id)?;
+    /// All objects below a folder, whatever their names.
+    pub(in crate::remote) async fn objects(
+        &self,
+        url: &ObjectUrl,
+        folder: &str,
+    ) -> Result<Vec<ListedObject>, Error> {
+        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let (mut found, mut token, mut seen) = (Vec::new(), String::new(), HashSet::new());
+        loop {
+            let mut query = vec![("list-type", "2"), ("prefix", prefix.as_str())];
+            query.extend(Some(("continuation-token", token.as_str())).filter(|(_, token)| !token.is_empty()));
+            let mut listed: ListedObjects = self.page(url, &query).await?;
+            found.append(&mut listed.contents);
+            token = listed.next_continuation_token;
+            if token.is_empty() {
+                return Ok(found);
+            }
+            if !seen.insert(token.clone()) {
+                return Err(Listing::Endless.at(url));
+            }
+        }
+    }
+
+    /// One page of a list.
+    async fn page<T: DeserializeOwned>(&self, url: &ObjectUrl, query: &[(&str, &str)]) -> Result<T, Error> {
+        let text = self.request(url, query).await?;
+        quick_xml::de::from_str(&text).map_err(|_| {
+            Error::new(Kind::Unavailable, "the list that the store sent is not valid").at(url.to_string())
+        })
+    }
+
+    async fn request(&self, url: &ObjectUrl, query: &[(&str, &str)]) -> Result<String, Error> {
+        let asked = self.address(url, query)?;
         let http = client(url)?;
         let mut attempt = 0;
         loop {
@@ -163,15 +230,18 @@ impl Uploads {
         }
     }
 
-    fn address(&self, url: &ObjectUrl, prefix: &str, key: &str, id: &str) -> Result<Url, Error> {
-        let mut asked = Url::parse(&self.bucket.url).map_err(|_| invalid(url))?;
-        {
-            let mut query = asked.query_pairs_mut();
-            query.append_pair("uploads", "").append_pair("prefix", prefix);
-            if !key.is_empty() {
-                query.append_pair("key-marker", key).append_pair("upload-id-marker", id);
-            }
+    /// What to ask for the uploads that follow the markers.
+    fn uploads_after<'a>(prefix: &'a str, key: &'a str, id: &'a str) -> Vec<(&'a str, &'a str)> {
+        let mut query = vec![("uploads", ""), ("prefix", prefix)];
+        if !key.is_empty() {
+            query.extend([("key-marker", key), ("upload-id-marker", id)]);
         }
+        query
+    }
+
+    fn address(&self, url: &ObjectUrl, query: &[(&str, &str)]) -> Result<Url, Error> {
+        let mut asked = Url::parse(&self.bucket.url).map_err(|_| invalid(url))?;
+        asked.query_pairs_mut().extend_pairs(query);
         // The form of signatures.
         let query = asked.query().unwrap_or_default().replace('+', "%20");
         asked.set_query(Some(&query));
@@ -189,7 +259,7 @@ impl Uploads {
 
 fn client(url: &ObjectUrl) -> Result<HttpClient, Error> {
     let options = ClientOptions::new().with_allow_http(true).with_timeout(Duration::from_secs(30));
-    ReqwestConnector::default().connect(&options).map_err(|error| fault(url, &error))
+    Connections::OfStore.connect(&options).map_err(|error| fault(url, &error))
 }
 
 fn invalid(url: &ObjectUrl) -> Error {
@@ -200,11 +270,11 @@ fn invalid(url: &ObjectUrl) -> Error {
 
 fn refused(url: &ObjectUrl, status: u16, text: &str) -> Error {
     let what =
-        format!("the store did not list its unfinished uploads{}", refusal_of(&status.to_string(), text));
+        format!("the store did not list its objects or uploads{}", refusal_of(&status.to_string(), text));
     let kind = if matches!(status, 401 | 403) { Kind::Denied } else { Kind::Unavailable };
     Error::new(kind, what)
         .at(url.to_string())
-        .advise("check the credentials; they need s3:ListBucketMultipartUploads")
+        .advise("check the credentials; they need s3:ListBucket and s3:ListBucketMultipartUploads")
 }
 
 impl fmt::Debug for Uploads {

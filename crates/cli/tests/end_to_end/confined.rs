@@ -1,0 +1,40 @@
+//! `--confine`: no file outside of a folder is read, whatever names it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::harness::sawmill;
+
+#[test]
+fn neither_a_link_nor_a_list_nor_a_tables_log_leads_out_of_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    sawmill(["gen", "contacts", "--rows", "10", "--out", &at("secret.parquet")]).ok();
+    for day in ["day=1", "day=2"] {
+        fs::create_dir_all(at(&format!("in/{day}"))).unwrap();
+        fs::copy(at("secret.parquet"), at(&format!("in/{day}/a.parquet"))).unwrap();
+    }
+    let footer = |input: &str| sawmill(["footer", input, "--confine", &at("in")]);
+    footer(&at("in")).ok();
+    symlink("../../secret.parquet", at("in/day=1/b.parquet")).unwrap();
+    sawmill(["footer", &at("in")]).ok();
+    for input in [at("in"), at("secret.parquet"), at("in/../secret.parquet"), at("in/day=1/*")] {
+        let error = footer(&input).fails(1);
+        assert!(error.contains("the file is outside of") && error.contains("--confine"), "{input}: {error}");
+    }
+    fs::write(at("list"), at("secret.parquet")).unwrap();
+    assert!(footer(&format!("@{}", at("list"))).fails(1).contains("outside of"));
+    fs::remove_file(at("in/day=1/b.parquet")).unwrap();
+    footer(&at("in")).ok();
+
+    sawmill(["gen", "contacts", "--rows", "10", "--table", "delta", "--out", &at("in/t")]).ok();
+    footer(&format!("delta:{}", at("in/t"))).ok();
+    let log = at("in/t/_delta_log/00000000000000000000.json");
+    let text = fs::read_to_string(&log).unwrap();
+    let start = text.find("\"path\":\"").unwrap() + 8;
+    let end = start + text[start..].find('"').unwrap();
+    for elsewhere in [at("secret.parquet"), "../../secret.parquet".to_owned()] {
+        fs::write(&log, format!("{}{elsewhere}{}", &text[..start], &text[end..])).unwrap();
+        assert!(footer(&format!("delta:{}", at("in/t"))).fails(1).contains("outside of"), "{elsewhere}");
+    }
+}

@@ -1,0 +1,173 @@
+//! Which bytes an output may replace: every writer looks at what has the name already.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use crate::harness::{Ran, command};
+
+const TEXT: &str = "a,b\n2024-01-01,2\n3,4,5\n";
+
+/// Commands that write a file, as they are in a folder with `x.csv`. `OUT` is the name of the file.
+const WRITERS: [&str; 8] = [
+    "convert x.csv --rejects r.csv --to csv --out OUT",
+    "convert x.csv --rejects r.csv --to parquet --out OUT",
+    "convert x.csv --sort-by a --rejects r.csv --to ndjson --out OUT",
+    "convert x.csv --overwrite --out y.parquet --rejects OUT",
+    "convert x.csv --overwrite --out y.parquet --rejected-lines OUT",
+    "gen contacts --rows 3 --format ndjson --out OUT",
+    "gen contacts --rows 3 --out OUT",
+    "footer y.parquet --save-index OUT",
+];
+
+/// A folder with text, of which one line cannot be read, and with a Parquet file.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("x.csv"), TEXT).unwrap();
+    run(folder.path(), "convert x.csv --rejects r.csv --out y.parquet", "").ok();
+    folder
+}
+
+/// Runs a command in a folder, with `OUT` replaced.
+fn run(folder: &Path, writer: &str, out: &str) -> Ran {
+    let args = writer.split(' ').map(|arg| if arg == "OUT" { out } else { arg });
+    Ran::from(command(args).current_dir(folder).output().unwrap())
+}
+
+#[test]
+fn a_pipe_or_a_device_gets_the_bytes_and_is_never_replaced() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    let made =
+        |node: &[&str]| Command::new("mknod").arg(at(node[0])).args(&node[1..]).status().unwrap().success();
+    assert!(made(&["pipe", "p"]));
+    symlink("pipe", at("link")).unwrap();
+    // Only root may make a device, one like /dev/null, and not everywhere.
+    let has_device = made(&["null", "c", "1", "3"]) && fs::write(at("null"), "x").is_ok();
+    let null = Path::new("/dev/null").metadata().unwrap().rdev();
+    for writer in WRITERS {
+        for name in ["pipe", "link"] {
+            let reader = std::thread::spawn({
+                let pipe = at("pipe");
+                move || fs::read(pipe).unwrap()
+            });
+            run(folder.path(), writer, name).ok();
+            assert!(!reader.join().unwrap().is_empty(), "{writer}");
+            assert!(at("pipe").symlink_metadata().unwrap().file_type().is_fifo(), "{writer}");
+            assert!(at("link").symlink_metadata().unwrap().is_symlink(), "{writer}");
+        }
+        if has_device {
+            run(folder.path(), writer, "null").ok();
+            let there = at("null").symlink_metadata().unwrap();
+            assert!(there.file_type().is_char_device() && there.rdev() == null, "{writer}");
+        }
+    }
+    let names: Vec<String> = crate::harness::names(folder.path());
+    assert!(names.iter().all(|name| !name.contains("partial")), "{names:?}");
+}
+
+#[test]
+fn through_a_link_the_file_that_it_leads_to_is_written_and_the_link_stays() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    for (number, writer) in WRITERS.iter().enumerate() {
+        let (file, link) = (format!("file-{number}"), format!("link-{number}.parquet"));
+        let link = if writer.contains("--format ndjson") { format!("link-{number}.ndjson") } else { link };
+        symlink(&file, at(&link)).unwrap();
+        // A link that leads nowhere counts as what is there already.
+        let asks = writer.contains("--out OUT");
+        let writer = if asks { format!("{writer} --overwrite") } else { (*writer).to_owned() };
+        run(folder.path(), &writer, &link).ok();
+        assert!(at(&link).symlink_metadata().unwrap().is_symlink(), "{writer}");
+        assert!(at(&file).metadata().unwrap().len() > 0, "{writer}");
+    }
+    fs::create_dir(at("parts")).unwrap();
+    symlink("parts", at("link")).unwrap();
+    for _ in 0..2 {
+        run(folder.path(), "convert y.parquet --overwrite --out OUT", "link").ok();
+        assert!(
+            at("link").symlink_metadata().unwrap().is_symlink() && at("parts/part-00000.parquet").is_file()
+        );
+    }
+    assert!(!crate::harness::names(folder.path()).iter().any(|name| name.contains("replaced")));
+}
+
+#[test]
+fn standard_output_by_its_path_has_the_rows_and_nothing_else() {
+    let folder = folder();
+    let ran = run(folder.path(), "convert y.parquet --to csv --out OUT", "/dev/stdout").ok();
+    assert_eq!(ran.out, "a,b\n2024-01-01,2\n");
+}
+
+#[test]
+fn rows_that_are_left_out_are_for_their_owner_alone() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    assert_eq!(at("r.csv").metadata().unwrap().mode() & 0o777, 0o600);
+    assert_ne!(at("y.parquet").metadata().unwrap().mode() & 0o777, 0o600, "as the user's mask has it");
+}
+
+/// A sort whose index is in `shared`.
+const SORT: &str = "convert s.csv --sort-by at --index-dir shared --overwrite --out sorted.parquet";
+
+#[test]
+fn an_index_directory_that_another_user_has_prepared_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let at_row = |row: u32| format!("2024-01-{:02} {:02}:{:02}:00", row % 28 + 1, row % 24, row % 60);
+    let rows: String = (0..50_000).map(|row| format!("{},{row}\n", at_row(row))).collect();
+    fs::write(at("s.csv"), format!("at,v\n{rows}")).unwrap();
+    fs::create_dir(at("shared")).unwrap();
+    fs::write(at("victim"), "precious").unwrap();
+    // The name depends on the command and the files alone; a run that is killed leaves it.
+    let mut child = command(SORT.split(' ')).current_dir(folder.path()).spawn().unwrap();
+    crate::harness::until("there is an index", || {
+        crate::harness::names(&at("shared")).iter().any(|name| name.starts_with(".sawmill-index"))
+            || child.try_wait().unwrap().is_some()
+    });
+    let name = crate::harness::names(&at("shared")).pop();
+    let _ = child.kill();
+    child.wait().unwrap();
+    let index = at("shared").join(name.expect("the index is seen before the sort ends"));
+    let _ = fs::remove_dir_all(&index);
+    fs::create_dir(&index).unwrap();
+    fs::set_permissions(&index, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    for name in ["entries", "directory", "runs-0", "records-0", "copies"] {
+        symlink(at("victim"), index.join(name)).unwrap();
+    }
+    assert!(Command::new("mkfifo").arg(index.join("lock")).status().unwrap().success());
+    run(folder.path(), SORT, "").ok();
+    assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
+    assert!(at("sorted.parquet").is_file());
+}
+
+#[test]
+fn a_result_or_the_rejected_lines_replace_no_file_of_another_kind() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("package.json"), "{\"name\": \"mine\"}\n").unwrap();
+    for writer in [
+        "convert x.csv --overwrite --out y.parquet --rejects OUT",
+        "drive gen:contacts --to null --rate 100 --connections 1 --for 1s --json OUT",
+    ] {
+        let error = run(folder.path(), writer, "package.json");
+        assert!(error.code != Some(0) && error.err.contains("package.json"), "{writer}: {}", error.err);
+        assert_eq!(fs::read_to_string(at("package.json")).unwrap(), "{\"name\": \"mine\"}\n", "{writer}");
+    }
+}
+
+#[test]
+fn a_url_with_one_slash_is_an_error_and_makes_no_folder() {
+    let folder = folder();
+    let before = crate::harness::names(folder.path());
+    for out in ["s3:/bucket/x", "s3:bucket/x", "gs:/bucket/x.parquet", "S3A:bucket/x/", "file:x.parquet"] {
+        for writer in ["convert y.parquet --out OUT", "gen contacts --rows 3 --out OUT"] {
+            let error = run(folder.path(), writer, out).fails(2);
+            assert!(error.contains("a URL has two slashes after its scheme"), "{writer} {out}: {error}");
+        }
+    }
+    assert_eq!(crate::harness::names(folder.path()), before);
+    run(folder.path(), "convert y.parquet --out OUT", "./s3:x.parquet").ok();
+    assert!(folder.path().join("s3:x.parquet").is_file());
+}

@@ -1,0 +1,132 @@
+//! The folder that files must be in, whatever a table's log, a list or a link says.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Kind};
+use crate::location::{Location, ObjectUrl};
+
+/// A folder that no file may be outside of.
+#[derive(Clone, Debug)]
+pub enum Confinement {
+    /// A folder of this machine, without links in its name.
+    Folder(PathBuf),
+    /// A folder of a store, or a whole bucket.
+    Objects(ObjectUrl),
+}
+
+impl Confinement {
+    /// Confines files to a folder.
+    ///
+    /// # Errors
+    /// It is not a folder of this machine, or the URL is not valid.
+    pub fn to(folder: &Path) -> Result<Self, Error> {
+        match Location::of(folder)? {
+            Location::Object(url) => Ok(Self::Objects(url)),
+            Location::Path(path) => match path.canonicalize() {
+                Ok(path) if path.is_dir() => Ok(Self::Folder(path)),
+                _ => Err(Error::new(Kind::Usage, "files can only be confined to a folder")
+                    .at(path.display().to_string())
+                    .advise("name a folder that exists, or a URL")),
+            },
+        }
+    }
+
+    /// Refuses a file outside of the folder.
+    ///
+    /// # Errors
+    /// It is outside, by its name or through a link.
+    pub fn check(&self, place: &Location) -> Result<(), Error> {
+        let is_inside = match (self, place) {
+            (Self::Objects(folder), Location::Object(url)) => url.is_below(folder),
+            (Self::Folder(folder), Location::Path(path)) => is_beneath(folder, path),
+            _ => false,
+        };
+        if is_inside {
+            return Ok(());
+        }
+        let folder = match self {
+            Self::Folder(path) => path.display().to_string(),
+            Self::Objects(url) => url.to_string(),
+        };
+        Err(Error::new(Kind::Denied, format!("the file is outside of {folder}"))
+            .at(place.to_string())
+            .advise("if whoever wrote the table, the list or the link is trusted, name a folder with --confine that has it"))
+    }
+}
+
+/// Whether a file is in a folder. One that does not exist is, if its name is: opening it is the error to report.
+fn is_beneath(folder: &Path, path: &Path) -> bool {
+    let Ok(absolute) = std::path::absolute(path) else { return false };
+    let parent = absolute.parent().and_then(|parent| parent.canonicalize().ok());
+    let resolved = parent.and_then(|parent| Some(parent.join(absolute.file_name()?)));
+    let within = |path: &Path| path.strip_prefix(folder).map(Path::to_owned).ok();
+    // The name of the folder itself may lead through links.
+    let Some(below) = within(&absolute).or_else(|| within(&resolved?)) else { return false };
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+        use rustix::io::Errno;
+        let how = OFlags::PATH | OFlags::CLOEXEC;
+        let opened = openat(CWD, folder, how | OFlags::DIRECTORY, Mode::empty()).and_then(|folder| {
+            let below = if below.as_os_str().is_empty() { Path::new(".") } else { &below };
+            openat2(folder, below, how, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
+        });
+        match opened {
+            Ok(_) | Err(Errno::NOENT) => return true,
+            Err(Errno::XDEV | Errno::LOOP) => return false,
+            // The kernel, or what stands before it, does not have the call.
+            Err(_) => {}
+        }
+    }
+    match path.canonicalize() {
+        Ok(path) => path.starts_with(folder),
+        Err(_) => !below.components().any(|part| part == std::path::Component::ParentDir),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_inside_by_its_name_and_through_all_links() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::create_dir_all(at("table/day=1")).unwrap();
+        fs::write(at("table/day=1/a"), "").unwrap();
+        fs::write(at("secret"), "").unwrap();
+        symlink("../secret", at("table/out")).unwrap();
+        symlink(at("secret"), at("table/absolute")).unwrap();
+        symlink("day=1/a", at("table/in")).unwrap();
+        symlink("table", at("link")).unwrap();
+        for folder in ["table", "link"] {
+            let confined = Confinement::to(&at(folder)).unwrap();
+            let is_inside = |name: &str| confined.check(&Location::Path(at(name))).is_ok();
+            for inside in ["table/day=1/a", "table/day=1/../in", "link/day=1/a", "table/in", "table/none"] {
+                assert!(is_inside(inside), "{inside}");
+            }
+            for outside in ["secret", "table/../secret", "table/out", "table/absolute", "link/out", "table2"]
+            {
+                assert!(!is_inside(outside), "{outside}");
+            }
+            let object = Location::of(Path::new("s3://b/x")).unwrap();
+            assert!(confined.check(&object).unwrap_err().to_string().contains("--confine"));
+        }
+        assert!(Confinement::to(&at("secret")).is_err() && Confinement::to(&at("none")).is_err());
+    }
+
+    #[test]
+    fn an_object_is_inside_its_bucket_or_folder() {
+        let check = |folder: &str, place: &str| {
+            let place = Location::of(Path::new(place)).unwrap();
+            Confinement::to(Path::new(folder)).unwrap().check(&place).is_ok()
+        };
+        assert!(check("s3://b", "s3a://b/x") && check("s3://b/t/", "s3://b/t/x/y"));
+        assert!(
+            !check("s3://b/t", "s3://b/x") && !check("s3://b", "s3://c/x") && !check("s3://b", "/etc/passwd")
+        );
+    }
+}

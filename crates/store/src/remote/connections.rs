@@ -1,0 +1,189 @@
+//! HTTP connections that stay where they were sent: a redirect to another host is not followed blindly.
+//!
+//! The crate `object_store` follows every redirect, to the address of a machine's metadata service, too. Its
+//! options are read back from it, so that only the rule for redirects differs.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
+use std::time::Duration;
+
+use object_store::client::{HttpClient, HttpConnector};
+use object_store::{ClientConfigKey, ClientOptions, Error as StoreError};
+use reqwest::redirect::{Action, Attempt, Policy};
+use reqwest::tls::Certificate;
+use reqwest::{Client, NoProxy, Proxy, Url};
+
+/// The most redirects of a request.
+const MAX_REDIRECTS: usize = 10;
+
+/// Makes connections, and decides which redirects they follow.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Connections {
+    /// To a store: requests are signed for one host, so no other can answer them.
+    OfStore,
+    /// To a web server: other hosts may have the file, but no server may send us to one of our own network.
+    OfWebServer,
+}
+
+/// A redirect that is not followed.
+#[derive(Debug)]
+pub(super) struct Elsewhere {
+    /// The host that the server named.
+    pub host: String,
+}
+
+impl fmt::Display for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server sends requests to another host, {}", self.host)
+    }
+}
+
+impl std::error::Error for Elsewhere {}
+
+impl HttpConnector for Connections {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.client(options)?))
+    }
+}
+
+impl Connections {
+    /// A client with these options.
+    pub(super) fn client(self, options: &ClientOptions) -> object_store::Result<Client> {
+        use ClientConfigKey as Key;
+        let wrong = |what: String| StoreError::Generic { store: "HTTP", source: what.into() };
+        let failed = |error: reqwest::Error| wrong(error.to_string());
+        let text = |key: Key| options.get_config_value(&key).filter(|value| !value.is_empty());
+        let is_set = |key: Key| text(key).is_some_and(|value| is_true(&value));
+        let number = |key: Key| text(key).and_then(|value| value.parse::<u32>().ok());
+        let duration = |key: Key| -> object_store::Result<Option<Duration>> {
+            let parsed = text(key).map(|value| humantime::parse_duration(&value));
+            parsed.transpose().map_err(|error| wrong(format!("a duration is not valid: {error}")))
+        };
+        let mut builder = Client::builder().redirect(Policy::custom(move |attempt| self.follow(attempt)));
+        if let Some(agent) = text(Key::UserAgent) {
+            builder = builder.user_agent(agent);
+        }
+        if let Some(proxy) = text(Key::ProxyUrl) {
+            let excluded = text(Key::ProxyExcludes).and_then(|hosts| NoProxy::from_string(&hosts));
+            builder = builder.proxy(Proxy::all(proxy).map_err(failed)?.no_proxy(excluded));
+        }
+        if let Some(certificate) = text(Key::ProxyCaCertificate) {
+            let certificate = Certificate::from_pem(certificate.as_bytes()).map_err(failed)?;
+            builder = builder.tls_certs_merge([certificate]);
+        }
+        if is_set(Key::NoSystemCertificates) {
+            builder = builder.tls_certs_only([]);
+        }
+        if let Some(timeout) = duration(Key::Timeout)? {
+            builder = builder.timeout(timeout);
+        }
+        if let Some(timeout) = duration(Key::ConnectTimeout)? {
+            builder = builder.connect_timeout(timeout);
+        }
+        if let Some(timeout) = duration(Key::ReadTimeout)? {
+            builder = builder.read_timeout(timeout);
+        }
+        if let Some(timeout) = duration(Key::PoolIdleTimeout)? {
+            builder = builder.pool_idle_timeout(timeout);
+        }
+        if let Some(most) = number(Key::PoolMaxIdlePerHost) {
+            builder = builder.pool_max_idle_per_host(most as usize);
+        }
+        if let Some(interval) = duration(Key::Http2KeepAliveInterval)? {
+            builder = builder.http2_keep_alive_interval(interval);
+        }
+        if let Some(timeout) = duration(Key::Http2KeepAliveTimeout)? {
+            builder = builder.http2_keep_alive_timeout(timeout);
+        }
+        if is_set(Key::Http2KeepAliveWhileIdle) {
+            builder = builder.http2_keep_alive_while_idle(true);
+        }
+        if let Some(bytes) = number(Key::Http2MaxFrameSize) {
+            builder = builder.http2_max_frame_size(bytes);
+        }
+        if is_set(Key::Http1Only) {
+            builder = builder.http1_only();
+        }
+        if is_set(Key::Http2Only) {
+            builder = builder.http2_prior_knowledge();
+        }
+        if is_set(Key::AllowInvalidCertificates) {
+            builder = builder.danger_accept_invalid_certs(true);
+        }
+        // A compressed answer would have another length than the object.
+        builder = builder.no_gzip().no_brotli().no_zstd().no_deflate();
+        builder.https_only(!is_set(Key::AllowHttp)).build().map_err(failed)
+    }
+
+    fn follow(self, attempt: Attempt<'_>) -> Action {
+        let Some(asked) = attempt.previous().first() else { return attempt.stop() };
+        let to = attempt.url();
+        let is_same = asked.host_str() == to.host_str()
+            && asked.port_or_known_default() == to.port_or_known_default()
+            && asked.scheme() == to.scheme();
+        let is_safe = match self {
+            Self::OfStore => is_same,
+            Self::OfWebServer => {
+                let keeps_tls = asked.scheme() != "https" || to.scheme() == "https";
+                is_same || keeps_tls && (is_internal(asked) || !is_internal(to))
+            }
+        };
+        match is_safe && attempt.previous().len() <= MAX_REDIRECTS {
+            true => attempt.follow(),
+            false => {
+                let host = to.host_str().unwrap_or_default().to_owned();
+                attempt.error(Elsewhere { host })
+            }
+        }
+    }
+}
+
+fn is_true(value: &str) -> bool {
+    matches!(value.to_ascii_lowercase().as_str(), "true" | "yes" | "y" | "on" | "1")
+}
+
+/// Whether a host has an address of this machine or of a private network, where the metadata services of clouds are, too.
+fn is_internal(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return true };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    // A name that is not known is an error later.
+    let addresses = (host, url.port_or_known_default().unwrap_or(0)).to_socket_addrs();
+    addresses.into_iter().flatten().any(|address| is_internal_address(address.ip()))
+}
+
+fn is_internal_address(address: IpAddr) -> bool {
+    let of_four = |ip: Ipv4Addr| {
+        let shared = ip.octets()[0] == 100 && (64..128).contains(&ip.octets()[1]);
+        ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_unspecified() || shared
+    };
+    let of_six = |ip: Ipv6Addr| {
+        ip.is_loopback() || ip.is_unspecified() || ip.is_unique_local() || ip.is_unicast_link_local()
+    };
+    match address {
+        IpAddr::V4(ip) => of_four(ip),
+        IpAddr::V6(ip) => ip.to_ipv4_mapped().map_or_else(|| of_six(ip), of_four),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_metadata_services_and_private_networks_are_internal() {
+        for (url, internal) in [
+            ("http://169.254.169.254/latest", true),
+            ("http://127.0.0.1:9000/", true),
+            ("http://localhost/", true),
+            ("http://10.1.2.3/", true),
+            ("http://100.100.100.200/", true),
+            ("http://[fd00:ec2::254]/", true),
+            ("http://[::ffff:169.254.169.254]/", true),
+            ("http://[::1]/", true),
+            ("http://192.0.2.1/", false),
+            ("https://[2001:db8::1]/", false),
+        ] {
+            assert_eq!(is_internal(&Url::parse(url).unwrap()), internal, "{url}");
+        }
+    }
+}

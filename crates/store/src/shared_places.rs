@@ -1,0 +1,106 @@
+//! Files and folders where other users may write, such as `/tmp`: their links are not followed, their pipes
+//! are not waited for, and their folders are not used.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// Opens the regular file at `path` without following a link in its last part and without waiting for a pipe.
+/// A file that it makes is readable for its owner alone.
+///
+/// # Errors
+/// The file cannot be opened, or a link, a pipe or something else has its name.
+pub fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
+    let in_the_way =
+        || io::Error::other("a link, a pipe or a device has its name, which another user may have made");
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        how.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).mode(0o600);
+    }
+    let file = match how.open(path) {
+        // Opening a pipe without a reader, or a link, has errors of its own.
+        Err(_) if path.symlink_metadata().is_ok_and(|there| !there.is_file()) => return Err(in_the_way()),
+        opened => opened?,
+    };
+    if file.metadata()?.is_file() { Ok(file) } else { Err(in_the_way()) }
+}
+
+/// Makes a folder for its owner alone. One that exists stays as it is.
+///
+/// # Errors
+/// The folder cannot be made.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+/// Whether this is a folder, not a link to one, that belongs to this user and that no other user may write to.
+///
+/// # Errors
+/// The folder cannot be looked at.
+#[cfg(unix)]
+pub fn is_own_folder(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let there = path.symlink_metadata()?;
+    let own = rustix::process::geteuid().as_raw();
+    Ok(there.is_dir() && there.uid() == own && there.mode() & 0o022 == 0)
+}
+
+/// Whether this is a folder.
+///
+/// # Errors
+/// The folder cannot be looked at.
+#[cfg(not(unix))]
+pub fn is_own_folder(path: &Path) -> io::Result<bool> {
+    Ok(path.symlink_metadata()?.is_dir())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn links_and_pipes_are_neither_followed_nor_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("victim"), "precious").unwrap();
+        symlink(at("victim"), at("link")).unwrap();
+        symlink(at("new"), at("dangling")).unwrap();
+        mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        for name in ["link", "dangling", "pipe"] {
+            for reads in [false, true] {
+                let mut how = OpenOptions::new();
+                how.read(reads).write(!reads).create(!reads).truncate(!reads);
+                let error = open(&at(name), &mut how).unwrap_err().to_string();
+                assert!(error.contains("has its name"), "{name}: {error}");
+            }
+        }
+        assert!(fs::read_to_string(at("victim")).unwrap() == "precious" && !at("new").exists());
+        let made = open(&at("own"), OpenOptions::new().write(true).create(true)).unwrap();
+        assert_eq!(made.metadata().unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_or_a_link_to_one_is_not_our_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let (own, open, link) = (dir.path().join("own"), dir.path().join("open"), dir.path().join("link"));
+        make_folder(&own).unwrap();
+        make_folder(&open).unwrap();
+        fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        symlink(&own, &link).unwrap();
+        let is_own = [&own, &open, &link].map(|path| is_own_folder(path).unwrap());
+        assert_eq!(is_own, [true, false, false]);
+        assert!(is_own_folder(&dir.path().join("none")).is_err());
+    }
+}
