@@ -155,7 +155,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `async` | `AsyncRangeReader`, `Footer::read_async`, `Footer::read_page_indexes_async` |
-//! | `parquet-59`, `parquet-60` | `Footer::to_parquet_59` and `to_parquet_60`, the same with page indexes, `from_parquet_59` and `from_parquet_60`; that release of `parquet` |
+//! | `parquet-59`, `parquet-60` | `Footer::to_parquet_59` and `to_parquet_60`, the same with page indexes, `from_parquet_59` and `from_parquet_60`, `enums_as_text_59`; that release of `parquet` |
 //! | `page-checksums` | `page_checksums`: the CRC-32 of pages; `crc32fast` |
 //!
 //! # Rooms
@@ -214,6 +214,8 @@ pub use decode::decoder::Decoder;
 pub use decode::scan::SortingColumn;
 pub use error::Error;
 pub use footer::Footer;
+#[cfg(feature = "parquet-59")]
+pub use interop::enums_as_text_59;
 pub use matching::kernel::Method;
 #[cfg(feature = "async")]
 pub use open::asynchronous::AsyncRangeReader;
