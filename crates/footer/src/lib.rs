@@ -156,7 +156,7 @@
 //! |---|---|
 //! | `async` | `AsyncRangeReader`, `Footer::read_async`, `Footer::read_page_indexes_async` |
 //! | `parquet-59`, `parquet-60` | `Footer::to_parquet_59` and `to_parquet_60`, the same with page indexes, `from_parquet_59` and `from_parquet_60`, `enums_as_text_59`; that release of `parquet` |
-//! | `page-checksums` | `page_checksums`: the CRC-32 of pages; `crc32fast` |
+//! | `page-checksums` | `page_checksums`: the CRC-32 of pages; `PageLimits`: how large they may be; `crc32fast`, and the decoders of Gzip, Brotli and LZ4 |
 //!
 //! # Rooms
 //!
@@ -204,7 +204,9 @@ pub use chunk::column_chunk::ColumnChunk;
 pub use chunk::details::{ChunkDetails, ColumnCryptoMetaData};
 pub use chunk::encryption::{AesParameters, EncryptionAlgorithm};
 #[cfg(feature = "page-checksums")]
-pub use chunk::page_checksums::{PageChecksums, WrongChecksum, page_checksums};
+pub use chunk::page_checksums::{PageChecksums, WrongChecksum, page_checksums, page_checksums_within};
+#[cfg(feature = "page-checksums")]
+pub use chunk::page_sizes::{DEFAULT_MAX_PAGE, LargestPages, PageLimits};
 pub use chunk::pages::{ChunkPage, ChunkPages};
 pub use chunk::row_group::RowGroup;
 pub use chunk::statistics::{
