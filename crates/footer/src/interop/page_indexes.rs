@@ -252,7 +252,7 @@ fn write_bounds(index: &ColumnIndex, writer: &mut ThriftWriter) {
     writer.i32(4, if order.is_known() { order.number() } else { BoundaryOrder::Unordered.number() });
     // One wrong number makes a list useless, not the bounds.
     let counts = |counts: &&[i64]| counts.iter().all(|&count| count >= 0);
-    let histograms = |counts: &&[i64]| pages > 0 && counts.len() % pages == 0;
+    let histograms = |counts: &&[i64]| pages > 0 && counts.len().is_multiple_of(pages);
     write_numbers(5, index.null_counts().filter(counts), writer);
     write_numbers(6, index.repetition_level_histograms().filter(histograms), writer);
     write_numbers(7, index.definition_level_histograms().filter(histograms), writer);
