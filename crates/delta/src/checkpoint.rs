@@ -1,9 +1,14 @@
 //! Reads checkpoints: the entries of all commits up to a version, in Parquet or JSON.
 
+use std::sync::Arc;
+
 use arrow_json::LineDelimitedWriter;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use sawmill_footer::{ColumnChunk, DEFAULT_MAX_PAGE, Footer, Options};
 
 use crate::action::Action;
 use crate::error::{Error, Result};
@@ -65,10 +70,17 @@ pub(crate) fn actions_of(lines: &[u8]) -> std::result::Result<Vec<Action>, Strin
 
 /// Returns the rows of a Parquet file as lines of JSON.
 fn lines_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
-    // The types of Parquet's schema suffice.
-    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(Bytes::from(bytes), options)
+    let footer = Footer::from_file_bytes(&bytes, &Options::new()).map_err(|e| e.to_string())?;
+    let is_read = |chunk: &ColumnChunk<'_>| COLUMNS.contains(&chunk.element().top().name());
+    footer
+        .check_page_sizes(bytes.as_slice(), DEFAULT_MAX_PAGE, u64::MAX, is_read)
         .map_err(|e| e.to_string())?;
+    let all: Vec<usize> = (0..footer.num_columns()).collect();
+    let metadata = Arc::new(footer.to_parquet_59(Some(&all)).map_err(|e| e.to_string())?);
+    // The types of Parquet's schema suffice.
+    let metadata =
+        ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new().with_skip_arrow_metadata(true)).map_err(|e| e.to_string())?;
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(Bytes::from(bytes), metadata);
     let schema = builder.parquet_schema();
     let wanted = (0..schema.num_columns()).filter(|leaf| {
         let column = schema.column(*leaf);

@@ -250,6 +250,10 @@ impl Check<'_, '_> {
                 );
                 self.chunk(chunk, what, ".meta_data.dictionary_page_offset");
             }
+            if let Some(offset) = details.index_page_offset.filter(|offset| *offset < 0) {
+                let what = format!("expected an index page within the file, found one at {offset}");
+                self.chunk(chunk, what, ".meta_data.index_page_offset");
+            }
             if here && chunk.compressed_size() > 0 {
                 ranges.push((chunk.byte_range(), "data"));
             }

@@ -155,8 +155,8 @@
 //! | feature | adds |
 //! |---|---|
 //! | `async` | `AsyncRangeReader`, `Footer::read_async`, `Footer::read_page_indexes_async` |
-//! | `parquet-59`, `parquet-60` | `Footer::to_parquet_59` and `to_parquet_60`, the same with page indexes, `from_parquet_59` and `from_parquet_60`; that release of `parquet` |
-//! | `page-checksums` | `page_checksums`: the CRC-32 of pages; `crc32fast` |
+//! | `parquet-59`, `parquet-60` | `Footer::to_parquet_59` and `to_parquet_60`, the same with page indexes, `from_parquet_59` and `from_parquet_60`, `enums_as_text_59`; that release of `parquet` |
+//! | `page-checksums` | `page_checksums`: the CRC-32 of pages; `PageLimits`: how large they may be; `crc32fast`, and the decoders of Gzip, Brotli and LZ4 |
 //!
 //! # Rooms
 //!
@@ -204,7 +204,9 @@ pub use chunk::column_chunk::ColumnChunk;
 pub use chunk::details::{ChunkDetails, ColumnCryptoMetaData};
 pub use chunk::encryption::{AesParameters, EncryptionAlgorithm};
 #[cfg(feature = "page-checksums")]
-pub use chunk::page_checksums::{PageChecksums, WrongChecksum, page_checksums};
+pub use chunk::page_checksums::{PageChecksums, WrongChecksum, page_checksums, page_checksums_within};
+#[cfg(feature = "page-checksums")]
+pub use chunk::page_sizes::{DEFAULT_MAX_PAGE, LargestPages, PageLimits};
 pub use chunk::pages::{ChunkPage, ChunkPages};
 pub use chunk::row_group::RowGroup;
 pub use chunk::statistics::{
@@ -214,6 +216,8 @@ pub use decode::decoder::Decoder;
 pub use decode::scan::SortingColumn;
 pub use error::Error;
 pub use footer::Footer;
+#[cfg(feature = "parquet-59")]
+pub use interop::enums_as_text_59;
 pub use matching::kernel::Method;
 #[cfg(feature = "async")]
 pub use open::asynchronous::AsyncRangeReader;

@@ -86,7 +86,7 @@ pub use ordered::{
 };
 pub use parquet_files::files::ParquetFiles;
 pub use parquet_files::filtered::{Filtered, Pruned};
-pub use parquet_files::guarded::{arrow_metadata, silence_guarded_panics};
+pub use parquet_files::guarded::{Panicked, arrow_metadata, guarded, silence_guarded_panics};
 pub use parquet_files::interval::as_intervals;
 pub use parquet_files::opened_file::OpenObject;
 pub use parquet_files::reader::FileBytes;

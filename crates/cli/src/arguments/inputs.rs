@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, ValueEnum};
-use sawmill_footer::DEFAULT_MAX_FOOTER;
+use sawmill_footer::{DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE};
 use sawmill_generator::{Dataset, NamedRows};
 use sawmill_profile::PhaseReport;
 use sawmill_source::{Addressed, FolderColumn, GeneratedRows, Hive, ParquetFiles, Source};
@@ -50,6 +50,20 @@ pub(crate) struct ColumnArgs {
     /// 1GiB].
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true)]
     pub max_footer: Option<u64>,
+    /// The largest page of a Parquet file to decompress, such as 1GiB: a page of a damaged or hostile file may
+    /// claim 2 GiB. Writers make pages of about 1 MiB, unless one value is larger [default: 64MiB].
+    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true)]
+    pub max_page: Option<u64>,
+}
+
+impl ColumnArgs {
+    /// What does not depend on how the files were found.
+    fn limited(&self, source: ParquetFiles, read_ahead: ReadAhead) -> ParquetFiles {
+        source
+            .compare_page_checksums(!self.no_page_checksums)
+            .max_page(self.max_page.unwrap_or(DEFAULT_MAX_PAGE))
+            .read_ahead(read_ahead)
+    }
 }
 
 /// How to reach and read the objects that URLs name.
@@ -243,7 +257,7 @@ fn open_table(
     let DeltaTable { columns: schema, files, objects, .. } = table;
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
     let source = ParquetFiles::open_table(&schema, &files, &|url| objects.open(url, TAIL), max_footer)?;
-    let source = source.compare_page_checksums(!columns.no_page_checksums).read_ahead(read_ahead);
+    let source = columns.limited(source, read_ahead);
     let source = Box::new(source.select(&columns.columns, &columns.rename)?);
     Ok(Inputs::new(Rows::Files(source), None, objects))
 }
@@ -289,7 +303,7 @@ fn open_files(
     if let Some(file) = &spooled {
         source = source.called(file.path(), STANDARD_INPUT);
     }
-    source = source.compare_page_checksums(!columns.no_page_checksums).read_ahead(read_ahead);
+    source = columns.limited(source, read_ahead);
     let source = Box::new(source.select(&columns.columns, &columns.rename)?);
     Ok(Inputs::new(Rows::Files(source), spooled, objects))
 }

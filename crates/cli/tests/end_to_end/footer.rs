@@ -1,6 +1,7 @@
 //! `sawmill footer`: each view on files of the generator and of the `parquet` crate's writer.
 
 mod bloom;
+mod damaged;
 mod datasets;
 mod dictionaries;
 mod indexes;

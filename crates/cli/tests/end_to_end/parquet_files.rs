@@ -193,3 +193,77 @@ pub fn deep(path: &Path, depth: usize) {
     w.stop();
     file_of(path, w);
 }
+
+/// Writes a file of one row, a text of this length.
+pub fn one_text(path: &Path, len: usize) {
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(len)]));
+    let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
+    write(path, &batch(vec![("text", text)]), properties);
+}
+
+/// Writes a file of columns whose pages, as Zstandard, are so many zeros, of which 1,000 rows use 8,000 bytes.
+pub fn zeros(path: &Path, columns: usize, len: usize) {
+    // A frame with a window of 128 KiB, whose blocks are each a byte and how often it comes.
+    let mut body = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0x38];
+    let mut left = len;
+    while left > 0 {
+        let block = left.min(128 << 10);
+        left -= block;
+        let header = (block << 3 | 1 << 1 | usize::from(left == 0)) as u32;
+        body.extend([&header.to_le_bytes()[..3], &[0]].concat());
+    }
+    let mut header = ThriftWriter::new();
+    header.i32(1, 0);
+    header.i32(2, len as i32);
+    header.i32(3, body.len() as i32);
+    header.begin(5);
+    for (field, number) in [(1, 1000), (2, 0), (3, 3), (4, 3)] {
+        header.i32(field, number);
+    }
+    header.stop();
+    header.stop();
+    let page = [header.into_bytes(), body].concat();
+    let mut writer = ThriftWriter::new();
+    writer.i32(1, 1);
+    writer.list(2, 12, columns as u64 + 1);
+    writer.begin_element();
+    writer.binary(4, b"root");
+    writer.i32(5, columns as i32);
+    writer.stop();
+    for column in 0..columns {
+        writer.begin_element();
+        writer.i32(1, 2);
+        writer.i32(3, 0);
+        writer.binary(4, format!("c{column}").as_bytes());
+        writer.stop();
+    }
+    writer.i64(3, 1000);
+    writer.list(4, 12, 1);
+    writer.begin_element();
+    writer.list(1, 12, columns as u64);
+    for column in 0..columns {
+        writer.begin_element();
+        writer.i64(2, 0);
+        writer.begin(3);
+        writer.i32(1, 2);
+        writer.list(2, 5, 1);
+        writer.integer(0);
+        writer.list(3, 8, 1);
+        writer.bytes_value(format!("c{column}").as_bytes());
+        writer.i32(4, 6);
+        let place = 4 + column * page.len();
+        for (field, number) in [(5, 1000), (6, len), (7, page.len()), (9, place)] {
+            writer.i64(field, number as i64);
+        }
+        writer.stop();
+        writer.stop();
+    }
+    writer.i64(2, (columns * len) as i64);
+    writer.i64(3, 1000);
+    writer.stop();
+    writer.stop();
+    let footer = writer.into_bytes();
+    let pages = page.repeat(columns);
+    let length = (footer.len() as u32).to_le_bytes();
+    std::fs::write(path, [b"PAR1", &pages[..], &footer, &length, b"PAR1"].concat()).unwrap();
+}

@@ -11,6 +11,8 @@ use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderO
 use datafusion::parquet::basic::LogicalType;
 use datafusion::parquet::file::metadata::ParquetMetaData;
 
+use sawmill_footer::enums_as_text_59;
+
 use crate::error::refused;
 
 /// Field metadata that names an Arrow extension type
@@ -23,8 +25,10 @@ const EXTENSION_NAME: &str = "ARROW:extension:name";
 /// A column of the file has a type that the table's cannot hold.
 pub(crate) fn check(file: &str, metadata: &Arc<ParquetMetaData>, table: &Schema) -> Result<()> {
     let arrow = ArrowReaderMetadata::try_new(Arc::clone(metadata), ArrowReaderOptions::new())?;
+    let text = enums_as_text_59(arrow.schema(), arrow.parquet_schema());
+    let arrow = text.as_ref().unwrap_or(arrow.schema());
     for field in table.fields() {
-        let Ok(theirs) = arrow.schema().field_with_name(field.name()) else { continue };
+        let Ok(theirs) = arrow.field_with_name(field.name()) else { continue };
         let (here, first) = (theirs.data_type(), field.data_type());
         if !keeps_values(here, first) {
             let what =
@@ -37,8 +41,11 @@ pub(crate) fn check(file: &str, metadata: &Arc<ParquetMetaData>, table: &Schema)
 }
 
 /// The schema with the Arrow extension names of columns that hold UUIDs and JSON, which the `parquet` crate reads as
-/// bytes and text. So a table of PostgreSQL gets `uuid` and `jsonb`.
+/// bytes and text. So a table of PostgreSQL gets `uuid` and `jsonb`. ENUM columns, which the crate reads as bytes, are
+/// text: the reader decodes to the types of the table.
 pub(crate) fn with_extensions(schema: &SchemaRef, metadata: &ParquetMetaData) -> SchemaRef {
+    let text = enums_as_text_59(schema, metadata.file_metadata().schema_descr());
+    let schema = text.as_ref().unwrap_or(schema);
     let columns = metadata.file_metadata().schema_descr().root_schema().get_fields();
     let extension = |field: &FieldRef| {
         let column = columns.iter().find(|column| column.name() == field.name())?;

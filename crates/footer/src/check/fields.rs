@@ -1,6 +1,7 @@
 //! Checks the fields of structs. If a field is repeated, some readers take the first occurrence, others the
 //! last. If an optional field has another type than the format gives it, this decoder and generated ones skip
-//! it; others read its bytes as the type that they expect, and go wrong from there on.
+//! it; others read its bytes as the type that they expect, and go wrong from there on. A required field may be
+//! missing that this decoder does without.
 
 use std::fmt::Write;
 
@@ -63,7 +64,7 @@ impl Check<'_, '_> {
     }
 }
 
-/// Calls `found` for each repeated field, and each field of another type than the format's, in the struct
+/// Calls `found` for each repeated or missing field, and each one of another type than the format's, in the struct
 /// that starts at an offset of the bytes, or in a struct within it. Skips the value of the field `apart` of
 /// the outermost struct.
 pub(super) fn walk(
@@ -122,6 +123,12 @@ impl Fields<'_, '_> {
         loop {
             let field = self.cursor.field(&mut last)?;
             if field.wire == STOP {
+                let fields = def.map_or(&[][..], |def| def.fields);
+                for missing in fields.iter().filter(|field| field.is_expected && !seen.again(field.id)) {
+                    self.path.push(PathStep::Name(missing.name));
+                    self.report(|name| format!("expected the required field `{name}`, found none"));
+                    self.path.pop();
+                }
                 return Ok(());
             }
             let known = def.and_then(|def| def.field(field.id));

@@ -1,6 +1,9 @@
 //! Checks the schema's elements.
 
 use super::Check;
+use crate::schema::element::Element;
+use crate::schema::enums::{ConvertedType, PhysicalType};
+use crate::schema::logical::LogicalType;
 
 impl Check<'_, '_> {
     pub(super) fn schema(&mut self) {
@@ -19,6 +22,54 @@ impl Check<'_, '_> {
                 let what = format!("expected a converted type of the format for `{name}`, found {converted}");
                 self.tell(what, path("converted_type"), None);
             }
+            let is_fixed = element.physical_type() == Some(PhysicalType::FixedLenByteArray);
+            let length = element.type_length().or(is_fixed.then_some(0));
+            if let Some(length) = length.filter(|&length| length < i32::from(is_fixed)) {
+                let what = format!("expected a positive length of the values of `{name}`, found {length}");
+                self.tell(what, path("type_length"), None);
+            }
+            for (field, what) in impossible_digits(element) {
+                self.tell(format!("expected {what} of the decimal `{name}`"), path(field), None);
+            }
         }
+    }
+}
+
+/// What is wrong with the digits of a decimal, and in which field.
+fn impossible_digits(element: Element<'_>) -> Vec<(&'static str, String)> {
+    let is_decimal = element.converted_type() == Some(ConvertedType::Decimal);
+    // The format's default for a missing scale is 0.
+    let of_element =
+        is_decimal.then(|| (element.precision(), element.scale().unwrap_or(0), "precision", "scale"));
+    let of_logical = match element.logical_type() {
+        Some(LogicalType::Decimal { scale, precision }) => {
+            Some((Some(*precision), *scale, "logicalType.DECIMAL.precision", "logicalType.DECIMAL.scale"))
+        }
+        _ => None,
+    };
+    let most = most_digits(element);
+    let mut wrong = Vec::new();
+    for (precision, scale, precision_field, scale_field) in [of_element, of_logical].into_iter().flatten() {
+        if let Some(found) = precision.filter(|&digits| digits < 1 || i64::from(digits) > most) {
+            wrong.push((precision_field, format!("a precision of 1 to {most}, found {found}")));
+        }
+        if scale < 0 || precision.is_some_and(|precision| scale > precision) {
+            let precision = precision.unwrap_or_default();
+            wrong.push((scale_field, format!("a scale of 0 to {precision}, found {scale}")));
+        }
+    }
+    wrong
+}
+
+/// The most decimal digits that values of the element's physical type hold.
+fn most_digits(element: Element<'_>) -> i64 {
+    match element.physical_type() {
+        Some(PhysicalType::Int32) => 9,
+        Some(PhysicalType::Int64) => 18,
+        Some(PhysicalType::FixedLenByteArray) => {
+            let bits = 8 * i64::from(element.type_length().unwrap_or_default()) - 1;
+            (bits.max(0) as f64 * std::f64::consts::LOG10_2) as i64
+        }
+        _ => i32::MAX.into(),
     }
 }

@@ -5,6 +5,8 @@ pub(crate) mod details;
 pub(crate) mod encryption;
 #[cfg(feature = "page-checksums")]
 pub(crate) mod page_checksums;
+#[cfg(feature = "page-checksums")]
+pub(crate) mod page_sizes;
 pub(crate) mod pages;
 pub(crate) mod row;
 pub(crate) mod row_group;

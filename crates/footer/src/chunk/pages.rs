@@ -13,13 +13,13 @@ use crate::chunk::column_chunk::ColumnChunk;
 use crate::error::{Error, Fault, FaultKind};
 use crate::open::source::RangeReader;
 use crate::schema::enums::PageType;
-use crate::thrift::cursor::{Cursor, I32, STOP, STRUCT, Step};
+use crate::thrift::cursor::{Cursor, FALSE, I32, STOP, STRUCT, Step};
 
 /// Bytes per read of bodies.
-const READ_LEN: usize = 1 << 18;
+pub(crate) const READ_LEN: usize = 1 << 18;
 
 /// Bytes per read for a header whose body is left out: several small pages, or little of a large one.
-const HEADER_READ_LEN: usize = 1 << 16;
+pub(crate) const HEADER_READ_LEN: usize = 1 << 16;
 
 /// The longest header accepted; a header may hold bounds of long values. `parquet-cpp` accepts as much.
 const MOST_HEADER: usize = 1 << 24;
@@ -43,6 +43,10 @@ pub struct ChunkPage {
     pub num_values: i32,
     /// The CRC-32 of its body as stored in the file, if the writer recorded one.
     pub crc: Option<u32>,
+    /// The size of the levels before the values, which are not compressed, in a data page of version 2.
+    pub levels_size: u32,
+    /// Whether the body, but for these levels, is compressed if the chunk has a codec.
+    pub is_compressed: bool,
 }
 
 /// Reads the pages of a column chunk.
@@ -90,6 +94,12 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     /// the file.
     pub fn next_header(&mut self) -> Result<Option<ChunkPage>, Error> {
         let Some((page, body_end)) = self.page(HEADER_READ_LEN)? else { return Ok(None) };
+        self.leave_out(&page, body_end)?;
+        Ok(Some(page))
+    }
+
+    /// Leaves out the body of the page that [`ChunkPages::page`] returned.
+    pub(crate) fn leave_out(&mut self, page: &ChunkPage, body_end: u64) -> Result<(), Error> {
         let there = self.buffer.len() - self.used;
         // Nothing else notices that the last body is cut off.
         if page.compressed_size as usize > there && body_end > self.file_len()? {
@@ -98,7 +108,7 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
         self.used += there.min(page.compressed_size as usize);
         self.at = body_end;
         self.index += 1;
-        Ok(Some(page))
+        Ok(())
     }
 
     /// Returns the next page and passes its body to `body` in parts; `None` after the last page.
@@ -108,8 +118,19 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
     /// # Errors
     ///
     /// As for [`ChunkPages::next_header`].
-    pub fn next_page(&mut self, mut body: impl FnMut(&[u8])) -> Result<Option<ChunkPage>, Error> {
+    pub fn next_page(&mut self, body: impl FnMut(&[u8])) -> Result<Option<ChunkPage>, Error> {
         let Some((page, body_end)) = self.page(READ_LEN)? else { return Ok(None) };
+        self.pass_on(&page, body_end, body)?;
+        Ok(Some(page))
+    }
+
+    /// Passes on the body of the page that [`ChunkPages::page`] returned.
+    pub(crate) fn pass_on(
+        &mut self,
+        page: &ChunkPage,
+        body_end: u64,
+        mut body: impl FnMut(&[u8]),
+    ) -> Result<(), Error> {
         let mut left = page.compressed_size as usize;
         while left > 0 {
             if self.used == self.buffer.len() {
@@ -122,12 +143,12 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
         }
         self.at = body_end;
         self.index += 1;
-        Ok(Some(page))
+        Ok(())
     }
 
     /// The next page, and where its body ends, which is within the chunk. What is left in the buffer begins
     /// with the body.
-    fn page(&mut self, read_len: usize) -> Result<Option<(ChunkPage, u64)>, Error> {
+    pub(crate) fn page(&mut self, read_len: usize) -> Result<Option<(ChunkPage, u64)>, Error> {
         if self.at >= self.end {
             return Ok(None);
         }
@@ -242,7 +263,7 @@ impl ColumnChunk<'_> {
 fn page_header(bytes: &[u8]) -> Step<ChunkPage> {
     let cursor = &mut Cursor::new(bytes, 0);
     let (mut page_type, mut uncompressed, mut compressed, mut crc) = (None, None, None, None);
-    let (mut num_values, mut last) = (0, 0);
+    let (mut of_kind, mut last) = (OfKind::default(), 0);
     loop {
         let field = cursor.field(&mut last)?;
         match (field.id, field.wire) {
@@ -251,7 +272,7 @@ fn page_header(bytes: &[u8]) -> Step<ChunkPage> {
             (2, I32) => uncompressed = Some(size(cursor)?),
             (3, I32) => compressed = Some(size(cursor)?),
             (4, I32) => crc = Some(cursor.i32()?.cast_unsigned()),
-            (5 | 7 | 8, STRUCT) => num_values = first_number(cursor)?,
+            (5 | 7 | 8, STRUCT) => of_kind = OfKind::read(cursor, field.id == 8)?,
             (_, wire) => cursor.skip(wire)?,
         }
     }
@@ -263,8 +284,10 @@ fn page_header(bytes: &[u8]) -> Step<ChunkPage> {
         page_type: PageType::from_number(page_type.ok_or(missing("type"))?),
         compressed_size: compressed.ok_or(missing("compressed_page_size"))?,
         uncompressed_size: uncompressed.ok_or(missing("uncompressed_page_size"))?,
-        num_values,
+        num_values: of_kind.num_values,
         crc,
+        levels_size: of_kind.levels_size,
+        is_compressed: !of_kind.is_stored,
     })
 }
 
@@ -275,15 +298,31 @@ fn size(cursor: &mut Cursor<'_>) -> Step<u32> {
     u32::try_from(value).map_err(|_| Fault::new(at, FaultKind::Range { value: value.into(), expected }))
 }
 
-/// `num_values`, the first field of every kind of page header.
-fn first_number(cursor: &mut Cursor<'_>) -> Step<i32> {
-    let (mut found, mut last) = (0, 0);
-    loop {
-        let field = cursor.field(&mut last)?;
-        match (field.id, field.wire) {
-            (_, STOP) => return Ok(found),
-            (1, I32) => found = cursor.i32()?,
-            (_, wire) => cursor.skip(wire)?,
+/// What the header says that depends on the kind of page.
+#[derive(Default)]
+struct OfKind {
+    num_values: i32,
+    levels_size: u32,
+    /// Whether the body is not compressed.
+    is_stored: bool,
+}
+
+impl OfKind {
+    /// `num_values` is the first field of every kind of page header; only data pages of version 2 state the size of
+    /// their levels.
+    fn read(cursor: &mut Cursor<'_>, is_version_2: bool) -> Step<Self> {
+        let (mut found, mut last) = (Self::default(), 0);
+        loop {
+            let field = cursor.field(&mut last)?;
+            match (field.id, field.wire) {
+                (_, STOP) => return Ok(found),
+                (1, I32) => found.num_values = cursor.i32()?,
+                (5 | 6, I32) if is_version_2 => {
+                    found.levels_size = found.levels_size.saturating_add(size(cursor)?);
+                }
+                (7, FALSE) if is_version_2 => found.is_stored = true,
+                (_, wire) => cursor.skip(wire)?,
+            }
         }
     }
 }

@@ -340,10 +340,12 @@ fn keep_wanted(
 /// Ignores a dictionary offset of 0 or one after the data: old writers left such values. arrow-cpp leaves a
 /// data offset of 0 for a chunk with a dictionary but no data page.
 pub(crate) fn first_byte_of(chunk: &Chunk) -> u64 {
-    let dictionary = chunk.dictionary_page_offset;
-    let data = chunk.data_page_offset;
-    let has_dictionary =
-        chunk.traits.flags & HAS_DICTIONARY != 0 && dictionary > 0 && (dictionary < data || data == 0);
     // Both are non-negative: the scan rejects negative data page offsets.
-    (if has_dictionary { dictionary } else { data }) as u64
+    (if has_dictionary(chunk) { chunk.dictionary_page_offset } else { chunk.data_page_offset }) as u64
+}
+
+/// Whether the chunk's dictionary page can be where it says.
+pub(crate) fn has_dictionary(chunk: &Chunk) -> bool {
+    let (dictionary, data) = (chunk.dictionary_page_offset, chunk.data_page_offset);
+    chunk.traits.flags & HAS_DICTIONARY != 0 && dictionary > 0 && (dictionary < data || data == 0)
 }

@@ -32,6 +32,11 @@ pub(super) fn to_parquet(footer: &Footer, leaves: Option<&[usize]>) -> Result<Pa
     Conversion { footer }.run(leaves)
 }
 
+/// See [`Footer::unreadable_by_parquet_59`].
+pub(super) fn unreadable(footer: &Footer) -> Vec<(usize, Error)> {
+    Conversion { footer }.unreadable()
+}
+
 /// See [`Footer::from_parquet_59`].
 pub(super) fn from_parquet(metadata: &ParquetMetaData, options: &Options) -> Result<Footer, Error> {
     let mut bytes = Vec::new();
@@ -49,11 +54,12 @@ impl Conversion<'_> {
     fn run(&self, leaves: Option<&[usize]>) -> Result<ParquetMetaData, Error> {
         let footer = self.footer;
         let readable = self.are_all_readable();
+        let plain = readable && footer.decoded.rows.have_possible_dictionaries();
         let chosen = leaves.is_some();
         let leaves = self.wanted_leaves(leaves, readable)?;
         let whole = leaves.len() == footer.schema().num_leaves();
         if whole
-            && readable
+            && plain
             && let Some(metadata) = self.decoded_by_the_crate(&leaves)
         {
             return Ok(metadata);
@@ -64,7 +70,7 @@ impl Conversion<'_> {
             made => made,
         };
         let projection = projection.map_err(|error| footer.name_error(error))?;
-        let groups = row_groups::convert(footer, &projection.leaves, &projection.descriptor, readable)?;
+        let groups = row_groups::convert(footer, &projection.leaves, &projection.descriptor, plain)?;
         Ok(ParquetMetaDataBuilder::new(self.file(&projection)).set_row_groups(groups).build())
     }
 
@@ -163,20 +169,36 @@ impl Conversion<'_> {
 
     /// The decoded columns whose every chunk the crate can read, without parts of maps.
     fn readable_leaves(&self) -> Vec<usize> {
-        let decoded = self.decoded_leaves();
-        let is_readable = |leaf: usize| {
-            let mut groups = self.footer.row_groups();
-            self.footer.schema().leaf(leaf).is_some_and(schema::is_known)
-                && groups.all(|group| group.column_of_leaf(leaf).is_none_or(|chunk| chunk.readable().is_ok()))
-        };
-        let mut left_out: Vec<usize> = decoded.iter().copied().filter(|&leaf| !is_readable(leaf)).collect();
-        for leaf in left_out.clone() {
-            let element = self.footer.schema().leaf(leaf);
-            let groups = std::iter::successors(element, |element| element.parent());
-            let maps = groups.filter(|group| schema::is_map(*group));
-            left_out.extend(maps.flat_map(|map| map.columns()));
+        let left_out = self.unreadable();
+        let is_left_out = |leaf: &usize| left_out.binary_search_by_key(leaf, |(leaf, _)| *leaf).is_ok();
+        self.decoded_leaves().into_iter().filter(|leaf| !is_left_out(leaf)).collect()
+    }
+
+    /// The other decoded columns, in ascending order, and what is wrong with them.
+    fn unreadable(&self) -> Vec<(usize, Error)> {
+        let footer = self.footer;
+        let of_schema = |leaf| footer.schema().leaf(leaf).and_then(schema::refused);
+        let mut left_out: Vec<(usize, Error)> = Vec::new();
+        for leaf in self.decoded_leaves() {
+            let chunks = || footer.row_groups().filter_map(|group| group.column_of_leaf(leaf));
+            let error = of_schema(leaf).map(|error| footer.name_error(error));
+            let error = error.or_else(|| chunks().find_map(|chunk| chunk.readable().err()));
+            left_out.extend(error.map(|error| (leaf, error)));
         }
-        left_out.sort_unstable();
-        decoded.into_iter().filter(|leaf| left_out.binary_search(leaf).is_err()).collect()
+        let mut of_maps = Vec::new();
+        for (leaf, _) in &left_out {
+            let element = footer.schema().leaf(*leaf);
+            let groups = std::iter::successors(element, |element| element.parent());
+            for map in groups.filter(|group| schema::is_map(*group)) {
+                let what = format!("expected all columns of the map `{}` to be readable", map.path());
+                let others = map.columns().filter(|other| footer.position_of(*other).is_some());
+                of_maps.extend(others.map(|other| (other, footer.name_error(Error::new(what.clone())))));
+            }
+        }
+        // The sort is stable: what is wrong with a column itself comes first.
+        left_out.extend(of_maps);
+        left_out.sort_by_key(|(leaf, _)| *leaf);
+        left_out.dedup_by_key(|(leaf, _)| *leaf);
+        left_out
     }
 }

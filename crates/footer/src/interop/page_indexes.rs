@@ -1,12 +1,14 @@
-//! Page indexes in the `parquet` crate's metadata: our reads, the crate's decoder.
+//! Page indexes in the `parquet` crate's metadata: our reads, our decoder, and the crate's, which is given only
+//! what ours has written.
 //!
-//! The crate reads one range from the first wanted index to the last, whatever is between them. Here only the
-//! wanted ones are read, neighbours together. If they make up most of that range, the crate gets it with gaps
-//! that were not read; else they stand one after the other in the bytes that the crate decodes, to which the
-//! offsets of a copy of the metadata refer.
+//! The crate reads one range from the first wanted index to the last, whatever is between them, and allocates
+//! whatever length an index claims. Here only the wanted ones are read, neighbours together. What our decoder
+//! makes of them is written one after the other, for the crate to decode; the offsets of a copy of the metadata
+//! refer to that. An index that is damaged is left out.
 
 use std::ops::Range;
 
+use super::parquet::basic::Type;
 use super::parquet::errors::ParquetError;
 use super::parquet::file::metadata::{
     ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataReader,
@@ -18,10 +20,21 @@ use crate::error::Error;
 use crate::footer::Footer;
 use crate::memory::allocate;
 use crate::open::source::RangeReader;
+use crate::page_index::indexes::{ColumnIndex, OffsetIndex};
 use crate::page_index::runs::total;
+use crate::schema::enums::BoundaryOrder;
+use crate::thrift::cursor::{BINARY, FALSE, I64, STRUCT, TRUE};
+use crate::thrift::writer::ThriftWriter;
 
 /// Bytes after the indexes: the crate expects a file to be longer than they are.
 const PADDING: usize = 16;
+
+/// Which page indexes to add.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Both,
+    OffsetIndexes,
+}
 
 /// A range of the file, and where its bytes stand among those that were read.
 struct Part {
@@ -29,88 +42,72 @@ struct Part {
     place: usize,
 }
 
-/// Where the bytes of the parts stand.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Places {
-    /// At their distance from the first, as in the file.
-    AsInFile,
-    /// One after the other.
-    Packed,
-}
-
 /// Adds the page indexes of all chunks of the metadata.
 ///
 /// # Errors
 ///
-/// Bytes cannot be read, or the crate rejects an index.
+/// Bytes cannot be read.
 pub(super) fn read<R: RangeReader + ?Sized>(
     footer: &Footer,
     metadata: ParquetMetaData,
+    wanted: Wanted,
     reader: &R,
 ) -> Result<ParquetMetaData, Error> {
-    let (parts, places, claimed) = parts(&metadata);
+    let (parts, claimed) = parts(&metadata, wanted);
     let bytes = bytes_of(footer, &parts, claimed, reader)?;
     let theirs = |error: ParquetError| {
         let what = format!("the parquet crate rejects the page indexes: {error}");
         footer.name_error(Error::new(what).with_advice("convert the footer without them"))
     };
-    let decode = |metadata: ParquetMetaData, end: u64| {
-        let mut decoding = ParquetMetaDataReader::new_with_metadata(metadata)
-            .with_page_index_policy(PageIndexPolicy::Optional);
-        decoding.read_page_indexes_sized(&Bytes::from(bytes), end + PADDING as u64)?;
+    let decode = || {
+        let (located, written) = located(&metadata, wanted, &parts, &bytes)?;
+        drop(bytes);
+        let of_columns =
+            if wanted == Wanted::Both { PageIndexPolicy::Optional } else { PageIndexPolicy::Skip };
+        let len = written.len() as u64;
+        let mut decoding = ParquetMetaDataReader::new_with_metadata(located)
+            .with_column_index_policy(of_columns)
+            .with_offset_index_policy(PageIndexPolicy::Optional);
+        decoding.read_page_indexes_sized(&Bytes::from(written), len)?;
         decoding.finish()
     };
-    match places {
-        Places::AsInFile => decode(metadata, parts.last().map_or(0, |part| part.range.end)).map_err(theirs),
-        Places::Packed => {
-            let end = bytes_end(&parts) as u64;
-            let decoded =
-                located(&metadata, &parts).and_then(|located| decode(located, end)).map_err(theirs)?;
-            let groups = metadata.into_builder().take_row_groups();
-            Ok(decoded.into_builder().set_row_groups(groups).build())
-        }
-    }
+    let decoded = decode().map_err(theirs)?;
+    let groups = metadata.into_builder().take_row_groups();
+    Ok(decoded.into_builder().set_row_groups(groups).build())
 }
 
 /// The ranges of the chunk's column index and offset index.
-fn ranges(chunk: &ColumnChunkMetaData) -> [Option<Range<u64>>; 2] {
+fn ranges(chunk: &ColumnChunkMetaData, wanted: Wanted) -> [Option<Range<u64>>; 2] {
     let range = |offset: Option<i64>, length: Option<i32>| {
         let (start, length) = (u64::try_from(offset?).ok()?, u64::try_from(length?).ok()?);
         Some(start..start.saturating_add(length))
     };
+    let of_columns = range(chunk.column_index_offset(), chunk.column_index_length());
     [
-        range(chunk.column_index_offset(), chunk.column_index_length()),
+        of_columns.filter(|_| wanted == Wanted::Both),
         range(chunk.offset_index_offset(), chunk.offset_index_length()),
     ]
 }
 
 /// What to read: each byte once, neighbours in one range; and how long all indexes are together.
-fn parts(metadata: &ParquetMetaData) -> (Vec<Part>, Places, u64) {
+fn parts(metadata: &ParquetMetaData, wanted: Wanted) -> (Vec<Part>, u64) {
     let chunks = metadata.row_groups().iter().flat_map(|group| group.columns());
-    let mut wanted: Vec<Range<u64>> = chunks.flat_map(ranges).flatten().collect();
-    let claimed = total(&wanted);
-    wanted.sort_unstable_by_key(|range| range.start);
-    wanted.dedup_by(|next, range| {
+    let mut all: Vec<Range<u64>> = chunks.flat_map(|chunk| ranges(chunk, wanted)).flatten().collect();
+    let claimed = total(&all);
+    all.sort_unstable_by_key(|range| range.start);
+    all.dedup_by(|next, range| {
         let adjoins = next.start <= range.end;
         range.end = if adjoins { range.end.max(next.end) } else { range.end };
         adjoins
     });
-    let start = wanted.first().map_or(0, |range| range.start);
-    let end = wanted.last().map_or(0, |range| range.end);
-    let places = if total(&wanted) >= (end - start) / 2 { Places::AsInFile } else { Places::Packed };
-    let mut packed = 0;
+    let mut end: usize = 0;
     let part = |range: Range<u64>| {
-        let place = if places == Places::Packed { packed } else { range.start - start };
-        packed += range.end - range.start;
+        let place = end;
         // Ranges that do not fit are rejected by the length of the file before they are read.
-        Part { place: usize::try_from(place).unwrap_or(usize::MAX), range }
+        end = end.saturating_add(usize::try_from(range.end - range.start).unwrap_or(usize::MAX));
+        Part { place, range }
     };
-    (wanted.into_iter().map(part).collect(), places, claimed)
-}
-
-/// Where the bytes of the last part end among those that are read.
-fn bytes_end(parts: &[Part]) -> usize {
-    parts.last().map_or(0, |part| part.place.saturating_add((part.range.end - part.range.start) as usize))
+    (all.into_iter().map(part).collect(), claimed)
 }
 
 /// The bytes of the parts, which are those of indexes of `claimed` bytes together.
@@ -128,15 +125,12 @@ fn bytes_of<R: RangeReader + ?Sized>(
             "expected page indexes within the file's {file_len} bytes, found some up to {end}"
         ))));
     }
-    // The crate decodes the index of each chunk, even if several chunks name the same bytes.
+    // The index of each chunk is decoded, even if several chunks name the same bytes.
     footer.may_read(claimed, file_len)?;
-    // At most twice what is read, and no byte is read twice: the file is at least half as long.
-    let len = bytes_end(parts);
+    let len = parts.last().map_or(0, |part| part.place + (part.range.end - part.range.start) as usize);
     let mut bytes = Vec::new();
-    bytes
-        .try_reserve_exact(len + PADDING)
-        .map_err(|_| footer.name_error(allocate::too_little("page indexes", len)))?;
-    bytes.resize(len + PADDING, 0);
+    bytes.try_reserve_exact(len).map_err(|_| footer.name_error(allocate::too_little("page indexes", len)))?;
+    bytes.resize(len, 0);
     for part in parts {
         let len = (part.range.end - part.range.start) as usize;
         let Some(into) = bytes.get_mut(part.place..part.place + len) else { continue };
@@ -145,29 +139,128 @@ fn bytes_of<R: RangeReader + ?Sized>(
     Ok(bytes)
 }
 
-/// The metadata with nothing but the places of the page indexes among the bytes that were read.
-fn located(metadata: &ParquetMetaData, parts: &[Part]) -> Result<ParquetMetaData, ParquetError> {
-    let place = |range: Option<Range<u64>>| -> Option<(i64, i32)> {
-        let range = range?;
-        let part =
-            parts.get(parts.partition_point(|part| part.range.start <= range.start).checked_sub(1)?)?;
-        let place = part.place as u64 + (range.start - part.range.start);
-        Some((i64::try_from(place).ok()?, i32::try_from(range.end - range.start).ok()?))
+/// The metadata with nothing but the places of the page indexes among bytes that hold them as our decoder has read
+/// them, and these bytes.
+fn located(
+    metadata: &ParquetMetaData,
+    wanted: Wanted,
+    parts: &[Part],
+    bytes: &[u8],
+) -> Result<(ParquetMetaData, Vec<u8>), ParquetError> {
+    let bytes_of = |range: Range<u64>| -> Option<&[u8]> {
+        let at = parts.partition_point(|part| part.range.start <= range.start).checked_sub(1)?;
+        let part = parts.get(at)?;
+        let start = part.place + (range.start - part.range.start) as usize;
+        bytes.get(start..start + (range.end - range.start) as usize)
     };
+    let schema = metadata.file_metadata().schema_descr_ptr();
+    let mut writer = ThriftWriter::new();
     let mut groups = Vec::with_capacity(metadata.num_row_groups());
     for group in metadata.row_groups() {
         let mut columns = Vec::with_capacity(group.num_columns());
         for chunk in group.columns() {
-            let (column_index, offset_index) = ranges(chunk).map(place).into();
+            let [of_column, of_offsets] = ranges(chunk, wanted).map(|range| range.and_then(bytes_of));
+            let offsets = of_offsets
+                .and_then(|bytes| OffsetIndex::decode(bytes).ok())
+                .filter(|index| is_within(index, chunk, group.num_rows()));
+            let pages = offsets.as_ref().map(|index| index.page_locations().len());
+            let column = of_column.and_then(|bytes| ColumnIndex::decode(bytes).ok()).filter(|index| {
+                pages.is_none_or(|pages| pages == index.num_pages()) && has_bounds(index, chunk)
+            });
+            let column = column.and_then(|index| written(&mut writer, |writer| write_bounds(&index, writer)));
+            let offsets =
+                offsets.and_then(|index| written(&mut writer, |writer| write_places(&index, writer)));
             let located = ColumnChunkMetaData::builder(chunk.column_descr_ptr())
-                .set_column_index_offset(column_index.map(|(offset, _)| offset))
-                .set_column_index_length(column_index.map(|(_, length)| length))
-                .set_offset_index_offset(offset_index.map(|(offset, _)| offset))
-                .set_offset_index_length(offset_index.map(|(_, length)| length));
+                .set_column_index_offset(column.map(|(offset, _)| offset))
+                .set_column_index_length(column.map(|(_, length)| length))
+                .set_offset_index_offset(offsets.map(|(offset, _)| offset))
+                .set_offset_index_length(offsets.map(|(_, length)| length));
             columns.push(located.build()?);
         }
-        let schema = metadata.file_metadata().schema_descr_ptr();
-        groups.push(RowGroupMetaData::builder(schema).set_column_metadata(columns).build()?);
+        groups.push(RowGroupMetaData::builder(schema.clone()).set_column_metadata(columns).build()?);
     }
-    Ok(ParquetMetaDataBuilder::new(metadata.file_metadata().clone()).set_row_groups(groups).build())
+    writer.raw(&[0; PADDING]);
+    let located =
+        ParquetMetaDataBuilder::new(metadata.file_metadata().clone()).set_row_groups(groups).build();
+    Ok((located, writer.into_bytes()))
+}
+
+/// Where an index is that `write` writes, and its length.
+fn written(writer: &mut ThriftWriter, write: impl FnOnce(&mut ThriftWriter)) -> Option<(i64, i32)> {
+    let start = writer.bytes().len();
+    writer.begin_element();
+    write(writer);
+    writer.stop();
+    Some((i64::try_from(start).ok()?, i32::try_from(writer.bytes().len() - start).ok()?))
+}
+
+/// Whether pages follow one another within the chunk's bytes, and their rows within the row group: the crate
+/// subtracts these numbers from one another.
+fn is_within(index: &OffsetIndex, chunk: &ColumnChunkMetaData, rows: i64) -> bool {
+    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    let end = start.saturating_add(chunk.compressed_size());
+    let (mut at, mut next_row) = (start, 0);
+    index.page_locations().iter().enumerate().all(|(page, location)| {
+        let is_next = location.offset >= at
+            && location.first_row_index >= next_row
+            && (page > 0 || location.first_row_index == 0)
+            && (location.first_row_index < rows || page == 0);
+        at = location.offset.saturating_add(location.compressed_page_size.into());
+        next_row = location.first_row_index.saturating_add(1);
+        is_next && at <= end
+    })
+}
+
+/// Whether the bounds of all pages with values have the length of their type.
+fn has_bounds(index: &ColumnIndex, chunk: &ColumnChunkMetaData) -> bool {
+    let width = match chunk.column_type() {
+        Type::BOOLEAN => 1,
+        Type::INT32 | Type::FLOAT => 4,
+        Type::INT64 | Type::DOUBLE => 8,
+        Type::INT96 => 12,
+        Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => return true,
+    };
+    let fits = |bound: Option<&[u8]>| bound.is_some_and(|bound| bound.len() == width);
+    (0..index.num_pages()).all(|page| {
+        index.is_null_page(page) == Some(true) || fits(index.min_value(page)) && fits(index.max_value(page))
+    })
+}
+
+fn write_places(index: &OffsetIndex, writer: &mut ThriftWriter) {
+    writer.list(1, STRUCT, index.page_locations().len() as u64);
+    for location in index.page_locations() {
+        writer.begin_element();
+        writer.i64(1, location.offset);
+        writer.i32(2, location.compressed_page_size);
+        writer.i64(3, location.first_row_index);
+        writer.stop();
+    }
+    write_numbers(2, index.unencoded_byte_array_data_bytes(), writer);
+}
+
+fn write_bounds(index: &ColumnIndex, writer: &mut ThriftWriter) {
+    let pages = index.num_pages();
+    writer.list(1, TRUE, pages as u64);
+    for page in 0..pages {
+        writer.raw(&[if index.is_null_page(page) == Some(true) { TRUE } else { FALSE }]);
+    }
+    writer.list(2, BINARY, pages as u64);
+    (0..pages).for_each(|page| writer.bytes_value(index.min_value(page).unwrap_or_default()));
+    writer.list(3, BINARY, pages as u64);
+    (0..pages).for_each(|page| writer.bytes_value(index.max_value(page).unwrap_or_default()));
+    let order = index.boundary_order();
+    writer.i32(4, if order.is_known() { order.number() } else { BoundaryOrder::Unordered.number() });
+    // One wrong number makes a list useless, not the bounds.
+    let counts = |counts: &&[i64]| counts.iter().all(|&count| count >= 0);
+    let histograms = |counts: &&[i64]| pages > 0 && counts.len().is_multiple_of(pages);
+    write_numbers(5, index.null_counts().filter(counts), writer);
+    write_numbers(6, index.repetition_level_histograms().filter(histograms), writer);
+    write_numbers(7, index.definition_level_histograms().filter(histograms), writer);
+    write_numbers(8, index.nan_counts().filter(counts), writer);
+}
+
+fn write_numbers(field: i16, numbers: Option<&[i64]>, writer: &mut ThriftWriter) {
+    let Some(numbers) = numbers else { return };
+    writer.list(field, I64, numbers.len() as u64);
+    numbers.iter().for_each(|&number| writer.integer(number));
 }

@@ -10,6 +10,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::super::repaired;
 use super::parquet::errors::ParquetError;
 use super::parquet::file::metadata::{
     ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy, RowGroupMetaData,
@@ -19,6 +20,7 @@ use super::parquet::schema::types::SchemaDescPtr;
 
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::row_group::RowGroup;
+use crate::decode::file_metadata::has_dictionary;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::thrift::cursor::{BINARY, Cursor, I32, STRUCT};
@@ -36,11 +38,21 @@ struct RowGroups<'f> {
     leaves: &'f [usize],
     schema: &'f SchemaDescPtr,
     options: ParquetMetaDataOptions,
-    readable: bool,
+    plain: bool,
 }
 
-/// The decoded row groups with the columns of `leaves`, which `schema` has. `readable` says that all of them are
-/// known to be readable.
+/// Which chunks to repair before they are passed to the crate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repair {
+    /// Those whose pages it would not find.
+    Places,
+    All,
+}
+
+/// The decoded row groups with the columns of `leaves`, which `schema` has. `plain` says that all chunks are known
+/// to be readable, where the crate looks for them.
+///
+/// What the crate refuses of a chunk is left out, if the chunk can be read without.
 ///
 /// # Errors
 ///
@@ -49,7 +61,7 @@ pub(super) fn convert(
     footer: &Footer,
     leaves: &[usize],
     schema: &SchemaDescPtr,
-    readable: bool,
+    plain: bool,
 ) -> Result<Vec<RowGroupMetaData>, Error> {
     let mut options =
         ParquetMetaDataOptions::new().with_schema(Arc::clone(schema)).with_encoding_stats_as_mask(false);
@@ -61,7 +73,7 @@ pub(super) fn convert(
             false => ParquetStatisticsPolicy::skip_except(&kept),
         });
     }
-    let groups = RowGroups { footer, leaves, schema, options, readable };
+    let groups = RowGroups { footer, leaves, schema, options, plain };
     let at_once = (CHUNKS / leaves.len().max(1)).clamp(1, ROW_GROUPS);
     let mut made = Vec::with_capacity(footer.num_row_groups());
     for start in (0..footer.num_row_groups()).step_by(at_once) {
@@ -74,17 +86,17 @@ pub(super) fn convert(
 impl RowGroups<'_> {
     fn some(&self, positions: Range<usize>) -> Result<Vec<RowGroupMetaData>, Error> {
         let groups: Vec<RowGroup<'_>> = positions.filter_map(|at| self.footer.row_group(at)).collect();
-        for group in groups.iter().filter(|_| !self.readable) {
+        for group in groups.iter().filter(|_| !self.plain) {
             for &leaf in self.leaves {
                 group.column_of_leaf(leaf).map_or(Ok(()), |chunk| chunk.readable())?;
             }
         }
-        match self.decode(&groups, 0..self.leaves.len())? {
-            Ok(theirs) => {
-                groups.iter().zip(theirs).map(|(group, theirs)| self.finish(group, theirs)).collect()
-            }
-            Err(_) => Err(self.rejected(&groups)),
-        }
+        let all = 0..self.leaves.len();
+        let theirs = match self.decode(&groups, all.clone(), Repair::Places)? {
+            Ok(theirs) => theirs,
+            Err(_) => self.decode(&groups, all, Repair::All)?.map_err(|_| self.rejected(&groups))?,
+        };
+        groups.iter().zip(theirs).map(|(group, theirs)| self.finish(group, theirs)).collect()
     }
 
     /// What the crate decodes of the groups' chunks; those outside of the places among the leaves are replaced
@@ -94,6 +106,7 @@ impl RowGroups<'_> {
         &self,
         groups: &[RowGroup<'_>],
         places: Range<usize>,
+        repair: Repair,
     ) -> Result<Result<Vec<RowGroupMetaData>, ParquetError>, Error> {
         let mut writer = ThriftWriter::new();
         writer.i32(1, 1);
@@ -104,6 +117,9 @@ impl RowGroups<'_> {
             writer.list(1, STRUCT, self.leaves.len() as u64);
             for (place, &leaf) in self.leaves.iter().enumerate() {
                 match group.column_of_leaf(leaf).filter(|_| places.contains(&place)) {
+                    Some(chunk) if repair == Repair::All || !(self.plain || is_found(&chunk)) => {
+                        repaired::write(&chunk, &mut writer);
+                    }
                     Some(chunk) => writer.raw(struct_of(&chunk)?),
                     None => valid_chunk(&mut writer),
                 }
@@ -151,14 +167,14 @@ impl RowGroups<'_> {
         for group in groups {
             let one = std::slice::from_ref(group);
             let (mut start, mut end) = (0, self.leaves.len());
-            let Err(mut found) = self.decode(one, start..end).and_then(|decoded| {
+            let Err(mut found) = self.decode(one, start..end, Repair::All).and_then(|decoded| {
                 decoded.map_err(|error| Error::new(format!("the parquet crate rejects it: {error}")))
             }) else {
                 continue;
             };
             while end - start > 1 {
                 let middle = start.midpoint(end);
-                match self.decode(one, start..middle) {
+                match self.decode(one, start..middle, Repair::All) {
                     Ok(Ok(_)) => start = middle,
                     Ok(Err(error)) => {
                         found = Error::new(format!("the parquet crate rejects it: {error}"));
@@ -173,6 +189,11 @@ impl RowGroups<'_> {
         }
         self.footer.name_error(Error::new("the parquet crate rejects the row groups together"))
     }
+}
+
+/// Whether the crate looks for the chunk's pages where they are.
+fn is_found(chunk: &ColumnChunk<'_>) -> bool {
+    chunk.dictionary_page_offset().is_none() || has_dictionary(&chunk.chunk())
 }
 
 /// The bytes of a chunk's struct.

@@ -24,9 +24,7 @@ pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error
     let empty = schema.elements().filter(|element| !element.is_leaf() && element.columns().is_empty());
     let wanted = leaves.iter().filter_map(|&leaf| schema.leaf(leaf));
     if let Some(found) = wanted.chain(empty).find(is_too_deep) {
-        let what =
-            format!("expected elements at most {DEPTH_LIMIT} groups deep, found `{:.60}`", found.path());
-        return Err(Error::new(what).with_advice("leave the column out"));
+        return Err(too_deep(found));
     }
     let root = schema.root();
     let fields = children(root, leaves)?;
@@ -59,12 +57,21 @@ pub(crate) fn is_plain(schema: &Schema) -> bool {
     shallow && schema.traits.iter().all(converted) && schema.logical_types.iter().all(logical)
 }
 
-/// Whether the crate has a type for a column and for the groups that contain it.
-pub(crate) fn is_known(leaf: Element<'_>) -> bool {
-    let groups = std::iter::successors(leaf.parent(), |group| group.parent());
-    let known = |element: Element<'_>| converted(element).is_ok() && logical(element).is_ok();
+/// What is wrong with a column if the crate has no type for it or for a group that contains it.
+pub(crate) fn refused(leaf: Element<'_>) -> Option<Error> {
+    if is_too_deep(&leaf) {
+        return Some(too_deep(leaf));
+    }
+    let mut groups = std::iter::successors(leaf.parent(), |group| group.parent());
     // Tested alone: another column's failure must not count.
-    !is_too_deep(&leaf) && field(leaf, &[]).is_ok() && groups.into_iter().all(known)
+    field(leaf, &[])
+        .err()
+        .or_else(|| groups.find_map(|group| converted(group).err().or_else(|| logical(group).err())))
+}
+
+fn too_deep(element: Element<'_>) -> Error {
+    let what = format!("expected elements at most {DEPTH_LIMIT} groups deep, found `{:.60}`", element.path());
+    Error::new(what).with_advice("leave the column out")
 }
 
 fn is_too_deep(leaf: &Element<'_>) -> bool {
@@ -102,13 +109,14 @@ fn field(element: Element<'_>, leaves: &[usize]) -> Result<TypePtr, Error> {
     };
     let made = match element.physical_type().filter(|_| element.is_leaf()) {
         Some(physical_type) => {
+            let (precision, scale) = digits(element);
             Type::primitive_type_builder(element.name(), physical(element, physical_type)?)
                 .with_repetition(repetition)
                 .with_converted_type(converted(element)?)
                 .with_logical_type(logical(element)?)
                 .with_length(element.type_length().unwrap_or(-1))
-                .with_precision(element.precision().unwrap_or(-1))
-                .with_scale(element.scale().unwrap_or(-1))
+                .with_precision(precision)
+                .with_scale(scale)
                 .with_id(element.field_id())
                 .build()
         }
@@ -129,6 +137,16 @@ fn field(element: Element<'_>, leaves: &[usize]) -> Result<TypePtr, Error> {
         }
     };
     made.map(Arc::new).map_err(|error| theirs(element, &error))
+}
+
+/// Precision and scale, -1 for none. A decimal without a scale has the scale 0, as the format says; Impala leaves it
+/// out. Those of the logical type count.
+fn digits(element: Element<'_>) -> (i32, i32) {
+    if let Some(LogicalType::Decimal { scale, precision }) = element.logical_type() {
+        return (*precision, *scale);
+    }
+    let is_decimal = element.converted_type() == Some(ConvertedType::Decimal);
+    (element.precision().unwrap_or(-1), element.scale().unwrap_or(if is_decimal { 0 } else { -1 }))
 }
 
 pub(crate) fn is_map(element: Element<'_>) -> bool {

@@ -24,6 +24,7 @@ use crate::footer::Footer;
 use crate::open::source::RangeReader;
 use crate::options::Options;
 use crate::schema::enums::ColumnOrder;
+use page_indexes::Wanted;
 
 impl Footer {
     /// The decoded row groups as metadata of the `parquet` crate 60, with the columns of these leaves, which
@@ -50,20 +51,43 @@ impl Footer {
 
     /// Like [`Footer::to_parquet_60`], with the page indexes of the columns of the result, which are read
     /// from the file. They are what the crate reads with `PageIndexPolicy::Optional`: column indexes may be
-    /// missing; if an offset index is, the crate's release 59 leaves out all of them.
+    /// missing; if an offset index is, the crate's release 59 leaves out all of them. An index that is malformed, or
+    /// whose pages are not within its column chunk, counts as missing.
     ///
     /// Only the indexes of these columns are read, neighbours together. Callers with I/O of their own fetch
     /// [`Footer::page_index_ranges`] and pass them as [`FetchedRanges`](crate::FetchedRanges).
     ///
     /// # Errors
     ///
-    /// As for [`Footer::to_parquet_60`]; or bytes cannot be read, or the crate rejects an index.
+    /// As for [`Footer::to_parquet_60`]; or bytes cannot be read.
     pub fn to_parquet_60_with_page_indexes<R: RangeReader + ?Sized>(
         &self,
         leaves: Option<&[usize]>,
         reader: &R,
     ) -> Result<ParquetMetaData, Error> {
-        page_indexes::read(self, metadata::to_parquet(self, leaves)?, reader)
+        page_indexes::read(self, metadata::to_parquet(self, leaves)?, Wanted::Both, reader)
+    }
+
+    /// Like [`Footer::to_parquet_60_with_page_indexes`], without column indexes, which are not read: for readers that
+    /// skip pages by their rows alone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Footer::to_parquet_60_with_page_indexes`].
+    pub fn to_parquet_60_with_offset_indexes<R: RangeReader + ?Sized>(
+        &self,
+        leaves: Option<&[usize]>,
+        reader: &R,
+    ) -> Result<ParquetMetaData, Error> {
+        page_indexes::read(self, metadata::to_parquet(self, leaves)?, Wanted::OffsetIndexes, reader)
+    }
+
+    /// The decoded columns that [`Footer::to_parquet_60`] leaves out unless they are named, by their leaves, each with
+    /// what is wrong with it.
+    ///
+    /// Costs some nanoseconds a chunk, and the making of each column's type.
+    pub fn unreadable_by_parquet_60(&self) -> Vec<(usize, Error)> {
+        metadata::unreadable(self)
     }
 
     /// Converts metadata of the `parquet` crate 60 to a footer, by way of the bytes that the crate writes for

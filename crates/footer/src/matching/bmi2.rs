@@ -42,9 +42,11 @@ fn deposits_bits_quickly() -> bool {
     static QUICKLY: OnceLock<bool> = OnceLock::new();
     // Cached: on a virtual machine every CPUID instruction exits to the host.
     *QUICKLY.get_or_init(|| {
-        let leaf = __cpuid(0);
+        // SAFETY: every processor that runs 64-bit code has the instruction. The function is safe from Rust 1.94 on.
+        #[allow(unused_unsafe, reason = "older compilers need it")]
+        let (leaf, features) = unsafe { (__cpuid(0), __cpuid(1)) };
         let vendor = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes).concat();
-        let version = __cpuid(1).eax;
+        let version = features.eax;
         // The extended family counts only if the family is 15 (CPUID, Fn0000_0001 EAX).
         let (family, extended) = (version >> 8 & 0xf, version >> 20 & 0xff);
         let family = if family == 15 { family + extended } else { family };

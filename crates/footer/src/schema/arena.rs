@@ -214,9 +214,6 @@ impl Schema {
         if traits.present & NAME == 0 {
             return Err(Fault::new(start, FaultKind::Missing { field: "name" }));
         }
-        if traits.present & REPETITION == 0 && !self.nodes.is_empty() {
-            return Err(Fault::new(start, FaultKind::Missing { field: "repetition_type" }));
-        }
         Ok((Node::new(name_start, name_len, self.place_of(traits)), name_at))
     }
 

@@ -67,6 +67,8 @@ pub(crate) struct FieldDef {
     pub id: i16,
     pub name: &'static str,
     pub kind: FieldKind,
+    /// Whether a struct without it is wrong, although it can be read.
+    pub is_expected: bool,
 }
 
 impl StructDef {
@@ -77,7 +79,12 @@ impl StructDef {
 }
 
 const fn field(id: i16, name: &'static str, kind: FieldKind) -> FieldDef {
-    FieldDef { id, name, kind }
+    FieldDef { id, name, kind, is_expected: false }
+}
+
+/// A field that the format requires, and that is not needed to read the file.
+const fn expected(id: i16, name: &'static str, kind: FieldKind) -> FieldDef {
+    FieldDef { id, name, kind, is_expected: true }
 }
 
 const fn empty(name: &'static str) -> StructDef {
@@ -193,7 +200,7 @@ pub(crate) static COLUMN_CHUNK: StructDef = StructDef {
     name: "ColumnChunk",
     fields: &[
         field(1, "file_path", Text),
-        field(2, "file_offset", I64),
+        expected(2, "file_offset", I64),
         field(3, "meta_data", Struct(&COLUMN_META_DATA)),
         field(4, "offset_index_offset", I64),
         field(5, "offset_index_length", I32),
@@ -208,7 +215,7 @@ static COLUMN_META_DATA: StructDef = StructDef {
     fields: &[
         field(1, "type", Enum(PhysicalType::name_of)),
         field(2, "encodings", List(&Enum(Encoding::name_of))),
-        field(3, "path_in_schema", List(&Text)),
+        expected(3, "path_in_schema", List(&Text)),
         field(4, "codec", Enum(Codec::name_of)),
         field(5, "num_values", I64),
         field(6, "total_uncompressed_size", I64),

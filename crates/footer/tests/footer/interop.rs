@@ -232,28 +232,6 @@ fn deeply_nested_groups_without_columns_are_an_error_without_a_stack_overflow() 
     }
 }
 
-/// A chunk that the crate rejects, among others: the first byte of an INT64's bound is missing.
-#[test]
-fn a_chunk_that_the_crate_rejects_is_an_error_that_names_it() {
-    let bytes = handmade::footer(5, |writer, column| {
-        handmade::chunk(writer, |writer| {
-            if column == 3 {
-                writer.begin(12);
-                writer.binary(5, &[0; 3]);
-                writer.binary(6, &[0; 3]);
-                writer.stop();
-            }
-        });
-    });
-    let footer = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
-    for leaves in [None, Some(&[1, 2, 3][..]), Some(&[3])] {
-        let error = footer.to_parquet_59(leaves).unwrap_err().to_string();
-        assert!(error.contains("the parquet crate rejects it"), "{error}");
-        assert!(error.contains("row_groups[0].columns[3]"), "{error}");
-    }
-    assert!(footer.to_parquet_59(Some(&[0, 1, 2, 4])).is_ok());
-}
-
 #[test]
 fn statistics_that_were_not_wanted_are_not_converted() {
     let bytes = SyntheticFooter { columns: 6, row_groups: 3, kind: SyntheticColumns::Mixed, seed: 3 }.bytes();
@@ -320,6 +298,11 @@ proptest! {
                 let one = footer.to_parquet_59(Some(&[leaf])).map_err(|error| error.to_string());
                 if let (Ok(one), Ok(theirs)) = (one, by_parquet(footer.bytes())) {
                     for (ours, theirs) in one.row_groups().iter().zip(theirs.row_groups()) {
+                        let (dictionary, data) = (theirs.column(leaf).dictionary_page_offset(), theirs.column(leaf).data_page_offset());
+                        // An offset that cannot be is left out.
+                        if dictionary.is_some_and(|dictionary| !(1..data).contains(&dictionary)) {
+                            continue;
+                        }
                         // Not by `==`: a bound may be NaN.
                         let (ours, theirs) = (format!("{:?}", ours.column(0)), format!("{:?}", theirs.column(leaf)));
                         assert_eq!(ours, theirs);

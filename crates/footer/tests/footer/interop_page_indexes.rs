@@ -51,7 +51,7 @@ fn len_of(ranges: &[std::ops::Range<u64>]) -> u64 {
 
 /// The same tests for both versions of the crate, whose metadata keep page indexes differently.
 macro_rules! tests_of {
-    ($version:ident, $parquet:ident, $convert:ident, $indexes:expr) => {
+    ($version:ident, $parquet:ident, $convert:ident, $offsets:ident, $plain:ident, $indexes:expr) => {
         mod $version {
             use super::*;
             use $parquet::file::metadata::{
@@ -126,6 +126,45 @@ macro_rules! tests_of {
                 assert!(error.what().contains("within the file's 100 bytes"), "{error}");
             }
 
+            /// Files whose offset index of one chunk, the tenth, begins with these bytes.
+            fn damaged(bytes: &[u8]) -> (Vec<u8>, Footer) {
+                let (_, mut file) = files().into_iter().find(|(name, _)| name == "flat, small pages").unwrap();
+                let footer = Footer::from_file_bytes(&file, &Options::new()).unwrap();
+                let range = footer.column_chunk(1, 9).unwrap().offset_index_range().unwrap().unwrap();
+                file[range.start as usize..][..bytes.len()].copy_from_slice(bytes);
+                (file, footer)
+            }
+
+            #[test]
+            fn an_index_that_claims_more_entries_than_it_has_bytes_counts_as_missing() {
+                // Lists of 2^31 - 1 page locations take 51 GB.
+                let (file, footer) = damaged(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07]);
+                let ours = footer.$convert(None, file.as_slice()).unwrap();
+                assert_eq!(ours.row_groups(), footer.$plain(None).unwrap().row_groups());
+                let whole = footer.$convert(Some(&[3]), file.as_slice()).unwrap();
+                assert_eq!(indexes(&whole, 1, 0), indexes(&theirs(&damaged(&[]).0), 1, 3));
+            }
+
+            #[test]
+            fn pages_outside_of_their_chunk_count_as_missing() {
+                // One page at byte 1, of 1 byte.
+                let (file, footer) = damaged(&[0x19, 0x1c, 0x16, 2, 0x15, 2, 0x16, 0, 0, 0]);
+                let ours = footer.$convert(None, file.as_slice()).unwrap();
+                assert!(!indexes(&ours, 1, 9).contains("offset: 1,"));
+            }
+
+            #[test]
+            fn without_column_indexes_only_offset_indexes_are_read() {
+                let (file, footer) = damaged(&[]);
+                let counted = Counted(&file, Cell::new(0));
+                let ours = footer.$offsets(Some(&[3]), &counted).unwrap();
+                let own = footer.row_groups().map(|group| group.column(3).unwrap());
+                let own: Vec<_> = own.map(|chunk| chunk.offset_index_range().unwrap().unwrap()).collect();
+                assert_eq!(counted.1.get(), len_of(&own));
+                let offsets = |text: &str| text.split_once("OffsetIndexMetaData").unwrap().1.to_owned();
+                assert_eq!(offsets(&indexes(&ours, 1, 0)), offsets(&indexes(&theirs(&file), 1, 3)));
+            }
+
             proptest! {
                 #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -151,11 +190,25 @@ macro_rules! tests_of {
     };
 }
 
-tests_of!(version_59, parquet, to_parquet_59_with_page_indexes, |metadata, group, column| {
-    let offsets = metadata.offset_index().map(|all| &all[group][column]);
-    format!("{:?} {offsets:?}", metadata.column_index().map(|all| &all[group][column]))
-});
-tests_of!(version_60, parquet60, to_parquet_60_with_page_indexes, |metadata, group, column| {
-    let offsets = metadata.page_index().and_then(|all| all.offset_index(group, column));
-    format!("{:?} {offsets:?}", metadata.page_index().and_then(|all| all.column_index(group, column)))
-});
+tests_of!(
+    version_59,
+    parquet,
+    to_parquet_59_with_page_indexes,
+    to_parquet_59_with_offset_indexes,
+    to_parquet_59,
+    |metadata, group, column| {
+        let offsets = metadata.offset_index().map(|all| &all[group][column]);
+        format!("{:?} {offsets:?}", metadata.column_index().map(|all| &all[group][column]))
+    }
+);
+tests_of!(
+    version_60,
+    parquet60,
+    to_parquet_60_with_page_indexes,
+    to_parquet_60_with_offset_indexes,
+    to_parquet_60,
+    |metadata, group, column| {
+        let offsets = metadata.page_index().and_then(|all| all.offset_index(group, column));
+        format!("{:?} {offsets:?}", metadata.page_index().and_then(|all| all.column_index(group, column)))
+    }
+);

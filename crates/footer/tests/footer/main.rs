@@ -15,6 +15,7 @@ mod indexes;
 mod interop;
 mod interop_60;
 mod interop_page_indexes;
+mod interop_repaired;
 mod many;
 mod methods;
 mod overlapping_page_indexes;

@@ -4,7 +4,7 @@
 use arrow_schema::DataType;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
-use sawmill_footer::Footer;
+use sawmill_footer::{ColumnChunk, DEFAULT_MAX_PAGE, Footer};
 
 use super::FolderName;
 use crate::condition::pruning::outlook;
@@ -73,6 +73,13 @@ impl Compared<'_> {
     /// Returns the first row of a row group that does not pass.
     fn first_other(&self, test: &RowTest, group: usize) -> Result<Option<usize>, String> {
         let unreadable = |what: String| format!("row group {group} cannot be read: {what}");
+        let is_tested = |chunk: &ColumnChunk<'_>| {
+            let schema = self.reader.metadata().file_metadata().schema_descr();
+            let field = schema.get_column_root_idx(chunk.leaf());
+            chunk.row_group().index() == group && test.columns.iter().any(|column| column.place == field)
+        };
+        let sizes = self.footer.check_page_sizes(self.file, DEFAULT_MAX_PAGE, u64::MAX, is_tested);
+        sizes.map_err(|error| unreadable(error.what()))?;
         let builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(self.file.clone(), self.reader.clone());
         let places = test.columns.iter().map(|column| column.place);

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, Weak};
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::file::metadata::PageIndexPolicy;
-use sawmill_footer::{DEFAULT_MAX_FOOTER, Footer, RangeReader};
+use parquet::file::metadata::ParquetMetaData;
+use sawmill_footer::{DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE, Footer, RangeReader};
 use sawmill_store::{Location, ObjectUrl, ReadAhead, RequestPlan};
 
 use crate::all_cores::{map_on_all_cores, map_on_threads};
@@ -47,6 +47,8 @@ pub struct ParquetFiles {
     folders: Vec<FolderColumn>,
     mapping: String,
     pub(crate) checksums: PageChecksums,
+    /// The largest page that is decompressed, in bytes.
+    pub(crate) max_page: u64,
     pub(crate) read_ahead: ReadAhead,
     /// The row group of an object that was requested before a reader started it.
     pub(crate) expected: Mutex<Option<((u32, u32), FileBytes)>>,
@@ -165,6 +167,7 @@ impl ParquetFiles {
             folders: Vec::new(),
             mapping,
             checksums: PageChecksums::default(),
+            max_page: DEFAULT_MAX_PAGE,
             read_ahead: ReadAhead::default(),
             expected: Mutex::default(),
             shared: Mutex::default(),
@@ -217,6 +220,12 @@ impl ParquetFiles {
     pub fn compare_page_checksums(mut self, compare: bool) -> Self {
         self.checksums = if compare { PageChecksums::default() } else { PageChecksums::off() };
         self
+    }
+
+    /// Sets the largest page to decompress, in bytes; by default, [`DEFAULT_MAX_PAGE`]. A page of a hostile file may
+    /// claim 2 GiB.
+    pub fn max_page(self, bytes: u64) -> Self {
+        Self { max_page: bytes, ..self }
     }
 
     /// Selects the named columns, in the order of `columns` (all if it is empty), and renames some. Other
@@ -355,8 +364,10 @@ pub(super) fn open(
     if footer.encryption_algorithm().map_err(refused_footer)?.is_some() {
         return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
     }
-    let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
-    let derived = arrow_metadata(options, |options| ArrowReaderMetadata::load(&file, options));
+    let metadata = parquet_metadata(&footer, &file).map_err(refused_footer)?;
+    let derived = arrow_metadata(ArrowReaderOptions::new(), |options| {
+        ArrowReaderMetadata::try_new(Arc::clone(&metadata), options)
+    });
     let (derived, uses_embedded) = derived.map_err(|error| not_readable(&error).at(&shown))?;
     let descriptor = derived.metadata().file_metadata().schema_descr();
     // If it is present, the reader uses it (https://arrow.apache.org/docs/cpp/parquet.html).
@@ -403,6 +414,17 @@ pub(super) fn open(
         max_footer,
     };
     Ok((Opened { opened, schema: read.schema, folder_names }, source))
+}
+
+/// Returns the footer in the `parquet` crate's form, with the places of pages where they can be read: without them
+/// more is read, but the same rows.
+fn parquet_metadata(
+    footer: &Footer,
+    file: &FileBytes,
+) -> std::result::Result<Arc<ParquetMetaData>, sawmill_footer::Error> {
+    let all: Vec<usize> = (0..footer.num_columns()).collect();
+    let with_places = footer.to_parquet_59_with_offset_indexes(Some(&all), file);
+    with_places.or_else(|_| footer.to_parquet_59(Some(&all))).map(Arc::new)
 }
 
 /// Returns rows and stored bytes of each row group: all that the plan needs of a footer.

@@ -20,7 +20,7 @@ thread_local! {
 
 /// The `parquet` crate panicked.
 #[derive(Debug)]
-pub(crate) struct Panicked;
+pub struct Panicked;
 
 impl fmt::Display for Panicked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,7 +44,7 @@ impl From<Panicked> for ArrowError {
 ///
 /// # Errors
 /// The error of `decode`, or [`Panicked`] if it panicked.
-pub(crate) fn guarded<T, E: From<Panicked>>(decode: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+pub fn guarded<T, E: From<Panicked>>(decode: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let before = GUARDED.replace(true);
     let decoded = catch_unwind(AssertUnwindSafe(decode));
     GUARDED.set(before);

@@ -1,14 +1,15 @@
-//! Compares the checksums of pages with their bytes before a row group is read.
+//! Compares the checksums of pages with their bytes, and their sizes with the limits, before a row group is read.
 //!
-//! The decoders ignore checksums. The first thread that reads a row group checks each column chunk, page by
+//! The decoders ignore checksums, and allocate what pages claim. The first thread that reads a row group checks each column chunk, page by
 //! page, once per run; other threads wait until it is done.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use parquet::basic::Compression;
 use parquet::file::metadata::ColumnChunkMetaData;
-use sawmill_footer::page_checksums;
+use sawmill_footer::{Codec, LargestPages, PageLimits, page_checksums_within};
 
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::reader::FileBytes;
@@ -23,14 +24,18 @@ pub(crate) struct CheckedChunk {
     /// The range of its pages in the file.
     pub bytes: Range<u64>,
     pub values: i64,
+    codec: Codec,
+    /// The size of all of its pages before compression, as its metadata states it.
+    size: i64,
 }
 
 impl CheckedChunk {
     /// Returns parts of it to check alone: these ranges, which start and end with pages.
     pub(crate) fn parts(self, ranges: Vec<Range<u64>>) -> impl Iterator<Item = Self> {
-        let Self { leaf, name, .. } = self;
+        let Self { leaf, name, codec, size, .. } = self;
+        let part = move |bytes| Self { leaf, name: name.clone(), bytes, values: i64::MAX, codec, size };
         // A range ends with its last page, whatever number of values that holds.
-        ranges.into_iter().map(move |bytes| Self { leaf, name: name.clone(), bytes, values: i64::MAX })
+        ranges.into_iter().map(part)
     }
 
     /// Returns the chunk of a leaf.
@@ -41,7 +46,22 @@ impl CheckedChunk {
         let start = u64::try_from(dictionary.unwrap_or(data)).unwrap_or(0);
         let length = u64::try_from(chunk.compressed_size()).unwrap_or(0);
         let name = chunk.column_path().string();
-        Self { leaf, name, bytes: start..start.saturating_add(length), values: chunk.num_values() }
+        let bytes = start..start.saturating_add(length);
+        let (values, size) = (chunk.num_values(), chunk.uncompressed_size());
+        Self { leaf, name, bytes, values, codec: codec_of(chunk.compression()), size }
+    }
+}
+
+fn codec_of(compression: Compression) -> Codec {
+    match compression {
+        Compression::UNCOMPRESSED => Codec::Uncompressed,
+        Compression::SNAPPY => Codec::Snappy,
+        Compression::GZIP(_) => Codec::Gzip,
+        Compression::LZO => Codec::Lzo,
+        Compression::BROTLI(_) => Codec::Brotli,
+        Compression::LZ4 => Codec::Lz4,
+        Compression::ZSTD(_) => Codec::Zstd,
+        Compression::LZ4_RAW => Codec::Lz4Raw,
     }
 }
 
@@ -53,27 +73,25 @@ pub(crate) struct PageChecksums {
 }
 
 impl PageChecksums {
-    /// Returns a checker that compares no checksums.
+    /// Returns a checker that compares no checksums, only sizes.
     pub(crate) fn off() -> Self {
         Self { off: true, ..Self::default() }
     }
 
     /// Compares the checksums in the chunks of a row group that were not compared before. Skips pages without
-    /// a checksum.
+    /// a checksum. No page may be larger than `max_page`.
     ///
     /// # Errors
-    /// A page whose bytes differ from those that its writer wrote, or that cannot be read. The error names
-    /// column and page after `place`.
+    /// A page whose bytes differ from those that its writer wrote, that cannot be read, or that is too large. The
+    /// error names column and page after `place`.
     pub(crate) fn compare(
         &self,
         (file, row_group): (u32, u32),
+        max_page: u64,
         place: &str,
         open: impl FnOnce() -> Result<FileBytes>,
         chunks: impl Iterator<Item = CheckedChunk>,
     ) -> Result<()> {
-        if self.off {
-            return Ok(());
-        }
         let compared = {
             let mut all = self.compared.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(all.entry((file, row_group)).or_default())
@@ -86,10 +104,20 @@ impl PageChecksums {
         }
         let file = open()?;
         let mut right = Vec::new();
+        let mut largest = LargestPages::default();
         for chunk in left {
             let key = key(&chunk);
-            let CheckedChunk { name, bytes, values, .. } = chunk;
-            let found = page_checksums(&file, bytes, values);
+            let CheckedChunk { name, bytes, values, codec, size, .. } = chunk;
+            let limits = PageLimits { max_page, codec, chunk_size: size };
+            let found = page_checksums_within(&file, bytes, values, &limits, !self.off);
+            largest = largest.and(found.largest);
+            if let Err(error) = found.refused.map_or_else(|| largest.check(max_page), Err) {
+                let page = Some(error.path()).filter(|page| !page.is_empty());
+                let page = page.map(|page| format!(", {page}")).unwrap_or_default();
+                return Err(Error::new(Kind::Source, error.what())
+                    .at(format!("{place}, column {name:?}{page}"))
+                    .advise(error.advice()));
+            }
             let what = match (found.wrong, found.unread) {
                 (Some(wrong), _) => wrong.to_string(),
                 // In a chunk with checksums an unreadable page is an error; in others the decoder reports it.

@@ -161,7 +161,7 @@ impl<'a> ParquetReader<'a> {
             whole.into_iter().chain(parts.into_iter().flatten())
         });
         let (place, group) = (self.place(key), (key.file, key.row_group));
-        self.source.checksums.compare(group, &place, || self.bytes(key), chunks)
+        self.source.checksums.compare(group, self.source.max_page, &place, || self.bytes(key), chunks)
     }
 
     /// Opens the file of a row group again, and reads the row group's bytes if they are few.

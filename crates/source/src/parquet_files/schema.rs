@@ -181,8 +181,7 @@ impl Leaves<'_> {
 }
 
 fn leaf(arrow: &DataType, column: &ColumnDescriptor) -> DataType {
-    let text = matches!(column.logical_type_ref(), Some(LogicalType::Enum))
-        || column.converted_type() == ConvertedType::ENUM;
+    let text = is_enum(column.self_type());
     let physical = column.physical_type();
     match arrow {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,

@@ -117,6 +117,8 @@ fn read(
         let most = LONGEST;
         return Err(failed(format!("expected at most {most} bytes, found one that claims {found}")));
     }
+    // Decoders of some codecs do not stop at the claimed size.
+    chunk.check_page_sizes(&opened.bytes, LONGEST.into(), 1)?;
     let pages = SerializedPageReader::new(Arc::new(opened.bytes.clone()), &alone, 0, None);
     let page = pages.and_then(|mut pages| pages.get_next_page());
     match page.map_err(|error| failed(error.to_string()))? {

@@ -10,7 +10,8 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use parquet::file::metadata::ParquetMetaData;
-use sawmill_footer::{ColumnSelector, Footer, Options};
+use sawmill_footer::{ColumnSelector, Footer, Options, enums_as_text_59};
+use sawmill_source::guarded;
 
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
@@ -21,6 +22,9 @@ use crate::footer::values::head_args::HeadArgs;
 use crate::footer::{escaped_place, selection};
 use crate::r#gen::formats::ndjson::Encoders;
 use crate::screen::console::Console;
+
+/// Columns that an error names.
+const MAX_NAMED: usize = 8;
 
 /// Rows of a batch: few, so that the first ones of wide files come soon.
 const BATCH_ROWS: u64 = 256;
@@ -54,7 +58,7 @@ pub(crate) fn run(
         let wanted = left.min(there - skipped);
         left -= wanted;
         if wanted > 0 {
-            write_rows((place, &opened), &footer, (skipped, wanted), &mut out, cancel)?;
+            write_rows((place, &opened), &footer, (skipped, wanted), args.max_page, &mut out, cancel)?;
         }
     }
     out.flush().map_err(|error| unwritten(&error, cancel))
@@ -78,6 +82,7 @@ fn write_rows(
     (place, opened): (&Place, &PlaceBytes),
     footer: &Footer,
     (skip, rows): (u64, u64),
+    max_page: u64,
     out: &mut impl Write,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
@@ -88,24 +93,23 @@ fn write_rows(
     for chunk in footer.row_groups().flat_map(|group| group.columns()) {
         is_here(&chunk, &escaped_place(place))?;
     }
-    let left_out = footer.num_columns();
     let metadata = footer.to_parquet_59(None)?;
-    let left_out = left_out - metadata.file_metadata().schema_descr().num_columns();
-    if left_out > 0 {
-        let what = format!("{left_out} of the columns cannot be read (encrypted, or of an unknown type)");
-        return Err(Error::failure(what, escaped_place(place), "name the others with --column"));
+    if metadata.file_metadata().schema_descr().num_columns() < footer.num_columns() {
+        return Err(unreadable(footer, escaped_place(place)));
     }
+    let sizes = footer.check_page_sizes(&opened.bytes, max_page, skip.saturating_add(rows), |_| true);
+    sizes.map_err(|error| opened.because(error.into()))?;
     let metadata = in_utc(Arc::new(metadata)).map_err(|error| failed(error.to_string()))?;
     let limit = |rows: u64| usize::try_from(rows).unwrap_or(usize::MAX);
-    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(opened.bytes.clone(), metadata)
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(opened.bytes.clone(), metadata)
         .with_batch_size(limit(rows.min(BATCH_ROWS)))
         .with_offset(limit(skip))
-        .with_limit(limit(rows))
-        .build()
-        .map_err(|error| failed(error.to_string()))?;
+        .with_limit(limit(rows));
+    let mut reader = guarded(|| builder.build()).map_err(|error| failed(error.to_string()))?;
     let mut encoded = Vec::new();
-    for batch in reader {
-        let batch = batch.map_err(|error| failed(error.to_string()))?;
+    loop {
+        let batch = guarded(|| reader.next().transpose()).map_err(|error| failed(error.to_string()))?;
+        let Some(batch) = batch else { break };
         if let Some(column) = map_without_text_keys(batch.schema_ref()) {
             let what = format!("the keys of a map in the column `{column}` are not text, as JSON needs them");
             return Err(Error::failure(what, escaped_place(place), "name the other columns with --column"));
@@ -125,13 +129,31 @@ fn write_rows(
     Ok(())
 }
 
+/// The error for columns that cannot be read, with the first of them and what is wrong.
+fn unreadable(footer: &Footer, place: String) -> Error {
+    let all = footer.unreadable_by_parquet_59();
+    let name = |leaf: usize| footer.schema().leaf(leaf).map(|leaf| leaf.path()).unwrap_or_default();
+    let named = all.iter().take(MAX_NAMED).map(|(leaf, error)| {
+        format!("`{}` ({})", sawmill_inspect::escaped(&name(*leaf)), sawmill_inspect::escaped(&error.what()))
+    });
+    let mut named: Vec<String> = named.collect();
+    if all.len() > MAX_NAMED {
+        named.push(format!("{} more", all.len() - MAX_NAMED));
+    }
+    let columns = if all.len() == 1 { "column" } else { "columns" };
+    let what = format!("{} {columns} cannot be read: {}", all.len(), named.join(", "));
+    Error::failure(what, place, "name the others with --column")
+}
+
 /// What arrow-rs needs of the metadata, with all instants in UTC: names of time zones would need a database.
 fn in_utc(metadata: Arc<ParquetMetaData>) -> parquet::errors::Result<ArrowReaderMetadata> {
     let found = sawmill_source::arrow_metadata(ArrowReaderOptions::new(), |options| {
         ArrowReaderMetadata::try_new(Arc::clone(&metadata), options)
     });
     let (found, _) = found?;
-    let fields: Fields = found.schema().fields().iter().map(field_in_utc).collect();
+    let text = enums_as_text_59(found.schema(), found.parquet_schema());
+    let schema = text.as_ref().unwrap_or(found.schema());
+    let fields: Fields = schema.fields().iter().map(field_in_utc).collect();
     if fields == *found.schema().fields() {
         return Ok(found);
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 
+use crate::arguments::size_arg;
 use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
 use crate::footer::selection;
@@ -29,6 +30,11 @@ pub(crate) struct HeadArgs {
     /// Leave out this many rows first.
     #[arg(long, value_name = "ROWS", value_parser = phases::count, default_value = "0")]
     pub skip: u64,
+    /// The largest page to decompress, such as 1GiB: a page of a damaged or hostile file may claim 2 GiB. Writers
+    /// make pages of about 1 MiB, unless one value is larger.
+    #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true,
+        default_value = "64MiB")]
+    pub max_page: u64,
     #[command(flatten)]
     pub stores: StoreArgs,
 }

@@ -18,6 +18,7 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
 
+use sawmill_footer::{DEFAULT_MAX_PAGE, Options, enums_as_text_59};
 use sawmill_inspect::in_order;
 use sawmill_store::Location;
 use tempfile::TempDir;
@@ -115,9 +116,18 @@ impl Source {
             if places.iter().any(|place| matches!(place, Location::Object(_))) { OBJECTS } else { 1 };
         let opened = |at: usize| -> Result<ArrowReaderMetadata, Error> {
             let place = PlaceBytes::open(&places[at], &objects)?;
-            let load = |options| ArrowReaderMetadata::load(&place.bytes, options);
-            sawmill_source::arrow_metadata(ArrowReaderOptions::new(), load)
-                .map(|(metadata, _)| metadata)
+            let footer = place.footer(&Options::new())?;
+            footer
+                .check_page_sizes(&place.bytes, DEFAULT_MAX_PAGE, u64::MAX, |_| true)
+                .map_err(|error| place.because(error.into()))?;
+            let all: Vec<usize> = (0..footer.num_columns()).collect();
+            let metadata = Arc::new(footer.to_parquet_59(Some(&all))?);
+            let derive = |options| ArrowReaderMetadata::try_new(Arc::clone(&metadata), options);
+            sawmill_source::arrow_metadata(ArrowReaderOptions::new(), derive)
+                .and_then(|(found, _)| match enums_as_text_59(found.schema(), found.parquet_schema()) {
+                    Some(schema) => derive(ArrowReaderOptions::new().with_schema(Arc::new(schema))),
+                    None => Ok(found),
+                })
                 .map_err(|error| place.because(unreadable(&places[at], &error)))
         };
         in_order(places.len(), threads, threads, opened, |at, metadata| {

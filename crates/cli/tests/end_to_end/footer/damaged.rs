@@ -1,0 +1,128 @@
+//! Files with a wrong number in the footer, or pages that take too much memory: as much is read as can be, and the
+//! rest is named.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::data_type::{ByteArray, ByteArrayType};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use serde_json::{Value, json};
+
+use super::view;
+use crate::harness::{command, sawmill};
+use crate::parquet_files::{one_text, raw_footer};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/damaged").join(name)
+}
+
+fn rows(path: &Path) -> Vec<Value> {
+    let out = sawmill(["footer", "cat", path.to_str().unwrap()]).ok().out;
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The rows after a conversion to NDJSON.
+fn converted(path: &Path) -> Vec<Value> {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("rows.ndjson");
+    sawmill(["convert", path.to_str().unwrap(), "--out", out.to_str().unwrap()]).ok();
+    let text = std::fs::read_to_string(out).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn files_with_an_impossible_dictionary_or_an_endless_page_index_are_read() {
+    for name in ["dictionary_before_the_file.parquet", "endless_offset_index.parquet"] {
+        let path = fixture(name);
+        let shown = rows(&path);
+        assert!(!shown.is_empty(), "{name}");
+        assert_eq!(shown, converted(&path), "{name}");
+        view(&path, &["--check"]).fails(1);
+    }
+}
+
+#[test]
+fn columns_that_cannot_be_read_are_named_with_what_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("codec.parquet");
+    raw_footer(&path, 1, 2, "codec");
+    let name = path.to_str().unwrap();
+    let error = sawmill(["footer", "head", name]).fails(1);
+    for part in ["1 column cannot be read", "`c1`", "expected a codec of the format", "--column"] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+    let out = dir.path().join("out.ndjson");
+    let error = sawmill(["convert", name, "--out", out.to_str().unwrap()]).fails(1);
+    assert!(error.contains("`c1`") && error.contains("expected a codec of the format"), "{error}");
+}
+
+#[test]
+fn enums_are_text_at_the_top_and_within_lists() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("enums.parquet");
+    let schema = "message m {
+        required binary priority (ENUM);
+        required group tags (LIST) { repeated group list { required binary element (ENUM); } }
+    }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let properties = Arc::new(WriterProperties::new());
+    let mut writer = SerializedFileWriter::new(File::create(&path).unwrap(), schema, properties).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    for (values, levels) in [(["normal", "high"], None), (["a", "b"], Some([0, 0]))] {
+        let mut column = group.next_column().unwrap().unwrap();
+        let values = values.map(ByteArray::from);
+        let defined = levels.map(|_| [1, 1]);
+        let (defined, levels) = (defined.as_ref().map(|of| &of[..]), levels.as_ref().map(|of| &of[..]));
+        column.typed::<ByteArrayType>().write_batch(&values, defined, levels).unwrap();
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+    let expected = [json!({"priority": "normal", "tags": ["a"]}), json!({"priority": "high", "tags": ["b"]})];
+    assert_eq!(rows(&path), expected);
+    assert_eq!(converted(&path), expected);
+}
+
+#[test]
+fn a_value_larger_than_the_largest_page_is_read_only_if_that_is_allowed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("large.parquet");
+    one_text(&path, 3 << 20);
+    let (name, out) = (path.to_str().unwrap(), dir.path().join("out.ndjson"));
+    let commands: [&[&str]; 2] =
+        [&["footer", "head", name], &["convert", name, "--overwrite", "--out", out.to_str().unwrap()]];
+    for arguments in commands {
+        sawmill(arguments).ok();
+        sawmill([arguments, &["--max-page", "4MiB"]].concat()).ok();
+        let error = sawmill([arguments, &["--max-page", "1MiB"]].concat()).fails(1);
+        for part in ["large.parquet", "row group 0", "expected pages of at most 1048576 bytes", "--max-page"]
+        {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+}
+
+/// 100 columns whose page of zeros, each some kilobytes, takes 60 MiB.
+#[cfg(target_os = "linux")]
+#[test]
+fn pages_that_are_hardly_stored_end_no_command_in_a_gigabyte_of_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bomb.parquet");
+    crate::parquet_files::zeros(&path, 100, 60 << 20);
+    assert!(path.metadata().unwrap().len() < 1 << 20);
+    let (name, out) = (path.to_str().unwrap(), dir.path().join("out.ndjson"));
+    let program = command(["footer"]).get_program().to_owned();
+    let commands: [&[&str]; 2] =
+        [&["footer", "head", name], &["convert", name, "--out", out.to_str().unwrap()]];
+    for arguments in commands {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "ulimit -v 1048576; exec \"$0\" \"$@\""]).arg(&program).args(arguments);
+        let ran = shell.output().unwrap();
+        let error = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(1), "{error}");
+        assert!(error.contains("largest pages of all columns") && error.contains("--max-page"), "{error}");
+    }
+}

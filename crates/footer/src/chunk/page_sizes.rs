@@ -1,0 +1,284 @@
+//! Refuses pages that would take more memory than a reader allows (feature `page-checksums`), before they are
+//! decompressed.
+//!
+//! A header of some bytes may claim 2 GiB, for which decoders allocate memory at once; and the decoders of Gzip,
+//! Brotli and LZ4 frames do not stop at the claimed size.
+
+use std::io::{self, Read};
+
+use crate::chunk::column_chunk::ColumnChunk;
+use crate::chunk::page_checksums::{Checks, read_pages};
+use crate::chunk::pages::ChunkPage;
+use crate::error::Error;
+use crate::footer::Footer;
+use crate::open::source::RangeReader;
+use crate::schema::enums::Codec;
+
+/// The default for the largest page to decompress: 64 MiB. Writers make pages of about 1 MiB, unless a single value
+/// is larger.
+pub const DEFAULT_MAX_PAGE: u64 = 64 << 20;
+
+/// Some writers count neither headers nor levels in the size of a chunk: pages up to this size are not compared
+/// with it.
+const SMALL_PAGE: u64 = 1 << 20;
+
+/// A page that cannot take more than this when it is decompressed is not decompressed beforehand, as a test.
+const MAX_UNTESTED: u64 = 256 << 20;
+
+/// The most bytes that one byte of Deflate and of LZ4 stands for.
+const DEFLATE_RATIO: u64 = 1032;
+const LZ4_RATIO: u64 = 255;
+
+/// The largest pages of all columns together may be this many times as large as one page may be, unless they are
+/// stored in more than a hundredth of that: readers hold a page of each column at a time.
+const MAX_PAGES_AT_ONCE: u64 = 4;
+const USUAL_RATIO: u64 = 100;
+
+/// The longest length that precedes Snappy's data.
+const SNAPPY_LENGTH: usize = 5;
+
+const ADVICE: &str = "the file is damaged, or made to exhaust memory; if its values are as large as that, allow it: \
+                      --max-page, or the limit that the program passes";
+
+/// The error of a page that must not be decompressed.
+pub(crate) fn refused(what: String) -> Error {
+    Error::new(what).with_advice(ADVICE)
+}
+
+/// How large the pages of a column chunk may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageLimits {
+    /// The largest page in bytes, compressed or not.
+    pub max_page: u64,
+    /// How the pages are compressed.
+    pub codec: Codec,
+    /// The size of all pages before compression, as the chunk's metadata states it.
+    pub chunk_size: i64,
+}
+
+/// The largest pages of several column chunks, which a reader holds at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LargestPages {
+    /// Their size before compression.
+    pub uncompressed: u64,
+    /// Their size in the file.
+    pub compressed: u64,
+}
+
+impl LargestPages {
+    /// Those of both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            uncompressed: self.uncompressed.saturating_add(other.uncompressed),
+            compressed: self.compressed.saturating_add(other.compressed),
+        }
+    }
+
+    /// The larger ones.
+    pub(crate) fn or(self, page: &ChunkPage) -> Self {
+        let other =
+            Self { uncompressed: page.uncompressed_size.into(), compressed: page.compressed_size.into() };
+        if other.uncompressed > self.uncompressed { other } else { self }
+    }
+
+    /// Checks whether pages so large may be held at once where a single one may have `max_page` bytes.
+    ///
+    /// # Errors
+    ///
+    /// They are larger, and were compressed to less than a hundredth.
+    pub fn check(&self, max_page: u64) -> Result<(), Error> {
+        let Self { uncompressed, compressed } = *self;
+        let most = max_page.saturating_mul(MAX_PAGES_AT_ONCE);
+        if uncompressed <= most || uncompressed / USUAL_RATIO <= compressed {
+            return Ok(());
+        }
+        let what = format!(
+            "expected at most {most} bytes in the largest pages of all columns, found {uncompressed} in \
+             {compressed} bytes of the file"
+        );
+        Err(refused(what))
+    }
+}
+
+impl PageLimits {
+    /// Checks what a page's header claims.
+    pub(crate) fn check_header(&self, page: &ChunkPage) -> Result<(), String> {
+        let (uncompressed, compressed) = (u64::from(page.uncompressed_size), u64::from(page.compressed_size));
+        let size = uncompressed.max(compressed);
+        if size > self.max_page {
+            return Err(format!("expected pages of at most {} bytes, found one of {size}", self.max_page));
+        }
+        let chunk_size = u64::try_from(self.chunk_size).unwrap_or(0);
+        if uncompressed > chunk_size.max(SMALL_PAGE) {
+            return Err(format!(
+                "expected a page within the chunk's {chunk_size} uncompressed bytes, found one of {uncompressed}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// How many of the first bytes of a page's body [`PageLimits::check_body`] needs.
+    pub(crate) fn needed(&self, page: &ChunkPage) -> usize {
+        let body = page.compressed_size as usize;
+        let stored = u64::from(page.compressed_size.saturating_sub(page.levels_size));
+        let untested = |ratio: u64| if stored.saturating_mul(ratio) <= MAX_UNTESTED { 0 } else { body };
+        match self.codec {
+            _ if !page.is_compressed => 0,
+            Codec::Snappy => body.min(page.levels_size as usize + SNAPPY_LENGTH),
+            Codec::Gzip => untested(DEFLATE_RATIO),
+            Codec::Brotli => body,
+            Codec::Lz4 => untested(LZ4_RATIO),
+            _ => 0,
+        }
+    }
+
+    /// Checks that a page's body decompresses to what its header claims and no more. A body that cannot be
+    /// decompressed is for the decoder to report.
+    pub(crate) fn check_body(&self, page: &ChunkPage, body: &[u8]) -> Result<(), String> {
+        let levels = page.levels_size.min(page.uncompressed_size);
+        let claimed = u64::from(page.uncompressed_size - levels);
+        let Some(stored) = body.get(levels as usize..).filter(|stored| !stored.is_empty()) else {
+            return Ok(());
+        };
+        let found = match self.codec {
+            Codec::Snappy => snappy_length(stored),
+            Codec::Gzip => length_up_to(claimed, flate2::read::MultiGzDecoder::new(stored)),
+            Codec::Brotli => length_up_to(claimed, brotli::Decompressor::new(stored, 4096)),
+            Codec::Lz4 => length_up_to(claimed, lz4_flex::frame::FrameDecoder::new(stored)),
+            _ => None,
+        };
+        // Nothing is decompressed if no bytes are claimed.
+        match found.filter(|found| claimed > 0 && *found != claimed) {
+            Some(found) if found > claimed => {
+                Err(format!("expected {claimed} bytes in a page, as its header claims, found more"))
+            }
+            Some(found) => {
+                Err(format!("expected {claimed} bytes in a page, as its header claims, found {found}"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// How many bytes `decompressed` has; if they are more than `most`, one more than that. `None` if it is malformed.
+fn length_up_to(most: u64, decompressed: impl Read) -> Option<u64> {
+    io::copy(&mut decompressed.take(most.saturating_add(1)), &mut io::sink()).ok()
+}
+
+/// The length at the start of Snappy's data.
+fn snappy_length(bytes: &[u8]) -> Option<u64> {
+    let mut length = 0;
+    for (place, byte) in bytes.iter().take(SNAPPY_LENGTH).enumerate() {
+        length |= u64::from(byte & 0x7f) << (7 * place);
+        if byte & 0x80 == 0 {
+            return Some(length);
+        }
+    }
+    None
+}
+
+impl Footer {
+    /// Checks the sizes of the pages that hold the first `rows` rows of the wanted column chunks, before a decoder
+    /// of pages allocates memory for what they claim. The limit of one page is `max_page` bytes.
+    ///
+    /// Costs a read for each page. Pages of Brotli, and large ones of Gzip and LZ4, are read whole and decompressed.
+    ///
+    /// # Errors
+    ///
+    /// A page is larger than that or than its chunk, or decompresses to something else than its header claims; or
+    /// the largest pages of all columns, together, are too large and hardly stored. Pages that cannot be read are
+    /// left to their decoder.
+    pub fn check_page_sizes<R: RangeReader + ?Sized>(
+        &self,
+        reader: &R,
+        max_page: u64,
+        rows: u64,
+        wanted: impl Fn(&ColumnChunk<'_>) -> bool,
+    ) -> Result<(), Error> {
+        let mut left = i64::try_from(rows).unwrap_or(i64::MAX);
+        for group in self.row_groups() {
+            if left <= 0 {
+                break;
+            }
+            let mut largest = LargestPages::default();
+            for chunk in group.columns() {
+                if chunk.is_encrypted() || !chunk.has_metadata() || !wanted(&chunk) {
+                    continue;
+                }
+                largest = largest.and(chunk.check_page_sizes(reader, max_page, left.unsigned_abs())?);
+                largest.check(max_page).map_err(|error| chunk.place_of(error))?;
+            }
+            left -= group.num_rows();
+        }
+        Ok(())
+    }
+}
+
+impl ColumnChunk<'_> {
+    /// Checks the sizes of the pages that hold the first `rows` rows of this chunk, as [`Footer::check_page_sizes`]
+    /// does. Returns the largest of them.
+    ///
+    /// # Errors
+    ///
+    /// As there, but for pages of several columns together.
+    pub fn check_page_sizes<R: RangeReader + ?Sized>(
+        &self,
+        reader: &R,
+        max_page: u64,
+        rows: u64,
+    ) -> Result<LargestPages, Error> {
+        // A row of a list may have any number of values.
+        let most =
+            if self.element().max_rep() == 0 { i64::try_from(rows).unwrap_or(i64::MAX) } else { i64::MAX };
+        let limits = PageLimits { max_page, codec: self.codec(), chunk_size: self.uncompressed_size() };
+        let checks = Checks { checksums: false, limits: Some(&limits) };
+        let found = read_pages(reader, self.byte_range(), self.num_values().min(most), checks);
+        found.refused.map_or(Ok(found.largest), |error| Err(self.place_of(error)))
+    }
+
+    fn place_of(&self, error: Error) -> Error {
+        let mut place = format!("row group {}, column {}", self.row_group().index(), self.path());
+        if !error.path().is_empty() {
+            place = format!("{place}, {}", error.path());
+        }
+        self.row_group().footer.name_error(error.at_path(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::enums::PageType;
+
+    #[test]
+    fn pages_at_once_are_refused_only_if_they_are_hardly_stored() {
+        let pages =
+            |uncompressed, compressed| LargestPages { uncompressed, compressed }.check(1 << 20).is_ok();
+        assert!(pages(4 << 20, 1), "as large as four pages");
+        assert!(pages(400 << 20, 5 << 20), "compressed to more than a hundredth");
+        assert!(!pages(5 << 20, 1 << 10));
+    }
+
+    #[test]
+    fn snappys_length_is_compared_with_what_the_header_claims() {
+        let limits = PageLimits { max_page: 1 << 20, codec: Codec::Snappy, chunk_size: 1 << 20 };
+        let page = |uncompressed_size, levels_size| ChunkPage {
+            index: 0,
+            offset: 4,
+            header_len: 20,
+            page_type: PageType::DataPageV2,
+            compressed_size: 30,
+            uncompressed_size,
+            num_values: 10,
+            crc: None,
+            levels_size,
+            is_compressed: true,
+        };
+        assert!(limits.check_body(&page(300, 0), &[0xac, 2]).is_ok());
+        assert!(limits.check_body(&page(302, 2), &[9, 9, 0xac, 2]).is_ok(), "after levels");
+        for claimed in [299, 301] {
+            assert!(limits.check_body(&page(claimed, 0), &[0xac, 2]).is_err(), "{claimed}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What the `parquet` crate refuses, or stumbles over, and the format's other readers accept: one wrong number
+//! costs a fact about a column, and never the file.
+
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use sawmill_footer::{Footer, Options, ThriftWriter};
+
+use crate::equality::by_parquet;
+use crate::handmade::{self, I32, I64, STRUCT};
+
+/// Four columns; `odd` writes the fields of the third one's metadata that are not required.
+fn footer(odd: impl Fn(&mut ThriftWriter)) -> Vec<u8> {
+    handmade::footer(4, |writer, column| {
+        handmade::chunk(writer, |writer| {
+            if column == 2 {
+                odd(writer);
+            } else {
+                writer.begin(12);
+                writer.i64(3, column as i64);
+                writer.stop();
+            }
+        });
+    })
+}
+
+/// The metadata of the whole footer, after comparing the third column with those of projections, and the others with
+/// the same file without the odd fields.
+fn converted(odd: impl Fn(&mut ThriftWriter)) -> ParquetMetaData {
+    let whole = Footer::decode(footer(odd), &Options::new()).unwrap();
+    let metadata = whole.to_parquet_59(None).unwrap();
+    let alone = whole.to_parquet_59(Some(&[2])).unwrap();
+    assert_eq!(alone.row_group(0).column(0), metadata.row_group(0).column(2));
+    let theirs = by_parquet(&footer(|_| {})).unwrap();
+    for column in [0, 1, 3] {
+        assert_eq!(metadata.row_group(0).column(column), theirs.row_group(0).column(column));
+    }
+    assert!(whole.unreadable_by_parquet_59().is_empty());
+    metadata
+}
+
+fn third(metadata: &ParquetMetaData) -> &ColumnChunkMetaData {
+    metadata.row_group(0).column(2)
+}
+
+#[test]
+fn a_dictionary_offset_that_cannot_be_is_left_out() {
+    for offset in [0, -1, i64::MIN, 4, 5] {
+        let metadata = converted(|writer| writer.i64(11, offset));
+        assert_eq!(third(&metadata).dictionary_page_offset(), None, "{offset}");
+        assert_eq!(third(&metadata).byte_range(), (4, 100), "{offset}");
+    }
+}
+
+#[test]
+fn a_negative_null_count_costs_the_count_and_not_the_bounds() {
+    let metadata = converted(|writer| {
+        writer.begin(12);
+        writer.i64(3, -1);
+        writer.binary(5, &9_i64.to_le_bytes());
+        writer.binary(6, &(-9_i64).to_le_bytes());
+        writer.stop();
+    });
+    let statistics = third(&metadata).statistics().unwrap();
+    assert_eq!(statistics.null_count_opt(), None);
+    assert_eq!(statistics.max_bytes_opt(), Some(&9_i64.to_le_bytes()[..]));
+    assert_eq!(statistics.min_bytes_opt(), Some(&(-9_i64).to_le_bytes()[..]));
+}
+
+#[test]
+fn a_bound_of_another_length_than_its_type_costs_the_bound_and_not_the_count() {
+    let metadata = converted(|writer| {
+        writer.begin(12);
+        writer.i64(3, 3);
+        writer.binary(5, &[0; 3]);
+        writer.binary(6, &[0; 8]);
+        writer.stop();
+    });
+    let statistics = third(&metadata).statistics().unwrap();
+    assert_eq!(statistics.null_count_opt(), Some(3));
+    assert_eq!((statistics.max_bytes_opt(), statistics.min_bytes_opt()), (None, Some(&[0; 8][..])));
+}
+
+#[test]
+fn lists_of_other_types_and_negative_sizes_cost_only_themselves() {
+    let metadata = converted(|writer| {
+        writer.list(13, I32, 1);
+        writer.integer(0);
+        writer.i64(14, 200);
+        writer.i32(15, -7);
+        writer.begin(16);
+        writer.i64(1, -5);
+        writer.list(2, I64, 2);
+        writer.integer(4);
+        writer.integer(6);
+        writer.stop();
+    });
+    let chunk = third(&metadata);
+    assert_eq!(chunk.page_encoding_stats(), None);
+    assert_eq!(chunk.bloom_filter_offset(), Some(200));
+    assert_eq!(chunk.bloom_filter_length(), None);
+    assert_eq!(chunk.unencoded_byte_array_data_bytes(), None);
+    assert_eq!(chunk.repetition_level_histogram().map(|levels| levels.values()), Some(&[4, 6][..]));
+}
+
+#[test]
+fn a_chunk_without_a_file_offset_is_converted() {
+    let bytes = handmade::footer(2, |writer, column| {
+        writer.begin_element();
+        if column == 0 {
+            writer.i64(2, 0);
+        }
+        writer.begin(3);
+        handmade::required(writer, &format!("c{column}"), 200, 4);
+        writer.stop();
+        writer.stop();
+    });
+    assert!(by_parquet(&bytes).is_err(), "the crate requires it");
+    let metadata = Footer::decode(bytes, &Options::new()).unwrap().to_parquet_59(None).unwrap();
+    assert_eq!(metadata.row_group(0).column(1).byte_range(), (4, 100));
+}
+
+/// A leaf whose element `odd` writes, between two others.
+fn of_element(odd: impl Fn(&mut ThriftWriter)) -> Footer {
+    let bytes = handmade::footer_of(|writer| {
+        writer.list(2, STRUCT, 4);
+        writer.begin_element();
+        writer.binary(4, b"root");
+        writer.i32(5, 3);
+        writer.stop();
+        for column in 0..3 {
+            writer.begin_element();
+            if column == 1 {
+                odd(writer);
+            } else {
+                writer.i32(1, 2);
+                writer.i32(3, 0);
+                writer.binary(4, format!("c{column}").as_bytes());
+            }
+            writer.stop();
+        }
+    });
+    Footer::decode(bytes, &Options::new()).unwrap()
+}
+
+#[test]
+fn a_leaf_without_a_repetition_is_required() {
+    let footer = of_element(|writer| {
+        writer.i32(1, 1);
+        writer.binary(4, b"c1");
+    });
+    let metadata = footer.to_parquet_59(None).unwrap();
+    let column = metadata.file_metadata().schema_descr().column(1);
+    assert_eq!((column.name(), column.max_def_level()), ("c1", 0));
+}
+
+fn decimal(writer: &mut ThriftWriter, scale: Option<i32>, precision: i32) {
+    writer.i32(1, 2);
+    writer.i32(3, 1);
+    writer.binary(4, b"c1");
+    writer.i32(6, 5);
+    if let Some(scale) = scale {
+        writer.i32(7, scale);
+    }
+    writer.i32(8, precision);
+}
+
+#[test]
+fn a_decimal_without_a_scale_has_the_scale_0() {
+    let footer = of_element(|writer| decimal(writer, None, 12));
+    let metadata = footer.to_parquet_59(None).unwrap();
+    let column = metadata.file_metadata().schema_descr().column(1);
+    assert_eq!((column.type_precision(), column.type_scale()), (12, 0));
+}
+
+#[test]
+fn columns_that_cannot_be_read_are_left_out_and_named_with_what_is_wrong() {
+    let footer = of_element(|writer| decimal(writer, Some(2), 77));
+    let metadata = footer.to_parquet_59(None).unwrap();
+    assert_eq!(metadata.file_metadata().schema_descr().num_columns(), 2);
+    let [(leaf, error)] = footer.unreadable_by_parquet_59().try_into().unwrap();
+    assert_eq!(leaf, 1);
+    assert!(error.what().contains("`c1`") && error.what().contains("precision"), "{error}");
+    let error = footer.to_parquet_59(Some(&[0, 1])).unwrap_err();
+    assert!(error.what().contains("`c1`"), "{error}");
+}
+
+fn findings(footer: &Footer) -> Vec<String> {
+    let mut found = Vec::new();
+    footer.check(|finding| found.push(finding.to_string()));
+    found
+}
+
+fn assert_found(found: &[String], expected: &str) {
+    assert!(found.iter().any(|one| one.starts_with(expected)), "{expected}: {found:?}");
+}
+
+#[test]
+fn the_check_finds_impossible_digits_lengths_and_a_missing_repetition() {
+    for (scale, precision, expected) in [
+        (Some(2), 0, "expected a precision of 1 to 18, found 0 of the decimal `c1` - schema[2].precision"),
+        (Some(2), 19, "expected a precision of 1 to 18, found 19 of the decimal `c1` - schema[2].precision"),
+        (Some(-1), 9, "expected a scale of 0 to 9, found -1 of the decimal `c1` - schema[2].scale"),
+        (Some(10), 9, "expected a scale of 0 to 9, found 10 of the decimal `c1` - schema[2].scale"),
+    ] {
+        assert_found(&findings(&of_element(|writer| decimal(writer, scale, precision))), expected);
+    }
+    assert_eq!(findings(&of_element(|writer| decimal(writer, None, 18))), [""; 0]);
+    let footer = of_element(|writer| {
+        writer.i32(1, 7);
+        writer.i32(2, -3);
+        writer.binary(4, b"c1");
+    });
+    let found = findings(&footer);
+    assert_found(
+        &found,
+        "expected a positive length of the values of `c1`, found -3 - schema[2].type_length",
+    );
+    assert_found(
+        &found,
+        "expected a repetition of the format for `c1`, found none - schema[2].repetition_type",
+    );
+}
+
+#[test]
+fn the_check_finds_missing_fields_that_the_decoder_does_without() {
+    let bytes = handmade::footer(1, |writer, _| {
+        writer.begin_element();
+        writer.begin(3);
+        writer.i32(1, 2);
+        writer.list(2, I32, 0);
+        writer.i32(4, 6);
+        for (field, value) in [(5, 10), (6, 200), (7, 100), (9, 4), (10, -8)] {
+            writer.i64(field, value);
+        }
+        writer.stop();
+        writer.stop();
+    });
+    let found = findings(&Footer::decode(bytes, &Options::new()).unwrap());
+    let chunk = "row_groups[0].columns[0]";
+    assert_found(
+        &found,
+        &format!("expected the required field `file_offset`, found none - {chunk}.file_offset"),
+    );
+    let path = format!("{chunk}.meta_data.path_in_schema");
+    assert_found(&found, &format!("expected the required field `path_in_schema`, found none - {path}"));
+    let index = format!("{chunk}.meta_data.index_page_offset");
+    assert_found(&found, &format!("expected an index page within the file, found one at -8 - {index}"));
+}
