@@ -75,7 +75,8 @@ impl Target for PgTarget {
                 connection
                     .simple(&format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name)), PATIENCE)?;
             }
-            let sql = statements::create(table, several, with.as_deref(), &|pg_type| pg_type.to_string());
+            let sql =
+                statements::create(table, several, with.as_deref(), &|pg_type| pg_type.to_string(), true);
             connection.simple(&sql, PATIENCE).map_err(|error| {
                 let advice = match error.what().contains("42P07") {
                     true => {
@@ -85,6 +86,9 @@ impl Target for PgTarget {
                 };
                 Error::new(Kind::Exists, error.what()).at(format!("table {}", table.name)).advise(advice)
             })?;
+            if several && !connection.simple(&statements::first_row(table, true), PATIENCE)?.is_empty() {
+                return Err(statements::used(table));
+            }
             if let Some(oid) = oid(&mut connection, &table.name)? {
                 self.tables().insert(table.name.clone(), oid);
             }
