@@ -47,10 +47,11 @@ pub use arrivals::shape::Shape;
 pub use merge::merge;
 pub use mix::pick::Pick;
 pub use observer::{IntervalHistograms, Observer, Snapshot};
+pub use plan::abort::Abort;
 pub use plan::limit::Limit;
 pub use plan::pooling::{Pooling, Reconnect};
 pub use plan::reader::MOST_CONNECTIONS;
-pub use plan::types::{Chaos, ChaosAction, Operation, Pace, Parameter, Plan, PlanTable, Work};
+pub use plan::types::{Chaos, ChaosAction, Operation, Pace, Parameter, Plan, PlanTable, Work, Writes};
 pub use report::{NamedResult, html_report};
 pub use result::file::{
     DriveResult, DriverReport, FORMAT, FindMax, LimitResult, OperationResult, RunDescription, Trial, VERSION,

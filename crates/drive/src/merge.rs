@@ -28,6 +28,7 @@ pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
     };
     rest.iter().try_for_each(|other| same_plan(first, other))?;
     all_parts(parts)?;
+    ran_together(parts)?;
     if let Some(search) = parts.iter().find(|part| part.result.find_max.is_some()) {
         let what = "a search for the highest rate cannot be merged";
         return Err(Error::new(what, &search.name, "merge runs at a fixed rate"));
@@ -51,6 +52,7 @@ pub fn merge(parts: &[NamedResult]) -> Result<DriveResult, Error> {
         valid: results.iter().all(|result| result.valid),
         invalid_because: labelled(|result| result.invalid_because.clone()),
         interrupted: results.iter().any(|result| result.interrupted),
+        aborted: results.iter().find_map(|result| result.aborted.clone()),
         total: OperationResult::sum(results.iter().map(|result| &result.total)),
         operations,
         seconds: seconds(&results),
@@ -136,6 +138,36 @@ fn all_parts(parts: &[NamedResult]) -> Result<(), Error> {
     }
 }
 
+/// How far apart parts of one run may begin, in seconds: the clocks of their machines may differ as much.
+const TOGETHER: f64 = 1.0;
+
+/// Checks that no result is there twice, and that all began together: rates of different times do not add up.
+fn ran_together(parts: &[NamedResult]) -> Result<(), Error> {
+    for (place, part) in parts.iter().enumerate() {
+        let before = parts.get(..place).unwrap_or_default();
+        if let Some(same) = before.iter().find(|other| other.result == part.result) {
+            let place = format!("{} and {}", same.name, part.name);
+            return Err(Error::new("one result comes twice", place, "pass each once"));
+        }
+        let apart = |other: &&NamedResult| {
+            let (a, b) = (other.result.began, part.result.began);
+            // Results of earlier versions do not say when they began.
+            a > 0.0 && b > 0.0 && (a - b).abs() > TOGETHER
+        };
+        if let Some(other) = before.iter().find(apart) {
+            let seconds = part.result.began - other.result.began;
+            let what =
+                format!("{} began {:.1} s {} {}", part.name, seconds.abs(), later(seconds), other.name);
+            return Err(Error::new(what, "", "start all parts at one time: --start-at SECONDS"));
+        }
+    }
+    Ok(())
+}
+
+fn later(seconds: f64) -> &'static str {
+    if seconds > 0.0 { "after" } else { "before" }
+}
+
 fn run(results: &[&DriveResult]) -> RunDescription {
     let mut shapes: Vec<&str> = Vec::new();
     for result in results {
@@ -173,7 +205,9 @@ fn second(all: &[&Second]) -> Second {
         sum.achieved += one.achieved;
         sum.late += one.late;
         sum.late_by_driver += one.late_by_driver;
+        sum.late_by_pool += one.late_by_pool;
         sum.in_flight += one.in_flight;
+        sum.backlog += one.backlog;
         for (name, operation) in &one.operations {
             operations.entry(name.clone()).or_default().push(operation);
         }
@@ -265,6 +299,11 @@ fn proof(results: &[&DriveResult]) -> Vec<Proof> {
         sum.unknown_found += one.unknown_found;
         sum.foreign += one.foreign;
         sum.doubled += one.doubled;
+        sum.updates += one.updates;
+        sum.lost_updates += one.lost_updates;
+        sum.unsent_updates += one.unsent_updates;
+        sum.not_checked += one.not_checked;
+        sum.undeclared = sum.undeclared.take().or_else(|| one.undeclared.clone());
         sum.read_back += one.read_back;
         sum.replaced |= one.replaced;
         sum.unchecked = sum.unchecked.take().or_else(|| one.unchecked.clone());
@@ -285,12 +324,17 @@ fn driver(results: &[&DriveResult]) -> DriverReport {
         .map(|result| result.driver.cpu * 1e6 / result.driver.cpu_us_per_operation)
         .sum();
     let capacities: Option<Vec<f64>> = results.iter().map(|result| result.driver.capacity).collect();
+    let count = |of: fn(&DriverReport) -> u64| results.iter().map(|result| of(&result.driver)).sum();
     DriverReport {
         cpu,
         cpu_us_per_operation: if operations > 0.0 { cpu * 1e6 / operations } else { 0.0 },
         lateness: Distribution::from(lateness),
-        late_by_server: results.iter().map(|result| result.driver.late_by_server).sum(),
-        late_by_driver: results.iter().map(|result| result.driver.late_by_driver).sum(),
+        late_by_server: count(|driver| driver.late_by_server),
+        late_by_driver: count(|driver| driver.late_by_driver),
+        late_by_pool: count(|driver| driver.late_by_pool),
+        spoilt: count(|driver| driver.spoilt),
+        pauses: count(|driver| driver.pauses),
+        paused: results.iter().map(|result| result.driver.paused).sum(),
         capacity: capacities.map(|all| all.iter().sum()),
     }
 }
@@ -394,5 +438,11 @@ mod tests {
         other.result.run.name = "trips".into();
         assert_eq!(what(&[of("1/2"), other]), "the results are not of one load test: plan differs");
         assert!(merge(&[part(None, &[(1, 1)]), part(None, &[(2, 1)])]).is_ok());
+        assert_eq!(what(&[part(None, &[(1, 1)]), part(None, &[(1, 1)])]), "one result comes twice");
+        let (mut first, mut second) = (of("1/2"), of("2/2"));
+        (first.result.began, second.result.began) = (1000.0, 1005.0);
+        assert_eq!(what(&[first.clone(), second.clone()]), "2-of-2.json began 5.0 s after 1-of-2.json");
+        second.result.began = 1000.4;
+        assert!(merge(&[first, second]).is_ok());
     }
 }

@@ -35,10 +35,12 @@ pub struct Snapshot<'a> {
 /// Histograms of one operation.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalHistograms {
-    /// From the intended start to the end.
+    /// From the intended start to the end, of what ended well.
     pub latency: Durations,
-    /// From the actual start to the end.
+    /// From the actual start to the end, of what ended well.
     pub service: Durations,
+    /// From the intended start to the end, of what was sent and failed.
+    pub failures: Durations,
 }
 
 impl IntervalHistograms {
@@ -46,12 +48,14 @@ impl IntervalHistograms {
     pub(crate) fn add(&mut self, other: &Self) {
         self.latency.add(&other.latency);
         self.service.add(&other.service);
+        self.failures.add(&other.failures);
     }
 
     /// Forgets all values, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.latency.clear();
         self.service.clear();
+        self.failures.clear();
     }
 }
 

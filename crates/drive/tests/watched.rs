@@ -80,6 +80,7 @@ fn driven(observer: &mut dyn Observer) -> DriveResult {
             .map(|operation| IntervalHistograms {
                 latency: latencies(at, operation),
                 service: latencies(at, operation),
+                failures: Durations::default(),
             })
             .collect();
         let mut of = BTreeMap::new();

@@ -67,8 +67,8 @@ mod measuring {
     pub use crate::measure::command::command_run::{CommandLine, CommandRun, Ending, Output};
     pub use crate::measure::command::command_words::split_command;
     pub use crate::measure::commit::Commit;
-    pub use crate::measure::compare::bootstrap::Interval;
     pub use crate::measure::compare::comparison::{Comparison, Method, Verdict};
+    pub use crate::measure::compare::order::{Interval, median_interval};
     pub use crate::measure::compare::statistics::Statistics;
     pub use crate::measure::machine::{Filesystem, Machine};
     pub use crate::measure::results::{Case, ResultFile, SideComparison, SideResult};

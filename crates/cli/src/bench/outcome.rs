@@ -149,7 +149,7 @@ fn verdict(file: &ResultFile, share: f64) -> Result<(), Error> {
         for found in &case.comparisons {
             let place = format!("{} with {}", case.title(), found.with);
             if found.comparison.method == Method::TooFewRuns {
-                let advice = "give --runs 5 or more, also when saving the baseline";
+                let advice = "give --runs 6 or more, also when saving the baseline";
                 return Err(Error::usage("too few runs to tell whether it is slower", place, advice));
             }
             if found.comparison.slower_by_more_than(share) {

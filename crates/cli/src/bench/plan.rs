@@ -9,7 +9,7 @@ use sawmill_profile::RunPlan;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Benchmark")]
 pub(crate) struct PlanArgs {
-    /// Counted runs; five or more give medians with confidence intervals.
+    /// Counted runs; six or more give medians with 95 % intervals.
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..))]
     runs: u32,
     /// Runs before the counted ones.

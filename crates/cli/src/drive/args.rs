@@ -37,8 +37,8 @@ Rates: 200, 50k, 'ramp 100..5k over 60s', 'steps 100,200,400 every 30s', 'sine 1
 Arrivals: poisson, constant, 'bursts of 50', 'trace FILE' (a moment in seconds on each line).
 
 Afterwards every table is read back: acknowledged rows must be there with their values, refused ones not.
-Exit codes: 1 the driver did not keep its own schedule (the result is invalid), or the rows could not be read
-back, 3 a limit does not hold, 4 rows are lost or differ."
+Exit codes: 1 the driver spoilt the figures (the result is invalid), or the rows could not be read back, 3 a limit
+does not hold or --abort-when ended the run, 4 rows or updates are lost or differ."
 )]
 pub(crate) struct DriveCommand {
     #[command(subcommand)]
@@ -97,9 +97,12 @@ pub(crate) struct DriveArgs {
     /// Decides all random draws [default: the plan's, or 42].
     #[arg(long)]
     pub seed: Option<u64>,
-    /// A limit: 'insert.p99 < 20ms', 'errors < 0.1%', 'rate > 900'. May be given several times.
+    /// A limit: 'insert.p99 < 20ms', 'errors <= 0.1%', 'failed-p99 < 1s', 'rate > 900'. May be given several times.
     #[arg(long, value_name = "LIMIT")]
     pub limit: Vec<String>,
+    /// End the run when this becomes true: 'errors > 5%', 'p99 > 1s after 30s'. May be given several times.
+    #[arg(long, value_name = "LIMIT")]
+    pub abort_when: Vec<String>,
     /// Search the highest rate that holds the limits; each trial lasts as long as --for says.
     #[arg(long)]
     pub find_max: bool,

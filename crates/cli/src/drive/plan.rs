@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use sawmill_cratedb::CrateServer;
-use sawmill_drive::{Address, Arrivals, Limit, MOST_CONNECTIONS, Pace, Plan, Shape};
+use sawmill_drive::{Abort, Address, Arrivals, Limit, MOST_CONNECTIONS, Pace, Plan, Shape};
 use sawmill_generator::{Dataset, NamedRows};
 use sawmill_localpg::LocalPg;
 use sawmill_pgwire::Server;
@@ -61,6 +61,12 @@ pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {
         let limit: Limit = text.parse().map_err(|what: String| Error::usage(what, "--limit", ""))?;
         plan.check_limit(&limit).map_err(|what| Error::usage(what, format!("--limit {text:?}"), ""))?;
         plan.limits.push(limit);
+    }
+    for text in &args.abort_when {
+        let abort: Abort = text.parse().map_err(|what: String| Error::usage(what, "--abort-when", ""))?;
+        plan.check_limit(abort.condition())
+            .map_err(|what| Error::usage(what, format!("--abort-when {text:?}"), ""))?;
+        plan.abort_when.push(abort);
     }
     if let Some(text) = &args.chaos {
         plan.chaos = Some(text.parse().map_err(|what: String| Error::usage(what, "--chaos", ""))?);

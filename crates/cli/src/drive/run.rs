@@ -90,6 +90,10 @@ fn verdict(result: &DriveResult, address: &Address, cancel: &AtomicBool) -> Resu
         let place = if matches!(address, Address::Null) { "target null" } else { "" };
         return Err(Error::failure(format!("the result is invalid: {reason}"), place, ""));
     }
+    if let Some(why) = &result.aborted {
+        let advice = "the figures are those of the time until then";
+        return Err(Error::new(Exit::Slower, format!("the run was ended: {why}"), "--abort-when", advice));
+    }
     let broken: Vec<String> = result
         .limits
         .iter()

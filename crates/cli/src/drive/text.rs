@@ -15,6 +15,16 @@ pub(super) fn text(result: &DriveResult) -> String {
             let message = operation.messages.get(kind).map(String::as_str).unwrap_or_default();
             let _ = writeln!(out, "{}: {count} x {kind}: {message}", operation.name);
         }
+        let failures = &operation.failures.percentiles;
+        if failures.count > 0 {
+            let times = [failures.p50_us, failures.p99_us, failures.max_us];
+            let [p50, p99, max] = times.map(|micros| format!("{:.2}", micros as f64 / 1000.0));
+            let _ = writeln!(
+                out,
+                "{}: what was sent and failed took p50 {p50}, p99 {p99}, max {max} ms",
+                operation.name
+            );
+        }
     }
     let driver = &result.driver;
     let run = &result.run;
@@ -27,12 +37,21 @@ pub(super) fn text(result: &DriveResult) -> String {
     });
     let _ = writeln!(
         out,
-        "\n{loop_kind}\ndriver: {:.1} µs of CPU an operation{}; {} late starts by the driver, {} by busy connections",
+        "\n{loop_kind}\ndriver: {:.1} µs of CPU an operation{}\nlate starts: {} by slow answers of the server, {} by too few \
+         connections, {} by the driver",
         driver.cpu_us_per_operation,
         capacity.unwrap_or_default(),
-        format_grouped(driver.late_by_driver),
-        format_grouped(driver.late_by_server)
+        format_grouped(driver.late_by_server),
+        format_grouped(driver.late_by_pool),
+        format_grouped(driver.late_by_driver)
     );
+    if driver.pauses > 0 {
+        let _ =
+            writeln!(out, "the driver did not run for {:.1} s in {} pauses", driver.paused, driver.pauses);
+    }
+    if let Some(why) = &result.aborted {
+        let _ = writeln!(out, "ABORTED: {why}");
+    }
     for event in &result.chaos {
         let failed = event.error.as_ref().map(|error| format!(", failed: {error}")).unwrap_or_default();
         let _ = writeln!(out, "at {:.1} s: {} (took {:.1} s){failed}", event.at, event.what, event.took);
@@ -40,13 +59,19 @@ pub(super) fn text(result: &DriveResult) -> String {
     if let Some(found) = &result.find_max {
         let _ = writeln!(
             out,
-            "highest rate with {}: {:.0}/s (from {:.0} to {:.0} in {} searches, {} trials)",
+            "highest rate with {}: {:.0}/s ({:.0} to {:.0} with {:.0} % confidence, {} searches, {} trials){}",
             found.limits.join(", "),
             found.rate,
             found.low,
             found.high,
+            found.confidence * 100.0,
             found.found.len(),
-            found.trials.len()
+            found.trials.len(),
+            match found.bound_by.as_str() {
+                "" => String::new(),
+                "pool" => ", bound by the pool: more connections may hold more".to_owned(),
+                what => format!(", bound by the {what}"),
+            }
         );
     }
     for limit in &result.limits {
@@ -96,11 +121,24 @@ fn proof_text(proof: &Proof) -> String {
         return out + &format!("NOT CHECKED, so nothing is said about its rows: {why}\n");
     }
     let verdict = match proof.holds() {
-        true => format!("all {} acknowledged rows found with their values", number(proof.acknowledged)),
+        true => {
+            let updates = match proof.updates {
+                0 => String::new(),
+                updates => format!(", and all {} acknowledged updates", number(updates)),
+            };
+            let what = if proof.not_checked == 0 { "all" } else { "the checked of" };
+            format!(
+                "{what} {} acknowledged rows found with their values{updates}",
+                number(proof.acknowledged)
+            )
+        }
         false => format!(
-            "{} LOST of {} acknowledged rows, {} with other values, {} refused but there, {} twice, {} not of this run",
+            "{} LOST of {} acknowledged rows, {} LOST of {} acknowledged updates, {} updates that were not sent, {} with other values, {} refused but there, {} twice, {} not of this run",
             number(proof.lost),
             number(proof.acknowledged),
+            number(proof.lost_updates),
+            number(proof.updates),
+            number(proof.unsent_updates),
             number(proof.different),
             number(proof.failed_but_found),
             number(proof.doubled),
@@ -116,6 +154,15 @@ fn proof_text(proof: &Proof) -> String {
         number(proof.unknown),
         number(proof.read_back)
     );
+    if let Some(operation) = &proof.undeclared {
+        let _ = writeln!(
+            out,
+            "  {} rows NOT CHECKED: {operation:?} writes this table and does not say what; give it `writes`",
+            number(proof.not_checked)
+        );
+    } else if proof.not_checked > 0 {
+        let _ = writeln!(out, "  {} rows of own statements NOT CHECKED", number(proof.not_checked));
+    }
     if proof.replaced {
         out.push_str("  another program dropped the table during the run and made one of the same name\n");
     }

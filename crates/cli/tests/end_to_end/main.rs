@@ -20,6 +20,7 @@ mod demo;
 mod demo_crates;
 mod directories;
 mod drive_results;
+mod drive_stall;
 mod existing_tables;
 mod flamegraph;
 mod footer;

@@ -15,6 +15,12 @@ use sawmill_source::{Error, Kind, Result};
 pub(crate) const BLOCK_ROWS: u64 = 1024;
 /// The column with the number of a row.
 pub(crate) const NUMBER: &str = "sawmill_row";
+/// The column behind it: how many updates of the row have happened.
+pub(crate) const VERSION: &str = "sawmill_version";
+/// Columns before those of the dataset.
+pub(crate) const OWN_COLUMNS: usize = 2;
+/// Where an encoded row has its version: behind the number of fields, the number with its length, and a length.
+const VERSION_AT: Range<usize> = 18..26;
 
 const _: () = assert!(ROW_GROUP_ROWS.is_multiple_of(BLOCK_ROWS));
 
@@ -23,7 +29,7 @@ const _: () = assert!(ROW_GROUP_ROWS.is_multiple_of(BLOCK_ROWS));
 pub(crate) struct RowMaker {
     dataset: Arc<Dataset>,
     schema: Arc<Schema>,
-    /// The number first, then the columns of the dataset.
+    /// The number and the version first, then the columns of the dataset.
     pub columns: Arc<Vec<Column>>,
     seed: u64,
 }
@@ -31,7 +37,8 @@ pub(crate) struct RowMaker {
 impl RowMaker {
     pub(crate) fn new(dataset: Arc<Dataset>, seed: u64) -> Result<Self> {
         let inner = dataset.arrow_schema();
-        let mut fields = vec![Arc::new(Field::new(NUMBER, DataType::Int64, false))];
+        let own = |name| Arc::new(Field::new(name, DataType::Int64, false));
+        let mut fields = vec![own(NUMBER), own(VERSION)];
         fields.extend(inner.fields().iter().cloned());
         let schema = Arc::new(Schema::new(fields));
         let columns = natural_columns(&schema, &ValueOptions::default())
@@ -45,10 +52,10 @@ impl RowMaker {
         self.columns.iter().map(move |column| (column.name.as_str(), plain(column)))
     }
 
-    /// Encodes block `block`; a later `version` has other values for the same numbers.
-    pub(crate) fn block(&self, block: u64, version: u64) -> Result<Block> {
+    /// Encodes block `block`: its rows of version 0, or with the `other` values that rows of odd versions have.
+    pub(crate) fn block(&self, block: u64, other: bool) -> Result<Block> {
         let first = block * BLOCK_ROWS;
-        let seed = self.seed.wrapping_add(version.wrapping_mul(0x5851_F42D_4C95_7F2D));
+        let seed = self.seed.wrapping_add(u64::from(other).wrapping_mul(0x5851_F42D_4C95_7F2D));
         let place = |what: String| {
             Error::new(Kind::Source, what).at(format!(
                 "dataset {}, rows {first} to {}",
@@ -65,7 +72,8 @@ impl RowMaker {
             let numbers: ArrayRef =
                 Arc::new(Int64Array::from_iter_values((number..number + rows).map(|number| number as i64)));
             number += rows;
-            let mut columns = vec![numbers];
+            let versions: ArrayRef = Arc::new(Int64Array::from_value(0, batch.num_rows()));
+            let mut columns = vec![numbers, versions];
             columns.extend(batch.columns().iter().cloned());
             let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
                 .map_err(|error| place(error.to_string()))?;
@@ -135,10 +143,24 @@ pub(crate) fn fields(row: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     })
 }
 
+/// The version of an encoded row; `None` if it has none.
+pub(crate) fn version_of(row: &[u8]) -> Option<i64> {
+    fields(row).nth(1)??.try_into().ok().map(i64::from_be_bytes)
+}
+
+/// The row with another version.
+pub(crate) fn with_version(row: &[u8], version: i64) -> Vec<u8> {
+    let mut row = row.to_vec();
+    if let Some(bytes) = row.get_mut(VERSION_AT) {
+        bytes.copy_from_slice(&version.to_be_bytes());
+    }
+    row
+}
+
 /// Blocks that were made last, for rows of any number.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    kept: Vec<((u64, u64), Block)>,
+    kept: Vec<((u64, bool), Block)>,
     most: usize,
 }
 
@@ -147,15 +169,15 @@ impl Blocks {
         Self { kept: Vec::new(), most: most.max(1) }
     }
 
-    /// The row of this number.
-    pub(crate) fn row(&mut self, maker: &RowMaker, number: u64, version: u64) -> Result<&[u8]> {
-        let key = (number / BLOCK_ROWS, version);
+    /// The row of this number, or with its other values.
+    pub(crate) fn row(&mut self, maker: &RowMaker, number: u64, other: bool) -> Result<&[u8]> {
+        let key = (number / BLOCK_ROWS, other);
         match self.kept.iter().position(|(kept, _)| *kept == key) {
             Some(0) => {}
             Some(at) => self.kept[..=at].rotate_right(1),
             None => {
                 self.kept.truncate(self.most - 1);
-                self.kept.insert(0, (key, maker.block(key.0, version)?));
+                self.kept.insert(0, (key, maker.block(key.0, other)?));
             }
         }
         Ok(self.kept.first().map_or(&[], |(_, block)| block.row(number)))
@@ -169,16 +191,17 @@ mod tests {
     #[test]
     fn a_row_is_a_function_of_its_number() {
         let maker = RowMaker::new(Arc::new(Dataset::built_in("orders").unwrap().unwrap()), 42).unwrap();
-        let whole = maker.block(3, 0).unwrap();
+        let whole = maker.block(3, false).unwrap();
         assert_eq!(whole.numbers(), 3072..4096);
         let mut blocks = Blocks::new(2);
         for number in [3072, 4095, 3500] {
-            let row = blocks.row(&maker, number, 0).unwrap().to_vec();
+            let row = blocks.row(&maker, number, false).unwrap().to_vec();
             assert_eq!(row, whole.row(number));
             let mut fields = fields(&row);
             assert_eq!(fields.next().unwrap().unwrap(), (number as i64).to_be_bytes());
             assert_eq!(fields.count(), maker.columns.len() - 1);
-            assert_ne!(blocks.row(&maker, number, 1).unwrap(), row, "another version has other values");
+            assert_eq!((version_of(&row), version_of(&with_version(&row, 7))), (Some(0), Some(7)));
+            assert_ne!(blocks.row(&maker, number, true).unwrap(), row, "an update has other values");
         }
     }
 }

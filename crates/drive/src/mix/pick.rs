@@ -3,7 +3,7 @@
 use sawmill_generator::ZipfSampler;
 
 use crate::arrivals::process::Draws;
-use crate::proof::states::{RowState, RowStates};
+use crate::proof::states::{Known, RowState, RowStates};
 
 /// Which of the earlier rows is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -59,8 +59,9 @@ impl Picker {
     }
 
     /// A row that the server has acknowledged, and what it is known to hold. Draws again where a row is not
-    /// there; if that goes on, takes the next one that is. `None` if there is none near.
-    pub(crate) fn pick(&mut self, states: &RowStates, draw: u64) -> Option<(u64, RowState)> {
+    /// there; if that goes on, takes the next one that is. `None` if there is none near. `own`: also one whose values
+    /// the user's own statements have written.
+    pub(crate) fn pick(&mut self, states: &RowStates, draw: u64, own: bool) -> Option<(u64, Known)> {
         let high = states.high();
         if high == 0 {
             return None;
@@ -79,19 +80,20 @@ impl Picker {
             if number >= high {
                 continue;
             }
-            if let Some(found) = acknowledged(states, number) {
+            if let Some(found) = acknowledged(states, number, own) {
                 return Some(found);
             }
         }
         let start = draws.below(high);
-        (0..high.min(NEIGHBOURS)).find_map(|step| acknowledged(states, (start + step) % high))
+        (0..high.min(NEIGHBOURS)).find_map(|step| acknowledged(states, (start + step) % high, own))
     }
 }
 
 /// The row, if it is there for certain.
-fn acknowledged(states: &RowStates, number: u64) -> Option<(u64, RowState)> {
-    let state = states.get(number);
-    matches!(state, RowState::Acknowledged | RowState::Updated).then_some((number, state))
+fn acknowledged(states: &RowStates, number: u64, own: bool) -> Option<(u64, Known)> {
+    let known = states.get(number);
+    let there = known.state == RowState::Acknowledged || own && known.state == RowState::Own;
+    there.then_some((number, known))
 }
 
 #[cfg(test)]
@@ -102,11 +104,11 @@ mod tests {
     fn a_few_rows_among_many_numbers_are_found() {
         let states = RowStates::default();
         let mut picker = Picker::new(Pick::Uniform, 1, 1);
-        assert_eq!(picker.pick(&states, 7), None);
+        assert_eq!(picker.pick(&states, 7, false), None);
         states.set(3, RowState::Acknowledged);
         states.set(4000, RowState::Failed);
         for draw in 0..200 {
-            assert_eq!(picker.pick(&states, draw), Some((3, RowState::Acknowledged)), "{draw}");
+            assert_eq!(picker.pick(&states, draw, false), Some((3, RowState::Acknowledged.into())), "{draw}");
         }
     }
 }

@@ -13,7 +13,7 @@ const SLICE: u64 = 64;
 /// Blocks that are made ahead.
 const AHEAD: usize = 4;
 /// Bytes of blocks of earlier rows that are kept.
-const KEPT_BYTES: usize = 64 << 20;
+pub(crate) const KEPT_BYTES: usize = 64 << 20;
 
 /// Rows that one connection has for itself.
 #[derive(Debug)]
@@ -101,8 +101,8 @@ pub(crate) struct KeptBlocks(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// By number and version, with the moment of the last use.
-    blocks: HashMap<(u64, u64), (Arc<Block>, u64)>,
+    /// By number, and whether with other values, with the moment of the last use.
+    blocks: HashMap<(u64, bool), (Arc<Block>, u64)>,
     bytes: usize,
     clock: u64,
 }
@@ -112,8 +112,8 @@ impl KeptBlocks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The block of this number and version, if it is kept.
-    pub(crate) fn get(&self, key: (u64, u64)) -> Option<Arc<Block>> {
+    /// The block of this number, perhaps with other values, if it is kept.
+    pub(crate) fn get(&self, key: (u64, bool)) -> Option<Arc<Block>> {
         let mut kept = self.lock();
         kept.clock += 1;
         let clock = kept.clock;
@@ -123,7 +123,7 @@ impl KeptBlocks {
     }
 
     /// Keeps a block, in place of the ones that were not used for longest.
-    pub(crate) fn keep(&self, key: (u64, u64), block: &Arc<Block>) {
+    pub(crate) fn keep(&self, key: (u64, bool), block: &Arc<Block>) {
         let mut kept = self.lock();
         kept.clock += 1;
         let clock = kept.clock;
@@ -153,11 +153,11 @@ mod tests {
     fn connections_share_a_block_and_every_row_is_taken_once() {
         let (maker, supply) = (maker(), Supply::default());
         assert!(supply.take().is_none(), "nothing was made yet");
-        (0..2).for_each(|block| supply.add(maker.block(block, 0).unwrap()));
+        (0..2).for_each(|block| supply.add(maker.block(block, false).unwrap()));
         let mut numbers = Vec::new();
         let (mut one, mut other) = (supply.take().unwrap(), supply.take().unwrap());
         while let Some((number, row)) = one.next() {
-            assert_eq!(row, maker.block(0, 0).unwrap().row(number));
+            assert_eq!(row, maker.block(0, false).unwrap().row(number));
             numbers.push(number);
         }
         while let Some((number, _)) = other.next() {
@@ -174,12 +174,16 @@ mod tests {
     #[test]
     fn blocks_that_were_not_used_for_longest_make_room() {
         let (maker, kept) = (maker(), KeptBlocks::default());
-        let block = Arc::new(maker.block(0, 0).unwrap());
+        let block = Arc::new(maker.block(0, false).unwrap());
         let most = (KEPT_BYTES / block.bytes()) as u64;
-        (0..most).for_each(|number| kept.keep((number, 0), &block));
-        assert!(kept.get((0, 0)).is_some());
-        kept.keep((most, 0), &block);
-        assert!(kept.get((0, 0)).is_some() && kept.get((1, 0)).is_none() && kept.get((most, 0)).is_some());
+        (0..most).for_each(|number| kept.keep((number, false), &block));
+        assert!(kept.get((0, false)).is_some());
+        kept.keep((most, false), &block);
+        assert!(
+            kept.get((0, false)).is_some()
+                && kept.get((1, false)).is_none()
+                && kept.get((most, false)).is_some()
+        );
         assert!(kept.lock().bytes <= KEPT_BYTES);
     }
 }

@@ -1,4 +1,4 @@
-//! Limits: `insert.p99 < 20ms`, `errors < 0.1%`, `rate > 900`.
+//! Limits: `insert.p99 < 20ms`, `errors <= 0.1%`, `failed-p99 < 1s`, `rate > 900`.
 
 use std::time::Duration;
 
@@ -12,17 +12,26 @@ pub struct Limit {
     text: String,
     operation: Option<String>,
     figure: Figure,
-    below: bool,
+    compare: Compare,
     value: f64,
+}
+
+/// How what was measured relates to the limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Compare {
+    Below,
+    AtMost,
+    Above,
+    AtLeast,
 }
 
 /// What is limited.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Figure {
-    /// A quantile of the latency, in microseconds.
-    Latency(f64),
-    Mean,
-    Max,
+    /// A quantile in microseconds.
+    Quantile(Of, f64),
+    Mean(Of),
+    Max(Of),
     /// Share of the operations that failed.
     Errors,
     /// Share of the operations that started late.
@@ -31,20 +40,37 @@ enum Figure {
     Rate,
 }
 
+/// Of which operations a time is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Of {
+    /// The latency of those that ended well.
+    Latency,
+    /// The time until those failed that were sent and failed.
+    Failures,
+}
+
 impl std::str::FromStr for Limit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let refused = |what: &str| {
             format!(
-                "{what} in {text:?}: write [OPERATION.]FIGURE < VALUE, such as `insert.p99 < 20ms`, `errors < 0.1%` or \
-                 `rate > 900`; figures are p50 to p99.999, mean, max, errors, late and rate"
+                "{what} in {text:?}: write [OPERATION.]FIGURE, then <, <=, > or >=, then a value, such as \
+                 `insert.p99 < 20ms`, `errors <= 0.1%` or `rate > 900`; figures are p50 to p99.999, mean, max (of what \
+                 ended well), failed-p50 to failed-max (of what failed), errors, late and rate"
             )
         };
         let at = text.find(['<', '>']).ok_or_else(|| refused("no < or >"))?;
         let (left, right) = text.split_at(at);
-        let below = right.starts_with('<');
-        let value = right.trim_start_matches(['<', '>', '=']).trim();
+        let (sign, value) = right.split_at(right.find(|c| !"<>=".contains(c)).unwrap_or(right.len()));
+        let compare = match sign {
+            "<" => Compare::Below,
+            "<=" => Compare::AtMost,
+            ">" => Compare::Above,
+            ">=" => Compare::AtLeast,
+            _ => return Err(refused(&format!("{sign:?}"))),
+        };
+        let value = value.trim();
         let (operation, figure) = match left.trim().rsplit_once('.') {
             // `p99.9` has a point of its own.
             Some((name, digits)) if digits.chars().all(|c| c.is_ascii_digit()) => match name.rsplit_once('.')
@@ -55,21 +81,26 @@ impl std::str::FromStr for Limit {
             Some((operation, figure)) => (Some(operation), figure.to_owned()),
             None => (None, left.trim().to_owned()),
         };
-        let figure = match figure.as_str() {
-            "mean" => Figure::Mean,
-            "max" => Figure::Max,
-            "errors" => Figure::Errors,
-            "late" => Figure::Late,
-            "rate" => Figure::Rate,
+        let (of, name) = match figure.strip_prefix("failed-") {
+            Some(name) => (Of::Failures, name),
+            None => (Of::Latency, figure.as_str()),
+        };
+        let figure = match name {
+            "mean" => Figure::Mean(of),
+            "max" => Figure::Max(of),
+            "errors" if of == Of::Latency => Figure::Errors,
+            "late" if of == Of::Latency => Figure::Late,
+            "rate" if of == Of::Latency => Figure::Rate,
             percent => {
                 let percent = percent.strip_prefix('p').and_then(|percent| percent.parse::<f64>().ok());
                 let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
                 // Rounded, so that p99.9 is 0.999 and not a little more.
-                Figure::Latency((percent.ok_or_else(|| refused("an unknown figure"))? * 1e6).round() / 1e8)
+                let percent = percent.ok_or_else(|| refused("an unknown figure"))?;
+                Figure::Quantile(of, (percent * 1e6).round() / 1e8)
             }
         };
         let value = match figure {
-            Figure::Latency(_) | Figure::Mean | Figure::Max => {
+            Figure::Quantile(..) | Figure::Mean(_) | Figure::Max(_) => {
                 parse_duration(value).map_err(|_| refused("no time"))?.as_secs_f64() * 1e6
             }
             Figure::Errors | Figure::Late => {
@@ -81,7 +112,7 @@ impl std::str::FromStr for Limit {
             Figure::Rate => crate::arrivals::shape::rate(value).map_err(|_| refused("no rate"))?,
         };
         let operation = operation.map(|name| name.trim().to_owned());
-        Ok(Self { text: text.trim().to_owned(), operation, figure, below, value })
+        Ok(Self { text: text.trim().to_owned(), operation, figure, compare, value })
     }
 }
 
@@ -89,8 +120,8 @@ impl Limit {
     /// The limit `p99 < TIME` of all operations.
     pub fn p99(time: Duration) -> Self {
         let text = format!("p99 < {}", format_duration(time));
-        let (figure, value) = (Figure::Latency(0.99), time.as_secs_f64() * 1e6);
-        Self { text, operation: None, figure, below: true, value }
+        let (figure, value) = (Figure::Quantile(Of::Latency, 0.99), time.as_secs_f64() * 1e6);
+        Self { text, operation: None, figure, compare: Compare::Below, value }
     }
 
     /// The operation that it is about.
@@ -100,34 +131,49 @@ impl Limit {
 
     /// What was measured, and whether the limit holds. Without any operation it does not.
     pub(crate) fn judge(&self, result: &DriveResult) -> LimitResult {
-        let named = |name: &str| result.operations.iter().find(|operation| operation.name == name);
+        self.judge_in(&result.total, &result.operations)
+    }
+
+    /// The same of the total and of each operation.
+    pub(crate) fn judge_in(&self, total: &OperationResult, operations: &[OperationResult]) -> LimitResult {
         let operation = match &self.operation {
-            None => Some(&result.total),
-            Some(name) => named(name),
+            None => Some(total),
+            Some(name) => operations.iter().find(|operation| operation.name == *name),
         };
-        let (value, measured) = operation.map_or((f64::NAN, "nothing".to_owned()), |it| self.measure(it));
-        let held = if self.below { value < self.value } else { value > self.value };
+        let (value, measured) =
+            operation.and_then(|it| self.measure(it)).unwrap_or((f64::NAN, "nothing".to_owned()));
+        let held = match self.compare {
+            Compare::Below => value < self.value,
+            Compare::AtMost => value <= self.value,
+            Compare::Above => value > self.value,
+            Compare::AtLeast => value >= self.value,
+        };
         LimitResult { limit: self.text.clone(), measured, held }
     }
 
-    fn measure(&self, operation: &OperationResult) -> (f64, String) {
+    /// The figure as a number, and as text; `None` if it is of nothing.
+    fn measure(&self, operation: &OperationResult) -> Option<(f64, String)> {
         if operation.intended == 0 {
-            return (f64::NAN, "nothing".to_owned());
+            return None;
         }
         let time = |micros: f64| (micros, format_duration(Duration::from_secs_f64(micros / 1e6)));
         let share = |part: u64| {
             let share = part as f64 / operation.intended as f64;
             (share, format!("{:.3}%", share * 100.0))
         };
-        let latency = &operation.latency;
-        match self.figure {
-            Figure::Latency(quantile) => time(latency.histogram.quantile(quantile) as f64),
-            Figure::Mean => time(latency.percentiles.mean_us),
-            Figure::Max => time(latency.percentiles.max_us as f64),
+        // Where nothing ended well there is no latency; where nothing failed, failures took no time.
+        let of = |of| match of {
+            Of::Latency => Some(&operation.latency).filter(|latency| latency.histogram.count() > 0),
+            Of::Failures => Some(&operation.failures),
+        };
+        Some(match self.figure {
+            Figure::Quantile(which, quantile) => time(of(which)?.histogram.quantile(quantile) as f64),
+            Figure::Mean(which) => time(of(which)?.histogram.mean()),
+            Figure::Max(which) => time(of(which)?.histogram.max() as f64),
             Figure::Errors => share(operation.failed()),
             Figure::Late => share(operation.late),
             Figure::Rate => (operation.rate, format!("{:.1}/s", operation.rate)),
-        }
+        })
     }
 }
 
@@ -140,13 +186,14 @@ impl std::fmt::Display for Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::histogram::Durations;
 
     #[test]
     fn limits_are_of_all_operations_or_of_one() {
         let limit: Limit = "insert.p99.9 < 20ms".parse().unwrap();
         assert_eq!(
             (limit.operation(), limit.figure, limit.value),
-            (Some("insert"), Figure::Latency(0.999), 20_000.0)
+            (Some("insert"), Figure::Quantile(Of::Latency, 0.999), 20_000.0)
         );
         let limit: Limit = "errors<0.1%".parse().unwrap();
         assert!(
@@ -154,11 +201,44 @@ mod tests {
                 && limit.figure == Figure::Errors
                 && (limit.value - 0.001).abs() < 1e-12
         );
-        assert!(!"rate > 900".parse::<Limit>().unwrap().below);
-        assert_eq!("p99.9 < 1s".parse::<Limit>().unwrap().figure, Figure::Latency(0.999));
-        for wrong in ["p99", "p99 < fast", "speed < 3", "p101 < 1s", "errors < many", ""] {
+        let figure = |text: &str| text.parse::<Limit>().unwrap().figure;
+        assert_eq!(figure("p99.9 < 1s"), Figure::Quantile(Of::Latency, 0.999));
+        assert_eq!(figure("insert.failed-p99.9 < 1s"), Figure::Quantile(Of::Failures, 0.999));
+        let wrong = ["p99", "p99 < fast", "speed < 3", "p101 < 1s", "errors < many", "", "failed-rate > 3"];
+        for wrong in
+            wrong.into_iter().chain(["p99 >=< 1s", "p99 => 1s", "p99 << 1s", "p99 == 1s", "p99 = 1s"])
+        {
             assert!(wrong.parse::<Limit>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_figure_that_is_the_limit_holds_where_the_limit_says_or_equal() {
+        let total = OperationResult {
+            intended: 1000,
+            rate: 900.0,
+            errors: [("lost".to_owned(), 10)].into(),
+            ..OperationResult::default()
+        };
+        let held = |text: &str| text.parse::<Limit>().unwrap().judge_in(&total, &[]).held;
+        assert!(held("rate >= 900") && !held("rate > 900") && held("rate > 899"));
+        assert!(held("errors <= 1%") && !held("errors < 1%") && held("errors < 1.1%"));
+    }
+
+    #[test]
+    fn latency_is_of_what_ended_well_and_failures_have_limits_of_their_own() {
+        let mut failures = Durations::default();
+        failures.record_micros(790, 99);
+        let mut total =
+            OperationResult { intended: 100, failures: failures.into(), ..OperationResult::default() };
+        let held =
+            |text: &str, total: &OperationResult| text.parse::<Limit>().unwrap().judge_in(total, &[]).held;
+        assert!(!held("p50 < 1s", &total), "nothing ended well");
+        let mut latency = Durations::default();
+        latency.record_micros(50_000, 1);
+        total.latency = latency.into();
+        assert!(!held("p50 < 40ms", &total) && held("p50 < 60ms", &total));
+        assert!(held("failed-p99 < 1ms", &total) && !held("failed-max < 100us", &total));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a run is to do: a plan in TOML, or one made of a dataset's name.
 
+pub(crate) mod abort;
 pub(crate) mod limit;
 pub(crate) mod node;
 pub(crate) mod operation;

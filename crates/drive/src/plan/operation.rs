@@ -2,10 +2,10 @@
 
 use sawmill_source::Result;
 
-use crate::mix::block::NUMBER;
+use crate::mix::block::{NUMBER, OWN_COLUMNS};
 use crate::mix::pick::Pick;
 use crate::plan::node::{Item, Node};
-use crate::plan::types::{Operation, Parameter, PlanTable, Work};
+use crate::plan::types::{Operation, Parameter, PlanTable, Work, Writes};
 
 /// What an operation does, by the key that says so.
 const KINDS: [&str; 10] =
@@ -56,7 +56,7 @@ fn work(node: Node<'_>, tables: &[PlanTable], outer: bool) -> Result<Work> {
     let own: &[&str] = match *kind {
         "insert" | "upsert" | "unnest" => &["rows", "prepared"],
         "copy" | "bulk" => &["rows"],
-        "sql" => &["table", "parameters", "pick", "skew", "expect", "prepared"],
+        "sql" => &["table", "parameters", "pick", "skew", "expect", "writes", "prepared"],
         _ => &["pick", "skew", "prepared"],
     };
     let mut allowed = vec![*kind];
@@ -85,12 +85,34 @@ fn work(node: Node<'_>, tables: &[PlanTable], outer: bool) -> Result<Work> {
                 None => 0,
             };
             let parameters = node.get("parameters").map_or(Ok(Vec::new()), Item::items)?;
-            let parameters =
+            let parameters: Vec<Parameter> =
                 parameters.into_iter().map(|item| parameter(item, tables.get(of))).collect::<Result<_>>()?;
             let expect = node.get("expect").map(|item| item.count(0..=1 << 40)).transpose()?;
-            Work::Sql { sql: sql.text()?.to_owned(), table: of, parameters, pick, expect, prepared }
+            let (sql, writes) = (sql.text()?.to_owned(), writes(node, sql.text()?, &parameters)?);
+            Work::Sql { sql, table: of, parameters, pick, expect, writes, prepared }
         }
     })
+}
+
+/// What a statement of the user's own does.
+fn writes(node: Node<'_>, sql: &str, parameters: &[Parameter]) -> Result<Writes> {
+    let Some(item) = node.get("writes") else { return Ok(Writes::of_statement(sql)) };
+    let words = [
+        ("nothing", Writes::Nothing),
+        ("insert", Writes::Insert),
+        ("update", Writes::Update),
+        ("delete", Writes::Delete),
+    ];
+    let writes = item.word(&words)?;
+    let needs = |old| parameters.iter().any(|parameter| parameter.old == old && parameter.column == 0);
+    let (fits, advice) = match writes {
+        Writes::Insert => (needs(false), "give it new.row, the number of the row that it inserts"),
+        Writes::Update | Writes::Delete => {
+            (needs(true), "give it old.row, the number of the row that it changes")
+        }
+        Writes::Nothing | Writes::Undeclared => (true, ""),
+    };
+    if fits { Ok(writes) } else { Err(item.error("a statement whose row is not known", advice)) }
 }
 
 fn table(node: Node<'_>, key: &'static str, tables: &[PlanTable]) -> Result<usize> {
@@ -130,7 +152,7 @@ fn parameter(item: Item<'_>, table: Option<&PlanTable>) -> Result<Parameter> {
     let (age, name) = text.split_once('.').unwrap_or(("", text));
     let column = match name {
         "row" | NUMBER => Some(0),
-        name => columns.iter().position(|column| *column == name).map(|place| place + 1),
+        name => columns.iter().position(|column| *column == name).map(|place| place + OWN_COLUMNS),
     };
     match (age, column) {
         ("new" | "old", Some(column)) => Ok(Parameter { old: age == "old", column }),

@@ -11,6 +11,7 @@ use toml::de::DeTable;
 
 use crate::arrivals::process::Arrivals;
 use crate::arrivals::shape::Shape;
+use crate::plan::abort::Abort;
 use crate::plan::limit::Limit;
 use crate::plan::node::{self, Item, Node};
 use crate::plan::operation::operation;
@@ -18,7 +19,7 @@ use crate::plan::pooling::{Pooling, Reconnect};
 use crate::plan::types::{Chaos, Operation, Pace, Plan, PlanTable, Work};
 
 /// The keys of a plan.
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "name",
     "rate",
     "arrivals",
@@ -34,6 +35,7 @@ const KEYS: [&str; 21] = [
     "pooling",
     "reconnect",
     "limits",
+    "abort-when",
     "chaos",
     "proof",
     "overwrite",
@@ -71,6 +73,7 @@ impl Plan {
             pooling: Pooling::Kept,
             reconnect: Reconnect::default(),
             limits: Vec::new(),
+            abort_when: Vec::new(),
             part: (1, 1),
             start_at: None,
             chaos: None,
@@ -175,6 +178,14 @@ impl Plan {
                 self.check_limit(&parsed)
                     .map_err(|what| limit.error(what, "name an operation of the plan"))?;
                 self.limits.push(parsed);
+            }
+        }
+        if let Some(item) = root.get("abort-when") {
+            for condition in item.items()? {
+                let parsed = condition.parsed(str::parse::<Abort>, "write `errors > 5% after 30s`")?;
+                self.check_limit(parsed.condition())
+                    .map_err(|what| condition.error(what, "name an operation of the plan"))?;
+                self.abort_when.push(parsed);
             }
         }
         let chaos =

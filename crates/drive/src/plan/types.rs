@@ -9,6 +9,7 @@ use crate::arrivals::process::Arrivals;
 use crate::arrivals::shape::Shape;
 use crate::mix::pick::Pick;
 use crate::mix::weights::Weights;
+use crate::plan::abort::Abort;
 use crate::plan::limit::Limit;
 use crate::plan::pooling::{Pooling, Reconnect};
 
@@ -43,6 +44,8 @@ pub struct Plan {
     pub reconnect: Reconnect,
     /// What the result has to keep to.
     pub limits: Vec<Limit>,
+    /// What ends the run before its time.
+    pub abort_when: Vec<Abort>,
     /// Which of how many driving processes this is.
     pub part: (u64, u64),
     /// When to start, for several processes.
@@ -178,12 +181,58 @@ pub enum Work {
         pick: Pick,
         /// How many rows it has to return or to change.
         expect: Option<u64>,
+        /// What it does to rows.
+        writes: Writes,
         /// The statement is prepared once for each connection.
         prepared: bool,
     },
 }
 
+/// What a statement of the user's own does to the rows of its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writes {
+    /// It reads.
+    Nothing,
+    /// It inserts the row `new`, perhaps with values of its own.
+    Insert,
+    /// It gives the row `old` values of its own.
+    Update,
+    /// It deletes the row `old`.
+    Delete,
+    /// It writes, and the plan does not say what.
+    Undeclared,
+}
+
+impl Writes {
+    /// What the words of a statement say.
+    pub(crate) fn of_statement(sql: &str) -> Self {
+        const READING: [&str; 6] = ["select", "values", "table", "show", "explain", "set"];
+        const WRITING: [&str; 4] = ["insert", "update", "delete", "merge"];
+        let words: Vec<String> = words(sql).collect();
+        let first = words.first().map_or("", String::as_str);
+        match READING.contains(&first)
+            || first == "with" && !words.iter().any(|word| WRITING.contains(&word.as_str()))
+        {
+            true => Self::Nothing,
+            false => Self::Undeclared,
+        }
+    }
+}
+
+/// The words of a statement, in lower case.
+fn words(sql: &str) -> impl Iterator<Item = String> {
+    sql.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+}
+
 impl Work {
+    /// Whether it may write rows of the table of this name, and the plan does not say which.
+    pub(crate) fn may_write(&self, table: &str) -> bool {
+        let name = table.rsplit('.').next().unwrap_or(table).to_lowercase();
+        matches!(self, Self::Sql { sql, writes: Writes::Undeclared, .. } if words(sql).any(|word| word == name))
+    }
+
     /// The table that gets new rows.
     pub(crate) fn writes_new_rows_to(&self) -> Option<usize> {
         match self {

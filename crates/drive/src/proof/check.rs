@@ -1,9 +1,12 @@
 //! Compares rows that are read back in the order of their numbers with what is known of each.
 
+use std::sync::atomic::Ordering::Relaxed;
+
+use sawmill_profile::format_counted;
 use sawmill_source::{Error, Kind, Result};
 
-use crate::mix::block::{Blocks, fields};
-use crate::proof::states::RowState;
+use crate::mix::block::{Blocks, fields, version_of, with_version};
+use crate::proof::states::{Known, RowState};
 use crate::result::proof::Proof;
 use crate::work::rows::SharedTable;
 
@@ -23,7 +26,12 @@ pub(crate) struct Check<'a> {
 
 impl<'a> Check<'a> {
     pub(crate) fn new(table: &'a SharedTable) -> Self {
-        let proof = Proof { table: table.name.clone(), ..Proof::default() };
+        let proof = Proof {
+            table: table.name.clone(),
+            updates: table.updates.load(Relaxed),
+            undeclared: table.undeclared.clone(),
+            ..Proof::default()
+        };
         Self { table, proof, blocks: Blocks::new(KEPT), next: 0 }
     }
 
@@ -32,7 +40,7 @@ impl<'a> Check<'a> {
         let number = fields(row).next().flatten().and_then(|field| field.try_into().ok());
         let number = number.map(i64::from_be_bytes).and_then(|number| u64::try_from(number).ok());
         match number {
-            Some(number) => self.found(number, |expected| expected == row),
+            Some(number) => self.found(number, version_of(row), |expected| expected == row),
             None => {
                 self.foreign();
                 Ok(())
@@ -42,29 +50,39 @@ impl<'a> Check<'a> {
 
     /// A row with a number that no run writes.
     pub(crate) fn foreign(&mut self) {
-        self.proof.foreign += 1;
+        self.proof.foreign += u64::from(!self.is_undeclared());
         self.proof.read_back += 1;
     }
 
     /// The next row in the order of numbers; `is` compares what was read back with an encoded row.
-    pub(crate) fn found(&mut self, number: u64, is: impl Fn(&[u8]) -> bool) -> Result<()> {
+    pub(crate) fn found(
+        &mut self,
+        number: u64,
+        version: Option<i64>,
+        is: impl Fn(&[u8]) -> bool,
+    ) -> Result<()> {
         if !self.table.is_ours(number) {
             return Ok(());
         }
-        let state = self.table.states.get(number);
-        let mut version = |version| self.blocks.row(&self.table.maker, number, version).map(&is);
-        let equal = match state {
-            RowState::Untouched | RowState::Outside => true,
-            RowState::Updated => version(1)?,
-            RowState::MaybeUpdated | RowState::MaybeDeletedUpdated => version(0)? || version(1)?,
-            _ => version(0)?,
+        let known = self.table.states.get(number);
+        let has_values = !matches!(
+            known.state,
+            RowState::Untouched | RowState::Outside | RowState::Own | RowState::Failed | RowState::Deleted
+        );
+        let equal = match version {
+            _ if !has_values => true,
+            None => false,
+            Some(version) => {
+                let row = self.blocks.row(&self.table.maker, number, version % 2 != 0)?;
+                is(&with_version(row, version))
+            }
         };
-        self.note(number, state, equal);
+        self.note(number, known, if has_values { version } else { None }, equal);
         Ok(())
     }
 
     /// Counts a row that is there, and whether it has one of the values that it may have.
-    fn note(&mut self, number: u64, state: RowState, equal: bool) {
+    fn note(&mut self, number: u64, known: Known, version: Option<i64>, equal: bool) {
         self.proof.read_back += 1;
         if number < self.next {
             self.proof.doubled += 1;
@@ -73,36 +91,65 @@ impl<'a> Check<'a> {
         }
         self.missing(number);
         self.next = number + 1;
-        self.count(state);
-        match state {
+        self.count(known.state);
+        let ahead = version.map_or(0, |version| known.ahead(version));
+        let (lost, more) = ((-ahead).max(0) as u64, (ahead - known.pending()).max(0) as u64);
+        match known.state {
+            RowState::Outside => self.proof.not_checked += 1,
+            RowState::Own => self.proof.found += 1,
+            RowState::Untouched | RowState::Failed | RowState::Deleted if self.is_undeclared() => {}
             RowState::Untouched => {
                 self.proof.foreign += 1;
                 self.example(number, "is there, and this run did not write it");
             }
             RowState::Failed | RowState::Deleted => {
                 self.proof.failed_but_found += 1;
-                let what =
-                    if state == RowState::Failed { "its insertion was refused" } else { "it was deleted" };
+                let what = if known.state == RowState::Failed {
+                    "its insertion was refused"
+                } else {
+                    "it was deleted"
+                };
                 self.example(number, &format!("is there, although {what}"));
             }
-            RowState::Outside => {}
+            _ if (!equal || lost + more > 0) && self.is_undeclared() => {}
+            _ if lost > 0 => {
+                self.proof.lost_updates += lost;
+                self.example(number, &format!("has lost {}", format_counted(lost, "acknowledged update")));
+            }
+            _ if more > 0 => {
+                self.proof.unsent_updates += more;
+                self.example(number, &format!("has {} more than were sent", format_counted(more, "update")));
+            }
             _ if !equal => {
                 self.proof.different += 1;
                 self.example(number, "has other values than were written");
             }
-            RowState::Acknowledged | RowState::Updated | RowState::MaybeUpdated => self.proof.found += 1,
+            RowState::Acknowledged | RowState::MaybeUpdated => self.proof.found += 1,
             _ => self.proof.unknown_found += 1,
         }
+    }
+
+    /// Whether what is wrong may be the doing of a statement that does not say what it writes; it is then counted as
+    /// not checked.
+    fn is_undeclared(&mut self) -> bool {
+        let undeclared = self.table.undeclared.is_some();
+        self.proof.not_checked += u64::from(undeclared);
+        undeclared
     }
 
     /// The rows before `number` are not there.
     fn missing(&mut self, number: u64) {
         for missing in self.next..number.min(self.table.states.high()) {
-            let state = self.table.states.get(missing);
+            let state = self.table.states.get(missing).state;
             self.count(state);
-            if matches!(state, RowState::Acknowledged | RowState::Updated | RowState::MaybeUpdated) {
-                self.proof.lost += 1;
-                self.example(missing, "was acknowledged and is not there");
+            match state {
+                RowState::Acknowledged | RowState::MaybeUpdated | RowState::Own if !self.is_undeclared() => {
+                    self.proof.lost += 1;
+                    self.example(missing, "was acknowledged and is not there");
+                }
+                // It may be one that was lost.
+                RowState::Outside if self.table.undeclared.is_some() => self.proof.not_checked += 1,
+                _ => {}
             }
         }
     }
@@ -111,15 +158,10 @@ impl<'a> Check<'a> {
         let proof = &mut self.proof;
         match state {
             RowState::Untouched | RowState::Outside => return,
-            RowState::Acknowledged | RowState::Updated | RowState::MaybeUpdated => proof.acknowledged += 1,
+            RowState::Acknowledged | RowState::MaybeUpdated | RowState::Own => proof.acknowledged += 1,
             RowState::Failed => proof.failed += 1,
             RowState::Deleted => {}
-            RowState::Unknown
-            | RowState::MaybeDeleted
-            | RowState::MaybeDeletedUpdated
-            | RowState::Changing => {
-                proof.unknown += 1;
-            }
+            RowState::Unknown | RowState::MaybeDeleted | RowState::Changing => proof.unknown += 1,
         }
         proof.written += 1;
     }

@@ -1,17 +1,19 @@
-//! What is known of every row that a run tried to write: four bits a row, in pages of which a bounded number is
+//! What is known of every row that a run tried to write: two bytes a row, in pages of which a bounded number is
 //! in memory; the others are in a temporary file.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 /// Rows of a page.
 const PAGE_ROWS: u64 = 1 << 17;
-const PAGE_BYTES: usize = (PAGE_ROWS / 2) as usize;
-/// Pages in memory: 16 MiB, 32 million rows.
-const PAGES: usize = 256;
+const PAGE_BYTES: usize = 2 * PAGE_ROWS as usize;
+/// Pages in memory: 32 MiB, 16 million rows.
+const PAGES: usize = 128;
+/// Versions of rows are known modulo this.
+pub(crate) const VERSIONS: u16 = 1 << 12;
 /// How often a page is loaded for one look at it.
 const PATIENCE: u32 = 1000;
 
@@ -30,36 +32,72 @@ pub(crate) enum RowState {
     Unknown = 3,
     /// Its deletion was acknowledged.
     Deleted = 4,
-    /// Its deletion may have happened; before, it was acknowledged with these values.
+    /// Its deletion may have happened.
     MaybeDeleted = 5,
-    /// The same of an updated row.
-    MaybeDeletedUpdated = 6,
-    /// Its update was acknowledged.
-    Updated = 7,
-    /// Its update may have happened.
-    MaybeUpdated = 8,
+    /// One more update than is acknowledged may have happened.
+    MaybeUpdated = 6,
     /// An operation is changing it.
-    Changing = 9,
+    Changing = 7,
     /// Statements of the user's own used its number: nothing is known of it.
-    Outside = 10,
+    Outside = 8,
+    /// A statement of the user's own has written it: it is there, with values of its own.
+    Own = 9,
 }
 
 impl RowState {
-    fn of(bits: u8) -> Self {
-        const ALL: [RowState; 11] = [
+    fn of(bits: u16) -> Self {
+        const ALL: [RowState; 10] = [
             RowState::Untouched,
             RowState::Acknowledged,
             RowState::Failed,
             RowState::Unknown,
             RowState::Deleted,
             RowState::MaybeDeleted,
-            RowState::MaybeDeletedUpdated,
-            RowState::Updated,
             RowState::MaybeUpdated,
             RowState::Changing,
             RowState::Outside,
+            RowState::Own,
         ];
-        ALL.get(usize::from(bits)).copied().unwrap_or_default()
+        ALL.get(usize::from(bits & 15)).copied().unwrap_or_default()
+    }
+}
+
+/// The state of a row, and how many of its updates were acknowledged, modulo [`VERSIONS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub state: RowState,
+    pub version: u16,
+}
+
+impl From<RowState> for Known {
+    fn from(state: RowState) -> Self {
+        Self { state, version: 0 }
+    }
+}
+
+impl Known {
+    fn of(bits: u16) -> Self {
+        Self { state: RowState::of(bits), version: bits >> 4 }
+    }
+
+    fn bits(self) -> u16 {
+        self.version << 4 | self.state as u16
+    }
+
+    /// The same with one more acknowledged update.
+    pub(crate) fn updated(self) -> Self {
+        Self { state: RowState::Acknowledged, version: (self.version + 1) % VERSIONS }
+    }
+
+    /// How many updates a row of this version has more than are acknowledged: negative if some are lost.
+    pub(crate) fn ahead(self, version: i64) -> i64 {
+        let (versions, half) = (i64::from(VERSIONS), i64::from(VERSIONS) / 2);
+        (version.wrapping_sub(self.version.into()) + half).rem_euclid(versions) - half
+    }
+
+    /// How many updates may have happened that are not acknowledged.
+    pub(crate) fn pending(self) -> i64 {
+        i64::from(matches!(self.state, RowState::Changing | RowState::MaybeUpdated))
     }
 }
 
@@ -87,8 +125,7 @@ struct Pages {
 
 #[derive(Debug)]
 struct Page {
-    /// Two states each.
-    bytes: Box<[AtomicU8]>,
+    rows: Box<[AtomicU16]>,
     /// How many pages were loaded when it was last used.
     used: AtomicU64,
 }
@@ -118,8 +155,8 @@ impl Pages {
             file.read_exact_at(&mut bytes, number * PAGE_BYTES as u64)?;
         }
         self.loads += 1;
-        let bytes = bytes.into_iter().map(AtomicU8::new).collect();
-        self.there.insert(number, Page { bytes, used: AtomicU64::new(self.loads) });
+        let rows = bytes.as_chunks().0.iter().map(|two| AtomicU16::new(u16::from_le_bytes(*two))).collect();
+        self.there.insert(number, Page { rows, used: AtomicU64::new(self.loads) });
         Ok(())
     }
 
@@ -127,7 +164,7 @@ impl Pages {
     fn spill(&mut self) -> std::io::Result<()> {
         let oldest = self.there.iter().min_by_key(|(_, page)| page.used.load(Relaxed));
         let Some((number, page)) = oldest.map(|(number, page)| (*number, page)) else { return Ok(()) };
-        let bytes: Vec<u8> = page.bytes.iter().map(|byte| byte.load(Relaxed)).collect();
+        let bytes: Vec<u8> = page.rows.iter().flat_map(|row| row.load(Relaxed).to_le_bytes()).collect();
         if self.file.is_none() {
             self.file = Some(tempfile::tempfile()?);
         }
@@ -156,28 +193,37 @@ impl RowStates {
     }
 
     /// What is known of a row.
-    pub(crate) fn get(&self, number: u64) -> RowState {
-        let state = self.at(number, |byte, shift| RowState::of(byte.load(Relaxed) >> shift & 15));
-        state.unwrap_or_default()
+    pub(crate) fn get(&self, number: u64) -> Known {
+        self.at(number, |row| Known::of(row.load(Relaxed))).unwrap_or_default()
     }
 
     /// Sets it.
-    pub(crate) fn set(&self, number: u64, state: RowState) {
-        self.exchange(number, None, state);
+    pub(crate) fn set(&self, number: u64, known: impl Into<Known>) {
+        let bits = known.into().bits();
+        if self.at(number, |row| row.store(bits, Relaxed)).is_some() {
+            self.high.fetch_max(number + 1, Relaxed);
+        }
     }
 
-    /// Sets it if it is what it was; whether it was.
-    pub(crate) fn claim(&self, number: u64, was: RowState) -> bool {
-        self.exchange(number, Some(was), RowState::Changing)
+    /// Marks a row as changing if it is what it was; whether it was.
+    pub(crate) fn claim(&self, number: u64, was: Known) -> bool {
+        let next = Known { state: RowState::Changing, ..was };
+        let claimed = self
+            .at(number, |row| row.compare_exchange(was.bits(), next.bits(), Relaxed, Relaxed).is_ok())
+            .unwrap_or(false);
+        if claimed {
+            self.high.fetch_max(number + 1, Relaxed);
+        }
+        claimed
     }
 
-    /// Passes the place of a row's state to `work`: the byte, and by how many bits it is shifted.
-    fn at<T>(&self, number: u64, work: impl FnOnce(&AtomicU8, u8) -> T) -> Option<T> {
-        let (page, byte, shift) = (number / PAGE_ROWS, number % PAGE_ROWS / 2, number % 2 * 4);
+    /// Passes the place of what is known of a row to `work`.
+    fn at<T>(&self, number: u64, work: impl FnOnce(&AtomicU16) -> T) -> Option<T> {
+        let (page, row) = (number / PAGE_ROWS, number % PAGE_ROWS);
         // Another connection may push it out again before it is read.
         for _ in 0..PATIENCE {
             if let Some(page) = self.read().get(page) {
-                return page.bytes.get(byte as usize).map(|byte| work(byte, shift as u8));
+                return page.rows.get(row as usize).map(work);
             }
             if self.pages.write().unwrap_or_else(PoisonError::into_inner).load(page).is_err() {
                 break;
@@ -185,27 +231,6 @@ impl RowStates {
         }
         self.broken.store(true, Relaxed);
         None
-    }
-
-    fn exchange(&self, number: u64, was: Option<RowState>, state: RowState) -> bool {
-        let exchanged = self.at(number, |byte, shift| {
-            let mut now = byte.load(Relaxed);
-            loop {
-                if was.is_some_and(|was| RowState::of(now >> shift & 15) != was) {
-                    return false;
-                }
-                let next = now & !(15 << shift) | (state as u8) << shift;
-                match byte.compare_exchange_weak(now, next, Relaxed, Relaxed) {
-                    Ok(_) => return true,
-                    Err(other) => now = other,
-                }
-            }
-        });
-        let done = exchanged.unwrap_or(false);
-        if done {
-            self.high.fetch_max(number + 1, Relaxed);
-        }
-        done
     }
 }
 
@@ -223,9 +248,9 @@ mod tests {
         }
         assert!(states.read().there.len() <= PAGES && !states.read().spilled.is_empty());
         for page in 0..pages {
-            assert_eq!(states.get(page * PAGE_ROWS + page), RowState::Acknowledged);
-            assert_eq!(states.get(page * PAGE_ROWS + page + 1), RowState::Failed);
-            assert_eq!(states.get(page * PAGE_ROWS + page + 2), RowState::Untouched);
+            assert_eq!(states.get(page * PAGE_ROWS + page).state, RowState::Acknowledged);
+            assert_eq!(states.get(page * PAGE_ROWS + page + 1).state, RowState::Failed);
+            assert_eq!(states.get(page * PAGE_ROWS + page + 2).state, RowState::Untouched);
         }
         assert!(!states.is_broken());
     }
@@ -241,18 +266,25 @@ mod tests {
                 });
             }
         });
-        assert!((0..40_000).all(|row| states.get(row) == RowState::Acknowledged));
+        assert!((0..40_000).all(|row| states.get(row).state == RowState::Acknowledged));
     }
 
     #[test]
     fn a_row_is_claimed_once() {
         let states = RowStates::default();
-        states.set(7, RowState::Acknowledged);
-        assert!(states.claim(7, RowState::Acknowledged));
-        assert!(!states.claim(7, RowState::Acknowledged));
-        assert_eq!(
-            (states.get(7), states.get(6), states.high()),
-            (RowState::Changing, RowState::Untouched, 8)
-        );
+        let known = Known::from(RowState::Acknowledged).updated();
+        states.set(7, known);
+        assert!(states.claim(7, known) && !states.claim(7, known));
+        assert_eq!((states.get(7).state, states.get(7).version), (RowState::Changing, 1));
+        assert_eq!((states.get(6).state, states.high()), (RowState::Untouched, 8));
+    }
+
+    #[test]
+    fn versions_are_compared_across_the_end_of_their_count() {
+        let mut known = Known::from(RowState::Acknowledged);
+        (0..i64::from(VERSIONS) + 5).for_each(|_| known = known.updated());
+        assert_eq!(known.version, 5);
+        let there = i64::from(VERSIONS) + 5;
+        assert_eq!([there, there - 7, there + 1].map(|version| known.ahead(version)), [0, -7, 1]);
     }
 }

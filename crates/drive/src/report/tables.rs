@@ -96,6 +96,9 @@ pub(super) fn proof(result: &DriveResult) -> Section {
         "unknown found",
         "foreign",
         "doubled",
+        "updates",
+        "lost updates",
+        "not checked",
     ];
     let line = |proof: &crate::Proof| {
         let mut cells = vec![proof.table.clone()];
@@ -111,6 +114,9 @@ pub(super) fn proof(result: &DriveResult) -> Section {
             proof.unknown_found,
             proof.foreign,
             proof.doubled,
+            proof.updates,
+            proof.lost_updates,
+            proof.not_checked,
         ];
         cells.extend(counts.map(format_grouped));
         cells

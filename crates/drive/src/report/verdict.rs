@@ -31,14 +31,23 @@ pub(super) fn verdict(result: &DriveResult) -> String {
     }
     if let Some(found) = &result.find_max {
         return format!(
-            "{} holds {} up to {} ({} to {} in {})",
+            "{} holds {} up to {} ({} to {}, {:.0} % confidence from {}){}",
             result.run.name,
             found.limits.join(" and "),
             format_rate(found.rate, "ops"),
             format_rate(found.low, "ops"),
             format_rate(found.high, "ops"),
+            found.confidence * 100.0,
             searches(found.found.len()),
+            if found.bound_by.is_empty() {
+                String::new()
+            } else {
+                format!(", bound by the {}", found.bound_by)
+            },
         );
+    }
+    if let Some(why) = &result.aborted {
+        return format!("The run was ended: {why}");
     }
     let missed: Vec<&LimitResult> = result.limits.iter().filter(|limit| !limit.held).collect();
     if let Some(first) = missed.first() {

@@ -24,6 +24,9 @@ pub struct DriveResult {
     pub version: u64,
     /// When the run began: UTC, RFC 3339.
     pub started: String,
+    /// The same in seconds since 1970: parts of one run begin together.
+    #[serde(default)]
+    pub began: f64,
     /// The command line.
     pub command: String,
     /// Where the driver ran.
@@ -39,6 +42,9 @@ pub struct DriveResult {
     /// The run was stopped before its end.
     #[serde(default)]
     pub interrupted: bool,
+    /// The condition that ended the run before its time, and what was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aborted: Option<String>,
     /// All operations together, without the warm-up.
     pub total: OperationResult,
     /// Each operation, without the warm-up, in the order of the plan.
@@ -53,7 +59,8 @@ pub struct DriveResult {
     pub proof: Vec<Proof>,
     /// What the driver itself cost, and how late it was.
     pub driver: DriverReport,
-    /// The search for the highest rate, if there was one; the other figures are then of its last valid run.
+    /// The search for the highest rate, if there was one; the other figures are then of a trial at the rate that it
+    /// reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub find_max: Option<FindMax>,
 }
@@ -111,10 +118,13 @@ pub struct OperationResult {
     pub retried: u64,
     /// Operations that started more than a millisecond after their intended start.
     pub late: u64,
-    /// From the intended start to the end, of those that were started, whatever their outcome.
+    /// From the intended start to the end, of those that ended well.
     pub latency: Distribution,
-    /// From the actual start to the end.
+    /// From the actual start to the end, of those that ended well.
     pub service: Distribution,
+    /// From the intended start to the end, of those that were sent and failed.
+    #[serde(default)]
+    pub failures: Distribution,
 }
 
 impl OperationResult {
@@ -122,6 +132,7 @@ impl OperationResult {
     pub(crate) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut sum = Self::default();
         let (mut latency, mut service) = (Durations::default(), Durations::default());
+        let mut failures = Durations::default();
         for one in all {
             sum.name.clone_from(&one.name);
             sum.intended += one.intended;
@@ -137,8 +148,9 @@ impl OperationResult {
             });
             latency.add(&one.latency.histogram);
             service.add(&one.service.histogram);
+            failures.add(&one.failures.histogram);
         }
-        Self { latency: latency.into(), service: service.into(), ..sum }
+        Self { latency: latency.into(), service: service.into(), failures: failures.into(), ..sum }
     }
 
     /// How many failed.
@@ -174,10 +186,23 @@ pub struct DriverReport {
     pub cpu_us_per_operation: f64,
     /// How much later than intended operations were started that found a free connection waiting for them.
     pub lateness: Distribution,
-    /// Operations that started more than a millisecond late because all connections were busy.
+    /// Operations that started more than a millisecond late, mostly because connections waited for slow answers.
     pub late_by_server: u64,
-    /// Operations that started more than a millisecond late because of the driver.
+    /// The same, mostly because of the driver: it did not run, woke late, or was busy itself.
     pub late_by_driver: u64,
+    /// The same, mostly because there were too few connections: each was busy as long as usual.
+    #[serde(default)]
+    pub late_by_pool: u64,
+    /// Operations of whose latency more than a millisecond and more than a tenth was the driver's.
+    #[serde(default)]
+    pub spoilt: u64,
+    /// How often this process did not run for more than 5 ms in the counted part, because it was stopped, had no
+    /// processor, or its machine stood still.
+    #[serde(default)]
+    pub pauses: u64,
+    /// The same in seconds, all together.
+    #[serde(default)]
+    pub paused: f64,
     /// Operations a second that this driver makes with the same plan against a target that does nothing, as
     /// fast as it can; missing if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -191,12 +216,19 @@ pub struct FindMax {
     pub limits: Vec<String>,
     /// The highest rates that held them, one for each repeated search, in operations a second.
     pub found: Vec<f64>,
-    /// Their median.
+    /// Their median; of an even number of searches the lower of the two in the middle, which was tried.
     pub rate: f64,
-    /// The least and the greatest of them.
+    /// The lower end of the interval of the median: exact at 95 % from six searches on, before it the least.
     pub low: f64,
-    /// The greatest of them.
+    /// The upper end, or the greatest.
     pub high: f64,
+    /// The share of experiments in which such an interval contains the true median.
+    #[serde(default)]
+    pub confidence: f64,
+    /// What kept operations in the lowest rate that did not hold: `driver`, `server` or `pool` (more connections may hold
+    /// more); empty if all rates held, or if none was late.
+    #[serde(default)]
+    pub bound_by: String,
     /// Every rate that was tried.
     pub trials: Vec<Trial>,
 }

@@ -30,6 +30,21 @@ pub struct Proof {
     pub foreign: u64,
     /// Rows that were found more than once.
     pub doubled: u64,
+    /// Updates that the server acknowledged.
+    #[serde(default)]
+    pub updates: u64,
+    /// Acknowledged updates that rows do not have.
+    #[serde(default)]
+    pub lost_updates: u64,
+    /// Updates that rows have and that were not sent.
+    #[serde(default)]
+    pub unsent_updates: u64,
+    /// Rows that were not checked, because statements of the plan's own may have written them.
+    #[serde(default)]
+    pub not_checked: u64,
+    /// The first operation whose statement writes the table and does not say what (`writes`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undeclared: Option<String>,
     /// Whether the table is another one than this run made or found: someone dropped it during the run, and made one
     /// of its name. Only PostgreSQL tells.
     #[serde(default)]
@@ -53,6 +68,8 @@ impl Proof {
     pub fn violations(&self) -> Vec<String> {
         let all = [
             (self.lost, "acknowledged rows are lost"),
+            (self.lost_updates, "acknowledged updates are lost"),
+            (self.unsent_updates, "updates are there that were not sent"),
             (self.different, "rows have other values"),
             (self.failed_but_found, "rows are there although the server refused them"),
             (self.doubled, "rows are there more than once"),

@@ -22,10 +22,16 @@ pub struct Second {
     pub achieved: f64,
     /// Operations that started more than a millisecond after their intended start.
     pub late: u64,
-    /// Of these, the ones that were late because of the driver: it slept too long, or was busy itself.
+    /// Of these, the ones that were late mostly because of the driver: it did not run, woke late, or was busy itself.
     pub late_by_driver: u64,
+    /// Of these, the ones that were late mostly because there were too few connections.
+    #[serde(default)]
+    pub late_by_pool: u64,
     /// Operations that are being executed at the end of the second.
     pub in_flight: u64,
+    /// Operations that are due at the end of the second and wait for a connection; 0 in a closed loop.
+    #[serde(default)]
+    pub backlog: u64,
     /// By name of the operation.
     pub operations: BTreeMap<String, OperationSecond>,
     /// What the server reported of itself.

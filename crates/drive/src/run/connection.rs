@@ -11,12 +11,15 @@ use sawmill_profile::caught;
 use sawmill_source::{Kind, LOOK, Result};
 
 use crate::arrivals::process::Draws;
-use crate::arrivals::schedule::{Arrival, Schedule};
+use crate::arrivals::schedule::Schedule;
 use crate::mix::weights::Weights;
 use crate::plan::pooling::Pooling;
 use crate::plan::types::{Pace, Plan};
+use crate::run::delay::Spent;
+use crate::run::pulse::Pulse;
+use crate::run::queue::{Claim, Queue};
 use crate::run::recorder::{Sample, Samples};
-use crate::work::outcome::{Failure, Outcome};
+use crate::work::outcome::{Failure, Outcome, UNSTARTED};
 use crate::work::target::Session;
 
 /// A wait that is shorter than this is spent looking at the clock: a system call takes as long.
@@ -36,7 +39,8 @@ pub(crate) struct Shared<'a> {
     pub plan: &'a Plan,
     /// That of the plan, or a closed loop where the driver itself is measured.
     pub pace: Pace,
-    pub schedule: Mutex<Schedule>,
+    pub queue: Mutex<Queue>,
+    pub pulse: Pulse,
     pub weights: Weights,
     pub began: Instant,
     /// Nanoseconds from the start: then a closed loop ends.
@@ -57,8 +61,27 @@ impl Shared<'_> {
         self.cancel.load(Relaxed) || self.stop.load(Relaxed)
     }
 
-    fn next(&self) -> Result<Option<Arrival>> {
-        self.schedule.lock().unwrap_or_else(PoisonError::into_inner).next()
+    /// The next operation of the queue, for a connection that has spent its time like this since the last.
+    fn next(&self, before: &Before) -> Result<Option<Claim>> {
+        let claimed = || {
+            let now = self.now();
+            (now, before.spent(now), self.pulse.paused(now))
+        };
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).next(claimed)
+    }
+
+    /// Operations that are due and wait for a connection.
+    pub(crate) fn backlog(&self) -> u64 {
+        if matches!(self.pace, Pace::Closed { .. }) {
+            return 0;
+        }
+        let now = self.now();
+        loop {
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(due) = queue.look(now) {
+                return due;
+            }
+        }
     }
 
     /// Starts a thread for connections. If its work fails or panics, the run ends.
@@ -94,7 +117,7 @@ impl Shared<'_> {
 }
 
 /// Lets a sleeping thread wake when it asked to, and not up to 50 µs later.
-fn wake_on_time() {
+pub(crate) fn wake_on_time() {
     #[cfg(target_os = "linux")]
     // SAFETY: prctl(2) with PR_SET_TIMERSLACK takes a number and changes this thread alone.
     unsafe {
@@ -111,42 +134,73 @@ pub(crate) fn stand_back() {
     }
 }
 
-/// When a connection became free, and why that may have been late.
+/// What a connection did last.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Before {
-    /// When the last operation ended, and how long it took.
-    pub ended: u64,
-    pub service: u64,
-    pub by_driver: bool,
+    /// When it became free.
+    free: u64,
+    /// Which operation it carried out, and for how long, without pauses.
+    service: Option<(usize, u64)>,
+    /// How much later than it could that operation was started, without pauses.
+    late: u64,
     /// When the last operation was to begin.
-    pub due: u64,
+    due: u64,
+}
+
+impl Before {
+    fn spent(&self, now: u64) -> Spent {
+        let idle = if self.service.is_some() { now.saturating_sub(self.free) } else { 0 };
+        Spent { service: self.service, driver: self.late + idle }
+    }
 }
 
 /// An operation that was carried out.
 pub(crate) struct Ended {
-    pub arrival: Arrival,
+    pub claim: Claim,
     pub started: u64,
     pub ended: u64,
     pub attempts: u32,
     pub outcome: Outcome,
-    /// The connection was free at the intended start.
-    pub was_free: bool,
 }
 
 impl Ended {
     /// Notes what the outcome says of the rows, and leaves the sample.
-    pub(crate) fn record(self, session: &mut dyn Session, samples: &Samples, before: &mut Before) {
-        let Self { arrival, started, ended, attempts, outcome, was_free } = self;
+    pub(crate) fn record(
+        self,
+        session: &mut dyn Session,
+        shared: &Shared<'_>,
+        samples: &Samples,
+        before: &mut Before,
+    ) {
+        let Self { claim: Claim { arrival, claimed, mut delay }, started, ended, attempts, outcome } = self;
         session.settle(&outcome);
         samples.in_flight.store(0, Relaxed);
         // A closed loop has no intended start: the time that the driver spends before it sends is not latency.
         let intended = arrival.at.unwrap_or(started);
-        // A late start is the driver's if the connection was free, or if the driver itself took longer between
-        // two operations than the server for the one before.
-        let by_driver = was_free || started.saturating_sub(before.ended) > before.service;
-        *before = Before { ended, service: ended - started, by_driver, due: intended };
+        let free = claimed.max(intended);
+        let late = started.saturating_sub(free);
+        // A connection that has an operation in time, or takes its time to make one, is late by the driver.
+        delay.driver += late;
+        let paused = shared.pulse.between(started, ended);
         let operation = arrival.operation;
-        samples.push(Sample { operation, intended, started, ended, attempts, outcome, was_free, by_driver });
+        *before = Before {
+            free: ended,
+            service: Some((operation, (ended - started).saturating_sub(paused))),
+            late: late.saturating_sub(shared.pulse.between(free, started)),
+            due: intended,
+        };
+        let was_free = claimed <= intended;
+        samples.push(Sample {
+            operation,
+            intended,
+            started,
+            ended,
+            attempts,
+            outcome,
+            was_free,
+            delay,
+            paused,
+        });
     }
 }
 
@@ -173,35 +227,37 @@ pub(crate) fn drive(
         {
             break;
         }
-        let arrival = match &mut own {
-            Some(own) => own.next(),
-            None => shared.next(),
+        let claim = match &mut own {
+            Some(own) => own.next()?.map(|arrival| Claim::at_once(arrival, shared.now())),
+            None => shared.next(&before)?,
         };
-        let Some(arrival) = arrival? else { break };
-        let claimed = shared.now();
-        if claimed > shared.deadline {
-            samples.push(unstarted(arrival, claimed, before.by_driver));
+        let Some(claim) = claim else { break };
+        if claim.claimed > shared.deadline {
+            samples.push(unstarted(claim));
             continue;
         }
-        let Some(ended) = operation(session, shared, samples, arrival, claimed, &before)? else { break };
-        ended.record(session, samples, &mut before);
-        age.renew(session, shared.plan.pooling);
+        let Some(ended) = operation(session, shared, samples, claim, &before)? else { break };
+        ended.record(session, shared, samples, &mut before);
+        if age.renew(session, shared.plan.pooling) {
+            before.free = shared.now();
+        }
     }
     Ok(())
 }
 
 /// An operation for which no connection was free until the end.
-fn unstarted(arrival: Arrival, now: u64, by_driver: bool) -> Sample {
-    let failure = Failure::new("unstarted", "the run ended before a connection was free", true);
+fn unstarted(Claim { arrival, claimed, delay }: Claim) -> Sample {
+    let failure = Failure::new(UNSTARTED, "the run ended before a connection was free", true);
     Sample {
         operation: arrival.operation,
-        intended: arrival.at.unwrap_or(now),
-        started: now,
-        ended: now,
+        intended: arrival.at.unwrap_or(claimed),
+        started: claimed,
+        ended: claimed,
         attempts: 1,
         outcome: Outcome::Failed(failure),
         was_free: false,
-        by_driver,
+        delay,
+        paused: 0,
     }
 }
 
@@ -210,17 +266,16 @@ fn operation(
     session: &mut dyn Session,
     shared: &Shared<'_>,
     samples: &Samples,
-    arrival: Arrival,
-    claimed: u64,
+    claim: Claim,
     before: &Before,
 ) -> Result<Option<Ended>> {
+    let Claim { arrival, claimed, .. } = claim;
     let due = arrival.at.unwrap_or(claimed);
     let not_made = session.prepare(arrival.operation, arrival.draw)?;
-    let was_free = claimed <= due;
     let dense = due.saturating_sub(before.due) < DENSE.as_nanos() as u64;
     let least = if dense { DENSE } else { Duration::ZERO };
     let Some(started) = shared.wait_until(due, least) else {
-        session.settle(&Outcome::Failed(Failure::new("unstarted", "", true)));
+        session.settle(&Outcome::Failed(Failure::new(UNSTARTED, "", true)));
         return Ok(None);
     };
     samples.in_flight.store(1, Relaxed);
@@ -229,7 +284,7 @@ fn operation(
         None => carry_out(session, shared, arrival.draw, None),
     };
     let ended = shared.now();
-    Ok(Some(Ended { arrival, started, ended, attempts, outcome, was_free }))
+    Ok(Some(Ended { claim, started, ended, attempts, outcome }))
 }
 
 /// How long a connection has been open.
@@ -245,8 +300,8 @@ impl Default for Age {
 }
 
 impl Age {
-    /// Closes the connection after an operation, if the plan says so, and opens another one.
-    fn renew(&mut self, session: &mut dyn Session, pooling: Pooling) {
+    /// Closes the connection after an operation, if the plan says so, and opens another one; whether it did.
+    fn renew(&mut self, session: &mut dyn Session, pooling: Pooling) -> bool {
         self.operations += 1;
         let old = match pooling {
             Pooling::Kept => false,
@@ -255,7 +310,7 @@ impl Age {
             Pooling::For(time) => self.since.elapsed() >= time,
         };
         if !old {
-            return;
+            return false;
         }
         session.close();
         if pooling != Pooling::None {
@@ -263,6 +318,7 @@ impl Age {
             let _ = session.open();
             *self = Self::default();
         }
+        true
     }
 }
 

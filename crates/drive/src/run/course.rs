@@ -14,9 +14,10 @@ use sawmill_source::{Error, Kind, Result};
 use crate::plan::types::{Chaos, Pace, Plan};
 use crate::result::second::{ChaosEvent, Second, ServerSample};
 use crate::run::chaos;
-use crate::run::connection::{Before, Shared, client_schedule, drive, stand_back};
+use crate::run::connection::{Before, Shared, client_schedule, drive, stand_back, wake_on_time};
 #[cfg(target_os = "linux")]
 use crate::run::event_loop::{self, Seat};
+use crate::run::pulse::{BEAT, Pause};
 use crate::run::recorder::Samples;
 use crate::run::watching::Watching;
 use crate::work::rows::SharedTable;
@@ -49,6 +50,10 @@ pub(crate) struct Happened {
     pub chaos: Vec<ChaosEvent>,
     /// CPU time of this process while the counted part ran.
     pub cpu: Duration,
+    /// When this process did not run.
+    pub pauses: Vec<Pause>,
+    /// Why the run was ended before its time.
+    pub aborted: Option<String>,
 }
 
 type Worker<'scope> = ScopedJoinHandle<'scope, Result<()>>;
@@ -74,6 +79,7 @@ impl Course<'_> {
             let is_over = &is_over;
             let supplies = Supplies { tables: self.tables, over: &over };
             let mut others = self.supply(scope, is_over);
+            others.push(self.accompany(scope, "pulse", move || self.beat(is_over))?);
             let workers = self.connect(scope, sessions)?;
             if let Some(chaos) = self.chaos {
                 let began = self.shared.began;
@@ -90,8 +96,18 @@ impl Course<'_> {
             failed.next().map_or(Ok(()), Err)
         })?;
         happened.chaos.extend(events.try_iter());
-        happened.seconds = watching.seconds;
+        (happened.seconds, happened.aborted) = (watching.seconds, watching.aborted);
+        happened.pauses = self.shared.pulse.pauses();
         Ok(happened)
+    }
+
+    /// Notes when this process does not run.
+    fn beat(&self, is_over: &dyn Fn() -> bool) {
+        wake_on_time();
+        while !is_over() {
+            self.shared.pulse.beat(self.shared.now());
+            std::thread::sleep(BEAT);
+        }
     }
 
     /// Starts a thread for each table that gets new rows.
@@ -220,7 +236,10 @@ impl Course<'_> {
                 watching.observer.chaos(&event);
                 happened.chaos.push(event);
             }
-            let counted = watching.tick(now, self.samples, latest, ended);
+            let counted = watching.tick(now, self.samples, latest, &|| self.shared.backlog(), ended);
+            if watching.aborted.is_some() {
+                self.shared.stop.store(true, Relaxed);
+            }
             if ended {
                 break;
             }

@@ -1,9 +1,9 @@
 //! The engine of a run.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sawmill_localpg::LocalPg;
 use sawmill_profile::{Machine, Sampler, SamplerOptions, Timeline};
@@ -23,6 +23,8 @@ use crate::result::second::{Second, ServerSample};
 use crate::run::capacity::capacity;
 use crate::run::connection::Shared;
 use crate::run::course::{Course, Happened};
+use crate::run::pulse::Pulse;
+use crate::run::queue::Queue;
 use crate::run::recorder::{Recorder, Samples};
 use crate::run::verdict;
 use crate::run::watching::Watching;
@@ -33,8 +35,8 @@ use crate::work::target::{Address, Session, Target};
 const LOOK_AT_CLOCK: Duration = Duration::from_millis(50);
 /// Until threads have started and the first rows are made.
 const START: Duration = Duration::from_millis(20);
-/// How long after its end a run goes on with operations that were due before.
-const GRACE: Duration = Duration::from_secs(10);
+/// How long after its end a run goes on with operations that were due before: as long as it was, within these.
+const GRACE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
 /// What a run needs besides its plan.
 pub struct Driving<'a> {
     /// Where operations go.
@@ -75,7 +77,12 @@ pub fn run(plan: &Plan, driving: Driving<'_>) -> Result<DriveResult> {
 pub(crate) fn tables_of(plan: &Plan) -> Result<Arc<Vec<Arc<SharedTable>>>> {
     let table = |table: &crate::plan::types::PlanTable| {
         let maker = RowMaker::new(Arc::clone(&table.dataset), plan.seed)?;
-        Ok(SharedTable::new(table.name.clone(), maker, plan.part))
+        let undeclared = plan
+            .operations
+            .iter()
+            .find(|operation| operation.steps.iter().any(|step| step.may_write(&table.name)));
+        let undeclared = undeclared.map(|operation| operation.name.clone());
+        Ok(SharedTable::new(table.name.clone(), maker, plan.part, undeclared))
     };
     Ok(Arc::new(plan.tables.iter().map(table).collect::<Result<_>>()?))
 }
@@ -112,7 +119,7 @@ pub(crate) fn run_on(
     plan: &Plan,
     target: &dyn Target,
     tables: &Arc<Vec<Arc<SharedTable>>>,
-    capacity: f64,
+    capacity: Option<f64>,
     driving: Driving<'_>,
 ) -> Result<DriveResult> {
     let Driving { server, cancel, observer, command, .. } = driving;
@@ -125,16 +132,18 @@ pub(crate) fn run_on(
         wait_for(at, cancel)?;
     }
     observer.started(&description);
-    let started = sawmill_profile::utc_text(SystemTime::now());
+    let now = SystemTime::now();
+    let started = sawmill_profile::utc_text(now);
     let whole = plan.warm_up + length;
     let shared = Shared {
         plan,
         pace: plan.pace.clone(),
-        schedule: Mutex::new(schedule),
+        queue: Queue::new(schedule, connections),
+        pulse: Pulse::default(),
         weights: plan.weights(),
         began: Instant::now() + START,
         end: whole.as_nanos() as u64,
-        deadline: (whole + GRACE.min(length)).as_nanos() as u64,
+        deadline: (whole + length.clamp(GRACE[0], GRACE[1])).as_nanos() as u64,
         cancel,
         stop: AtomicBool::new(false),
     };
@@ -159,14 +168,17 @@ pub(crate) fn run_on(
         seconds: Vec::new(),
         room: Vec::new(),
         reached: 0.0,
+        abort_when: &plan.abort_when,
+        aborted: None,
     };
     let mut happened = course.run(sessions, server, watching)?;
     if let Some(sampler) = sampler {
         add_processes(&mut happened.seconds, &sampler.stop());
     }
     let mut result = result_of(plan, &mut recorder, happened, description, cancel.load(Relaxed));
+    result.began = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
     (result.started, result.command, result.versions) = (started, command, versions(target));
-    result.driver.capacity = Some(capacity);
+    result.driver.capacity = capacity;
     result.invalid_because = verdict::objections(&result);
     result.valid = result.invalid_because.is_empty();
     result.limits = plan.limits.iter().map(|limit| limit.judge(&result)).collect();
@@ -174,7 +186,8 @@ pub(crate) fn run_on(
         result.proof = proofs(target, tables, cancel);
     }
     // Rows that were not looked for may be looked for by hand.
-    if plan.drop_after && result.proof.iter().all(|proof| proof.unchecked.is_none()) {
+    let looked_for = !result.interrupted && result.proof.iter().all(|proof| proof.unchecked.is_none());
+    if plan.drop_after && looked_for {
         target.tear_down(tables)?;
     }
     observer.ended(&result);
@@ -201,21 +214,25 @@ fn result_of(
     interrupted: bool,
 ) -> DriveResult {
     let length = Duration::from_secs_f64(run.duration);
-    let (total, operations) = recorder.results(counted(&happened.seconds, plan.warm_up, length, interrupted));
+    let ended_early = interrupted || happened.aborted.is_some();
+    let (total, operations) = recorder.results(counted(&happened.seconds, plan.warm_up, length, ended_early));
     let cpu = happened.cpu.as_secs_f64();
+    let counted = [plan.warm_up, plan.warm_up + length].map(|at| at.as_nanos() as u64);
+    let pauses = happened.pauses.iter().map(|pause| pause.between(counted[0], counted[1]));
+    let pauses: Vec<u64> = pauses.filter(|length| *length > 0).collect();
     DriveResult {
         format: FORMAT.to_owned(),
         version: VERSION,
         machine: Machine::this(),
         run,
         interrupted,
+        aborted: happened.aborted,
         driver: DriverReport {
             cpu,
             cpu_us_per_operation: cpu * 1e6 / (total.intended as f64).max(1.0),
-            lateness: recorder.lateness.clone().into(),
-            late_by_server: recorder.late_by_server,
-            late_by_driver: recorder.late_by_driver,
-            capacity: None,
+            pauses: pauses.len() as u64,
+            paused: pauses.iter().sum::<u64>() as f64 / 1e9,
+            ..recorder.driver()
         },
         total,
         operations,
@@ -283,10 +300,10 @@ fn versions(target: &dyn Target) -> BTreeMap<String, String> {
     versions
 }
 
-/// Seconds that count: to the end of the last operation, or to an interruption.
-fn counted(seconds: &[Second], warm_up: Duration, length: Duration, interrupted: bool) -> f64 {
+/// Seconds that count: to the end of the last operation, or to where the run was ended.
+fn counted(seconds: &[Second], warm_up: Duration, length: Duration, ended_early: bool) -> f64 {
     let whole = seconds.last().map_or(0.0, |second| second.at - warm_up.as_secs_f64()).max(0.0);
-    if interrupted { whole } else { whole.max(length.as_secs_f64()) }
+    if ended_early { whole } else { whole.max(length.as_secs_f64()) }
 }
 
 /// Adds what the server's processes used, second by second.

@@ -18,6 +18,7 @@ use crate::mix::pick::Pick;
 use crate::plan::pooling::Pooling;
 use crate::plan::types::{Operation, Pace, Plan, Work};
 use crate::run::connection::{Before, Ended, Shared, carry_out, drive, tries_again};
+use crate::run::queue::Claim;
 use crate::run::recorder::Samples;
 use crate::work::outcome::Outcome;
 use crate::work::target::Session;
@@ -192,11 +193,12 @@ impl EventLoop<'_, '_> {
         let Some(seat) = &mut self.seats[at] else { return Ok(false) };
         let Some((arrival, started)) = seat.under_way.take() else { return Ok(false) };
         self.busy -= 1;
-        let ended = Ended { arrival, started, ended: now.max(started), attempts: 1, outcome, was_free: true };
+        let claim = Claim::at_once(arrival, started);
+        let ended = Ended { claim, started, ended: now.max(started), attempts: 1, outcome };
         if tries_again(&ended.outcome, 1, self.shared) {
             return self.leave(at, Some(ended)).map(|()| false);
         }
-        ended.record(seat.session.as_mut(), seat.samples, &mut seat.before);
+        ended.record(seat.session.as_mut(), self.shared, seat.samples, &mut seat.before);
         match seat.session.descriptor() {
             Some(_) => Ok(true),
             None => self.leave(at, None).map(|()| false),
@@ -208,7 +210,7 @@ impl EventLoop<'_, '_> {
         let Some(mut seat) = self.seats[at].take() else { return Ok(()) };
         if self.shared.is_over() {
             if let Some(ended) = again {
-                ended.record(seat.session.as_mut(), seat.samples, &mut seat.before);
+                ended.record(seat.session.as_mut(), self.shared, seat.samples, &mut seat.before);
             }
             return Ok(());
         }
@@ -217,9 +219,9 @@ impl EventLoop<'_, '_> {
             let session = seat.session.as_mut();
             if let Some(mut ended) = again {
                 (ended.outcome, ended.attempts) =
-                    carry_out(session, shared, ended.arrival.draw, Some(ended.outcome));
+                    carry_out(session, shared, ended.claim.arrival.draw, Some(ended.outcome));
                 ended.ended = shared.now();
-                ended.record(session, seat.samples, &mut seat.before);
+                ended.record(session, shared, seat.samples, &mut seat.before);
             }
             drive(session, shared, seat.samples, Some(seat.schedule), seat.before)
         });

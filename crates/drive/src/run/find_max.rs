@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use sawmill_profile::median_interval;
 use sawmill_source::{Error, Kind, Result};
 
 use crate::arrivals::process::Arrivals;
@@ -19,13 +20,16 @@ use crate::work::target::Target;
 const CLOSE: f64 = 0.05;
 /// The share of the intended rate that has to be achieved.
 const ACHIEVED: f64 = 0.95;
+/// How often a trial is made that the driver spoils.
+const SPOILT: u32 = 3;
 /// The most trials of one search.
 const TRIALS: usize = 24;
 
 /// Searches the highest rate `repeats` times, from the plan's rate on: doubled until a limit does not hold, or
 /// halved until all do, then halving the distance. Each trial lasts as long as the plan says. The rate
-/// has to be achieved, too. A trial that the driver itself spoilt ends the search like one that misses a limit,
-/// but the result is then invalid: the server may take more.
+/// has to be achieved, too. A trial that the driver itself spoilt says nothing and is made again; if that goes on, it
+/// ends the search, and the result is invalid: the server may take more. The figures of the result are those of a
+/// trial at the rate that is reported.
 ///
 /// # Errors
 /// No limits, a closed loop, a trace; as [`run`](crate::run).
@@ -64,18 +68,20 @@ pub fn find_max(
         capacity,
         driving,
         found: FindMax { limits: names, ..FindMax::default() },
-        last: None,
+        held: Vec::new(),
+        first: None,
+        bound_by: Vec::new(),
         spoilt: None,
     };
     for _ in 0..repeats.max(1) {
         search.once(plan, first)?;
     }
-    let Search { mut found, last, spoilt, .. } = search;
-    let mut sorted = found.found.clone();
-    sorted.sort_by(f64::total_cmp);
-    found.rate = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
-    (found.low, found.high) = (sorted.first().copied().unwrap_or(0.0), sorted.last().copied().unwrap_or(0.0));
-    let mut result = last.ok_or_else(|| refused("no trial was made", "raise --repeats"))?;
+    let Search { mut found, held, first, bound_by, spoilt, .. } = search;
+    summarise(&mut found);
+    let reported = held.into_iter().find(|(rate, _)| *rate == found.rate).map(|(_, result)| result);
+    found.bound_by =
+        bound_by.into_iter().max_by_key(|(_, count)| *count).map(|(what, _)| what).unwrap_or_default();
+    let mut result = reported.or(first).ok_or_else(|| refused("no trial was made", "raise --repeats"))?;
     if proof && target.keeps_rows() {
         result.proof = proofs(target.as_ref(), &tables, cancel);
     }
@@ -88,17 +94,34 @@ pub fn find_max(
     Ok(result)
 }
 
+/// The median of the rates that were found, and its interval.
+fn summarise(found: &mut FindMax) {
+    let mut sorted = found.found.clone();
+    sorted.sort_by(f64::total_cmp);
+    let (Some(least), Some(greatest)) = (sorted.first(), sorted.last()) else { return };
+    found.rate = sorted.get((sorted.len() - 1) / 2).copied().unwrap_or(0.0);
+    (found.low, found.high, found.confidence) = match median_interval(&sorted) {
+        Some(interval) => (interval.low, interval.high, 0.95),
+        // All are on one side of the median in two of 2^n experiments.
+        None => (*least, *greatest, 1.0 - 0.5f64.powi(sorted.len() as i32 - 1)),
+    };
+}
+
 /// Repeated searches on one set of tables.
 struct Search<'a, 'd> {
     target: &'a dyn Target,
     tables: &'a Arc<Vec<Arc<SharedTable>>>,
     limits: &'a [Limit],
-    capacity: f64,
+    capacity: Option<f64>,
     driving: Driving<'d>,
     found: FindMax,
-    /// The last run that held the limits, or the first if none did.
-    last: Option<DriveResult>,
-    /// Why the lowest rate that did not hold was the driver's fault, of the last search in which it was.
+    /// The highest rate of each search that held the limits, and its run.
+    held: Vec<(f64, DriveResult)>,
+    /// The first run, for a search in which no rate holds.
+    first: Option<DriveResult>,
+    /// What bound the searches, and how many each.
+    bound_by: Vec<(String, usize)>,
+    /// How the driver ended a search.
     spoilt: Option<String>,
 }
 
@@ -106,11 +129,43 @@ impl Search<'_, '_> {
     /// One search, from the rate `first` on.
     fn once(&mut self, plan: &mut Plan, first: f64) -> Result<()> {
         let (mut low, mut high, mut rate) = (0.0, f64::INFINITY, first);
-        let mut spoilt = None;
+        let (mut best, mut bound) = (None, None);
         for _ in 0..TRIALS {
             if let Pace::Open { shape, .. } = &mut plan.pace {
                 *shape = Shape::Constant(rate);
             }
+            let (result, held) = self.valid_trial(plan, rate)?;
+            if held {
+                (low, best) = (rate, Some(result));
+            } else {
+                let spoilt = result.invalid_because.first().cloned();
+                (high, bound) = (rate, bound_by(&result));
+                self.first.get_or_insert(result);
+                if let Some(reason) = spoilt {
+                    self.spoilt = Some(reason);
+                    break;
+                }
+            }
+            if high - low <= CLOSE * high || high < 0.01 {
+                break;
+            }
+            rate = if high.is_infinite() { low * 2.0 } else { f64::midpoint(low, high) };
+        }
+        self.found.found.push(low);
+        self.held.extend(best.map(|result| (low, result)));
+        if let Some(what) = bound {
+            match self.bound_by.iter_mut().find(|(have, _)| have == what) {
+                Some((_, count)) => *count += 1,
+                None => self.bound_by.push((what.to_owned(), 1)),
+            }
+        }
+        Ok(())
+    }
+
+    /// A trial, and whether it held; made again while the driver spoils it.
+    fn valid_trial(&mut self, plan: &Plan, rate: f64) -> Result<(DriveResult, bool)> {
+        let mut spoilt = 0;
+        loop {
             let result = self.trial(plan)?;
             let held = self.held(&result);
             self.found.trials.push(Trial {
@@ -120,21 +175,11 @@ impl Search<'_, '_> {
                 held,
                 valid: result.valid,
             });
-            if held {
-                (low, self.last) = (rate, Some(result));
-            } else {
-                high = rate;
-                spoilt = result.invalid_because.first().cloned();
-                self.last.get_or_insert(result);
+            spoilt += u32::from(!result.valid);
+            if result.valid || spoilt == SPOILT {
+                return Ok((result, held));
             }
-            if high - low <= CLOSE * high || high < 0.01 {
-                break;
-            }
-            rate = if high.is_infinite() { low * 2.0 } else { f64::midpoint(low, high) };
         }
-        self.found.found.push(low);
-        self.spoilt = spoilt.or(self.spoilt.take());
-        Ok(())
     }
 
     fn trial(&mut self, plan: &Plan) -> Result<DriveResult> {
@@ -158,5 +203,33 @@ impl Search<'_, '_> {
         result.valid
             && result.total.rate >= ACHIEVED * intended
             && self.limits.iter().all(|limit| limit.judge(result).held)
+    }
+}
+
+/// What kept most of the operations that were late.
+fn bound_by(result: &DriveResult) -> Option<&'static str> {
+    let driver = &result.driver;
+    let late =
+        [("server", driver.late_by_server), ("pool", driver.late_by_pool), ("driver", driver.late_by_driver)];
+    late.into_iter().filter(|(_, late)| *late > 0).max_by_key(|(_, late)| *late).map(|(what, _)| what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reported_rate_was_tried_and_has_the_interval_that_its_searches_allow() {
+        let of = |found: &[f64]| {
+            let mut all = FindMax { found: found.to_vec(), ..FindMax::default() };
+            summarise(&mut all);
+            (all.rate, all.low, all.high, all.confidence)
+        };
+        assert_eq!(of(&[300.0, 100.0, 200.0]), (200.0, 100.0, 300.0, 0.75));
+        assert_eq!(of(&[400.0, 100.0]), (100.0, 100.0, 400.0, 0.5));
+        let seven: Vec<f64> = (1..=7).map(f64::from).collect();
+        assert_eq!(of(&seven), (4.0, 1.0, 7.0, 0.95));
+        let nine: Vec<f64> = (1..=9).map(f64::from).collect();
+        assert_eq!(of(&nine), (5.0, 2.0, 8.0, 0.95));
     }
 }

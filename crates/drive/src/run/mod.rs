@@ -4,10 +4,13 @@ pub(crate) mod capacity;
 pub(crate) mod chaos;
 pub(crate) mod connection;
 pub(crate) mod course;
+pub(crate) mod delay;
 pub(crate) mod engine;
 #[cfg(target_os = "linux")]
 pub(crate) mod event_loop;
 pub(crate) mod find_max;
+pub(crate) mod pulse;
+pub(crate) mod queue;
 pub(crate) mod recorder;
 pub(crate) mod verdict;
 pub(crate) mod watching;

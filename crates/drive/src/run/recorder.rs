@@ -5,10 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::observer::IntervalHistograms;
-use crate::result::file::OperationResult;
+use crate::result::file::{DriverReport, OperationResult};
 use crate::result::histogram::Durations;
 use crate::result::second::{OperationSecond, Second};
-use crate::work::outcome::Outcome;
+use crate::run::delay::{Cause, Delay};
+use crate::run::verdict::is_spoilt;
+use crate::work::outcome::{NO_ROW, Outcome, UNSTARTED};
 
 /// Operations that start later than this are late.
 pub(crate) const LATE: u64 = 1_000_000;
@@ -24,8 +26,10 @@ pub(crate) struct Sample {
     pub outcome: Outcome,
     /// The connection was free at the intended start.
     pub was_free: bool,
-    /// If it was late: because of the driver.
-    pub by_driver: bool,
+    /// What it waited for before it was started.
+    pub delay: Delay,
+    /// How long this process did not run between its start and its end.
+    pub paused: u64,
 }
 
 /// Where connections leave samples.
@@ -57,9 +61,10 @@ pub(crate) struct Recorder {
     warm_up: u64,
     pub totals: Vec<IntervalHistograms>,
     pub operations: Vec<OperationResult>,
-    pub lateness: Durations,
-    pub late_by_server: u64,
-    pub late_by_driver: u64,
+    /// What was late, and by whom.
+    driver: DriverReport,
+    /// How late connections were that waited for an intended start.
+    lateness: Durations,
     /// Those of the second that is under way.
     pub intervals: Vec<IntervalHistograms>,
     /// Of these, what belongs to the warm-up.
@@ -77,9 +82,8 @@ impl Recorder {
             warm_up: warm_up.as_nanos() as u64,
             totals: vec![IntervalHistograms::default(); names.len()],
             operations: names.iter().map(operation).collect(),
+            driver: DriverReport::default(),
             lateness: Durations::default(),
-            late_by_server: 0,
-            late_by_driver: 0,
             intervals: vec![IntervalHistograms::default(); names.len()],
             warming: vec![IntervalHistograms::default(); names.len()],
             second: Second::default(),
@@ -98,17 +102,30 @@ impl Recorder {
         let here = &mut self.operations_here[sample.operation];
         let histograms = if counts { &mut self.intervals } else { &mut self.warming };
         let interval = &mut histograms[sample.operation];
-        interval.latency.record(latency);
-        interval.service.record(service);
         here.retries += u64::from(sample.attempts - 1);
+        let (late_by_driver, late_by_pool) = match sample.delay.cause() {
+            Cause::Driver => (late, false),
+            Cause::Pool => (false, late),
+            Cause::Server => (false, false),
+        };
         self.second.late += u64::from(late);
-        self.second.late_by_driver += u64::from(late && sample.by_driver);
+        self.second.late_by_driver += u64::from(late_by_driver);
+        self.second.late_by_pool += u64::from(late_by_pool);
+        // Latency is of what ended well: an operation that is refused at once makes no server faster.
         match &sample.outcome {
             Outcome::Ok(rows) => {
                 here.ok += 1;
                 here.rows += rows;
+                interval.latency.record(latency);
+                interval.service.record(service);
             }
-            Outcome::Failed(failure) => *here.errors.entry(failure.kind.clone()).or_default() += 1,
+            Outcome::Failed(failure) => {
+                *here.errors.entry(failure.kind.clone()).or_default() += 1;
+                // What was never sent took no time.
+                if ![UNSTARTED, NO_ROW].contains(&failure.kind.as_str()) {
+                    interval.failures.record(latency);
+                }
+            }
         }
         if !counts {
             return;
@@ -116,11 +133,10 @@ impl Recorder {
         if sample.was_free {
             self.lateness.record(Duration::from_nanos(late_by));
         }
-        if late && sample.by_driver {
-            self.late_by_driver += 1;
-        } else if late {
-            self.late_by_server += 1;
-        }
+        self.driver.late_by_driver += u64::from(late_by_driver);
+        self.driver.late_by_pool += u64::from(late_by_pool);
+        self.driver.late_by_server += u64::from(late && !late_by_driver && !late_by_pool);
+        self.driver.spoilt += u64::from(is_spoilt(sample.delay.driver + sample.paused, latency));
         let result = &mut self.operations[sample.operation];
         result.intended += 1;
         result.late += u64::from(late);
@@ -145,9 +161,8 @@ impl Recorder {
         let mut second = std::mem::take(&mut self.second);
         let here =
             std::mem::replace(&mut self.operations_here, vec![OperationSecond::default(); self.names.len()]);
-        let happened = self.names.iter().cloned().zip(here).zip(&self.intervals);
-        let happened = happened.filter(|(_, interval)| interval.latency.count() > 0);
-        second.operations = happened.map(|(operation, _)| operation).collect();
+        let happened = self.names.iter().cloned().zip(here);
+        second.operations = happened.filter(|(_, one)| one.ok > 0 || !one.errors.is_empty()).collect();
         let done: u64 = second.operations.values().map(|operation| operation.ok).sum();
         (second.at, second.length, second.in_flight) = (at, length, in_flight);
         second.warm_up = at <= self.warm_up as f64 / 1e9 + 1e-3;
@@ -178,6 +193,11 @@ impl Recorder {
         self.intervals.iter_mut().for_each(IntervalHistograms::clear);
     }
 
+    /// What the driver itself did to the operations.
+    pub(crate) fn driver(&self) -> DriverReport {
+        DriverReport { lateness: self.lateness.clone().into(), ..self.driver.clone() }
+    }
+
     /// The results of all operations, with their histograms, over this many seconds.
     pub(crate) fn results(&mut self, seconds: f64) -> (OperationResult, Vec<OperationResult>) {
         // A run may end before its first second does.
@@ -186,6 +206,7 @@ impl Recorder {
             rate: operation.ok as f64 / seconds.max(1e-9),
             latency: total.latency.clone().into(),
             service: total.service.clone().into(),
+            failures: total.failures.clone().into(),
             ..operation.clone()
         };
         let each: Vec<OperationResult> = self.operations.iter().zip(&self.totals).map(result).collect();

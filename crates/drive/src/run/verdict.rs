@@ -1,43 +1,112 @@
-//! Whether the driver kept its own schedule.
+//! The rule by which a result is invalid. `docs/drive.md`, "What the figures mean", has it in words.
+//!
+//! An operation is spoilt if more than a millisecond and more than a tenth of its latency is the driver's. A result is
+//! invalid if more than 1 % of its operations are spoilt; in a closed loop, where a driver that does not run starts
+//! no operations that could be spoilt, also if it did not run for more than 1 % of the time.
+
+use std::time::Duration;
 
 use crate::result::file::{DriveResult, DriverReport};
 
-/// The share of operations that may start late because of the driver.
-const LATE_SHARE: f64 = 0.01;
-/// A lateness, in microseconds, that is too small to matter.
-const UNIMPORTANT: u64 = 1000;
+/// The share of the operations, or of the time, that the driver may spoil.
+const SPOILT_SHARE: f64 = 0.01;
+/// A part of a latency, in nanoseconds, that is too small to matter.
+const UNIMPORTANT: u64 = 1_000_000;
+/// The part of a latency that may be the driver's is one divided by this.
+const PART: u64 = 10;
+/// The share of the driver's capacity from which on the rate itself is what it cannot keep up with.
+const NEAR_CAPACITY: f64 = 0.3;
+
+/// Whether an operation of this latency, of which so many nanoseconds are the driver's, says too little of the server.
+pub(crate) fn is_spoilt(by_driver: u64, latency: Duration) -> bool {
+    by_driver > UNIMPORTANT && u128::from(by_driver) * u128::from(PART) > latency.as_nanos()
+}
 
 /// Why the result does not describe the server; empty if it does.
 pub(crate) fn objections(result: &DriveResult) -> Vec<String> {
-    let mut objections = Vec::new();
-    let DriverReport { lateness, late_by_driver, .. } = &result.driver;
-    let (late, latency) = (lateness.percentiles.p99_us, result.total.latency.percentiles.p99_us);
-    if result.run.loop_kind == "closed" {
-        return objections;
-    }
-    let share = *late_by_driver as f64 / (result.total.intended as f64).max(1.0);
-    let busy = late_by_driver.saturating_sub(lateness.histogram.above(UNIMPORTANT));
-    if busy as f64 / (result.total.intended as f64).max(1.0) > LATE_SHARE {
-        objections.push(format!(
-            "the driver did not keep its schedule: {:.1} % of the operations started more than 1 ms late because it was \
-             busy itself{}; lower the rate, or drive from several processes (--part)",
+    let DriverReport { spoilt, pauses, paused, .. } = &result.driver;
+    let share = *spoilt as f64 / (result.total.intended as f64).max(1.0);
+    let pauses = match pauses {
+        0 => String::new(),
+        1 => format!("did not run for {paused:.1} s at one time"),
+        several => format!("did not run for {paused:.1} s in {several} pauses"),
+    };
+    if share > SPOILT_SHARE {
+        let did = if pauses.is_empty() { String::new() } else { format!("; it {pauses}") };
+        return vec![format!(
+            "of {:.1} % of the operations more than a tenth of the latency is the driver's{did}: {}",
             share * 100.0,
-            able(result.driver.capacity),
-        ));
+            advice(result)
+        )];
     }
-    if late > UNIMPORTANT && late * 10 > latency {
-        objections.push(format!(
-            "the driver woke up too late: its 99th percentile of lateness is {:.1} ms, that of the latency {:.1} ms; the \
-             machine is busy with something else",
-            late as f64 / 1000.0,
-            latency as f64 / 1000.0
-        ));
+    let time = result.seconds.last().map_or(0.0, |last| last.at - result.run.warm_up).max(1e-9);
+    if result.run.loop_kind == "closed" && paused / time > SPOILT_SHARE {
+        return vec![format!("the driver {pauses}, in which no client began an operation: {RUN_ALONE}")];
     }
-    objections
+    Vec::new()
 }
 
-/// What the driver can do, in parentheses.
-fn able(capacity: Option<f64>) -> String {
-    let operations = |rate| sawmill_profile::format_rate(rate, "ops");
-    capacity.map(|rate| format!(" (it makes {} without a server)", operations(rate))).unwrap_or_default()
+const RUN_ALONE: &str =
+    "give it processors of its own, a higher CPU quota, or a machine that does nothing else";
+
+fn advice(result: &DriveResult) -> String {
+    let rate = result.total.intended as f64 / result.run.duration.max(1e-9);
+    match result.driver.capacity {
+        Some(capacity) if result.driver.pauses == 0 && rate > capacity * NEAR_CAPACITY => format!(
+            "it makes at most {} without a server; lower the rate, or drive from several processes (--part)",
+            sawmill_profile::format_rate(capacity, "ops")
+        ),
+        _ => RUN_ALONE.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::file::{OperationResult, RunDescription};
+    use crate::result::second::Second;
+
+    fn result(loop_kind: &str, driver: DriverReport) -> DriveResult {
+        let run = RunDescription { loop_kind: loop_kind.into(), duration: 10.0, ..RunDescription::default() };
+        let total = OperationResult { intended: 1000, ..OperationResult::default() };
+        let seconds = vec![Second { at: 10.0, ..Second::default() }];
+        DriveResult { run, total, driver, seconds, ..DriveResult::default() }
+    }
+
+    #[test]
+    fn an_operation_is_spoilt_by_a_millisecond_that_is_a_tenth_of_its_latency() {
+        let spoilt = |driver: u64, latency: u64| is_spoilt(driver, Duration::from_nanos(latency));
+        assert!(spoilt(1_500_000, 10_000_000));
+        assert!(!spoilt(900_000, 1_000_000), "less than a millisecond");
+        assert!(!spoilt(20_000_000, 900_000_000), "less than a tenth");
+    }
+
+    #[test]
+    fn a_result_is_invalid_from_one_in_a_hundred_spoilt_operations_on() {
+        let of = |spoilt| objections(&result("open", DriverReport { spoilt, ..DriverReport::default() }));
+        assert_eq!(of(10), Vec::<String>::new());
+        assert!(of(11)[0].starts_with("of 1.1 % of the operations"), "{:?}", of(11));
+        assert!(of(11)[0].ends_with(RUN_ALONE));
+    }
+
+    #[test]
+    fn advice_to_lower_the_rate_is_given_near_the_drivers_capacity_alone() {
+        let of = |capacity| {
+            let driver = DriverReport { spoilt: 500, capacity: Some(capacity), ..DriverReport::default() };
+            objections(&result("open", driver)).remove(0)
+        };
+        assert!(of(150.0).contains("lower the rate"), "{}", of(150.0));
+        assert!(!of(149_000.0).contains("lower the rate"), "{}", of(149_000.0));
+    }
+
+    #[test]
+    fn a_closed_loop_is_invalid_if_its_driver_did_not_run_for_a_hundredth_of_the_time() {
+        let of = |loop_kind, paused| {
+            let driver = DriverReport { pauses: 2, paused, ..DriverReport::default() };
+            objections(&result(loop_kind, driver))
+        };
+        assert!(of("closed", 0.09).is_empty());
+        assert!(of("closed", 0.2)[0].starts_with("the driver did not run for 0.2 s in 2 pauses"));
+        assert!(of("open", 0.2).is_empty(), "what it spoils there is counted");
+    }
 }

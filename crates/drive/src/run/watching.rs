@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::arrivals::shape::RateClock;
 use crate::observer::{Observer, Snapshot};
+use crate::plan::abort::Abort;
 use crate::result::file::RunDescription;
 use crate::result::second::{Second, ServerSample};
 use crate::run::recorder::{Recorder, Sample, Samples, under_way};
@@ -22,6 +23,10 @@ pub(crate) struct Watching<'a> {
     pub room: Vec<Sample>,
     /// The end of the last second.
     pub reached: f64,
+    /// What ends the run.
+    pub abort_when: &'a [Abort],
+    /// What has ended the run, and what was measured.
+    pub aborted: Option<String>,
 }
 
 impl Watching<'_> {
@@ -31,6 +36,7 @@ impl Watching<'_> {
         now: Duration,
         samples: &[Samples],
         latest: &Mutex<Option<ServerSample>>,
+        backlog: &dyn Fn() -> u64,
         ended: bool,
     ) -> usize {
         let mut counted = 0;
@@ -48,6 +54,7 @@ impl Watching<'_> {
         let intended = self.clock.map(|clock| clock.between(self.reached, at) / length);
         let mut second = self.recorder.end_second(at, length, 0.0, under_way(samples));
         second.intended = intended.unwrap_or(second.achieved);
+        second.backlog = backlog();
         second.server = latest.lock().ok().and_then(|mut latest| latest.take());
         self.reached = at;
         let snapshot = Snapshot {
@@ -60,6 +67,17 @@ impl Watching<'_> {
         self.observer.second(&snapshot);
         self.recorder.begin_second();
         self.seconds.push(second);
+        self.judge(at);
         counted
+    }
+
+    /// Whether what has happened until `at` ends the run.
+    fn judge(&mut self, at: f64) {
+        let counted = at - self.description.warm_up;
+        if self.aborted.is_some() || self.abort_when.is_empty() || counted <= 0.0 {
+            return;
+        }
+        let (total, operations) = self.recorder.results(counted);
+        self.aborted = self.abort_when.iter().find_map(|abort| abort.because(counted, &total, &operations));
     }
 }

@@ -10,6 +10,7 @@ use crate::result::histogram::Durations;
 pub(crate) struct Sums {
     pub(crate) late_by_server: u64,
     pub(crate) late_by_driver: u64,
+    pub(crate) late_by_pool: u64,
     pub(crate) wal: u64,
     pub(crate) checkpoints: u64,
     pub(crate) chaos: u64,
@@ -100,9 +101,15 @@ pub(crate) fn exposition(snapshot: &Snapshot<'_>, sums: &Sums) -> String {
         second.achieved,
     );
     metrics.one("in_flight", "gauge", "Operations that are being executed.", second.in_flight);
-    metrics.family("late_total", "counter", "Operations that started more than 1 ms late, warm-up included.");
+    metrics.one("backlog", "gauge", "Operations that are due and wait for a connection.", second.backlog);
+    metrics.family(
+        "late_total",
+        "counter",
+        "Operations that started more than 1 ms late, by what kept them.",
+    );
     metrics.sample("late_total", &[("cause", "server")], sums.late_by_server);
     metrics.sample("late_total", &[("cause", "driver")], sums.late_by_driver);
+    metrics.sample("late_total", &[("cause", "pool")], sums.late_by_pool);
     metrics.one("chaos_events_total", "counter", "What was done to the server.", sums.chaos);
     operations(&mut metrics, snapshot);
     server(&mut metrics, snapshot, sums);
@@ -130,10 +137,15 @@ fn operations(metrics: &mut Metrics, snapshot: &Snapshot<'_>) {
         }
     }
     let names = || snapshot.run.operations.iter().zip(snapshot.totals);
-    metrics.family("latency_seconds", "histogram", "From the intended start of an operation to its end.");
+    let help = "From the intended start of an operation that ended well to its end.";
+    metrics.family("latency_seconds", "histogram", help);
     names().for_each(|(name, totals)| metrics.histogram("latency_seconds", name, &totals.latency));
-    metrics.family("service_seconds", "histogram", "From the actual start of an operation to its end.");
+    let help = "From the actual start of an operation that ended well to its end.";
+    metrics.family("service_seconds", "histogram", help);
     names().for_each(|(name, totals)| metrics.histogram("service_seconds", name, &totals.service));
+    let help = "From the intended start of an operation that was sent and failed to its end.";
+    metrics.family("failed_seconds", "histogram", help);
+    names().for_each(|(name, totals)| metrics.histogram("failed_seconds", name, &totals.failures));
     let help = "Percentiles of the latency in the last second.";
     metrics.family("last_second_latency_seconds", "gauge", help);
     for (name, interval) in snapshot.run.operations.iter().zip(snapshot.intervals) {

@@ -93,9 +93,10 @@ impl LiveScreen {
             _ => format!("intended {}", format_rate(second.intended, "ops")),
         };
         lines.push(format!(
-            "  rate     {intended}, achieved {}, {} in flight, {} started late",
+            "  rate     {intended}, achieved {}, {} in flight, {} waiting, {} late",
             format_rate(second.achieved, "ops"),
             format_grouped(second.in_flight),
+            format_grouped(second.backlog),
             format_grouped(second.late),
         ));
         lines.push(format!("  latency  {} (last {} s)", percentiles(&all), self.recent.len()));

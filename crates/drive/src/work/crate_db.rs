@@ -86,7 +86,7 @@ impl CrateTarget {
         rows: u64,
         cancel: &AtomicBool,
     ) -> Result<()> {
-        let sql = statements::of(plan, work, tables)?;
+        let sql = statements::of(plan, work, tables, false)?;
         let Work::Bulk { table, .. } = work else { return Ok(()) };
         let Some(table) = tables.get(*table) else { return Ok(()) };
         let types: Vec<_> = table.maker.column_types().map(|(_, pg_type)| pg_type).collect();
@@ -133,10 +133,13 @@ impl Target for CrateTarget {
             if plan.overwrite {
                 self.ask(&format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name)), &[], cancel)?;
             }
-            let sql = statements::create(table, plan.part.1 > 1, with.as_deref(), &json::type_of);
+            let sql = statements::create(table, plan.part.1 > 1, with.as_deref(), &json::type_of, false);
             self.ask(&sql, &[], cancel).map_err(|error| {
                 error.at(format!("table {}", table.name)).advise("if it exists: --overwrite drops it first")
             })?;
+            if plan.part.1 > 1 && !self.ask(&statements::first_row(table, false), &[], cancel)?.is_empty() {
+                return Err(statements::used(table));
+            }
             let work = Work::Bulk { table: i, rows: BLOCK_ROWS };
             if *rows > 0 {
                 self.fill(tables, &work, plan, *rows, cancel)?;
@@ -176,7 +179,10 @@ impl Target for CrateTarget {
             for row in &rows {
                 after = row.first().and_then(Value::as_i64).unwrap_or(i64::MAX);
                 match u64::try_from(after) {
-                    Ok(number) => check.found(number, |expected| json::is_equal(expected, &types, row))?,
+                    Ok(number) => {
+                        let version = row.get(1).and_then(Value::as_i64);
+                        check.found(number, version, |expected| json::is_equal(expected, &types, row))?;
+                    }
                     Err(_) => check.foreign(),
                 }
             }

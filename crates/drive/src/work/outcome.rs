@@ -9,6 +9,11 @@ pub(crate) enum Outcome {
     Failed(Failure),
 }
 
+/// The kind of an operation that was never sent: no connection was free until the run ended.
+pub(crate) const UNSTARTED: &str = "unstarted";
+/// The kind of an operation that was never sent: there was no earlier row to choose.
+pub(crate) const NO_ROW: &str = "no-row";
+
 /// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
@@ -30,7 +35,7 @@ impl Outcome {
     /// An operation that found no earlier row to work on.
     pub(crate) fn no_row() -> Self {
         let message = "no earlier row could be chosen: give the table `rows`, or operations that insert";
-        Self::Failed(Failure::new("no-row", message, true))
+        Self::Failed(Failure::new(NO_ROW, message, true))
     }
 }
 
@@ -46,6 +51,10 @@ pub(crate) enum Change {
     Insert,
     Update,
     Delete,
-    /// It belongs to a statement of the user's own.
+    /// A statement of the user's own inserts it.
+    OwnInsert,
+    /// A statement of the user's own gives it other values.
+    OwnUpdate,
+    /// A statement of the user's own that does not say what it does uses its number.
     Outside,
 }

@@ -73,7 +73,8 @@ impl Target for PgTarget {
                 let drop = format!("DROP TABLE IF EXISTS {}", statements::quoted(&table.name));
                 connection.ask(&drop, &mut given_up)?;
             }
-            let sql = statements::create(table, several, with.as_deref(), &|pg_type| pg_type.to_string());
+            let sql =
+                statements::create(table, several, with.as_deref(), &|pg_type| pg_type.to_string(), true);
             connection.ask(&sql, &mut given_up).map_err(|error| {
                 let advice = match error.what().contains("42P07") {
                     true => {
@@ -83,6 +84,10 @@ impl Target for PgTarget {
                 };
                 Error::new(Kind::Exists, error.what()).at(format!("table {}", table.name)).advise(advice)
             })?;
+            let used = statements::first_row(table, true);
+            if several && !connection.ask(&used, &mut given_up)?.is_empty() {
+                return Err(statements::used(table));
+            }
             if let Some(oid) = oid(&mut connection, &table.name, &mut given_up)? {
                 self.tables().insert(table.name.clone(), oid);
             }

@@ -3,7 +3,7 @@
 use sawmill_pgcopy::PgType;
 use sawmill_source::{Error, Kind, Result};
 
-use crate::mix::block::NUMBER;
+use crate::mix::block::{BLOCK_ROWS, NUMBER, VERSION};
 use crate::plan::types::{Plan, Work};
 use crate::work::rows::SharedTable;
 
@@ -26,21 +26,45 @@ pub(crate) fn columns(table: &SharedTable) -> String {
     table.maker.column_types().map(|(name, _)| column(name)).collect::<Vec<_>>().join(", ")
 }
 
-/// Creates a table; `type_of` names the types of the database.
+/// Creates a table; `type_of` names the types of the database. `counts`: updates add to the version.
 pub(crate) fn create(
     table: &SharedTable,
     if_not_exists: bool,
     with: Option<&str>,
     type_of: &dyn Fn(PgType) -> String,
+    counts: bool,
 ) -> String {
     let types = table.maker.column_types();
     let columns: Vec<String> = types
-        .map(|(name, pg_type)| format!("{} {}", column(name), type_of(pg_type)))
+        .map(|(name, pg_type)| {
+            // Statements of the user's own need not know the version.
+            let default = if name == VERSION && counts { " DEFAULT 0" } else { "" };
+            format!("{} {}{default}", column(name), type_of(pg_type))
+        })
         .chain([format!("PRIMARY KEY ({})", column(NUMBER))])
         .collect();
     let unless = if if_not_exists { "IF NOT EXISTS " } else { "" };
     let with = with.map(|with| format!(" WITH ({with})")).unwrap_or_default();
     format!("CREATE TABLE {unless}{} ({}){with}", quoted(&table.name), columns.join(", "))
+}
+
+/// Looks for a row of this process in a table that another part of the run may have made. Without `arithmetic`, as in
+/// CrateDB's stand-in, among those of its first block.
+pub(crate) fn first_row(table: &SharedTable, arithmetic: bool) -> String {
+    let (key, (part, parts)) = (column(NUMBER), table.part);
+    let first = (part - 1) * BLOCK_ROWS;
+    let ours = match arithmetic {
+        true => format!("{key} / {BLOCK_ROWS} % {parts} = {}", part - 1),
+        false => format!("{key} > {} AND {key} < {}", first as i64 - 1, first + BLOCK_ROWS),
+    };
+    format!("SELECT {key} FROM {} WHERE {ours} LIMIT 1", quoted(&table.name))
+}
+
+/// The error of a table that has rows of this process before the run.
+pub(crate) fn used(table: &SharedTable) -> Error {
+    Error::new(Kind::Exists, "the table has rows of an earlier run, of this part")
+        .at(format!("table {}", table.name))
+        .advise("drop it before the parts start, or choose another name")
 }
 
 /// `INSERT ... SELECT FROM UNNEST` with an array of each column. `array` is what stands behind a parameter,
@@ -65,15 +89,21 @@ pub(crate) fn unnest(
     )
 }
 
-/// The statement of a step, with `$1`, `$2`, ... UNNEST is PostgreSQL's.
-pub(crate) fn of(plan: &Plan, work: &Work, tables: &[std::sync::Arc<SharedTable>]) -> Result<String> {
+/// The statement of a step, with `$1`, `$2`, ... UNNEST is PostgreSQL's. `counts`: updates add to the version that the
+/// server has, instead of setting it.
+pub(crate) fn of(
+    plan: &Plan,
+    work: &Work,
+    tables: &[std::sync::Arc<SharedTable>],
+    counts: bool,
+) -> Result<String> {
     let named = |table: usize| -> Result<&SharedTable> {
         let found = tables.get(table).map(AsRef::as_ref);
         found.ok_or_else(|| Error::new(Kind::Config, "the plan has no table").at(plan.name.clone()))
     };
     let key = column(NUMBER);
     Ok(match work {
-        Work::Insert { table, rows, upsert, .. } => insert(named(*table)?, *rows, *upsert)?,
+        Work::Insert { table, rows, upsert, .. } => insert(named(*table)?, *rows, *upsert, counts)?,
         Work::Copy { table, .. } => {
             let table = named(*table)?;
             format!("COPY {} ({}) FROM STDIN (FORMAT binary)", quoted(&table.name), columns(table))
@@ -89,8 +119,14 @@ pub(crate) fn of(plan: &Plan, work: &Work, tables: &[std::sync::Arc<SharedTable>
         Work::Update { table, .. } => {
             let table = named(*table)?;
             let names = table.maker.column_types().enumerate().skip(1);
-            let set: Vec<String> =
-                names.map(|(i, (name, _))| format!("{} = ${}", column(name), i + 1)).collect();
+            let set: Vec<String> = names
+                .map(|(i, (name, _))| {
+                    let name_quoted = column(name);
+                    let before =
+                        if counts && name == VERSION { format!("{name_quoted} + ") } else { String::new() };
+                    format!("{name_quoted} = {before}${}", i + 1)
+                })
+                .collect();
             format!("UPDATE {} SET {} WHERE {key} = $1", quoted(&table.name), set.join(", "))
         }
         Work::Delete { table, .. } => {
@@ -105,7 +141,7 @@ pub(crate) fn of(plan: &Plan, work: &Work, tables: &[std::sync::Arc<SharedTable>
 }
 
 /// An INSERT of several rows.
-fn insert(table: &SharedTable, rows: u64, upsert: bool) -> Result<String> {
+fn insert(table: &SharedTable, rows: u64, upsert: bool, counts: bool) -> Result<String> {
     let count = table.maker.columns.len() as u64;
     if count * rows > PARAMETERS {
         let what = format!("{rows} rows of {count} columns in one INSERT");
@@ -121,7 +157,12 @@ fn insert(table: &SharedTable, rows: u64, upsert: bool) -> Result<String> {
         format!("INSERT INTO {} ({}) VALUES {}", quoted(&table.name), columns(table), values.join(", "));
     if upsert {
         let names = table.maker.column_types().skip(1);
-        let set: Vec<String> = names.map(|(name, _)| format!("{0} = EXCLUDED.{0}", column(name))).collect();
+        let set: Vec<String> = names
+            .map(|(name, _)| match counts && name == VERSION {
+                true => format!("{0} = {1}.{0} + 1", column(name), quoted(&table.name)),
+                false => format!("{0} = EXCLUDED.{0}", column(name)),
+            })
+            .collect();
         sql.push_str(&format!(" ON CONFLICT ({}) DO UPDATE SET {}", column(NUMBER), set.join(", ")));
     }
     Ok(sql)

@@ -4,8 +4,8 @@ use sawmill_source::Result;
 
 use crate::mix::block::fields;
 use crate::mix::pick::Pick;
-use crate::plan::types::Work;
-use crate::proof::states::RowState;
+use crate::plan::types::{Work, Writes};
+use crate::proof::states::{Known, RowState};
 use crate::work::outcome::{Change, Failure};
 use crate::work::rows::Rows;
 
@@ -29,7 +29,7 @@ pub(crate) enum Expect {
     Row {
         table: usize,
         number: u64,
-        state: RowState,
+        known: Known,
         row: Vec<u8>,
     },
 }
@@ -59,21 +59,23 @@ pub(crate) fn arguments(
         }
         Work::Update { table, pick, .. } => match rows.claim(*table, *pick, draw, Change::Update) {
             None => None,
-            Some(number) => {
-                out.row(rows.old(*table, number, 1)?);
+            Some((number, known)) => {
+                out.row(&rows.next_version(*table, number, known, 1)?);
                 Some(Expect::Rows(1))
             }
         },
-        Work::Delete { table, pick, .. } => rows.claim(*table, *pick, draw, Change::Delete).map(|number| {
-            out.key(number);
-            Expect::Rows(1)
-        }),
-        Work::Select { table, pick, .. } => match rows.pick(*table, *pick, draw) {
-            None => None,
-            Some((number, state)) => {
+        Work::Delete { table, pick, .. } => {
+            rows.claim(*table, *pick, draw, Change::Delete).map(|(number, _)| {
                 out.key(number);
-                let row = rows.old(*table, number, version(state))?.to_vec();
-                Some(Expect::Row { table: *table, number, state, row })
+                Expect::Rows(1)
+            })
+        }
+        Work::Select { table, pick, .. } => match rows.pick(*table, *pick, draw, false) {
+            None => None,
+            Some((number, known)) => {
+                out.key(number);
+                let row = rows.old(*table, number, known)?;
+                Some(Expect::Row { table: *table, number, known, row })
             }
         },
         Work::Sql { .. } => own_statement(rows, work, draw, out)?,
@@ -87,7 +89,8 @@ fn upsert(rows: &mut Rows, table: usize, draw: u64, out: &mut impl Arguments) ->
         false => None,
     };
     match earlier {
-        Some(number) => out.row(rows.old(table, number, 1)?),
+        // The statement itself adds 1 where the row is there; if it is not, its updates are lost.
+        Some((number, known)) => out.row(&rows.next_version(table, number, known, 0)?),
         None => rows.fresh(table, Change::Insert, |_, row| out.row(row))?,
     }
     Ok(())
@@ -100,14 +103,20 @@ fn own_statement(
     draw: u64,
     out: &mut impl Arguments,
 ) -> Result<Option<Expect>> {
-    let Work::Sql { table, parameters, pick, expect, .. } = work else { return Ok(None) };
+    let Work::Sql { table, parameters, pick, expect, writes, .. } = work else { return Ok(None) };
     let (mut new, mut old) = (Vec::new(), Vec::new());
     if parameters.iter().any(|parameter| !parameter.old) {
-        new = rows.fresh(*table, Change::Outside, |_, row| row.to_vec())?;
+        let change = if *writes == Writes::Insert { Change::OwnInsert } else { Change::Outside };
+        new = rows.fresh(*table, change, |_, row| row.to_vec())?;
     }
     if parameters.iter().any(|parameter| parameter.old) {
-        let Some((number, state)) = rows.pick(*table, *pick, draw) else { return Ok(None) };
-        old = rows.old(*table, number, version(state))?.to_vec();
+        let chosen = match writes {
+            Writes::Update => rows.claim(*table, *pick, draw, Change::OwnUpdate),
+            Writes::Delete => rows.claim(*table, *pick, draw, Change::Delete),
+            Writes::Nothing | Writes::Insert | Writes::Undeclared => rows.pick(*table, *pick, draw, true),
+        };
+        let Some((number, known)) = chosen else { return Ok(None) };
+        old = rows.old(*table, number, known)?;
     }
     for parameter in parameters {
         let row = if parameter.old { &old } else { &new };
@@ -116,29 +125,48 @@ fn own_statement(
     Ok(Some(expect.map_or(Expect::Anything, Expect::Rows)))
 }
 
-/// The version of a row's values that the server has acknowledged.
-fn version(state: RowState) -> u64 {
-    u64::from(state == RowState::Updated)
-}
-
 impl Expect {
-    /// Judges an answer: the rows that were returned or changed, and whether a returned one is the expected one.
-    pub(crate) fn judge(&self, rows: &Rows, count: u64, equal: bool) -> std::result::Result<u64, Failure> {
+    /// Judges an answer: the rows that were returned or changed, whether a returned one is the expected one, and which
+    /// version it has.
+    pub(crate) fn judge(
+        &self,
+        rows: &Rows,
+        count: u64,
+        equal: bool,
+        version: Option<i64>,
+    ) -> std::result::Result<u64, Failure> {
         let wrong = |what: String, without_effect| Err(Failure::new("check", what, without_effect));
         match self {
             Self::Anything => Ok(count),
             Self::Rows(expected) if *expected == count => Ok(count),
             Self::Rows(expected) => wrong(format!("{count} rows where {expected} are expected"), count == 0),
-            Self::Row { table, number, state, .. } => {
+            Self::Row { table, number, known, .. } => {
                 let table = &rows.tables[*table];
-                // If another operation has changed the row meanwhile, either answer is right.
-                if count == 1 && equal || table.states.get(*number) != *state {
+                if count == 1 && equal {
                     return Ok(count);
                 }
-                let what = match count {
-                    0 => "an acknowledged row is not there",
-                    1 => "the row has other values than were written",
-                    _ => "the row is there more than once",
+                // Another operation may have changed the row since.
+                let now = table.states.get(*number);
+                let what = match (count, version) {
+                    (0, _) if matches!(now.state, RowState::Acknowledged | RowState::MaybeUpdated) => {
+                        "an acknowledged row is not there".to_owned()
+                    }
+                    (0, _) => return Ok(count),
+                    (1, Some(version)) => {
+                        let newest = known.ahead(now.version.into()) + now.pending();
+                        match known.ahead(version) {
+                            ahead if ahead < 0 => {
+                                format!("a stale read: {} acknowledged updates are missing", -ahead)
+                            }
+                            ahead if ahead > newest => {
+                                format!("it has {} updates more than were sent", ahead - newest)
+                            }
+                            0 => "the row has other values than were written".to_owned(),
+                            _ => return Ok(count),
+                        }
+                    }
+                    (1, None) => "the row has no version".to_owned(),
+                    _ => "the row is there more than once".to_owned(),
                 };
                 wrong(format!("table {}, row {number}: {what}", table.name), true)
             }

@@ -3,8 +3,10 @@
 mod chaos;
 mod closed_loop;
 mod cratedb;
+mod own_statements;
 mod plans;
 mod postgres;
+mod truth;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sawmill_localpg::LocalPg;
 
+use crate::truth::told;
 use crate::{address, driven, plan};
 
 const EVERYTHING: &str = r#"
@@ -145,6 +146,7 @@ rows = 1024
 [[operations]]
 name = "break"
 sql = "WITH gone AS (DELETE FROM orders WHERE sawmill_row = 10), other AS (UPDATE orders SET email = 'x' WHERE sawmill_row = 11) INSERT INTO orders (sawmill_row, id, customer_id, status) VALUES (99999, 1, 1, 'x') ON CONFLICT DO NOTHING"
+writes = "nothing"
 "#,
     );
     let result = driven(&plan, &address(&server), None);
@@ -267,6 +269,9 @@ insert = "orders"
     assert!(service.histogram.above(200_000) <= 8, "{:?}", service.percentiles);
     assert!(result.total.errors.is_empty() && result.proof[0].holds());
     assert_eq!(result.total.intended, 2000);
+    let driver = &result.driver;
+    let others = driver.late_by_driver + driver.late_by_pool;
+    assert!(driver.late_by_server > 120 && driver.late_by_server > 2 * others, "{}", told(&result));
 }
 
 /// The numbers of the server's processes that carried out operations.

@@ -81,6 +81,7 @@ impl<'a> CrateSession<'a> {
 
     /// Whether an answer is what it has to be.
     fn judge(&self, body: &[u8]) -> Outcome {
+        let mut version = None;
         let (count, equal) = match &self.expect {
             Expect::Rows(expected) if self.bulk => match json::bulk_failure(body, *expected) {
                 Some(what) => return Outcome::Failed(Failure::new("crate-bulk", what, false)),
@@ -88,12 +89,13 @@ impl<'a> CrateSession<'a> {
             },
             Expect::Row { table, row, .. } => {
                 let found = json::rows(body).unwrap_or_default();
+                version = found.first().and_then(|one| one.get(1)?.as_i64());
                 let equal = found.first().is_some_and(|one| json::is_equal(row, &self.types[*table], one));
                 (found.len() as u64, equal)
             }
             Expect::Anything | Expect::Rows(_) => (json::count(body).unwrap_or(0), true),
         };
-        self.expect.judge(&self.rows, count, equal).into()
+        self.expect.judge(&self.rows, count, equal, version).into()
     }
 }
 
@@ -150,6 +152,6 @@ fn statement(plan: &Plan, step: &Work, rows: &Rows) -> Result<String> {
             let cast = |pg_type| format!("::{}", json::scalar(pg_type));
             Ok(statements::unnest(&rows.tables[*table], &|_| String::new(), &cast))
         }
-        _ => statements::of(plan, step, &rows.tables),
+        _ => statements::of(plan, step, &rows.tables, false),
     }
 }

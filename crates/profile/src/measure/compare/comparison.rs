@@ -9,8 +9,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::measure::compare::bootstrap::{self, FEWEST, Interval};
-use crate::measure::compare::statistics::median;
+use crate::measure::compare::order::{FEWEST, Interval, median_interval, ordered_ratios, ratio_interval};
+use crate::measure::compare::statistics::{median, quantile};
 
 /// The result of comparing two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,12 +38,16 @@ impl fmt::Display for Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// Bootstrap of the median of the pairs' ratios: for interleaved runs, five pairs or more.
-    PairedBootstrap,
-    /// Student's t on the logarithms of the pairs' ratios: for two to four pairs, where a bootstrap would be
-    /// overconfident.
+    /// The order of the pairs' ratios: for interleaved runs, six pairs or more.
+    PairedOrder,
+    /// Student's t on the logarithms of the pairs' ratios: for two to five pairs. It is right where these are
+    /// normally distributed; the order of so few pairs alone shows nothing.
     PairedStudent,
-    /// Bootstrap of the ratio of the medians: for runs that were not interleaved, five or more per side.
+    /// The order of the ratios of all pairs of runs: for runs that were not interleaved, four or more per side.
+    IndependentOrder,
+    /// In files of earlier versions: the median of redrawn pairs, with an interval that is too narrow.
+    PairedBootstrap,
+    /// In files of earlier versions: the ratio of redrawn medians.
     IndependentBootstrap,
     /// No interval: too few runs.
     TooFewRuns,
@@ -54,7 +58,7 @@ pub enum Method {
 pub struct Comparison {
     /// The ratio of each pair, in run order; empty for independent groups.
     pub ratios: Vec<f64>,
-    /// The median of the ratios; for independent groups, the ratio of the medians.
+    /// The median of the ratios; for independent groups, of the ratios of all pairs (Hodges and Lehmann).
     pub ratio: f64,
     /// Its 95 % interval.
     pub interval: Option<Interval>,
@@ -69,8 +73,8 @@ impl Comparison {
     ///
     /// ```
     /// use sawmill_profile::{Comparison, Verdict};
-    /// let ours = [1.00, 1.10, 1.02, 1.20, 1.05];
-    /// let theirs = [2.00, 2.30, 2.01, 2.35, 2.11];
+    /// let ours = [1.00, 1.10, 1.02, 1.20, 1.05, 1.03];
+    /// let theirs = [2.00, 2.30, 2.01, 2.35, 2.11, 2.04];
     /// let comparison = Comparison::paired(&ours, &theirs).unwrap();
     /// assert_eq!(comparison.verdict, Verdict::Faster);
     /// ```
@@ -89,7 +93,7 @@ impl Comparison {
         check(theirs)?;
         let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
         let (interval, method) = match ratios.len() {
-            FEWEST.. => (bootstrap::interval(&ratios, median), Method::PairedBootstrap),
+            FEWEST.. => (median_interval(&ratios), Method::PairedOrder),
             2.. => (student_interval(&ratios), Method::PairedStudent),
             _ => (None, Method::TooFewRuns),
         };
@@ -104,13 +108,10 @@ impl Comparison {
     pub fn independent(ours: &[f64], theirs: &[f64]) -> Result<Self> {
         check(ours)?;
         check(theirs)?;
-        let ratio_of = |groups: &mut [Vec<f64>]| match groups {
-            [ours, theirs] => median(ours) / median(theirs),
-            _ => f64::NAN,
-        };
-        let interval = bootstrap::intervals(&[ours, theirs], ratio_of);
-        let method = if interval.is_some() { Method::IndependentBootstrap } else { Method::TooFewRuns };
-        let ratio = ratio_of(&mut [ours.to_vec(), theirs.to_vec()]);
+        let ordered = ordered_ratios(ours, theirs);
+        let interval = ratio_interval(&ordered, ours.len(), theirs.len());
+        let method = if interval.is_some() { Method::IndependentOrder } else { Method::TooFewRuns };
+        let ratio = quantile(&ordered, 0.5);
         Ok(Self { ratios: Vec::new(), ratio, interval, method, verdict: verdict(interval) })
     }
 
@@ -151,13 +152,14 @@ fn verdict(interval: Option<Interval>) -> Verdict {
     }
 }
 
-/// The 95 % interval of the geometric mean of two to four ratios.
+/// The 95 % interval of the geometric mean of two to five ratios.
 fn student_interval(ratios: &[f64]) -> Option<Interval> {
-    // The 97.5 % quantiles of Student's t for 1, 2 and 3 degrees of freedom.
+    // The 97.5 % quantiles of Student's t for 1 to 4 degrees of freedom.
     let quantile = match ratios.len() {
         2 => 12.706,
         3 => 4.303,
         4 => 3.182,
+        5 => 2.776,
         _ => return None,
     };
     let count = ratios.len() as f64;

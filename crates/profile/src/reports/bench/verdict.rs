@@ -1,6 +1,7 @@
 //! The verdict on a result, or on a series of them, in a sentence.
 
 use crate::measure::compare::comparison::{Comparison, Verdict};
+use crate::measure::compare::order::FEWEST;
 use crate::measure::compare::statistics::Statistics;
 use crate::measure::results::{Case, ResultFile, SideComparison, SideResult};
 use crate::reports::bench::{time, varied};
@@ -30,7 +31,7 @@ pub(super) fn findings(file: &ResultFile) -> Vec<String> {
         all => findings.extend(limits_of(all)),
     }
     let fewest = file.cases.iter().flat_map(|case| &case.sides).map(|side| side.runs.len()).min();
-    if let Some(runs) = fewest.filter(|runs| *runs < 5) {
+    if let Some(runs) = fewest.filter(|runs| *runs < FEWEST) {
         findings.push(format!(
             "{} of a side: too few for an interval of its median.",
             format_counted(runs as u64, "run")
@@ -120,7 +121,7 @@ fn compared(file: &ResultFile) -> Option<String> {
     .map(|text| capitalised(&text))
 }
 
-/// The fastest of our cases, by what was varied.
+/// The fastest of our cases, by what was varied; named only if each other case is slower by its interval.
 fn fastest(cases: &[Case]) -> Option<String> {
     let mut sentences = Vec::new();
     let mut names: Vec<&str> = Vec::new();
@@ -139,27 +140,39 @@ fn fastest(cases: &[Case]) -> Option<String> {
             })
             .collect();
         measured.sort_by(|a, b| a.2.median.total_cmp(&b.2.median));
-        let (Some((best, side, wall)), Some((worst, _, slowest))) = (measured.first(), measured.last())
-        else {
-            continue;
-        };
+        let Some(((best, side, wall), others)) = measured.split_first() else { continue };
         let figures = format!("{}{}", time(wall.median), rate(side));
-        if measured.len() == 1 {
+        let Some((worst, _, slowest)) = others.last() else {
             let runs = format_counted(side.runs.len() as u64, "run");
             sentences.push(format!("{} took {figures}, the median of {runs}", best.title()));
             continue;
-        }
+        };
         let varied = varied::varied(&cases);
         let parameters: Vec<&str> = varied.iter().map(|(parameter, _)| *parameter).collect();
         let by = |case: &Case| varied::named_by(case, &parameters);
-        sentences.push(format!(
-            "{name} is fastest with {}: {figures}, {:.1} times as fast as with {}",
-            by(best),
-            slowest.median / wall.median.max(f64::MIN_POSITIVE),
-            by(worst)
-        ));
+        let as_fast: Vec<String> =
+            others.iter().filter(|other| !is_faster(side, other.1)).map(|(case, ..)| by(case)).collect();
+        sentences.push(match as_fast.as_slice() {
+            [] => format!(
+                "{name} is fastest with {}: {figures}, {:.1} times as fast as with {}",
+                by(best),
+                slowest.median / wall.median.max(f64::MIN_POSITIVE),
+                by(worst)
+            ),
+            _ => format!(
+                "{name} has its lowest median with {}: {figures}; no difference is seen to {}",
+                by(best),
+                as_fast.join(", ")
+            ),
+        });
     }
     (!sentences.is_empty()).then(|| sentences.join("; "))
+}
+
+/// Whether the interval of the ratio of their times says so.
+fn is_faster(one: &SideResult, other: &SideResult) -> bool {
+    let walls = |side: &SideResult| side.runs.iter().map(|run| run.wall.as_secs_f64()).collect::<Vec<f64>>();
+    Comparison::independent(&walls(one), &walls(other)).is_ok_and(|found| found.verdict == Verdict::Faster)
 }
 
 fn rate(side: &SideResult) -> String {
@@ -250,6 +263,12 @@ mod tests {
         assert_eq!(
             text,
             "load is fastest with degree 2: 402 ms, 2.49 k rows/s, 2.0 times as fast as with degree 1"
+        );
+        let as_fast = case("3", vec![side("sawmill", 801)]);
+        let text = verdict(&[file("a", vec![one.clone(), as_fast])]);
+        assert_eq!(
+            text,
+            "load has its lowest median with degree 1: 802 ms, 1.25 k rows/s; no difference is seen to degree 3"
         );
         let text = verdict(&[file("a", vec![one])]);
         assert_eq!(text, "load degree=1 took 802 ms, 1.25 k rows/s, the median of 5 runs");

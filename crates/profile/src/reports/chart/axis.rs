@@ -35,6 +35,8 @@ impl Axis {
         let low = if low >= 0.0 && low < 0.6 * high { 0.0 } else { low };
         let room = match high - low {
             room if room > 0.0 => 0.06 * room,
+            // Nothing but zeros: an axis to 1 has plain labels.
+            _ if high == 0.0 => 1.0,
             _ => 0.1 * high.abs().max(1e-9),
         };
         let below = if low == 0.0 { 0.0 } else { room };
@@ -120,6 +122,12 @@ fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_axis_over_zeros_alone_has_plain_labels() {
+        let axis = Axis::over([0.0, 0.0], 0.0, 100.0);
+        assert!(axis.ticks(5).iter().all(|tick| *tick == 0.0 || *tick >= 0.1), "{:?}", axis.ticks(5));
+    }
 
     #[test]
     fn ticks_are_round_numbers_within_the_axis() {

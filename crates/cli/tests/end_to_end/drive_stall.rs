@@ -1,0 +1,81 @@
+//! A driver that did not run for a while says so: what it measured meanwhile is not the server's doing.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use sawmill_drive::DriveResult;
+use sawmill_localpg::LocalPg;
+
+use crate::harness::{command, signal};
+
+/// Drives for four seconds, and stops the driver for 0.4 s after the first and the second one.
+fn stopped(load: &[&str]) -> (Option<i32>, DriveResult) {
+    let (server, home) = (LocalPg::start().unwrap(), tempfile::tempdir().unwrap());
+    let (url, path) = (server.url(), home.path().join("r.json"));
+    let path_text = path.display().to_string();
+    let run = ["drive", "gen:events", "--to", &url, "--for", "4s", "--jsonl", "-", "--results", &path_text];
+    let mut child =
+        command([&run[..], load].concat()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut stops = 0;
+    for line in lines.map(Result::unwrap) {
+        if line.contains("\"event\":\"second\"") && stops < 2 {
+            stops += 1;
+            signal(&child, "STOP");
+            // The stall itself.
+            std::thread::sleep(Duration::from_millis(400));
+            signal(&child, "CONT");
+        }
+    }
+    let code = child.wait().unwrap().code();
+    (code, serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap())
+}
+
+#[test]
+fn a_stall_of_the_driver_is_not_charged_to_the_server() {
+    let (code, result) = stopped(&["--rate", "500", "--arrivals", "constant"]);
+    let driver = &result.driver;
+    assert_eq!((code, result.valid), (Some(1), false), "{driver:?}");
+    assert!(driver.pauses >= 2 && (0.7..1.2).contains(&driver.paused), "{driver:?}");
+    // Of 2,000 operations about 400 were due in the pauses.
+    assert!(driver.late_by_driver > 300 && driver.spoilt > 300, "{driver:?}");
+    assert!(driver.late_by_driver > 5 * (driver.late_by_server + driver.late_by_pool), "{driver:?}");
+    assert!(result.invalid_because[0].contains("it did not run for"), "{:?}", result.invalid_because);
+}
+
+#[test]
+fn a_closed_loop_whose_driver_was_stopped_is_invalid() {
+    let (code, result) = stopped(&["--clients", "4"]);
+    assert_eq!((code, result.valid), (Some(1), false), "{:?}", result.driver);
+    assert!(
+        result.invalid_because[0].starts_with("the driver did not run for"),
+        "{:?}",
+        result.invalid_because
+    );
+}
+
+#[test]
+fn a_driver_whose_processor_quota_is_used_up_says_so() {
+    // Version 1 of cgroups, where this process may make one.
+    let group = Path::new("/sys/fs/cgroup/cpu").join(format!("sawmill-{}", std::process::id()));
+    if std::fs::create_dir(&group).is_err() {
+        eprintln!("skipped: no cgroup for a quota can be made here");
+        return;
+    }
+    let quota = group.join("cpu.cfs_quota_us");
+    // A tenth of a processor.
+    std::fs::write(quota, "10000").unwrap();
+    let (home, procs) = (tempfile::tempdir().unwrap(), group.join("cgroup.procs"));
+    let path = home.path().join("r.json");
+    let driver =
+        command(["drive", "gen:events", "--to", "null", "--rate", "20k", "--for", "3s", "--results"]);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(&procs).arg(driver.get_program());
+    let ran = shell.args(driver.get_args()).arg(&path).output().unwrap();
+    std::fs::remove_dir(&group).unwrap();
+    let result: DriveResult = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    assert!(!result.valid && result.driver.pauses > 5, "{:?}", result.driver);
+    assert_eq!(ran.status.code(), Some(1));
+}

@@ -1,0 +1,69 @@
+//! The proof beside statements of the plan's own: what they declare is checked, what they do not is named.
+
+use sawmill_drive::{DriveResult, Proof};
+use sawmill_localpg::LocalPg;
+
+use crate::truth::server_with_trigger;
+use crate::{address, driven, plan};
+
+fn run(server: &LocalPg, operation: &str) -> DriveResult {
+    let text = format!(
+        "rate = 100\nfor = \"2s\"\n[tables.events]\nrows = 500\n[[operations]]\nname = \"read\"\nselect = \"events\"\n\
+         [[operations]]\nname = \"own\"\ntable = \"events\"\n{operation}"
+    );
+    driven(&plan(&text), &address(server), None)
+}
+
+fn proof(operation: &str) -> Proof {
+    let result = run(&LocalPg::start().unwrap(), operation);
+    assert!(result.operations[1].ok > 50, "{:?}", result.operations);
+    assert_eq!(result.operations[0].failed(), 0, "{:?}", result.operations[0].messages);
+    result.proof[0].clone()
+}
+
+#[test]
+fn a_declared_deletion_loses_no_row() {
+    let proof = proof(
+        "sql = \"DELETE FROM events WHERE sawmill_row = $1\"\nparameters = [\"old.row\"]\nwrites = \"delete\"",
+    );
+    assert!(proof.holds() && proof.not_checked == 0 && proof.acknowledged < 450, "{proof:?}");
+}
+
+#[test]
+fn a_declared_update_has_values_of_its_own_and_its_row_stays() {
+    let proof = proof(
+        "sql = \"UPDATE events SET sawmill_version = 7 WHERE sawmill_row = $1\"\nparameters = [\"old.row\"]\n\
+         writes = \"update\"",
+    );
+    assert!(proof.holds() && proof.not_checked == 0 && proof.found == 500, "{proof:?}");
+}
+
+#[test]
+fn what_a_statement_writes_without_saying_so_is_not_checked_and_named() {
+    let server = LocalPg::start().unwrap();
+    let result = run(
+        &server,
+        "sql = \"DELETE FROM events WHERE sawmill_row IN ($1, $1 + 1)\"\nparameters = [\"old.row\"]",
+    );
+    let proof = &result.proof[0];
+    assert!(proof.holds() && proof.violations().is_empty(), "{proof:?}");
+    assert_eq!(proof.undeclared.as_deref(), Some("own"));
+    assert_eq!(proof.not_checked, 500 - proof.read_back, "{proof:?}");
+}
+
+#[test]
+fn a_declared_insertion_that_the_server_swallows_is_lost() {
+    let server =
+        server_with_trigger("INSERT", "RETURN CASE WHEN NEW.sawmill_row = 503 THEN NULL ELSE NEW END;");
+    let result = run(
+        &server,
+        "sql = \"INSERT INTO events (sawmill_row) VALUES ($1)\"\nparameters = [\"new.row\"]\nwrites = \"insert\"",
+    );
+    let proof = &result.proof[0];
+    assert_eq!(
+        (proof.lost, proof.different, proof.foreign),
+        (1, 0, 0),
+        "{proof:?} {:?}",
+        result.total.messages
+    );
+}

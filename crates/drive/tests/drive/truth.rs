@@ -1,0 +1,158 @@
+//! Figures and proofs that stay true when a server lies, refuses or is asked too much.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use sawmill_drive::{DriveResult, Driving, Observer, Snapshot, run};
+use sawmill_localpg::LocalPg;
+
+use crate::{address, driven, plan};
+
+/// What the driver did, without histograms.
+pub fn told(result: &DriveResult) -> String {
+    let driver = &result.driver;
+    format!(
+        "late by server {}, pool {}, driver {}; {} spoilt; {} s in {} pauses; {:?}",
+        driver.late_by_server,
+        driver.late_by_pool,
+        driver.late_by_driver,
+        driver.spoilt,
+        driver.paused,
+        driver.pauses,
+        result.invalid_because
+    )
+}
+
+/// A server whose tables get a trigger as soon as they are made.
+pub fn server_with_trigger(event: &str, body: &str) -> LocalPg {
+    let server = LocalPg::start().unwrap();
+    let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
+    let sql = format!(
+        "CREATE SEQUENCE turn;
+         CREATE FUNCTION lie() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$;
+         CREATE FUNCTION made() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+           EXECUTE 'CREATE TRIGGER lie BEFORE {event} ON events FOR EACH ROW EXECUTE FUNCTION lie()';
+         END $$;
+         CREATE EVENT TRIGGER made ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION made();"
+    );
+    client.batch_execute(&sql).unwrap();
+    server
+}
+
+#[test]
+fn every_acknowledged_update_that_a_server_swallows_is_found() {
+    // It says UPDATE 1 to all of them, and keeps every other row as it was.
+    let body = "IF nextval('turn') % 2 = 0 THEN RETURN OLD; END IF; RETURN NEW;";
+    let server = server_with_trigger("UPDATE", body);
+    let text = "rate = 200\nfor = \"3s\"\nconnections = 4\n[tables.events]\nrows = 50\n[[operations]]\nname = \"change\"\n\
+                update = \"events\"\n[[operations]]\nname = \"read\"\nweight = 0.5\nselect = \"events\"\n";
+    let result = driven(&plan(text), &address(&server), None);
+    let proof = &result.proof[0];
+    assert!(proof.updates > 200 && proof.updates == result.operations[0].ok, "{proof:?}");
+    assert_eq!(proof.lost_updates, proof.updates / 2, "{proof:?}");
+    assert_eq!((proof.lost, proof.different, proof.unsent_updates), (0, 0, 0), "{proof:?}");
+    assert!(!proof.holds() && proof.examples[0].contains("acknowledged update"), "{proof:?}");
+    let read = &result.operations[1];
+    assert!(read.messages["check"].contains("a stale read"), "{:?}", read.messages);
+}
+
+#[test]
+fn updates_that_happen_more_often_than_they_are_sent_are_found() {
+    let body = "NEW.sawmill_version = NEW.sawmill_version + (nextval('turn') = 7)::int; RETURN NEW;";
+    let server = server_with_trigger("UPDATE", body);
+    let text = "rate = 100\nfor = \"1s\"\n[tables.events]\nrows = 50\n[[operations]]\nupdate = \"events\"\n";
+    let result = driven(&plan(text), &address(&server), None);
+    let proof = &result.proof[0];
+    assert_eq!((proof.unsent_updates, proof.lost_updates, proof.lost), (1, 0, 0), "{proof:?}");
+}
+
+#[test]
+fn what_fails_at_once_makes_no_latency_better() {
+    let server = LocalPg::start().unwrap();
+    let text = "rate = 100\nfor = \"2s\"\nconnections = 20\nlimits = [\"p50 < 40ms\", \"failed-p50 < 40ms\"]\n\
+                [[operations]]\nname = \"refused\"\nweight = 3\nsql = \"SELECT 1 / 0\"\n\
+                [[operations]]\nname = \"slow\"\nsql = \"SELECT pg_sleep(0.05)\"\n\
+                [tables.events]\n[[operations]]\nname = \"none\"\nselect = \"events\"\n";
+    let result = driven(&plan(text), &address(&server), None);
+    let [refused, slow, none] = result.operations.as_slice() else { panic!("three operations") };
+    assert_eq!((refused.latency.percentiles.count, slow.failures.percentiles.count), (0, 0));
+    assert_eq!(refused.failures.percentiles.count, refused.intended);
+    assert_eq!(none.failures.percentiles.count, 0, "they were never sent");
+    assert!(result.total.latency.percentiles.p50_us >= 50_000, "{:?}", result.total.latency.percentiles);
+    assert!(!result.limits[0].held && result.limits[1].held, "{:?}", result.limits);
+}
+
+#[test]
+fn too_few_connections_are_the_pools_doing_and_show_as_a_backlog() {
+    let server = LocalPg::start().unwrap();
+    let text = "rate = 100\narrivals = \"constant\"\nfor = \"3s\"\nconnections = 1\n[[operations]]\n\
+                sql = \"SELECT pg_sleep(0.03)\"\n";
+    let result = driven(&plan(text), &address(&server), None);
+    let driver = &result.driver;
+    assert!(driver.late_by_pool > driver.late_by_driver + driver.late_by_server, "{}", told(&result));
+    assert!(result.valid || driver.pauses > 0, "{}", told(&result));
+    // Of 100 a second 33 are carried out.
+    let backlog: Vec<u64> = result.seconds.iter().take(3).map(|second| second.backlog).collect();
+    assert!(backlog[0] > 40 && backlog[1] > backlog[0] + 40 && backlog[2] > backlog[1] + 40, "{backlog:?}");
+}
+
+#[test]
+fn a_condition_ends_a_run_and_its_rows_are_looked_for() {
+    let server = LocalPg::start().unwrap();
+    let text = "rate = 50\nfor = \"60s\"\nabort-when = [\"errors > 20% after 1500ms\"]\n[tables.events]\n\
+                [[operations]]\ninsert = \"events\"\n[[operations]]\nsql = \"SELECT 1 / 0\"\n";
+    let result = driven(&plan(text), &address(&server), None);
+    assert!(result.aborted.as_ref().unwrap().starts_with("errors > 20% after "), "{:?}", result.aborted);
+    assert!(result.seconds.last().unwrap().at < 10.0 && result.total.rate > 5.0);
+    assert!(result.proof[0].holds() && result.proof[0].found > 10, "{:?}", result.proof);
+}
+
+/// Raises the flag after the first second.
+struct Cancels<'a>(&'a AtomicBool);
+
+impl Observer for Cancels<'_> {
+    fn second(&mut self, _: &Snapshot<'_>) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+#[test]
+fn an_interrupted_run_drops_no_table_that_was_not_looked_at() {
+    let server = LocalPg::start().unwrap();
+    let plan = plan(
+        "rate = 100\nfor = \"30s\"\ndrop = true\n[tables.events]\n[[operations]]\ninsert = \"events\"\n",
+    );
+    let cancel = AtomicBool::new(false);
+    let mut observer = Cancels(&cancel);
+    let address = address(&server);
+    let driving = Driving {
+        address: &address,
+        server: None,
+        cancel: &cancel,
+        observer: &mut observer,
+        command: String::new(),
+    };
+    assert!(run(&plan, driving).unwrap().interrupted);
+    let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
+    let rows: i64 = client.query_one("SELECT count(*) FROM events", &[]).unwrap().get(0);
+    assert!(rows > 0);
+}
+
+#[test]
+fn a_part_does_not_use_the_rows_of_an_earlier_run() {
+    let server = LocalPg::start().unwrap();
+    let mut plan =
+        plan("rate = 100\nfor = \"500ms\"\n[tables.events]\n[[operations]]\ninsert = \"events\"\n");
+    plan.part = (2, 2);
+    assert!(driven(&plan, &address(&server), None).proof[0].holds());
+    let cancel = AtomicBool::new(false);
+    let address = address(&server);
+    let driving = Driving {
+        address: &address,
+        server: None,
+        cancel: &cancel,
+        observer: &mut (),
+        command: String::new(),
+    };
+    let error = run(&plan, driving).map(drop).unwrap_err().to_string();
+    assert!(error.contains("events") && error.contains("rows of an earlier run"), "{error}");
+}
