@@ -12,6 +12,7 @@ mod plain;
 
 use std::fmt;
 
+pub(crate) use self::json::write_canonical;
 use crate::types::pg_type::PgType;
 
 /// A type whose values are parsed from text.
