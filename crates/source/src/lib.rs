@@ -71,8 +71,8 @@ pub use condition::{Condition, Literal};
 pub use control::{Control, LOOK};
 #[cfg(feature = "csv")]
 pub use delimited::{
-    ColumnType, DelimitedFiles, DelimitedOptions, Dialect, Formats, InferredColumn, Moment, Pattern, Ragged,
-    RecordForm, RejectedRecord,
+    ColumnType, DelimitedFiles, DelimitedOptions, Dialect, Formats, InferredColumn, Moment, Pattern,
+    ProposedOption, Ragged, RecordForm, RejectedRecord,
 };
 pub use error::{Error, Kind, Result};
 #[cfg(feature = "generated")]
