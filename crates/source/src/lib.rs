@@ -90,5 +90,5 @@ pub use parquet_files::guarded::{arrow_metadata, silence_guarded_panics};
 pub use parquet_files::interval::as_intervals;
 pub use parquet_files::opened_file::OpenObject;
 pub use parquet_files::reader::FileBytes;
-pub use parquet_files::table::{GivenValue, TableFile};
+pub use parquet_files::table::{DeletedRows, GivenValue, TableFile};
 pub use units::{ROW_IN_GROUP, Source, SourceFile, Unit, UnitKey, UnitReader, recut};

@@ -49,7 +49,7 @@ impl Reading {
         Self {
             folders,
             text: TextFound::default(),
-            pruned: filtered.map(Filtered::pruned),
+            pruned: filtered.and_then(Filtered::pruned),
             phases: Vec::new(),
             index: None,
             ordered: None,
