@@ -195,7 +195,7 @@ fn convert(
     let phases = &phases;
     let converted = Converted { out, files, rows, bytes_in, bytes_out, files_out, phase, phases, ordered };
     if is_stream {
-        console.step(&summary(&converted));
+        console.steps(&summary(&converted));
         return Ok(());
     }
     console.result(&converted, || summary(&converted) + "\n")

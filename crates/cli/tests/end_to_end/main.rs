@@ -33,6 +33,7 @@ mod gen_types;
 mod guarantees;
 mod harness;
 mod hive;
+mod hostile_text;
 mod in_order;
 mod job_parts;
 mod like_data;
