@@ -111,7 +111,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if error.exit() != Exit::BrokenPipe {
-                eprintln!("error: {error}");
+                eprintln!("error: {}", screen::escape::message(&error.to_string()));
             }
             ExitCode::from(error.exit() as u8)
         }
@@ -156,7 +156,7 @@ fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "sawmill", &mut script);
             let script = String::from_utf8_lossy(&script).into_owned();
-            Console { json: false, ..console }.result(&script, || script.clone())
+            Console { json: false, ..console }.document(&script, || script.clone())
         }
     })
 }

@@ -30,6 +30,7 @@
 //! | `log_name` | the names of commits and checkpoints |
 //! | `action` | the entries of the log |
 //! | `checkpoint` | reads checkpoints |
+//! | `deletion_vector` | the rows of a file that are deleted |
 //! | `snapshot` | the files, the schema and the transactions of one version |
 //! | `protocol` | what a table demands of its readers and writers |
 //! | `schema` | Delta schemas and Arrow schemas |
@@ -40,6 +41,7 @@
 mod action;
 mod checkpoint;
 mod commit;
+mod deletion_vector;
 mod error;
 mod log_name;
 mod partition;
@@ -50,7 +52,7 @@ mod table_folder;
 
 pub use commit::{Change, Commit, Committed, NewFile};
 pub use error::{Error, Result};
-pub use snapshot::{Snapshot, SnapshotFile};
+pub use snapshot::{DeletedRows, Snapshot, SnapshotFile};
 #[cfg(feature = "objects")]
 pub use table_folder::StoreTable;
 pub use table_folder::{LocalTable, TableFolder};

@@ -2,10 +2,10 @@
 
 use crate::action::{Metadata, Protocol};
 use crate::error::{Error, Result};
-use crate::schema::{DeltaField, each_field};
+use crate::schema::{DeltaField, Mapping, each_field};
 
-/// Features of readers that change nothing that Sawmill reads, or that are refused where they are used: deletion
-/// vectors file by file, column mapping, and types, which are also compared with those of the files.
+/// Features of readers that Sawmill has, that change nothing that it reads, or that are refused where they are used: types,
+/// which are also compared with those of the files.
 const READER: [&str; 9] = [
     "columnMapping",
     "deletionVectors",
@@ -61,10 +61,17 @@ pub(crate) fn check_readable(protocol: &Protocol, metadata: &Metadata, place: &s
     if metadata.format.provider != "parquet" {
         return refused(format!("the table's files are {}, not Parquet", metadata.format.provider));
     }
-    if let Some(mode) = setting(metadata, "delta.columnMapping.mode").filter(|mode| *mode != "none") {
-        return refused(format!("the table maps its columns by {mode}, which sawmill lacks"));
+    mapping(metadata).map(drop).or_else(refused)
+}
+
+/// Returns how the files of the table name its columns. The error says what is wrong.
+pub(crate) fn mapping(metadata: &Metadata) -> std::result::Result<Mapping, String> {
+    match setting(metadata, "delta.columnMapping.mode") {
+        None | Some("none") => Ok(Mapping::None),
+        Some("name") => Ok(Mapping::Name),
+        Some("id") => Ok(Mapping::Id),
+        Some(mode) => Err(format!("the table maps its columns by {mode}, which sawmill lacks")),
     }
-    Ok(())
 }
 
 /// Checks that Sawmill can add files to the table and, with `removes`, remove some.
@@ -91,6 +98,9 @@ pub(crate) fn check_writable(
         version => {
             return refused(format!("the table needs writers of version {version}; sawmill has 1 to 7"));
         }
+    }
+    if mapping(metadata) != Ok(Mapping::None) {
+        return refused("the table maps its columns, which sawmill reads but does not write".to_owned());
     }
     if removes && setting(metadata, "delta.appendOnly") == Some("true") {
         return refused("the table only takes appends (delta.appendOnly)".to_owned());

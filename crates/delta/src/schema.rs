@@ -49,21 +49,49 @@ pub(crate) fn schema_string(fields: Vec<DeltaField>) -> Result<String, String> {
     serde_json::to_string(&schema).map_err(|error| error.to_string())
 }
 
-/// Returns the Arrow schema whose types are those that the columns are read as.
-pub(crate) fn to_arrow(fields: &[DeltaField]) -> Result<Schema, String> {
-    Ok(Schema::new(fields.iter().map(arrow_field).collect::<Result<Vec<_>, _>>()?))
+/// Metadata of a field: its name in the files of a table that maps its columns.
+pub(crate) const PHYSICAL_NAME: &str = "delta.columnMapping.physicalName";
+/// Metadata of a field: its number in the files of a table that maps its columns.
+const FIELD_ID: &str = "delta.columnMapping.id";
+
+/// How the files of a table name its columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mapping {
+    /// As the table does.
+    None,
+    /// By names that stay when a column is renamed.
+    Name,
+    /// By numbers.
+    Id,
 }
 
-fn arrow_field(field: &DeltaField) -> Result<Field, String> {
-    let data_type =
-        arrow_type(&field.data_type).map_err(|what| format!("column {:?}: {what}", field.name))?;
-    Ok(Field::new(&field.name, data_type, field.nullable))
+/// Returns the Arrow schema whose types are those that the columns are read as. Of a table that maps its columns, fields
+/// have the metadata by which they are found in files.
+pub(crate) fn to_arrow(fields: &[DeltaField], mapping: Mapping) -> Result<Schema, String> {
+    Ok(Schema::new(fields.iter().map(|field| arrow_field(field, mapping)).collect::<Result<Vec<_>, _>>()?))
 }
 
-fn arrow_type(data_type: &DeltaType) -> Result<DataType, String> {
+fn arrow_field(field: &DeltaField, mapping: Mapping) -> Result<Field, String> {
+    let named = |what: String| format!("column {:?}: {what}", field.name);
+    let data_type = arrow_type(&field.data_type, mapping).map_err(named)?;
+    let arrow = Field::new(&field.name, data_type, field.nullable);
+    let key = match mapping {
+        Mapping::None => return Ok(arrow),
+        Mapping::Name => PHYSICAL_NAME,
+        Mapping::Id => FIELD_ID,
+    };
+    let found = match field.metadata.get(key) {
+        Some(Value::String(name)) => name.clone(),
+        Some(Value::Number(id)) => id.to_string(),
+        _ => return Err(named(format!("the table maps its columns, and this one has no {key}"))),
+    };
+    Ok(arrow.with_metadata([(key.to_owned(), found)].into()))
+}
+
+fn arrow_type(data_type: &DeltaType, mapping: Mapping) -> Result<DataType, String> {
     let name = match data_type {
         DeltaType::Simple(name) => name,
-        DeltaType::Nested(nested) => return arrow_nested(nested),
+        DeltaType::Nested(nested) => return arrow_nested(nested, mapping),
     };
     Ok(match name.as_str() {
         "string" => DataType::Utf8View,
@@ -85,17 +113,20 @@ fn arrow_type(data_type: &DeltaType) -> Result<DataType, String> {
     })
 }
 
-fn arrow_nested(nested: &Nested) -> Result<DataType, String> {
+fn arrow_nested(nested: &Nested, mapping: Mapping) -> Result<DataType, String> {
     Ok(match nested {
         Nested::Struct { fields } => {
-            DataType::Struct(fields.iter().map(arrow_field).collect::<Result<Vec<_>, _>>()?.into())
+            let fields = fields.iter().map(|field| arrow_field(field, mapping));
+            DataType::Struct(fields.collect::<Result<Vec<_>, _>>()?.into())
         }
-        Nested::Array { element_type, contains_null } => {
-            DataType::List(Arc::new(Field::new("element", arrow_type(element_type)?, *contains_null)))
-        }
+        Nested::Array { element_type, contains_null } => DataType::List(Arc::new(Field::new(
+            "element",
+            arrow_type(element_type, mapping)?,
+            *contains_null,
+        ))),
         Nested::Map { key_type, value_type, value_contains_null } => {
-            let key = Field::new("key", arrow_type(key_type)?, false);
-            let value = Field::new("value", arrow_type(value_type)?, *value_contains_null);
+            let key = Field::new("key", arrow_type(key_type, mapping)?, false);
+            let value = Field::new("value", arrow_type(value_type, mapping)?, *value_contains_null);
             let entries = DataType::Struct(vec![key, value].into());
             DataType::Map(Arc::new(Field::new("key_value", entries, false)), false)
         }
@@ -231,7 +262,7 @@ mod tests {
             {"name":"s","type":{"type":"struct","fields":[{"name":"x","type":"timestamp_ntz","nullable":true,"metadata":{}}]},"nullable":true,"metadata":{}},
             {"name":"m","type":{"type":"map","keyType":"string","valueType":"integer","valueContainsNull":true},"nullable":true,"metadata":{}}]}"#;
         let fields = fields_of(text).unwrap();
-        let arrow = to_arrow(&fields).unwrap();
+        let arrow = to_arrow(&fields, Mapping::None).unwrap();
         assert_eq!(*arrow.field(1).data_type(), DataType::Decimal128(10, 2));
         let again: Vec<DeltaField> = arrow.fields().iter().map(|field| from_arrow(field).unwrap()).collect();
         assert!(again.iter().zip(&fields).all(|(again, field)| field_fits(again, field)));
@@ -248,7 +279,7 @@ mod tests {
             metadata: BTreeMap::new(),
         };
         for name in ["variant", "decimal(39,2)", "decimal(5,6)", "void"] {
-            assert!(to_arrow(&[field(name)]).unwrap_err().contains("not supported"), "{name}");
+            assert!(to_arrow(&[field(name)], Mapping::None).unwrap_err().contains("not supported"), "{name}");
         }
         for data_type in
             [DataType::UInt32, DataType::Timestamp(TimeUnit::Nanosecond, None), DataType::FixedSizeBinary(16)]

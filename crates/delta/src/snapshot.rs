@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -10,14 +11,16 @@ use std::thread;
 use arrow_array::ArrayRef;
 use arrow_schema::Schema;
 use sawmill_store::Location;
+use serde_json::Value;
 
 use crate::action::{Action, Add, Metadata, Protocol};
 use crate::checkpoint::{self, actions_of};
+use crate::deletion_vector::deleted_rows;
 use crate::error::{Error, Result};
 use crate::log_name::{LOG, LogNames, commit_name};
 use crate::partition;
-use crate::protocol::check_readable;
-use crate::schema::{DeltaField, fields_of, to_arrow};
+use crate::protocol::{check_readable, mapping};
+use crate::schema::{DeltaField, Mapping, PHYSICAL_NAME, fields_of, to_arrow};
 use crate::table_folder::TableFolder;
 
 /// How many commits are read at the same time.
@@ -52,6 +55,17 @@ pub struct SnapshotFile {
     pub bytes: u64,
     /// For each partition column its position in the schema, its value, and the value's text.
     pub partition_values: Vec<(usize, ArrayRef, Option<String>)>,
+    /// The rows that are deleted, if some are.
+    pub deleted: Option<DeletedRows>,
+}
+
+/// Rows of a file that are deleted.
+#[derive(Clone, Debug)]
+pub struct DeletedRows {
+    /// Their positions in the file, in ascending order.
+    pub rows: Vec<Range<u64>>,
+    /// What the log calls them: other rows of the file have another name.
+    pub name: String,
 }
 
 impl Snapshot {
@@ -157,7 +171,12 @@ impl Replayed {
             Error::new(what).at(place).advise("read the table with another program, or rewrite its column")
         };
         let fields = fields_of(&metadata.schema_string).map_err(unsupported)?;
-        let schema = to_arrow(&fields).map_err(unsupported)?;
+        let schema =
+            mapping(&metadata).and_then(|mapping| to_arrow(&fields, mapping)).map_err(unsupported)?;
+        let names: Vec<String> = match mapping(&metadata) {
+            Ok(Mapping::None) => fields.iter().map(|field| field.name.clone()).collect(),
+            _ => fields.iter().map(physical_name).collect(),
+        };
         let partitions: Vec<usize> = metadata
             .partition_columns
             .iter()
@@ -165,7 +184,7 @@ impl Replayed {
             .collect::<Result<_>>()?;
         let mut files = Vec::with_capacity(self.adds.len());
         for ((path, _), add) in &self.adds {
-            files.push(file_of(table, path, add, &schema, &partitions)?);
+            files.push(file_of(table, path, add, (&schema, &names), &partitions)?);
         }
         Ok(Snapshot {
             version,
@@ -185,19 +204,21 @@ fn file_of(
     table: &dyn TableFolder,
     path: &str,
     add: &Add,
-    schema: &Schema,
+    (schema, names): (&Schema, &[String]),
     partitions: &[usize],
 ) -> Result<SnapshotFile> {
-    if let Some(deleted) = &add.deletion_vector {
-        let rows = deleted.cardinality;
-        return Err(Error::new(format!("{rows} rows of the file are deleted by a deletion vector, which sawmill lacks"))
-            .at(path)
-            .advise("rewrite the files that have some (in Spark: REORG TABLE ... APPLY (PURGE)), then load the new version"));
-    }
+    let deleted = match &add.deletion_vector {
+        None => None,
+        Some(vector) => Some(deleted_rows(table, vector).map_err(|what| {
+            Error::new(format!("the deletion vector of the file cannot be read: {what}"))
+                .at(path)
+                .advise("rewrite the files that have some (in Spark: REORG TABLE ... APPLY (PURGE)), then load the new version")
+        })?),
+    };
     let mut partition_values = Vec::with_capacity(partitions.len());
     for column in partitions {
         let field = schema.field(*column);
-        let text = add.partition_values.get(field.name()).cloned().flatten();
+        let text = names.get(*column).and_then(|name| add.partition_values.get(name)).cloned().flatten();
         let value = partition::value(text.as_deref(), field.data_type()).map_err(|what| {
             let what = format!("the partition value of column {:?}: {what}", field.name());
             Error::new(what).at(path).advise("rewrite the partition, or read the table with another program")
@@ -208,7 +229,22 @@ fn file_of(
         true => Location::of(Path::new(path))?,
         false => table.location(path)?,
     };
-    Ok(SnapshotFile { path: path.to_owned(), place, bytes: add.size, partition_values })
+    let deleted = deleted.zip(add.deletion_vector.as_ref()).map(|(rows, vector)| {
+        let (kind, name, offset) = vector.id();
+        DeletedRows {
+            rows,
+            name: format!("{kind}{name}{}", offset.map_or_else(String::new, |at| format!("@{at}"))),
+        }
+    });
+    Ok(SnapshotFile { path: path.to_owned(), place, bytes: add.size, partition_values, deleted })
+}
+
+/// Returns the name of a column in files and in partition values of a table that maps its columns.
+fn physical_name(field: &DeltaField) -> String {
+    match field.metadata.get(PHYSICAL_NAME) {
+        Some(Value::String(name)) => name.clone(),
+        _ => field.name.clone(),
+    }
 }
 
 /// Whether a path is the URL of a file that may be outside of the table's folder.

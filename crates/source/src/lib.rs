@@ -71,8 +71,8 @@ pub use condition::{Condition, Literal};
 pub use control::{Control, LOOK};
 #[cfg(feature = "csv")]
 pub use delimited::{
-    ColumnType, DelimitedFiles, DelimitedOptions, Dialect, Formats, InferredColumn, Moment, Pattern, Ragged,
-    RecordForm, RejectedRecord,
+    ColumnType, DelimitedFiles, DelimitedOptions, Dialect, Formats, InferredColumn, Moment, Pattern,
+    ProposedOption, Ragged, RecordForm, RejectedRecord,
 };
 pub use error::{Error, Kind, Result};
 #[cfg(feature = "generated")]
@@ -91,7 +91,7 @@ pub use parquet_files::interval::as_intervals;
 pub use parquet_files::opened_file::OpenObject;
 pub use parquet_files::reader::FileBytes;
 pub use parquet_files::schema::refuse_variants;
-pub use parquet_files::table::{GivenValue, TableFile};
+pub use parquet_files::table::{DeletedRows, GivenValue, TableFile};
 pub use units::{
     Facts, ROW_IN_GROUP, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, recut,
 };

@@ -460,14 +460,14 @@ fn statistics_skip_row_groups_and_page_indexes_skip_pages() {
     let dir = tempfile::tempdir().unwrap();
     let files = ParquetFiles::open(&[counting(dir.path(), 5000)]).unwrap();
     with_filtered(&files, "n >= 950 and n < 3010", |filtered| {
-        let pruned = filtered.pruned();
+        let pruned = filtered.pruned().unwrap();
         assert_eq!((pruned.row_groups, pruned.row_groups_pruned, pruned.row_groups_whole), (5, 1, 2));
         // Of the first and the fourth row group one page of ten is read.
         assert_eq!((pruned.pages, pruned.pages_pruned), (20, 18));
         assert_eq!(rows_of(filtered, 700, 64, false), (950..3010).collect::<Vec<_>>());
     });
     with_filtered(&files, "text like '00004%' or twin is null and n < 0", |filtered| {
-        assert_eq!(filtered.pruned().row_groups_pruned, 4);
+        assert_eq!(filtered.pruned().unwrap().row_groups_pruned, 4);
         assert_eq!(filtered.rows(), 1000);
     });
 }

@@ -253,11 +253,77 @@ fn files_of_other_kinds_and_wrong_delimiters_are_named() {
     let error = refused("a,b\r1,2\r\n", &DelimitedOptions::default());
     assert!(error.contains("contains a carriage return: \"b\\r1\""), "{error}");
     assert!(refused("", &DelimitedOptions::default()).contains("has no header"));
-    let error = refused("a,b,a\n", &DelimitedOptions::default());
-    assert!(error.contains("columns 1 and 3 have the same name, \"a\""), "{error}");
+    let dialect = Dialect { names: vec!["a".into(), "a".into()], ..Dialect::default() };
+    let error = refused("a,b\n", &DelimitedOptions { dialect, ..DelimitedOptions::default() });
+    assert!(error.contains("columns 1 and 2 have the same name, \"a\""), "{error}");
     let types = vec![("c".to_owned(), ColumnType::Int64)];
     let error = refused("a,b\n", &DelimitedOptions { types, ..DelimitedOptions::default() });
     assert!(error.contains("the columns are a, b"), "{error}");
+}
+
+/// The columns with their types, and the rows as a writer of CSV shows them.
+fn read(text: &str, options: &DelimitedOptions) -> (String, Vec<String>) {
+    let files = opened(text.as_bytes(), options, 64).unwrap();
+    let inferred = files.inferred().into_iter().map(|column| format!("{} {}", column.name, column.data_type));
+    let columns = inferred.collect::<Vec<_>>().join(", ");
+    let rows = batches(&files, 9, 9).unwrap().into_iter().flat_map(|batch| {
+        let shown = |row: usize| {
+            let value = |array| arrow_cast::display::array_value_to_string(array, row).unwrap();
+            batch.columns().iter().map(|array| value(array.as_ref())).collect::<Vec<_>>().join("|")
+        };
+        (0..batch.num_rows()).map(shown).collect::<Vec<_>>()
+    });
+    (columns, rows.collect())
+}
+
+#[test]
+fn names_that_a_header_has_twice_get_numbers() {
+    let (columns, rows) = read("a,b,a\n1,2,3\n", &DelimitedOptions::default());
+    assert_eq!((columns.as_str(), rows), ("a int64, b int64, a_2 int64", vec!["1|2|3".to_owned()]));
+}
+
+#[test]
+fn blanks_around_values_are_part_of_text_alone() {
+    let text = "n,f,b,d,t\n1, 2.5 ,true, 2024-01-31, x \n 2,\t3,false , 2024-02-01,y\n3, , ,,\" \"\n";
+    let (columns, rows) = read(text, &DelimitedOptions::default());
+    assert_eq!(columns, "n int64, f float64, b bool, d date, t text");
+    assert_eq!(rows, ["1|2.5|true|2024-01-31| x ", "2|3.0|false|2024-02-01|y", "3|||| "]);
+    // A value in quotes has its blanks.
+    let (columns, _) = read("n\n\" 1\"\n", &DelimitedOptions::default());
+    assert_eq!(columns, "n text");
+}
+
+#[test]
+fn a_delimiter_has_several_characters_or_none_of_ascii() {
+    for (delimiter, text) in [
+        ("||", "a||b||c\n1||\"x||\"\"y\"||z|\n2||||\"\n\"\n"),
+        ("\u{a7}", "a\u{a7}b\u{a7}c\n1\u{a7}\"x||\"\"y\"\u{a7}z|\n2\u{a7}\u{a7}\"\n\"\n"),
+    ] {
+        let dialect = Dialect { long_delimiter: Some(delimiter.into()), ..Dialect::default() };
+        let options = DelimitedOptions { dialect, ..DelimitedOptions::default() };
+        let (columns, rows) = read(text, &options);
+        assert_eq!(columns, "a int64, b text, c text");
+        assert_eq!(rows, ["1|x||\"y|z|", "2||\n"]);
+    }
+}
+
+#[test]
+fn the_error_of_a_text_that_does_not_fit_names_the_options_that_would() {
+    for (text, named) in [
+        ("a;b\n1;x\n2;y\n", "--delimiter ';' (3 of 3 records have 2 fields)"),
+        ("Report, of 2024\n\na,b,c\n1,x,y\n2,y,z\n", "--skip-lines 2 (line 3 is the first with 3 fields)"),
+        ("a,b\n1,'x,y'\n2,z\n", "--quote \"'\" (fields such as \"x,y\""),
+        ("a,b\n\"6\" pipe,1\n\"7\" pipe,2\n8,3\n", "--quote none"),
+    ] {
+        let error = refused(text, &DelimitedOptions::default());
+        assert!(error.contains("the start of the file fits") && error.contains(named), "{error}");
+    }
+    let read = opened(b"a,b\nZo\xeb,1\n", &DelimitedOptions::default(), 64);
+    let error = read.err().unwrap().to_string();
+    assert!(error.contains("fits --text-encoding windows-1252"), "{error}");
+    // The text fits the options that are in effect: no other ones are proposed.
+    let error = refused("a,b\n1,2\n3,4\n5\n", &DelimitedOptions::default());
+    assert!(!error.contains("fits"), "{error}");
 }
 
 #[test]

@@ -9,9 +9,9 @@ use clap::{Args, ValueEnum};
 use sawmill_footer::{DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE};
 use sawmill_generator::{Dataset, NamedRows};
 use sawmill_profile::PhaseReport;
-use sawmill_source::{Addressed, FolderColumn, GeneratedRows, Hive, ParquetFiles, Source};
 #[cfg(feature = "full")]
-use sawmill_source::{DelimitedFiles, InferredColumn};
+use sawmill_source::DelimitedFiles;
+use sawmill_source::{Addressed, FolderColumn, GeneratedRows, Hive, ParquetFiles, Source};
 use sawmill_store::{Location, ReadAhead};
 use serde::Serialize;
 use tempfile::NamedTempFile;
@@ -29,6 +29,7 @@ use crate::arguments::text::{self, TextKind};
 use crate::demo_build::text_source::open_text;
 use crate::error::Error;
 use crate::screen::console::Console;
+use crate::screen::phases::table;
 
 /// Which columns of the files to take, and their names.
 #[derive(Args, Debug, Default)]
@@ -102,14 +103,54 @@ fn rename(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// What `--explain` says of text.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct TextFound {
+    /// The options that the start of the first file fits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dialect: Vec<FittingOption>,
+    columns: Vec<TypedColumn>,
+}
+
+/// An option of the dialect, and why the text fits it.
+#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "only text has some"))]
+#[derive(Debug, Serialize)]
+struct FittingOption {
+    option: String,
+    because: String,
+    in_effect: bool,
+}
+
 /// A column of delimited text.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct TypedColumn {
-    pub name: String,
+#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "only text has some"))]
+#[derive(Debug, Serialize)]
+struct TypedColumn {
+    name: String,
     #[serde(rename = "type")]
-    pub data_type: String,
+    data_type: String,
     /// The value that decided the type and its place, or that it was given.
-    pub because: String,
+    because: String,
+}
+
+impl TextFound {
+    /// The tables for people; empty of other sources.
+    pub(crate) fn lines(&self) -> String {
+        let mut dialect = vec![["the text fits", "because", "in effect"].map(str::to_owned)];
+        dialect.extend(self.dialect.iter().map(|of| {
+            let in_effect = if of.in_effect { "yes" } else { "no" };
+            [of.option.clone(), of.because.clone(), in_effect.to_owned()]
+        }));
+        let mut columns = vec![["column", "type", "decided by"].map(str::to_owned)];
+        columns.extend(
+            self.columns.iter().map(|of| [of.name.clone(), of.data_type.clone(), of.because.clone()]),
+        );
+        let shown = |rows: &[[String; 3]]| if rows.len() > 1 { table(rows) + "\n" } else { String::new() };
+        shown(&dialect) + &shown(&columns)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
 }
 
 /// An opened source, and what it needs while it is read.
@@ -117,8 +158,6 @@ pub(crate) struct Inputs {
     rows: Rows,
     /// The phases of opening it.
     phases: Vec<PhaseReport>,
-    /// The columns of delimited text with their types.
-    typed_columns: Vec<TypedColumn>,
     /// The temporary file that holds standard input.
     _spooled: Option<NamedTempFile>,
     /// The stores of the objects.
@@ -135,7 +174,7 @@ enum Rows {
 
 impl Inputs {
     fn new(rows: Rows, spooled: Option<NamedTempFile>, objects: Objects) -> Self {
-        Self { rows, phases: Vec::new(), typed_columns: Vec::new(), _spooled: spooled, _objects: objects }
+        Self { rows, phases: Vec::new(), _spooled: spooled, _objects: objects }
     }
 
     pub(crate) fn source(&self) -> &dyn Source {
@@ -179,9 +218,26 @@ impl Inputs {
         }
     }
 
-    /// The columns of delimited text with their types; none for other sources.
-    pub(crate) fn typed_columns(&self) -> &[TypedColumn] {
-        &self.typed_columns
+    /// What was found out about text; nothing for other sources.
+    pub(crate) fn text_found(&self) -> TextFound {
+        match &self.rows {
+            #[cfg(feature = "full")]
+            Rows::Text(source) => {
+                let options = source.proposed().into_iter();
+                let options = options.map(|of| FittingOption {
+                    option: of.option,
+                    because: of.because,
+                    in_effect: of.in_effect,
+                });
+                let columns = source.inferred().into_iter().map(|of| TypedColumn {
+                    name: of.name,
+                    data_type: of.data_type,
+                    because: of.because,
+                });
+                TextFound { dialect: options.collect(), columns: columns.collect() }
+            }
+            Rows::Files(_) | Rows::Generated(_) => TextFound::default(),
+        }
     }
 
     /// The kind of source, in messages.
@@ -335,13 +391,7 @@ fn open_text(
         text::write_rejected_lines(&source, path, console)?;
     }
     let source = Box::new(source.select(&columns.columns, &columns.rename)?);
-    let typed =
-        |of: InferredColumn| TypedColumn { name: of.name, data_type: of.data_type, because: of.because };
-    Ok(Inputs {
-        phases: vec![boundaries],
-        typed_columns: source.inferred().into_iter().map(typed).collect(),
-        ..Inputs::new(Rows::Text(source), spooled, Objects::default())
-    })
+    Ok(Inputs { phases: vec![boundaries], ..Inputs::new(Rows::Text(source), spooled, Objects::default()) })
 }
 
 /// The text after `gen:`, unless a file has that name.

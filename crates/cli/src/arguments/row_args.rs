@@ -27,14 +27,18 @@ fn condition(text: &str) -> Result<Condition, String> {
 }
 
 impl RowArgs {
-    /// The rows of the files that satisfy the condition, if one was given.
+    /// The rows of the files that satisfy the condition, if one was given, and that their table has not deleted.
     pub(crate) fn filtered<'a>(
         &self,
         inputs: &'a Inputs,
         console: Console,
         cancel: &AtomicBool,
     ) -> Result<Option<Filtered<'a>>, Error> {
-        let Some(condition) = &self.condition else { return Ok(None) };
+        let Some(condition) = &self.condition else {
+            let phase = Profile::new().phase("count");
+            let control = Control::new(cancel, &phase);
+            return Ok(inputs.files().map_or(Ok(None), |files| files.without_deleted(&control))?);
+        };
         let Some(files) = inputs.files() else {
             let what = format!("a condition on {}", inputs.kind());
             return Err(Error::usage(what, "--where", "write the rows to a Parquet file first"));

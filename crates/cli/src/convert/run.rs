@@ -23,7 +23,7 @@ use super::staging::{self, Layout};
 use super::units_in_order;
 use super::writer::{cast, plain_type, text_writer};
 use super::{ConvertArgs, OutputFormat};
-use crate::arguments::inputs::{self, Inputs, TypedColumn};
+use crate::arguments::inputs::{self, Inputs, TextFound};
 use crate::arguments::order_args::{IndexPlan, Ordered, ordered};
 use crate::error::Error;
 use crate::r#gen::format::Format;
@@ -69,7 +69,8 @@ impl Written {
 /// What `--explain --json` prints.
 #[derive(Serialize)]
 struct Explained {
-    columns: Vec<TypedColumn>,
+    #[serde(flatten)]
+    text: TextFound,
     files: usize,
     rows: u64,
     phases: Vec<&'static str>,
@@ -140,19 +141,16 @@ fn explain(
     phases.extend(index.as_ref().map(|_| "index"));
     phases.push("write");
     let explained = Explained {
-        columns: inputs.typed_columns().to_vec(),
+        text: inputs.text_found(),
         files: source.files().len(),
         rows: source.rows(),
         phases,
         index,
     };
     console.result(&explained, || {
-        let mut table = vec![["column", "type", "decided by"].map(str::to_owned)];
-        let columns = explained.columns.iter();
-        table.extend(columns.map(|of| [of.name.clone(), of.data_type.clone(), of.because.clone()]));
         format!(
             "{}{} of {}\nphases: {}\n{}",
-            if explained.columns.is_empty() { String::new() } else { phases::table(&table) + "\n" },
+            explained.text.lines(),
             counted(explained.rows, "row"),
             counted(explained.files as u64, "file"),
             explained.phases.join(", "),
@@ -198,7 +196,7 @@ fn convert(
     let phases = &phases;
     let converted = Converted { out, files, rows, bytes_in, bytes_out, files_out, phase, phases, ordered };
     if is_stream {
-        console.step(&summary(&converted));
+        console.steps(&summary(&converted));
         return Ok(());
     }
     console.result(&converted, || summary(&converted) + "\n")

@@ -46,7 +46,7 @@ fn drive_it(args: &DriveArgs, console: Console, cancel: &Arc<AtomicBool>) -> Res
         results::write_html(path, &[NamedResult { name: name_of(args), result: result.clone() }])?;
     }
     match args.watch.takes_stdout() {
-        true => console.step(&text::text(&result)),
+        true => console.steps(&text::text(&result)),
         false => console.result(&result, || text::text(&result))?,
     }
     if let Some(error) = troubles.first() {

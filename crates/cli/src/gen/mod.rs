@@ -208,7 +208,7 @@ impl Made {
     /// Prints it, unless standard output holds the rows.
     fn print(&self, out: &Path, console: Console) -> Result<(), Error> {
         if out == Path::new("-") {
-            console.step(&self.summary);
+            console.steps(&self.summary);
             return Ok(());
         }
         console.result(&self.result, || format!("{}\n", self.summary))
@@ -289,7 +289,7 @@ pub(crate) fn run(command: &GenCommand, console: Console, cancel: &Arc<AtomicBoo
 fn run_generate(args: &GenArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     if args.print {
         let spec = args.dataset.spec(console, &args.uploads.stores, cancel)?;
-        return console.result(&spec, || spec.clone());
+        return console.document(&spec, || spec.clone());
     }
     if args.dataset.learns_tables() {
         let spec = args.dataset.spec(console, &args.uploads.stores, cancel)?;

@@ -27,5 +27,5 @@ pub(crate) struct SpecArgs {
 
 pub(crate) fn run(args: &SpecArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let spec = args.dataset.spec(console, &args.stores, cancel)?;
-    console.result(&spec, || spec.clone())
+    console.document(&spec, || spec.clone())
 }

@@ -257,7 +257,7 @@ fn load_share(
         return planned.ddl(console, cancel);
     }
     if args.explain {
-        reading.columns = inputs.typed_columns().to_vec();
+        reading.text = inputs.text_found();
         return planned.explain(&reading, console, cancel);
     }
     if args.dry_run {

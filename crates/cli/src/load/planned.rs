@@ -14,7 +14,7 @@ use crate::arguments::table_args::PartitionsPlan;
 use crate::arguments::target::Destination;
 use crate::error::Error;
 use crate::screen::console::Console;
-use crate::screen::phases;
+use crate::screen::{escape, phases};
 
 /// A load that is ready to start.
 #[derive(Clone, Copy)]
@@ -60,7 +60,7 @@ impl PlannedLoad<'_> {
             Some(tables) => tables.ddl(&control)?,
             None => self.target.ddl(self.source, &control)?,
         };
-        console.result(&ddl, || ddl.clone() + ";\n")
+        console.document(&ddl, || ddl.clone() + ";\n")
     }
 
     /// Prints what the load would do.
@@ -138,7 +138,7 @@ impl PlannedLoad<'_> {
                 plan.units - plan.units_done,
                 options.degree,
                 plan.route,
-                plan.copy
+                escape::message(&plan.copy)
             )
         })
     }
@@ -156,7 +156,7 @@ fn postgres_text(plan: &PostgresPlan<'_>) -> String {
         counted(plan.degree as u64, "connection"),
         plan.route,
         phases::bytes(plan.memory_bytes),
-        plan.ddl
+        escape::message(&plan.ddl)
     )
 }
 
@@ -176,7 +176,7 @@ fn crate_text(plan: &CrateExplanation) -> String {
         let (http, pg) = (rate(way.over_http), rate(way.over_pg));
         ways.push([name, way.delivery.clone(), http, pg, way.costs.clone()]);
     }
-    let ddl = plan.ddl.as_ref().map(|ddl| format!("\n{ddl};\n")).unwrap_or_default();
+    let ddl = plan.ddl.as_ref().map(|ddl| format!("\n{};\n", escape::message(ddl))).unwrap_or_default();
     format!(
         "table {}, mode {:?}\n{} files, {} rows in {} units over {} connections\ntransport {}\ndelivery {}\n\
          requests of at most {} rows and {}; at most {} of encoded rows in memory\n\n{}{}\n\n{}{ddl}",

@@ -4,17 +4,17 @@ use sawmill_profile::PhaseReport;
 use sawmill_source::{Filtered, FolderColumn, FolderKind, Pruned};
 use serde::Serialize;
 
-use crate::arguments::inputs::{Inputs, TypedColumn};
+use crate::arguments::inputs::{Inputs, TextFound};
 use crate::arguments::order_args::{IndexPlan, Ordered};
-use crate::screen::phases::{bytes, table, thousands};
+use crate::screen::phases::{bytes, thousands};
 
 /// The part of a report about it, for people and for `--json`.
 #[derive(Serialize)]
 pub(crate) struct Reading {
     pub folders: Vec<FolderColumn>,
-    /// The columns of delimited text, in plans.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub columns: Vec<TypedColumn>,
+    /// What was found out about text, in plans.
+    #[serde(flatten, skip_serializing_if = "TextFound::is_empty")]
+    pub text: TextFound,
     pub pruned: Option<Pruned>,
     /// The phases so far.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -48,8 +48,8 @@ impl Reading {
         });
         Self {
             folders,
-            columns: Vec::new(),
-            pruned: filtered.map(Filtered::pruned),
+            text: TextFound::default(),
+            pruned: filtered.and_then(Filtered::pruned),
             phases: Vec::new(),
             index: None,
             ordered: None,
@@ -86,22 +86,18 @@ impl Reading {
         )
     }
 
-    /// The types of the columns of delimited text, and why they have them.
-    fn columns(&self) -> String {
-        if self.columns.is_empty() {
-            return String::new();
+    /// The dialect and the types of text, and why it has them.
+    fn text(&self) -> String {
+        match self.text.is_empty() {
+            true => String::new(),
+            false => self.text.lines() + "types inferred from a sample; --types NAME=TYPE gives others\n\n",
         }
-        let mut rows = vec![["column", "type", "decided by"].map(str::to_owned)];
-        rows.extend(
-            self.columns.iter().map(|of| [of.name.clone(), of.data_type.clone(), of.because.clone()]),
-        );
-        format!("{}types inferred from a sample; --types NAME=TYPE gives others\n\n", table(&rows))
     }
 
     pub(crate) fn lines(&self) -> String {
         let folders = self.folders().map(|line| line + "\n").unwrap_or_default();
         let index = self.index.as_ref().map(IndexPlan::lines).unwrap_or_default();
-        let folders = self.columns() + &folders + &index + &self.requests();
+        let folders = self.text() + &folders + &index + &self.requests();
         let Some(pruned) = &self.pruned else { return folders };
         let of_folders = match pruned.files_pruned + pruned.files_whole {
             0 => String::new(),

@@ -9,11 +9,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
+use sawmill_inspect::JsonSafe;
 use sawmill_profile::{Phase, beside, format_decimal_bytes, format_rate};
 use serde::Serialize;
 
 use crate::error::Error;
 use crate::screen::connections::ConnectionLines;
+use crate::screen::escape;
 
 /// What the user wants to see.
 #[derive(Clone, Copy, Debug)]
@@ -64,15 +66,27 @@ impl Console {
     /// Prints a result: `text` for people, or `value` with `--json`.
     pub(crate) fn result(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Error> {
         if !self.json {
-            return print(&text());
+            return print(&escape::lines(&text()));
         }
-        let json = serde_json::to_string_pretty(value);
-        print(&(json.map_err(|e| Error::failure(e.to_string(), "the result", ""))? + "\n"))
+        let mut json = Vec::new();
+        value
+            .serialize(&mut serde_json::Serializer::pretty(JsonSafe(&mut json)))
+            .map_err(|error| Error::failure(error.to_string(), "the result", ""))?;
+        json.push(b'\n');
+        print(&String::from_utf8_lossy(&json))
+    }
+
+    /// Prints a text that programs read, such as SQL or a dataset spec: as it is, but on a terminal as a result.
+    pub(crate) fn document(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Error> {
+        match self.json || io::stdout().is_terminal() {
+            true => self.result(value, text),
+            false => print(&text()),
+        }
     }
 
     /// Prints the first part of a result; `--json` prints everything at the end.
     pub(crate) fn text(self, text: &str) -> Result<(), Error> {
-        if self.json { Ok(()) } else { print(text) }
+        if self.json { Ok(()) } else { print(&escape::lines(text)) }
     }
 
     /// Buffered standard output for results that are written piece by piece. Flush it at the end.
@@ -99,6 +113,15 @@ impl Console {
 
     /// Reports what happens next, on a terminal or with `-v`.
     pub(crate) fn step(self, text: &str) {
+        self.report(&escape::message(text));
+    }
+
+    /// Reports a result of several lines, on a terminal or with `-v`, as standard output has something else.
+    pub(crate) fn steps(self, text: &str) {
+        self.report(&escape::lines(text));
+    }
+
+    fn report(self, text: &str) {
         if self.live() || self.verbose > 0 {
             // If standard error is closed, nothing can report it.
             let _ = writeln!(std::io::stderr(), "{text}");
@@ -110,6 +133,7 @@ impl Console {
         if self.quiet {
             return;
         }
+        let text = &escape::message(text);
         let screen = SCREEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // If standard error is closed, nothing can report it.
         let _ = match screen {
@@ -121,7 +145,7 @@ impl Console {
     /// Reports details, with `-v`.
     pub(crate) fn detail(self, text: impl FnOnce() -> String) {
         if self.verbose > 0 {
-            let _ = writeln!(std::io::stderr(), "  {}", text());
+            let _ = writeln!(std::io::stderr(), "  {}", escape::message(&text()));
         }
     }
 
@@ -182,7 +206,7 @@ impl Console {
             }
             connections.clear();
         };
-        let (result, _) = beside("progress bar", tick, || work(&|name| bar.set_prefix(name)));
+        let (result, _) = beside("progress bar", tick, || work(&|name| bar.set_prefix(escape::message(&name))));
         bar.finish_and_clear();
         *SCREEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
         result

@@ -1,10 +1,15 @@
 //! Help with examples that can be pasted into a shell: each stays on one line, however narrow the terminal
 //! is.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use clap::Command;
+use clap::builder::StyledStr;
 use clap::error::ErrorKind;
+use sawmill_inspect::escaped;
+
+use super::escape::lines;
 
 /// Replaces the blanks of examples while clap wraps the help, which it does only at blanks.
 const UNBROKEN_BLANK: char = '\u{a0}';
@@ -53,7 +58,26 @@ pub(crate) fn exit(message: &clap::Error) -> ! {
             let _ = anstream::stderr().write_all(help.as_bytes());
             std::process::exit(message.exit_code())
         }
-        _ => message.exit(),
+        _ => {
+            let plain = message.render().to_string();
+            // The message has the words of the command line, but for the sequences that clap takes for its own colours.
+            let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+            let values = words.flat_map(|word| {
+                let value = word.split_once('=').map(|(_, value)| value.to_owned());
+                [Some(word), value].into_iter().flatten()
+            });
+            let hostile = values.filter(|value| matches!(escaped(value), Cow::Owned(_)));
+            let safe = hostile.fold(plain.clone(), |text, value| {
+                let shown = StyledStr::from(value.clone()).to_string();
+                if shown.is_empty() { text } else { text.replace(&shown, &escaped(&value)) }
+            });
+            let safe = lines(&safe);
+            if safe == plain {
+                message.exit();
+            }
+            let _ = anstream::stderr().write_all(safe.as_bytes());
+            std::process::exit(message.exit_code())
+        }
     }
 }
 

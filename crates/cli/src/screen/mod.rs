@@ -2,6 +2,7 @@
 
 pub(crate) mod connections;
 pub(crate) mod console;
+pub(crate) mod escape;
 pub(crate) mod flame;
 pub(crate) mod help;
 pub(crate) mod limit;

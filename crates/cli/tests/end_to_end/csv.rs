@@ -157,6 +157,25 @@ fn explain_names_the_value_that_decided_each_type() {
         bench.load(&file, "c", &["--explain", "--json", "--types", "zip=int32,fare=text"]).ok().json();
     assert_eq!(typed["columns"][1]["type"], "int32");
     assert_eq!(typed["columns"][2]["because"], "given");
+    assert_eq!(typed["dialect"][0]["option"], "--delimiter ','");
+    let german = bench.file("b.csv", "id;fare\n1;2,50\n2;3,75\n");
+    let out = german.with_extension("parquet");
+    let plan = sawmill([
+        "convert",
+        german.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+        "--delimiter",
+        ";",
+        "--explain",
+    ]);
+    let plan = plan.ok().out;
+    let line = |start: &str| plan.lines().find(|line| line.starts_with(start)).unwrap_or_default();
+    assert!(line("--delimiter ';'").contains("3 of 3 records have 2 fields"), "{plan}");
+    assert!(
+        line("--decimal-comma").contains("\"2,50\"") && line("--decimal-comma").ends_with("no"),
+        "{plan}"
+    );
     let error = bench.load(&file, "c", &["--types", "fare=decimal(10,2)"]).fails(1);
     for part in ["\"x\" is not of type decimal(10,2)", "line 3, byte offset 32", "column \"fare\"", "--types"]
     {
@@ -243,6 +262,86 @@ fn csv_is_loaded_into_cratedb_and_verified() {
     };
     assert_eq!(run("load", &["--primary-key", "id"]).ok().json()["report"]["rows"], 3_000);
     run("verify", &[]).ok();
+}
+
+#[test]
+fn a_table_takes_back_what_the_server_itself_wrote_of_it() {
+    let bench = Bench::new();
+    let values = [
+        ("bool", "true"),
+        ("int2", "-7"),
+        ("int4", "7"),
+        ("int8", "9223372036854775807"),
+        ("float4", "1.5"),
+        ("float8", "'-Infinity'"),
+        ("numeric", "12345678901234567890.123456789"),
+        ("numeric(10,2)", "1.5"),
+        ("text", "' a,\"b '"),
+        ("varchar(5)", "'x'"),
+        ("char(3)", "'x'"),
+        ("bytea", "'\\xff00'"),
+        ("date", "'infinity'"),
+        ("date", "'0044-03-15 BC'"),
+        ("time", "'24:00:00'"),
+        ("timestamp", "'-infinity'"),
+        ("timestamp", "'0044-03-15 12:00:00 BC'"),
+        ("timestamptz", "'infinity'"),
+        ("timestamptz", "'2024-01-01 00:00:00+05:30'"),
+        ("timetz", "'04:05:06.789-08'"),
+        ("interval", "'1 year 2 mons -3 days +04:05:06.7'"),
+        ("interval", "'-100:00:00'"),
+        ("uuid", "'00112233-4455-6677-8899-aabbccddeeff'"),
+        ("json", "'{\"a\": 1}'"),
+        ("jsonb", "'{\"a\": [1, null]}'"),
+        ("inet", "'10.0.0.1/8'"),
+        ("cidr", "'10.0.0.0/8'"),
+        ("macaddr", "'08:00:2b:01:02:03'"),
+        ("macaddr8", "'08:00:2b:01:02:03:04:05'"),
+        ("int4[]", "'{1,NULL,3}'"),
+        ("text[]", "array['a,b', 'NULL', null, '', 'c\"d\\']"),
+        ("int2[]", "'[0:1][1:2]={{1,2},{3,4}}'"),
+        ("timestamp[]", "array['2024-01-01 00:00:00'::timestamp, 'infinity']"),
+        ("numeric[]", "'{}'"),
+        ("int4range", "'[1,10)'"),
+        ("numrange", "'(,1.5]'"),
+        ("tsrange", "'[2024-01-01 10:00,2024-01-02)'"),
+        ("daterange", "'empty'"),
+        ("tstzrange", "'[2024-01-01 10:00+00,infinity)'"),
+        ("int8range", "'(,)'"),
+        ("point", "'(1.5,-2)'"),
+        ("lseg", "'[(0,0),(1,1)]'"),
+        ("box", "'(1,1),(0,0)'"),
+        ("path", "'[(0,0),(1,1)]'"),
+        ("path", "'((0,0),(1,1))'"),
+        ("polygon", "'((0,0),(1,1),(2,0))'"),
+        ("line", "'{1,2,3}'"),
+        ("circle", "'<(1,2),3>'"),
+        ("bit(10)", "B'1000000011'"),
+        ("varbit", "B'101'"),
+        ("xml", "'<a>1</a>'"),
+        ("oid", "4294967295"),
+        ("tsvector", "to_tsvector('simple', 'it''s a fat cat')"),
+        ("tsvector", "'a:1A fat:2,4B \\\\'"),
+    ];
+    let columns: Vec<String> = (0..values.len()).map(|at| format!("c{at}")).collect();
+    let list = |item: &dyn Fn(usize) -> String| (0..values.len()).map(item).collect::<Vec<_>>().join(", ");
+    let definition = list(&|at| format!("c{at} {}", values[at].0));
+    let row = list(&|at| format!("({})::{}", values[at].1, values[at].0));
+    let mut client = bench.client();
+    client.batch_execute(&format!("set timezone = 'UTC'; create table t ({definition}); insert into t select {row}; create table u (like t)")).unwrap();
+    let mut text = Vec::new();
+    std::io::Read::read_to_end(
+        &mut client.copy_out("copy t to stdout (format csv, header)").unwrap(),
+        &mut text,
+    )
+    .unwrap();
+    let file = bench.file("t.csv", std::str::from_utf8(&text).unwrap());
+    bench.load(&file, "u", &["--mode", "append", "--types", "table", "--verify"]).ok();
+    for column in columns {
+        let same =
+            format!("select count(*) from t, u where t.{column}::text is not distinct from u.{column}::text");
+        assert_eq!(bench.count(&same), 1, "{column} {:?}", values[column[1..].parse::<usize>().unwrap()]);
+    }
 }
 
 #[test]

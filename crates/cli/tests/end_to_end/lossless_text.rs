@@ -127,6 +127,50 @@ fn json_is_checked_when_it_is_read_and_written_as_it_is() {
 }
 
 #[test]
+fn json_in_lists_structs_and_maps_is_written_as_it_is() {
+    let files = Files::new();
+    let lines = concat!(
+        "{\"v\":[1,\"a\"],\"w\":[[null,1],[]],\"s\":[{\"j\":1},{\"j\":\"x\"}]}\n",
+        "{\"v\":[2.5,{\"b\":1},null],\"w\":[[\"\\n\"]],\"s\":[]}\n",
+        "{\"v\":[],\"w\":null,\"s\":[{\"j\":[true]}]}\n"
+    );
+    let geo = concat!(
+        "{\"geometry\":{\"type\":\"Polygon\",\"coordinates\":[[[0,1],[2.5,3]]]}}\n",
+        "{\"geometry\":{\"type\":\"MultiPolygon\",\"coordinates\":[[[[0,1],[2,3]]]]}}\n"
+    );
+    for (name, lines) in [("a", lines.replace("\"w\":null,", "")), ("geo", geo.to_owned())] {
+        files.write(&format!("{name}.ndjson"), &lines);
+        files.convert(&format!("{name}.ndjson"), &format!("{name}2.ndjson"), &[]).ok();
+        assert_eq!(files.read(&format!("{name}2.ndjson")), lines);
+        // The mark of JSON is in the Parquet file, too.
+        files.convert(&format!("{name}.ndjson"), &format!("{name}.parquet"), &[]).ok();
+        files.convert(&format!("{name}.parquet"), &format!("{name}3.ndjson"), &[]).ok();
+        assert_eq!(files.read(&format!("{name}3.ndjson")), lines);
+    }
+    let head = sawmill(["footer", "cat", files.path("geo.parquet").to_str().unwrap()]).ok().out;
+    assert_eq!(head, geo);
+    // In jsonb it is a part of the value, and the server's copy is the same.
+    let bench = Bench::new();
+    bench.load(&files.path("geo.ndjson"), "geo", &["--verify"]).ok();
+    let numbers = "select count(*) from geo where jsonb_typeof(geometry #> '{coordinates,0,0,0}') in ('number', 'array')";
+    assert_eq!(bench.count(numbers), 2);
+}
+
+#[test]
+fn inferred_numbers_keep_all_their_digits() {
+    let files = Files::new();
+    let values = ["99999999999999.999", "999999999.12345671", "999999999.12345672", "-0.5"];
+    files.write("a.csv", format!("v\n{}\n", values.join("\n")));
+    files.convert("a.csv", "b.csv", &[]).ok();
+    let padded = "v\n99999999999999.99900000\n999999999.12345671\n999999999.12345672\n-0.50000000\n";
+    assert_eq!(files.read("b.csv"), padded);
+    // JSON numbers that no type keeps are not strings.
+    let lines = "{\"v\":99999999999999.999}\n{\"v\":1e400}\n";
+    files.write("c.ndjson", lines).convert("c.ndjson", "d.ndjson", &[]).ok();
+    assert_eq!(files.read("d.ndjson"), lines);
+}
+
+#[test]
 fn options_that_the_format_does_not_have_are_errors() {
     let files = Files::new();
     files.write("a.csv", "a\n1\n");

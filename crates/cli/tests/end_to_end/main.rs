@@ -37,6 +37,7 @@ mod guarantees;
 mod harness;
 mod hints;
 mod hive;
+mod hostile_text;
 mod in_order;
 mod job_parts;
 mod like_data;

@@ -30,8 +30,7 @@ pub fn is_uuid(field: &Field) -> bool {
         && field.extension_type_name() == Some(UUID_EXTENSION)
 }
 
-/// Whether a field contains JSON as text. A top-level column of it becomes jsonb; within lists and structs it
-/// remains a string.
+/// Whether a field contains JSON as text.
 pub fn is_json(field: &Field) -> bool {
     let value = match field.data_type() {
         DataType::Dictionary(_, value) => value,

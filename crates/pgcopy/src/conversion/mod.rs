@@ -18,10 +18,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, TimeUnit};
 
-use super::from_text::TextForm;
+use super::from_text::{self, TextForm};
 use crate::arrays::fault::Fault;
 use crate::arrays::marks::is_json;
-use crate::types::column_type::ColumnType;
+use crate::types::column_type::{ColumnType, Part};
 use crate::types::pg_type::PgType;
 use crate::types::value_options::{Nanoseconds, Nul, ValueOptions};
 
@@ -47,6 +47,8 @@ enum Conversion {
     Longest(u32),
     /// Text to the wire format of another type.
     Parsed(TextForm),
+    /// Text to an array of elements of this form, `None` for text, and of the type of this OID.
+    ParsedArray(Option<TextForm>, u32),
 }
 
 /// Whether arrays of this type are text.
@@ -69,7 +71,10 @@ impl ColumnConversion {
         let conversion = match target.plain() {
             Some(pg_type) => Conversion::of(field, pg_type, options)?,
             None if target.takes(field) => None,
-            None => return Err(String::new()),
+            None => match target {
+                ColumnType::Array(part) if is_text(arrow) => Some(Conversion::of_array(part, options)?),
+                _ => return Err(String::new()),
+            },
         };
         let strip_nul = options.nul == Nul::Strip && texts::may_hold_nul(arrow);
         Ok((strip_nul || conversion.is_some()).then_some(Self { strip_nul, conversion }))
@@ -85,7 +90,9 @@ impl ColumnConversion {
             Some(Conversion::CutNanoseconds) => moments::cut_type(arrow),
             Some(Conversion::Number(width)) => width.arrow(),
             Some(Conversion::Midnight) => DataType::Timestamp(TimeUnit::Second, None),
-            Some(Conversion::Decimal(_) | Conversion::Parsed(_)) => DataType::LargeBinary,
+            Some(Conversion::Decimal(_) | Conversion::Parsed(_) | Conversion::ParsedArray(..)) => {
+                DataType::LargeBinary
+            }
         }
     }
 
@@ -124,7 +131,12 @@ impl ColumnConversion {
             Some(Conversion::Number(width)) => numbers::convert(array, *width, faults),
             Some(Conversion::Decimal(bounds)) => numbers::to_numeric(array, *bounds, faults),
             Some(Conversion::Longest(most)) => texts::longest(array, *most, faults),
-            Some(Conversion::Parsed(form)) => texts::parsed(array, *form, faults),
+            Some(Conversion::Parsed(form)) => {
+                texts::parsed(array, form, |text, out| form.write(text, out), faults)
+            }
+            Some(Conversion::ParsedArray(form, oid)) => {
+                texts::parsed(array, &"array", |text, out| from_text::array(*form, *oid, text, out), faults)
+            }
         }
         .ok_or_else(wrong)
     }
@@ -160,6 +172,17 @@ impl Conversion {
             }
             _ => return Err(String::new()),
         }))
+    }
+
+    /// Returns the conversion of the server's text of arrays.
+    fn of_array(part: &Part, options: &ValueOptions) -> Result<Self, String> {
+        let element = part.column_type.plain().ok_or_else(String::new)?;
+        let cut = options.nanoseconds == Nanoseconds::Truncate;
+        let form = match element {
+            PgType::Text | PgType::Varchar(_) => None,
+            element => Some(TextForm::of(element, options.nul == Nul::Strip, cut).ok_or_else(String::new)?),
+        };
+        Ok(Self::ParsedArray(form, part.oid))
     }
 
     fn of_text(field: &Field, target: PgType, options: &ValueOptions) -> Result<Option<Self>, String> {

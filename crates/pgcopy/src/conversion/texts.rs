@@ -13,7 +13,6 @@ use arrow_schema::DataType;
 use super::is_text;
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::fault::{Fault, shown};
-use crate::from_text::TextForm;
 
 /// Whether values of this type are text or contain text.
 pub(super) fn may_hold_nul(arrow: &DataType) -> bool {
@@ -104,8 +103,13 @@ pub(super) fn longest(array: &ArrayRef, most: u32, faults: &mut Vec<Fault>) -> O
     Some(Arc::clone(array))
 }
 
-/// Parses text into the wire format of another type. Adds to `faults` text that cannot be parsed.
-pub(super) fn parsed(array: &ArrayRef, form: TextForm, faults: &mut Vec<Fault>) -> Option<ArrayRef> {
+/// Turns text into the wire format of another type, which `write` appends. Adds to `faults` text that cannot be parsed.
+pub(super) fn parsed(
+    array: &ArrayRef,
+    form: &dyn std::fmt::Display,
+    write: impl Fn(&[u8], &mut Vec<u8>) -> Result<(), String>,
+    faults: &mut Vec<Fault>,
+) -> Option<ArrayRef> {
     let values = ByteStrings::bind(array)?;
     let mut wire = LargeBinaryBuilder::with_capacity(array.len(), 16 * array.len());
     let mut bytes = Vec::new();
@@ -115,7 +119,7 @@ pub(super) fn parsed(array: &ArrayRef, form: TextForm, faults: &mut Vec<Fault>) 
             continue;
         }
         bytes.clear();
-        match form.write(values.value(row), &mut bytes) {
+        match write(values.value(row), &mut bytes) {
             Ok(()) => wire.append_value(&bytes),
             Err(why) => {
                 let text = String::from_utf8_lossy(values.value(row));

@@ -14,7 +14,7 @@ const DAY: i64 = 86_400_000_000;
 const STAMPS: std::ops::Range<i128> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
 
 /// The rest of a text; its methods consume pieces from the front.
-struct Pieces<'a>(&'a [u8]);
+pub(super) struct Pieces<'a>(pub &'a [u8]);
 
 impl Pieces<'_> {
     /// Consumes a number of `digits` digits; `None` if there are fewer or more.
@@ -105,7 +105,7 @@ pub(super) fn date(text: &[u8]) -> Result<i32, String> {
 }
 
 /// Consumes `HH:MM[:SS[.f]]`, up to 24:00; returns microseconds.
-fn clock(pieces: &mut Pieces<'_>, cut: bool) -> Result<i64, String> {
+pub(super) fn clock(pieces: &mut Pieces<'_>, cut: bool) -> Result<i64, String> {
     let form = || "expected HH:MM[:SS[.ffffff]]".to_owned();
     let hours = pieces.number(2..=2).ok_or_else(form)?;
     pieces.take(b':').ok_or_else(form)?;
@@ -147,7 +147,7 @@ pub(super) fn time(text: &[u8], cut: bool) -> Result<i64, String> {
 }
 
 /// Consumes a time zone; returns seconds east of Greenwich.
-fn zone(pieces: &mut Pieces<'_>) -> Option<i64> {
+pub(super) fn zone(pieces: &mut Pieces<'_>) -> Option<i64> {
     if pieces.0.first() == Some(&b' ') {
         pieces.take(b' ')?;
     }

@@ -9,10 +9,13 @@ mod json;
 mod network;
 pub(crate) mod numeric;
 mod plain;
+mod written;
 
 use std::fmt;
 
-use crate::types::pg_type::PgType;
+pub(crate) use self::json::write_canonical;
+pub(crate) use self::written::array;
+use crate::types::pg_type::{PgType, Written};
 
 /// A type whose values are parsed from text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,9 @@ pub(crate) enum TextForm {
     Name,
     /// A label of an enumeration; the server checks that it exists.
     Label,
+    Interval(bool),
+    /// A type without a counterpart in Arrow, and whether to drop digits beyond the microsecond.
+    Written(Written, bool),
 }
 
 impl TextForm {
@@ -68,6 +74,8 @@ impl TextForm {
             PgType::Char(length) => Self::Char(length),
             PgType::Name => Self::Name,
             PgType::Enum => Self::Label,
+            PgType::Interval => Self::Interval(cut),
+            PgType::Written(of) => Self::Written(of, cut),
             _ => return None,
         })
     }
@@ -107,6 +115,13 @@ impl TextForm {
             Self::Char(length) => plain::char(text, length, out)?,
             Self::Name => plain::name(text, out)?,
             Self::Label => out.extend_from_slice(plain::without_nul(text)?),
+            Self::Interval(cut) => {
+                let (micros, days, months) = written::interval(text, cut)?;
+                out.extend_from_slice(&micros.to_be_bytes());
+                out.extend_from_slice(&days.to_be_bytes());
+                out.extend_from_slice(&months.to_be_bytes());
+            }
+            Self::Written(of, cut) => written::write(of, text, cut, out)?,
         }
         Ok(())
     }
@@ -135,6 +150,8 @@ impl fmt::Display for TextForm {
             Self::Bytea => "bytea",
             Self::Name => "name",
             Self::Label => "label",
+            Self::Interval(_) => "interval",
+            Self::Written(of, _) => return of.fmt(f),
         })
     }
 }

@@ -18,6 +18,7 @@ use crate::arrays::dictionary::Keys;
 use crate::arrays::fault::{Fault, shown};
 use crate::arrays::integers::Integers;
 use crate::arrays::lists::{Items, Lists, Offsets};
+use crate::from_text::write_canonical;
 use crate::values::interval::Interval;
 use crate::values::numeric;
 
@@ -37,6 +38,7 @@ enum JsonValues<'a> {
     /// With the scale.
     Decimal(Integers<'a>, u16),
     Text(ByteStrings<'a>),
+    Json(ByteStrings<'a>),
     Bytes(ByteStrings<'a>),
     Uuid(ByteStrings<'a>),
     /// Days.
@@ -93,6 +95,7 @@ impl JsonLayout {
         }
         Ok(Some(match self {
             Self::Leaf => some!(leaf(array)),
+            Self::Json => JsonValues::Json(some!(ByteStrings::bind(array))),
             Self::Uuid => JsonValues::Uuid(some!(ByteStrings::bind(array))),
             Self::Interval => JsonValues::Interval(array),
             Self::Decimal(scale) => JsonValues::Decimal(some!(Integers::bind(array)), *scale),
@@ -178,6 +181,12 @@ impl JsonColumn<'_> {
             JsonValues::Float64(values) => write_float(values[row], out),
             JsonValues::Decimal(values, scale) => numeric::write_text(&values.digits(row), *scale, out),
             JsonValues::Text(values) => write_string(values.value(row), out)?,
+            JsonValues::Json(values) => {
+                let text = values.value(row);
+                write_canonical(text, false, out).map_err(|what| {
+                    Fault::new(0, format!("{} is not JSON: {what}", shown(&String::from_utf8_lossy(text))))
+                })?;
+            }
             JsonValues::Bytes(values) => {
                 out.extend_from_slice(b"\"\\\\x");
                 write_hex(values.value(row), out);

@@ -20,6 +20,7 @@
 //! | floats | number with the shortest digits that parse to the same value; `"NaN"`, `"Infinity"` and `"-Infinity"` as strings, as in `to_jsonb`; -0 becomes 0 |
 //! | bool | `true`, `false` |
 //! | text, dictionary | string |
+//! | text marked as JSON | its value |
 //! | bytes | string `\x` and hexadecimal digits, as `to_jsonb(bytea)` |
 //! | UUID, date, time, timestamp | string in ISO 8601 as in `to_jsonb`; with time zone in UTC, ending in `+00:00` |
 //! | interval, duration | string in ISO 8601 (`P1Y2M3DT4H5M6.7S`) |
@@ -33,8 +34,7 @@ use arrow_schema::{DataType, Field};
 
 pub(crate) use json_column::JsonColumn;
 
-use crate::arrays::marks::is_interval;
-use crate::arrays::marks::is_uuid;
+use crate::arrays::marks::{is_interval, is_json, is_uuid};
 use text::write_string;
 
 /// How values of a type are written as jsonb, planned once per column.
@@ -42,6 +42,8 @@ use text::write_string;
 pub(crate) enum JsonLayout {
     /// A number, string, boolean or null; the array's type says which.
     Leaf,
+    /// Text that is JSON.
+    Json,
     Uuid,
     /// The bytes of Parquet's INTERVAL.
     Interval,
@@ -115,6 +117,7 @@ impl JsonLayout {
             }
             DataType::FixedSizeBinary(16) if is_uuid(field) => Self::Uuid,
             DataType::FixedSizeBinary(_) if is_interval(field) => Self::Interval,
+            _ if is_json(field) => Self::Json,
             other if json_column::is_leaf(other) => Self::Leaf,
             other => return Err(named(format!("Arrow type {other} is not supported"))),
         })

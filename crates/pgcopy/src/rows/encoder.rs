@@ -73,6 +73,8 @@ impl Column {
             // Without validity bits its NULLs would count as values of whatever type.
             _ if *sent.data_type() == DataType::Null => Element::Null,
             Some(pg_type) => Element::choose(&sent, pg_type)?,
+            // The wire format of arrays, which a conversion has made of text.
+            None if conversion.is_some() && *sent.data_type() == DataType::LargeBinary => Element::Bytes,
             None => Element::Native(NativeLayout::choose(&sent, &column_type)?),
         };
         let text = match field.data_type() {

@@ -15,6 +15,7 @@ use super::reading::rejected::{self, RejectedRecord};
 use super::records::boundaries::{CHUNK, Resolver};
 use super::records::dialect::{Dialect, RecordForm};
 use super::records::place::line_of;
+use super::records::proposal::ProposedOption;
 use super::text_file::{Opening, TextFile};
 use sawmill_profile::known_columns;
 
@@ -157,7 +158,9 @@ impl DelimitedFiles {
         let given: &[(String, ColumnType)] = &types.iter().chain(known).cloned().collect::<Vec<_>>();
         let sample = Sample { rows: sample.unwrap_or(Sample::ROWS), files: opened.len() };
         let columns = match dialect.records {
-            RecordForm::Delimited => find_types(&opened, &names, dialect, given, sample)?,
+            RecordForm::Delimited => {
+                find_types(&opened, &names, dialect, given.split_at(types.len()), sample)?
+            }
             RecordForm::Json => find_shapes(&opened, dialect, given, sample)?,
         };
         let mut fields: Vec<Field> = columns.fields(&names);
@@ -248,6 +251,11 @@ impl DelimitedFiles {
             }
         });
         columns.collect()
+    }
+
+    /// Returns the options that the start of the first file fits, and why. None of JSON.
+    pub fn proposed(&self) -> Vec<ProposedOption> {
+        self.opened.first().map(TextFile::proposed).unwrap_or_default()
     }
 
     fn inferred_json(&self, columns: &[JsonColumn], shape: &Shape, given: &[String]) -> Vec<InferredColumn> {
@@ -400,11 +408,11 @@ fn find_types(
     opened: &[TextFile],
     names: &[String],
     dialect: &Dialect,
-    given: &[(String, ColumnType)],
+    (given, known): (&[(String, ColumnType)], &[(String, ColumnType)]),
     sample: Sample,
 ) -> Result<Columns> {
     let mut of_column: Vec<Option<ColumnType>> = vec![None; names.len()];
-    for (name, of) in given {
+    for (name, of) in given.iter().chain(known) {
         let refused = |what: String| {
             Err(Error::new(Kind::Config, what).advise(known_columns(name, names.iter().map(String::as_str))))
         };
@@ -417,7 +425,7 @@ fn find_types(
         }
     }
     let mut candidates = vec![Candidates::default(); names.len()];
-    if of_column.iter().any(Option::is_none) {
+    if of_column.iter().any(Option::is_none) || !known.is_empty() {
         let look = |file: &TextFile, piece| sampled(file, piece, dialect);
         on_sample(opened, sample, look, |piece, seen| {
             let places = opened.get(piece.file).map(|file| file.places.as_slice()).unwrap_or_default();
@@ -427,6 +435,14 @@ fn find_types(
                 }
             }
         })?;
+    }
+    for (name, of) in known {
+        // The server's own text of a moment, such as `infinity`, may be none of Arrow's.
+        if let Some(at) =
+            names.iter().position(|column| column == name).filter(|at| !candidates[*at].may_be(*of))
+        {
+            of_column[at] = Some(ColumnType::Text);
+        }
     }
     let types = of_column
         .iter()
@@ -448,7 +464,7 @@ fn find_shapes(
     on_sample(opened, sample, look, |_, seen| shape.merge(seen))?;
     if shape.is_too_wide() {
         return Err(Error::new(Kind::Schema, "the lines have more than 10,000 distinct keys").advise(
-            "load each line as one value of type json: --format csv --delimiter '\\x01' --no-header",
+            "load each line as one value of type json: --format csv --delimiter '\\x01' --quote none --no-header",
         ));
     }
     let mut columns = shape.columns(&dialect.formats);

@@ -27,3 +27,4 @@ pub use columns::inference::InferredColumn;
 pub use files::{DelimitedFiles, DelimitedOptions};
 pub use reading::rejected::RejectedRecord;
 pub use records::dialect::{Dialect, Ragged, RecordForm};
+pub use records::proposal::ProposedOption;

@@ -15,6 +15,7 @@ use super::records::dialect::{Dialect, Ragged, RecordForm};
 use super::records::header::{Header, ends_lines_by_returns, header};
 use super::records::leading::Split;
 use super::records::place::{line_of, shown};
+use super::records::proposal::{ProposedOption, START, proposed};
 use super::records::splitter::{Cell, Form, Malformed, Splitter, extent};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -78,12 +79,13 @@ impl Stored {
     }
 }
 
-fn coding(beginning: &[u8], dialect: &Dialect) -> Result<Coding> {
+fn coding<'a>(beginning: &[u8], dialect: &'a Dialect) -> Result<Coding<'a>> {
     let compression = Compression::of(beginning);
     let named = dialect.encoding.as_deref().map_or(Ok(None), encoding_named)?;
     // In a compressed file, the byte order mark shows when it is decompressed.
     let marked = is_utf16(beginning).filter(|_| dialect.encoding.is_none());
-    Ok(Coding { compression, encoding: named.or(marked) })
+    let long_delimiter = dialect.long_delimiter.as_deref().map(|long| (dialect, long));
+    Ok(Coding { compression, encoding: named.or(marked), long_delimiter })
 }
 
 /// An opened file.
@@ -103,6 +105,7 @@ pub(super) struct TextFile {
     /// Where the first record after the header starts.
     pub start: u64,
     longest_record: usize,
+    dialect: Dialect,
     pub ragged: Ragged,
     pub rows: u64,
     pub marks: Vec<Mark>,
@@ -142,6 +145,7 @@ impl TextFile {
             columns: Vec::new(),
             start: 0,
             longest_record: dialect.longest_record,
+            dialect: dialect.clone(),
             ragged: dialect.ragged,
             rows: 0,
             marks: Vec::new(),
@@ -203,6 +207,34 @@ impl TextFile {
     /// Returns the chunks whose boundaries have to be found.
     pub(super) fn grid(&self, chunk: u64) -> Grid {
         Grid { start: self.start, end: self.length, chunk, longest_record: self.longest_record as u64 }
+    }
+
+    /// Returns the options that the start of the text fits, and why.
+    pub(super) fn proposed(&self) -> Vec<ProposedOption> {
+        if self.dialect.records != RecordForm::Delimited {
+            return Vec::new();
+        }
+        let mut start = vec![0; self.length.min(START as u64) as usize];
+        let is_all = start.len() as u64 == self.length;
+        let read = self.content.reopen().ok().flatten().map(|bytes| bytes.read_exact_at(0, &mut start));
+        match read {
+            Some(Ok(())) => proposed(&start, is_all, &self.dialect, self.splitter.delimiter),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns advice with the options, other than those given, that the start of the text fits. Where records that
+    /// cannot be read are left out, there may be many errors, whose advice is not shown.
+    pub(super) fn or_proposed(&self, advice: &str) -> String {
+        if self.splitter.lenient {
+            return advice.to_owned();
+        }
+        let other = self.proposed().into_iter().filter(|proposed| !proposed.in_effect);
+        let other: Vec<String> = other.map(|of| format!("{} ({})", of.option, of.because)).collect();
+        match other.is_empty() {
+            true => advice.to_owned(),
+            false => format!("{advice}; the start of the file fits {}", other.join(", ")),
+        }
     }
 
     pub(super) fn longest_record(&self) -> usize {
@@ -318,7 +350,7 @@ impl TextFile {
              nor the end of the record",
             follows.unwrap_or_default()
         );
-        Error::new(Kind::Source, what).at(self.place_by(marks, opened)).advise(QUOTES)
+        Error::new(Kind::Source, what).at(self.place_by(marks, opened)).advise(self.or_proposed(QUOTES))
     }
 
     fn unclosed(&self, marks: &[Mark], opened: u64, end: u64) -> Error {
@@ -329,7 +361,7 @@ impl TextFile {
                 self.longest_record
             ),
         };
-        Error::new(Kind::Source, what).at(self.place_by(marks, opened)).advise(QUOTES)
+        Error::new(Kind::Source, what).at(self.place_by(marks, opened)).advise(self.or_proposed(QUOTES))
     }
 
     /// Returns the error for a chunk that cannot be scanned.

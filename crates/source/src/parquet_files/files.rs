@@ -22,6 +22,7 @@ use crate::error::{Error, Kind, Result};
 use crate::hive::{Compared, FolderColumn, FolderName, Folders, Hive, folder_names, values_of_links};
 use crate::parquet_files::guarded::{arrow_metadata, guarded};
 use crate::parquet_files::interval::as_bytes;
+use crate::parquet_files::mapped::renamed;
 use crate::parquet_files::opened_file::{
     Begun, ColumnPlace, OpenObject, OpenedFile, Origin, RowGroup, begin_file, begin_object, fingerprint,
     not_readable, refused_footer,
@@ -315,11 +316,12 @@ impl Source for ParquetFiles {
             None => None,
         };
         let Some(field) = field else { return Ok(Vec::new()) };
-        let options = opened.footer_options().column_roots([field.name().as_str()]);
+        let name = opened.name_in_file(field.name());
+        let options = opened.footer_options().column_roots([name]);
         let footer = opened.footer(&options)?;
         opened.check_footer(&footer, named.bytes)?;
         let groups = footer.row_groups();
-        Ok(groups.map(|group| known_of(&footer, group, field.name(), field.data_type())).collect())
+        Ok(groups.map(|group| known_of(&footer, group, name, field.data_type())).collect())
     }
 }
 
@@ -368,7 +370,16 @@ pub(super) fn open(
     let derived = arrow_metadata(ArrowReaderOptions::new(), |options| {
         ArrowReaderMetadata::try_new(Arc::clone(&metadata), options)
     });
-    let (derived, uses_embedded) = derived.map_err(|error| not_readable(&error).at(&shown))?;
+    let (mut derived, mut uses_embedded) = derived.map_err(|error| not_readable(&error).at(&shown))?;
+    let mapped = table.map_or(Ok(None), |table| guarded(|| renamed(derived.metadata(), table)));
+    let mut names = HashMap::new();
+    if let Some((metadata, own)) = mapped.map_err(|error| not_readable(&error).at(&shown))? {
+        // An embedded schema has the names of the file.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        derived = guarded(|| ArrowReaderMetadata::try_new(metadata, options))
+            .map_err(|error| not_readable(&error).at(&shown))?;
+        (uses_embedded, names) = (false, own);
+    }
     let descriptor = derived.metadata().file_metadata().schema_descr();
     // If it is present, the reader uses it (https://arrow.apache.org/docs/cpp/parquet.html).
     let embedded = uses_embedded && footer.key_value_metadata().any(|(key, _)| key == "ARROW:schema");
@@ -376,7 +387,7 @@ pub(super) fn open(
         Error::new(Kind::Schema, what).at(&shown).advise("omit the column, or write it with another type")
     })?;
     let read = match table {
-        Some(table) => read.with_zones_of(table, derived.schema()),
+        Some(table) => read.with_zones_of(table),
         None => read,
     };
     let options = ArrowReaderOptions::new().with_schema(read.hint);
@@ -405,6 +416,8 @@ pub(super) fn open(
     let opened = OpenedFile {
         path: canonical,
         reader,
+        names,
+        deleted: Vec::new(),
         columns,
         folders,
         untyped,

@@ -45,7 +45,8 @@ const BATCH_ROWS: usize = 8192;
 /// The rows of files for which a condition is true; [`ParquetFiles::filtered`] returns it.
 pub struct Filtered<'a> {
     pub(crate) files: &'a ParquetFiles,
-    condition: Condition,
+    /// `None`: all rows that are not deleted.
+    condition: Option<Condition>,
     /// The condition, resolved against each file's columns.
     tests: Vec<Arc<RowTest>>,
     /// The passing rows of each file's row groups.
@@ -86,6 +87,21 @@ impl ParquetFiles {
     /// A column that does not exist or is nested; a literal that is not a value of its column's type; a file
     /// that cannot be read or has changed; a raised cancel flag.
     pub fn filtered(&self, condition: Condition, control: &Control<'_>) -> Result<Filtered<'_>> {
+        self.filtered_by(Some(condition), control)
+    }
+
+    /// Returns the rows that a table has not deleted; `None` if these are all.
+    ///
+    /// # Errors
+    /// A raised cancel flag.
+    pub fn without_deleted(&self, control: &Control<'_>) -> Result<Option<Filtered<'_>>> {
+        match self.opened.iter().all(|file| file.deleted.is_empty()) {
+            true => Ok(None),
+            false => self.filtered_by(None, control).map(Some),
+        }
+    }
+
+    fn filtered_by(&self, condition: Option<Condition>, control: &Control<'_>) -> Result<Filtered<'_>> {
         let mut filtered = Filtered {
             files: self,
             condition,
@@ -95,17 +111,26 @@ impl ParquetFiles {
             pruned: Pruned::default(),
         };
         let files: Vec<_> = self.opened.iter().zip(self.files()).collect();
-        let condition = &filtered.condition;
+        let condition = filtered.condition.as_ref();
         let planned = map_where_they_are(
             "planner",
             &files,
             |(file, _)| file.is_object(),
             |(file, named)| {
                 control.check()?;
-                let test = RowTest::new(condition, file.reader.schema(), &file.folders).map_err(|error| {
-                    let place = format!("{}, {}", error.place(), named.name);
-                    error.at(place)
-                })?;
+                let Some(condition) = condition else {
+                    let groups = file.rows_of_groups().enumerate();
+                    let groups = groups.map(|(group, rows)| FilteredGroup::whole(rows, file.kept(group)));
+                    return Ok((RowTest::all(), groups.collect(), Pruned::default()));
+                };
+                let mut test =
+                    RowTest::new(condition, file.reader.schema(), &file.folders).map_err(|error| {
+                        let place = format!("{}, {}", error.place(), named.name);
+                        error.at(place)
+                    })?;
+                for column in &mut test.columns {
+                    column.name = file.name_in_file(&column.name).to_owned();
+                }
                 let mut pruned = Pruned::default();
                 let groups = pruned.groups_of(file, named, &test, control)?;
                 Ok((test, groups, pruned))
@@ -150,18 +175,19 @@ impl Pruned {
             let count = if of_folders.some { &mut self.files_whole } else { &mut self.files_pruned };
             *count += 1;
             control.phase().add_rows(named.rows);
-            let reading = || if of_folders.some { Reading::All } else { Reading::None };
-            return Ok(file
-                .rows_of_groups()
-                .map(|rows| FilteredGroup { rows, reading: reading() })
-                .collect());
+            let group = |(group, rows)| match of_folders.some {
+                true => FilteredGroup::whole(rows, file.kept(group)),
+                false => FilteredGroup { rows, reading: Reading::None },
+            };
+            return Ok(file.rows_of_groups().enumerate().map(group).collect());
         }
         let names = test.columns.iter().map(|column| column.name.as_str());
         let footer = file.footer(&file.footer_options().column_roots(names))?;
         file.check_footer(&footer, named.bytes)?;
         let opened = file.reopen()?;
         let mut groups = Vec::with_capacity(footer.num_row_groups());
-        for group in footer.row_groups() {
+        for (number, group) in footer.row_groups().enumerate() {
+            let kept = file.kept(number);
             let rows = u64::try_from(group.num_rows()).unwrap_or(0);
             let outlook = outlook(test, &footer, group);
             self.row_groups += 1;
@@ -172,13 +198,17 @@ impl Pruned {
             } else if outlook.all {
                 self.row_groups_whole += 1;
                 control.phase().add_rows(rows);
-                Reading::All
+                FilteredGroup::whole(rows, kept).reading
             } else {
                 let plan = pages(test, &footer, group, &*opened);
                 self.pages += plan.pages as u64;
                 self.pages_pruned += plan.pruned as u64;
                 let passing = vec![0; rows.div_ceil(WINDOW_ROWS) as usize];
-                Reading::Some { candidates: plan.rows, passing }
+                let candidates = match kept {
+                    None => plan.rows,
+                    Some(kept) => intersection(&plan.rows, &kept),
+                };
+                Reading::Some { candidates, passing }
             };
             groups.push(FilteredGroup { rows, reading });
         }
@@ -195,9 +225,9 @@ pub(crate) struct Position {
 }
 
 impl Filtered<'_> {
-    /// What statistics and page indexes made unnecessary to read.
-    pub fn pruned(&self) -> Pruned {
-        self.pruned
+    /// What statistics and page indexes made unnecessary to read; `None` without a condition.
+    pub fn pruned(&self) -> Option<Pruned> {
+        self.condition.is_some().then_some(self.pruned)
     }
 
     fn group(&self, key: UnitKey) -> Option<&FilteredGroup> {
@@ -269,6 +299,10 @@ impl Filtered<'_> {
             return reader;
         };
         let test = Arc::clone(test);
+        let reader = reader.with_row_selection(group.selection(window));
+        if test.columns.is_empty() {
+            return reader;
+        }
         let columns = test.columns.iter().map(|column| column.place);
         let mask = ProjectionMask::roots(reader.parquet_schema(), columns);
         let passes = move |batch| {
@@ -276,7 +310,7 @@ impl Filtered<'_> {
             Ok(BooleanArray::new(rows, None))
         };
         let filter = RowFilter::new(vec![Box::new(ArrowPredicateFn::new(mask, passes))]);
-        reader.with_row_selection(group.selection(window)).with_row_filter(filter)
+        reader.with_row_filter(filter)
     }
 
     /// Returns the fields of a file that the condition tests.
@@ -347,7 +381,11 @@ impl Filtered<'_> {
         let mut windows = Vec::new();
         for (file, groups) in (0u32..).zip(&self.groups) {
             for (row_group, group) in (0u32..).zip(groups) {
-                if let Reading::Some { passing, .. } = &group.reading {
+                // Without columns to test, all rows that are not deleted pass.
+                let has_test = self.tests.get(file as usize).is_some_and(|test| !test.columns.is_empty());
+                if let Reading::Some { passing, .. } = &group.reading
+                    && has_test
+                {
                     let key = UnitKey { file, row_group, first_row: 0 };
                     windows.extend((0..passing.len()).map(|window| (key, window)));
                 }
@@ -436,7 +474,10 @@ impl Source for Filtered<'_> {
 
     fn facts(&self) -> Facts {
         let facts = self.files.facts();
-        let mapping = format!("{} where {}", facts.mapping, self.condition);
+        let mapping = match &self.condition {
+            Some(condition) => format!("{} where {condition}", facts.mapping),
+            None => facts.mapping,
+        };
         let rows = self.named.iter().map(|file| file.rows).sum();
         Facts { rows, mapping, counts_all_rows: false, ..facts }
     }

@@ -51,8 +51,13 @@ pub(crate) fn as_bytes(
     if leaves.is_empty() {
         return Ok(Arc::clone(metadata));
     }
+    let schema = annotated(metadata.file_metadata().schema_descr(), leaves, ConvertedType::NONE)?;
+    Ok(with_schema(metadata, schema))
+}
+
+/// Returns the metadata of a file with another schema of the same leaves.
+pub(super) fn with_schema(metadata: &ParquetMetaData, schema: SchemaDescriptor) -> Arc<ParquetMetaData> {
     let file = metadata.file_metadata();
-    let schema = annotated(file.schema_descr(), leaves, ConvertedType::NONE)?;
     let file = FileMetaData::new(
         file.version(),
         file.num_rows(),
@@ -63,7 +68,7 @@ pub(crate) fn as_bytes(
     );
     let made = ParquetMetaData::new(file, metadata.row_groups().to_vec()).into_builder();
     let made = made.set_column_index(metadata.column_index().cloned());
-    Ok(Arc::new(made.set_offset_index(metadata.offset_index().cloned()).build()))
+    Arc::new(made.set_offset_index(metadata.offset_index().cloned()).build())
 }
 
 /// Returns the Parquet schema for writing a file with these columns, in which marked bytes are INTERVAL

@@ -5,6 +5,7 @@ pub(crate) mod filtered;
 pub(crate) mod flat_columns;
 pub(crate) mod guarded;
 pub(crate) mod interval;
+mod mapped;
 pub(crate) mod opened_file;
 pub(crate) mod page_checksums;
 pub(crate) mod reader;

@@ -1,6 +1,7 @@
 //! One opened file or object: its footer read again, its bytes opened again, and whether they are still the
 //! same.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,10 @@ pub type OpenObject<'a> = &'a (dyn Fn(&ObjectUrl) -> Result<ObjectReader, sawmil
 pub(crate) struct OpenedFile {
     pub path: PathBuf,
     pub reader: ArrowReaderMetadata,
+    /// The file's own names of columns that its table names otherwise.
+    pub(super) names: HashMap<String, String>,
+    /// The positions of rows that its table has deleted, in ascending order.
+    pub(super) deleted: Vec<Range<u64>>,
     /// The places of the columns of the common schema.
     pub columns: Arc<[ColumnPlace]>,
     /// The columns that its folders name and that it does not contain itself.
@@ -73,6 +78,30 @@ impl OpenedFile {
         self.reader = guarded(|| ArrowReaderMetadata::try_new(metadata, options))
             .map_err(|error| not_readable(&error).at(self.path.display().to_string()))?;
         Ok(())
+    }
+
+    /// Returns the name of a column in the file's footer.
+    pub(crate) fn name_in_file<'a>(&'a self, name: &'a str) -> &'a str {
+        self.names.get(name).map_or(name, String::as_str)
+    }
+
+    /// Returns the rows of a row group that are not deleted, counted from its start; `None` if none is.
+    pub(super) fn kept(&self, row_group: usize) -> Option<Vec<Range<u64>>> {
+        let start: u64 = self.row_groups.iter().take(row_group).map(|group| group.rows).sum();
+        let end = start + self.row_groups.get(row_group)?.rows;
+        let first = self.deleted.partition_point(|rows| rows.end <= start);
+        let deleted = self.deleted[first..].iter().take_while(|rows| rows.start < end);
+        let (mut kept, mut at) = (Vec::new(), start);
+        for rows in deleted {
+            if rows.start > at {
+                kept.push(at - start..rows.start - start);
+            }
+            at = rows.end.min(end);
+        }
+        if at < end {
+            kept.push(at - start..end - start);
+        }
+        (kept.as_slice() != [0..end - start]).then_some(kept)
     }
 
     /// Returns the options for reading its footer.

@@ -262,6 +262,15 @@ impl<'a> ParquetReader<'a> {
     /// Returns the rows of a row group from the first row of `key` on; if rows are filtered, those of its
     /// window.
     fn batches_from(&self, key: UnitKey) -> Result<(Batches, Option<usize>)> {
+        let file = self.source.opened.get(key.file as usize);
+        if self.filter.is_none() && file.is_some_and(|file| file.kept(key.row_group as usize).is_some()) {
+            return Err(Error::new(
+                Kind::Config,
+                "rows of the file are deleted, and all of them would be read",
+            )
+            .at(self.place(key))
+            .advise("write the table's rows to other files first: sawmill convert delta:FOLDER --out FILE"));
+        }
         match self.filter.and_then(|filter| filter.position(key)) {
             None => match self.flat(key) {
                 Ok(flat) => Ok((Batches::Flat(Box::new(flat)), None)),

@@ -34,27 +34,33 @@ pub(crate) struct ReadSchema {
 }
 
 impl ReadSchema {
-    /// Reads INT96 timestamps as moments in time where a table's column of this name has these. `derived` is
-    /// the schema that the `parquet` crate derives, in which only INT96 has nanoseconds that are read as
-    /// microseconds.
-    pub(crate) fn with_zones_of(self, table: &Schema, derived: &Schema) -> Self {
-        use TimeUnit::{Microsecond, Nanosecond};
-        let zoned = |schema: &Schema| -> Arc<Schema> {
-            let fields = schema.fields().iter().zip(derived.fields()).map(|(read, derived)| {
-                let wanted = table.field_with_name(read.name()).map(Field::data_type);
-                match (read.data_type(), derived.data_type(), wanted) {
-                    (
-                        DataType::Timestamp(Microsecond, None),
-                        DataType::Timestamp(Nanosecond, None),
-                        Ok(zoned @ DataType::Timestamp(Microsecond, Some(_))),
-                    ) => Arc::new(read.as_ref().clone().with_data_type(zoned.clone())),
-                    _ => Arc::clone(read),
-                }
+    /// Reads timestamps without a zone as moments in time where a table's column of this name has these: INT96 never
+    /// says which of both they are, and some writers leave it out.
+    pub(crate) fn with_zones_of(self, table: &Schema) -> Self {
+        let zoned = |schema: &Schema| {
+            let fields = schema.fields().iter().map(|read| match table.field_with_name(read.name()) {
+                Ok(wanted) => with_zones(read, wanted),
+                Err(_) => Arc::clone(read),
             });
             Arc::new(Schema::new_with_metadata(fields.collect::<Fields>(), schema.metadata().clone()))
         };
         Self { hint: zoned(&self.hint), schema: zoned(&self.schema), intervals: self.intervals }
     }
+}
+
+fn with_zones(read: &FieldRef, wanted: &Field) -> FieldRef {
+    use DataType::{LargeList, List, Map, Struct, Timestamp};
+    let data_type = match (read.data_type(), wanted.data_type()) {
+        (Timestamp(unit, None), Timestamp(_, zone @ Some(_))) => Timestamp(*unit, zone.clone()),
+        (List(read), List(wanted)) => List(with_zones(read, wanted)),
+        (LargeList(read), List(wanted)) => LargeList(with_zones(read, wanted)),
+        (Map(read, sorted), Map(wanted, _)) => Map(with_zones(read, wanted), *sorted),
+        (Struct(read), Struct(wanted)) if read.len() == wanted.len() => {
+            Struct(read.iter().zip(wanted).map(|(read, wanted)| with_zones(read, wanted)).collect())
+        }
+        _ => return Arc::clone(read),
+    };
+    Arc::new(read.as_ref().clone().with_data_type(data_type))
 }
 
 /// Chooses the types to read. `arrow` is the schema that the `parquet` crate derives.

@@ -1,10 +1,12 @@
 //! The files of a table whose log names its columns: files may lack some of them, and the log has the values
 //! of others.
 
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, new_null_array};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use sawmill_store::Location;
 
 use crate::columns::common::common;
@@ -24,6 +26,18 @@ pub struct TableFile {
     pub bytes: u64,
     /// The values of columns that are the same in all of its rows.
     pub given: Vec<GivenValue>,
+    /// The rows that are deleted, if some are.
+    pub deleted: Option<DeletedRows>,
+}
+
+/// Rows of a file that do not belong to the table any more. Only [`without_deleted`](ParquetFiles::without_deleted) and
+/// [`filtered`](ParquetFiles::filtered) read a file that has some.
+#[derive(Clone, Debug)]
+pub struct DeletedRows {
+    /// Their positions in the file, in ascending order.
+    pub rows: Vec<Range<u64>>,
+    /// What tells them from other rows of the file; a part of its identity.
+    pub name: String,
 }
 
 /// The value of a column in all rows of a file.
@@ -52,7 +66,19 @@ impl ParquetFiles {
         max_footer: u64,
     ) -> Result<Self> {
         let each = |file: &TableFile| {
-            let (opened, source) = open(&file.place, objects, Hive::Ignored, max_footer, Some(table))?;
+            let (mut opened, mut source) =
+                open(&file.place, objects, Hive::Ignored, max_footer, Some(table))?;
+            if let Some(deleted) = &file.deleted {
+                if let Some(last) = deleted.rows.last().filter(|last| last.end > source.rows) {
+                    let what =
+                        format!("the table deletes row {}, and the file has {}", last.end, source.rows);
+                    return Err(Error::new(Kind::Source, what).at(&source.name).advise(
+                        "another program has replaced the file: restore it, or the table's version",
+                    ));
+                }
+                source.fingerprint += &format!(" without {:?}", deleted.name);
+                opened.opened.deleted.clone_from(&deleted.rows);
+            }
             match source.bytes == file.bytes {
                 true => Ok((opened, source, file.given.clone())),
                 false => {
@@ -92,7 +118,7 @@ fn columns_of(table: &Schema, files: &[OpenedTableFile]) -> Result<Vec<Field>> {
                 continue;
             }
             let Ok(theirs) = file.schema.field_with_name(wanted.name()) else { continue };
-            if !same(&in_utc(wanted), &in_utc(theirs)) {
+            if !same(&as_moments(wanted), &as_moments(theirs)) {
                 let what = format!(
                     "column {:?} is {}, in the table's schema {}",
                     wanted.name(),
@@ -105,8 +131,12 @@ fn columns_of(table: &Schema, files: &[OpenedTableFile]) -> Result<Vec<Field>> {
             found = Some(match found {
                 None => theirs.clone(),
                 Some(first) if !same(&first, theirs) => {
-                    let what =
-                        format!("column {:?} has another time zone than in other files", wanted.name());
+                    let what = format!(
+                        "column {:?} is {}, in other files {}",
+                        wanted.name(),
+                        theirs.data_type(),
+                        first.data_type()
+                    );
                     let advice = "rewrite the table, so that all of its files have the same types";
                     return Err(Error::new(Kind::Schema, what).at(&source.name).advise(advice));
                 }
@@ -114,7 +144,7 @@ fn columns_of(table: &Schema, files: &[OpenedTableFile]) -> Result<Vec<Field>> {
             });
         }
         let found = found.filter(|found| *found.data_type() != DataType::Null);
-        let field = found.unwrap_or_else(|| wanted.as_ref().clone());
+        let field = found.unwrap_or_else(|| wanted.as_ref().clone().with_metadata(HashMap::new()));
         fields.push(field.with_nullable(wanted.is_nullable()));
     }
     Ok(fields)
@@ -155,14 +185,15 @@ fn arrange(
     Ok(())
 }
 
-/// Returns the field with UTC in place of all time zones: a zone does not change which moment a value is.
-fn in_utc(field: &Field) -> Field {
+/// Returns the field with UTC in place of all time zones, and with microseconds in place of all units: neither changes
+/// which moments the values are.
+fn as_moments(field: &Field) -> Field {
     use DataType::{List, Map, Struct, Timestamp};
     let data_type = match field.data_type() {
-        Timestamp(unit, Some(_)) => Timestamp(*unit, Some("UTC".into())),
-        List(item) => List(Arc::new(in_utc(item))),
-        Map(entries, sorted) => Map(Arc::new(in_utc(entries)), *sorted),
-        Struct(fields) => Struct(fields.iter().map(|field| Arc::new(in_utc(field))).collect()),
+        Timestamp(_, zone) => Timestamp(TimeUnit::Microsecond, zone.as_ref().map(|_| "UTC".into())),
+        List(item) => List(Arc::new(as_moments(item))),
+        Map(entries, sorted) => Map(Arc::new(as_moments(entries)), *sorted),
+        Struct(fields) => Struct(fields.iter().map(|field| Arc::new(as_moments(field))).collect()),
         other => other.clone(),
     };
     field.clone().with_data_type(data_type)

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use arrow_schema::Schema;
 use sawmill_delta::{LocalTable, Snapshot, TableFolder};
-use sawmill_source::{GivenValue, TableFile};
+use sawmill_source::{DeletedRows, GivenValue, TableFile};
 use sawmill_store::{Confinement, Location};
 
 use super::NamedTable;
@@ -50,6 +50,7 @@ pub(crate) fn open(
         place: file.place,
         bytes: file.bytes,
         given: file.partition_values.into_iter().map(given).collect(),
+        deleted: file.deleted.map(|of| DeletedRows { rows: of.rows, name: of.name }),
     });
     Ok(DeltaTable { version: snapshot.version, columns: snapshot.schema, files: files.collect(), objects })
 }

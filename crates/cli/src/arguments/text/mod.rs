@@ -63,10 +63,10 @@ pub(crate) struct TextArgs {
     #[arg(long, value_enum, hide_possible_values = true, value_name = "auto|parquet|csv|tsv|ndjson",
         help_heading = HEADING)]
     pub format: Option<InputFormat>,
-    /// The character between fields; 'tab' or '\t' is a tab [default: a comma; a tab for .tsv and .tab, | for
-    /// .psv].
-    #[arg(long, value_name = "CHAR", value_parser = special, help_heading = HEADING)]
-    pub delimiter: Option<u8>,
+    /// What is between fields, one character or several; 'tab' or '\t' is a tab, '\x1f' the byte of this number
+    /// [default: a comma; a tab for .tsv and .tab, | for .psv].
+    #[arg(long, value_name = "CHARS", value_parser = delimiter, help_heading = HEADING)]
+    pub delimiter: Option<String>,
     /// The character around fields that contain delimiters or newlines; within them it is doubled. 'none'
     /// reads quotes as text [default: "].
     #[arg(long, value_name = "CHAR|none", value_parser = special_or_none, help_heading = HEADING)]
@@ -159,9 +159,23 @@ pub(crate) enum RaggedArg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Special(pub Option<u8>);
 
+fn delimiter(text: &str) -> Result<String, String> {
+    match special(text) {
+        Ok(byte) => Ok(char::from(byte).to_string()),
+        Err(_) if text.is_empty() || text.contains(['\n', '\r']) => {
+            Err("give one character or several, without line breaks".to_owned())
+        }
+        Err(_) => Ok(text.to_owned()),
+    }
+}
+
 fn special(text: &str) -> Result<u8, String> {
+    let by_number = text.strip_prefix("\\x").and_then(|digits| u8::from_str_radix(digits, 16).ok());
     match (text, text.as_bytes()) {
         ("tab" | "\\t", _) => Ok(b'\t'),
+        _ if let Some(byte) = by_number.filter(|byte| byte.is_ascii() && !matches!(byte, b'\n' | b'\r')) => {
+            Ok(byte)
+        }
         (_, [byte]) if byte.is_ascii() && !matches!(byte, b'\n' | b'\r') => Ok(*byte),
         _ => Err("give one ASCII character, or 'tab'".to_owned()),
     }

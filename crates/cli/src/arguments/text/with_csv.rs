@@ -81,6 +81,11 @@ fn dialect(args: &TextArgs) -> Result<Dialect, Error> {
         formats.add(pattern.parse()?)?;
     }
     let tabs = (args.format == Some(InputFormat::Tsv)).then_some(b'\t');
+    let (delimiter, long_delimiter) = match args.delimiter.as_deref().map(|text| (text, text.as_bytes())) {
+        None => (tabs, None),
+        Some((_, [byte])) => (Some(*byte), None),
+        Some((long, _)) => (None, Some(long.to_owned())),
+    };
     Ok(Dialect {
         encoding: args.text_encoding.clone(),
         ragged: match args.ragged {
@@ -89,7 +94,8 @@ fn dialect(args: &TextArgs) -> Result<Dialect, Error> {
             Some(RaggedArg::FillAndCut) => Ragged::FilledAndCut,
         },
         formats,
-        delimiter: args.delimiter.or(tabs),
+        delimiter,
+        long_delimiter,
         quote: args.quote.map_or(default.quote, |Special(quote)| quote),
         escape: args.escape,
         comment: args.comment,
@@ -134,10 +140,10 @@ fn types(given: &[String], formats: &mut Formats) -> Result<Vec<(String, ColumnT
     Ok(types)
 }
 
-/// The types that text needs for columns of these types of PostgreSQL. Those of other types are inferred, and so are days
-/// and times that have patterns.
+/// The types that text needs for columns of these types of PostgreSQL. Those of other types take the server's own text.
+/// Days and times that have patterns are inferred.
 fn known_types(of_table: &[(String, String)], has_patterns: bool) -> Vec<(String, ColumnType)> {
-    let known = of_table.iter().filter_map(|(name, sql)| Some((name.clone(), of_sql(sql)?)));
+    let known = of_table.iter().map(|(name, sql)| (name.clone(), of_sql(sql)));
     known
         .filter(|(_, of)| {
             let is_moment = matches!(
@@ -151,7 +157,7 @@ fn known_types(of_table: &[(String, String)], has_patterns: bool) -> Vec<(String
 
 /// The type for a type of PostgreSQL as the server writes it
 /// (<https://www.postgresql.org/docs/current/datatype.html>).
-fn of_sql(sql: &str) -> Option<ColumnType> {
+fn of_sql(sql: &str) -> ColumnType {
     let name = match sql {
         "timestamp without time zone" => "timestamp",
         "timestamp with time zone" => "timestamptz",
@@ -159,10 +165,9 @@ fn of_sql(sql: &str) -> Option<ColumnType> {
         "jsonb" => "json",
         "character varying" | "character" => "text",
         _ if sql.starts_with("character varying(") || sql.starts_with("character(") => "text",
-        // Those without digits, and times of less than microseconds, are inferred.
         _ => sql,
     };
-    name.parse().ok()
+    name.parse().unwrap_or(ColumnType::Text)
 }
 
 /// The lines of a file of types. Those that are empty or start with # are left out.
@@ -242,27 +247,27 @@ mod tests {
     }
 
     #[test]
-    fn the_types_of_a_table_are_those_of_its_text_unless_they_say_too_little() {
+    fn the_types_of_a_table_are_those_of_its_text_and_else_text() {
         for (sql, of) in [
-            ("integer", Some("int32")),
-            ("numeric(10,2)", Some("decimal(10,2)")),
-            ("numeric", None),
-            ("numeric(60,2)", None),
-            ("numeric(3,-2)", None),
-            ("character varying(20)", Some("text")),
-            ("character(3)", Some("text")),
-            ("timestamp without time zone", Some("timestamp")),
-            ("timestamp(3) without time zone", None),
-            ("timestamp with time zone", Some("timestamptz")),
-            ("time without time zone", Some("time")),
-            ("time with time zone", None),
-            ("double precision", Some("float64")),
-            ("jsonb", Some("json")),
-            ("uuid", Some("uuid")),
-            ("integer[]", None),
-            ("point", None),
+            ("integer", "int32"),
+            ("numeric(10,2)", "decimal(10,2)"),
+            ("numeric", "text"),
+            ("numeric(60,2)", "text"),
+            ("numeric(3,-2)", "text"),
+            ("character varying(20)", "text"),
+            ("character(3)", "text"),
+            ("timestamp without time zone", "timestamp"),
+            ("timestamp(3) without time zone", "text"),
+            ("timestamp with time zone", "timestamptz"),
+            ("time without time zone", "time"),
+            ("time with time zone", "text"),
+            ("double precision", "float64"),
+            ("jsonb", "json"),
+            ("uuid", "uuid"),
+            ("integer[]", "text"),
+            ("point", "text"),
         ] {
-            assert_eq!(of_sql(sql).map(|of| of.to_string()).as_deref(), of, "{sql}");
+            assert_eq!(of_sql(sql).to_string(), of, "{sql}");
         }
         let date = [("d".to_owned(), "date".to_owned()), ("n".to_owned(), "bigint".to_owned())];
         assert_eq!(known_types(&date, true).len(), 1);

@@ -11,6 +11,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::file::metadata::ParquetMetaData;
 use sawmill_footer::{ColumnSelector, Footer, Options, enums_as_text_59};
+use sawmill_inspect::JsonSafe;
 use sawmill_source::guarded;
 
 use crate::arguments::stores::PlaceBytes;
@@ -121,7 +122,7 @@ fn write_rows(
         let mut writer = builder.build::<_, arrow_json::writer::LineDelimited>(&mut encoded);
         let written = writer.write(&batch).and_then(|()| writer.finish());
         written.map_err(|error| failed(error.to_string()))?;
-        out.write_all(&encoded).map_err(|error| unwritten(&error, cancel))?;
+        JsonSafe(&mut *out).write_all(&encoded).map_err(|error| unwritten(&error, cancel))?;
         if cancel.load(Relaxed) {
             return Err(interrupted());
         }

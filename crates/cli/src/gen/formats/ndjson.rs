@@ -1,12 +1,13 @@
 //! Encoders for NDJSON where it differs from the `arrow-json` crate: floats that are not finite, for which
 //! JSON has no numbers, and map entries whose value is null, both of which the crate would drop silently; and
-//! text that is JSON, which the crate would write as strings.
+//! text that is JSON, which the crate would write as strings. It encodes the elements of a list by the list's field,
+//! without the mark of JSON on the field of the elements, so lists are here, too.
 
 use std::sync::LazyLock;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, StringArray};
+use arrow_array::{Array, ListLikeArray};
 use arrow_json::writer::{NullableEncoder, make_encoder};
 use arrow_json::{Encoder, EncoderFactory, EncoderOptions};
 use arrow_schema::{ArrowError, DataType, FieldRef};
@@ -30,8 +31,15 @@ impl EncoderFactory for Encoders {
         options: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
         let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
-            DataType::Utf8 if field.extension_type_name() == Some(JSON) => {
-                Box::new(Json { texts: array.as_string(), strings: make_encoder(field, array, &PLAIN)? })
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+                if field.extension_type_name() == Some(JSON) =>
+            {
+                let text: fn(&dyn Array, usize) -> &str = match array.data_type() {
+                    DataType::Utf8 => |array, i| array.as_string::<i32>().value(i),
+                    DataType::LargeUtf8 => |array, i| array.as_string::<i64>().value(i),
+                    _ => |array, i| array.as_string_view().value(i),
+                };
+                Box::new(Json { array, text, strings: make_encoder(field, array, &PLAIN)? })
             }
             DataType::Float16 | DataType::Float32 | DataType::Float64 => {
                 Box::new(Floats { array, finite: make_encoder(field, array, &PLAIN)? })
@@ -44,6 +52,11 @@ impl EncoderFactory for Encoders {
                     values: make_encoder(&fields[1], maps.values(), options)?,
                 })
             }
+            DataType::List(item) => elements(item, array.as_list::<i32>(), options)?,
+            DataType::LargeList(item) => elements(item, array.as_list::<i64>(), options)?,
+            DataType::ListView(item) => elements(item, array.as_list_view::<i32>(), options)?,
+            DataType::LargeListView(item) => elements(item, array.as_list_view::<i64>(), options)?,
+            DataType::FixedSizeList(item, _) => elements(item, array.as_fixed_size_list(), options)?,
             _ => return Ok(None),
         };
         Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
@@ -52,13 +65,14 @@ impl EncoderFactory for Encoders {
 
 /// Writes JSON text unchanged, but on one line, and any other text as a JSON string.
 struct Json<'a> {
-    texts: &'a StringArray,
+    array: &'a dyn Array,
+    text: fn(&dyn Array, usize) -> &str,
     strings: NullableEncoder<'a>,
 }
 
 impl Encoder for Json<'_> {
     fn encode(&mut self, i: usize, out: &mut Vec<u8>) {
-        let text = self.texts.value(i);
+        let text = (self.text)(self.array, i);
         if serde_json::from_str::<IgnoredAny>(text).is_err() {
             return self.strings.encode(i, out);
         }
@@ -107,11 +121,44 @@ impl Encoder for Map<'_> {
             }
             self.keys.encode(entry, out);
             out.push(b':');
-            match self.values.is_null(entry) {
-                true => out.extend_from_slice(b"null"),
-                false => self.values.encode(entry, out),
-            }
+            encode_or_null(&mut self.values, entry, out);
         }
         out.push(b'}');
+    }
+}
+
+struct List<'a, L> {
+    lists: &'a L,
+    elements: NullableEncoder<'a>,
+}
+
+/// The encoder of lists, whose elements are encoded by their own field.
+fn elements<'a, L: ListLikeArray>(
+    item: &'a FieldRef,
+    lists: &'a L,
+    options: &'a EncoderOptions,
+) -> Result<Box<dyn Encoder + 'a>, ArrowError> {
+    Ok(Box::new(List { lists, elements: make_encoder(item, lists.values().as_ref(), options)? }))
+}
+
+impl<L: ListLikeArray> Encoder for List<'_, L> {
+    fn encode(&mut self, i: usize, out: &mut Vec<u8>) {
+        let range = self.lists.element_range(i);
+        let first = range.start;
+        out.push(b'[');
+        for element in range {
+            if element > first {
+                out.push(b',');
+            }
+            encode_or_null(&mut self.elements, element, out);
+        }
+        out.push(b']');
+    }
+}
+
+fn encode_or_null(values: &mut NullableEncoder<'_>, i: usize, out: &mut Vec<u8>) {
+    match values.is_null(i) {
+        true => out.extend_from_slice(b"null"),
+        false => values.encode(i, out),
     }
 }

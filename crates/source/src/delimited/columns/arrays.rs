@@ -30,6 +30,8 @@ pub(crate) struct Fields<'a> {
     pub columns: usize,
     pub splitter: &'a Splitter,
     pub dialect: &'a Dialect,
+    /// Whether blanks at both ends of a field without quotes are not part of it, as in `1, 2`.
+    pub trims: bool,
 }
 
 impl<'a> Fields<'a> {
@@ -41,7 +43,10 @@ impl<'a> Fields<'a> {
     }
 
     fn value(&self, cell: &Cell, nulls: Nulls<'_>) -> Option<Cow<'a, str>> {
-        let raw = &self.text[cell.start as usize..cell.end as usize];
+        let mut raw = &self.text[cell.start as usize..cell.end as usize];
+        if self.trims && cell.form == Form::Plain {
+            raw = raw.trim_matches(BLANKS);
+        }
         let value = match cell.form {
             Form::Plain | Form::Quoted => Cow::Borrowed(raw),
             Form::Escaped => Cow::Owned(self.splitter.unescaped(raw)),
@@ -55,10 +60,14 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// The row of the first value that the type does not have.
-    pub(crate) fn array(self, wanted: ColumnType) -> Result<ArrayRef, usize> {
+    pub(crate) fn array(mut self, wanted: ColumnType) -> Result<ArrayRef, usize> {
+        self.trims = wanted != ColumnType::Text;
         array(&self, &self.dialect.formats, wanted)
     }
 }
+
+/// What is between a delimiter and a value that is not text.
+const BLANKS: [char; 2] = [' ', '\t'];
 
 /// The words for NULL.
 #[derive(Clone, Copy)]
@@ -104,6 +113,19 @@ impl<'t> Part<'t> {
         Self { whole, start: 0, end: whole.len() }
     }
 
+    /// The text without blanks at both ends.
+    #[inline(always)]
+    fn trimmed(mut self) -> Self {
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        while self.bytes().first().is_some_and(is_blank) {
+            self.start += 1;
+        }
+        while self.bytes().last().is_some_and(is_blank) {
+            self.end -= 1;
+        }
+        self
+    }
+
     pub(crate) fn bytes(self) -> &'t [u8] {
         &self.whole.as_bytes()[self.start..self.end]
     }
@@ -134,7 +156,10 @@ impl Texts for Fields<'_> {
         let nulls = Nulls::of(self.dialect);
         for (row, record) in self.cells.chunks_exact(self.columns.max(1)).enumerate() {
             let Some(cell) = record.get(self.column) else { break };
-            let part = Part { whole: self.text, start: cell.start as usize, end: cell.end as usize };
+            let mut part = Part { whole: self.text, start: cell.start as usize, end: cell.end as usize };
+            if self.trims {
+                part = part.trimmed();
+            }
             let (unescaped, value);
             match cell.form {
                 Form::Plain => value = Some(part).filter(|part| !nulls.have(part.bytes())),

@@ -19,6 +19,9 @@ use crate::delimited::records::splitter::Cell;
 use crate::delimited::text_file::TextFile;
 use crate::error::Result;
 
+/// The digits that a decimal has at most.
+const MAX_DIGITS: usize = 38;
+
 /// Pieces of a sample, from the start of a file to its end.
 const PIECES: u64 = 16;
 
@@ -39,7 +42,8 @@ pub struct InferredColumn {
 /// Sets of types, in the order of preference.
 const BOOL: u16 = 1;
 const INT: u16 = 1 << 1;
-const WIDE: u16 = 1 << 2;
+/// Digits, with or without a point.
+const DECIMAL: u16 = 1 << 2;
 const FLOAT: u16 = 1 << 3;
 const DATE: u16 = 1 << 4;
 const TIME: u16 = 1 << 5;
@@ -51,13 +55,15 @@ const TEXT: u16 = 1 << 10;
 /// NaN and infinities, which alone would be words.
 const NOT_FINITE: u16 = 1 << 11;
 
-const NUMBERS: u16 = INT | WIDE | FLOAT;
+const NUMBERS: u16 = INT | DECIMAL | FLOAT;
 const MOMENTS: u16 = DATE | TIME | MICROS | NANOS | MICROS_UTC | NANOS_UTC;
 
 /// What is known of a column after a part of the sample.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidates {
     types: u16,
+    /// Most digits of a decimal before the point, and after it.
+    digits: (usize, usize),
     /// The patterns that all values have, and those that some have; whether all values have one of them.
     patterns: u32,
     some_patterns: u32,
@@ -81,6 +87,7 @@ impl Default for Candidates {
     fn default() -> Self {
         Self {
             types: u16::MAX,
+            digits: (0, 0),
             patterns: u32::MAX,
             some_patterns: 0,
             by_patterns: true,
@@ -100,12 +107,21 @@ impl Candidates {
             return;
         }
         let before = (self.types, self.patterns, self.by_patterns);
-        self.types &= types_of(value, formats, self.types);
+        let (types, digits) = types_of(value, formats, self.types);
+        self.types &= types;
+        self.add_digits(digits);
         if self.by_patterns {
             self.add_patterns(value, formats);
         }
         if before != (self.types, self.patterns, self.by_patterns) {
             self.evidence = Some(Evidence { value: shown(value.as_bytes()), file, offset });
+        }
+    }
+
+    fn add_digits(&mut self, (whole, fraction): (usize, usize)) {
+        self.digits = (self.digits.0.max(whole), self.digits.1.max(fraction));
+        if self.digits.0 + self.digits.1 > MAX_DIGITS {
+            self.types &= !DECIMAL;
         }
     }
 
@@ -126,6 +142,7 @@ impl Candidates {
     pub(crate) fn merge(&mut self, other: Self) {
         let before = (self.types, self.patterns, self.by_patterns);
         self.types &= other.types;
+        self.add_digits(other.digits);
         self.patterns &= other.patterns;
         self.some_patterns |= other.some_patterns;
         self.by_patterns &= other.by_patterns;
@@ -165,6 +182,18 @@ impl Candidates {
         }
     }
 
+    /// Whether all values may be of a type of moments; true for other types.
+    pub(crate) fn may_be(&self, of: ColumnType) -> bool {
+        let wanted = match of {
+            ColumnType::Date => DATE,
+            ColumnType::Time => TIME,
+            ColumnType::Timestamp(_) => MICROS | NANOS,
+            ColumnType::TimestampUtc(_) => MICROS | NANOS | MICROS_UTC | NANOS_UTC,
+            _ => return true,
+        };
+        self.values == 0 || self.types & wanted != 0
+    }
+
     /// Returns how many values are not NULL.
     pub(crate) fn values(&self) -> u64 {
         self.values
@@ -179,8 +208,10 @@ impl Candidates {
             _ if self.values == 0 => ColumnType::Text,
             types if types & BOOL != 0 => ColumnType::Bool,
             types if types & INT != 0 => ColumnType::Int64,
-            types if types & WIDE != 0 => ColumnType::Decimal(38, 0),
+            types if types & DECIMAL != 0 && self.digits.1 == 0 => ColumnType::Decimal(38, 0),
             types if types & FLOAT != 0 && types & NOT_FINITE == 0 => ColumnType::Float64,
+            // Later values may have more digits before the point.
+            types if types & DECIMAL != 0 => ColumnType::Decimal(38, self.digits.1 as i8),
             types if types & DATE != 0 => ColumnType::Date,
             types if types & TIME != 0 => ColumnType::Time,
             types if types & MICROS != 0 => ColumnType::Timestamp(TimeUnit::Microsecond),
@@ -192,17 +223,24 @@ impl Candidates {
     }
 }
 
-/// Returns which of the types in `left` fit a value. It may return others, too.
-fn types_of(value: &str, formats: &Formats, left: u16) -> u16 {
+/// Returns which of the types in `left` fit a value, and how many digits a decimal has before and after the point. It may
+/// return other types, too.
+fn types_of(value: &str, formats: &Formats, left: u16) -> (u16, (usize, usize)) {
     let first = value.bytes().next().unwrap_or(b' ');
     if formats.has_words() && formats.word(value).is_some() {
-        return TEXT | BOOL;
+        return (TEXT | BOOL, (0, 0));
     }
-    TEXT | match first {
+    let mut digits = (0, 0);
+    let types = match first {
         b'0'..=b'9' | b'-' | b'.' | b',' => {
-            let numbers =
-                if left & NUMBERS == 0 { 0 } else { formats.number(value).map_or(0, |value| number(&value)) };
-            numbers | if left & MOMENTS == 0 { 0 } else { moment(value) }
+            let mut types = if left & MOMENTS == 0 { 0 } else { moment(value) };
+            if left & NUMBERS != 0
+                && let Some(value) = formats.number(value)
+            {
+                let (numbers, of) = number(&value);
+                (types, digits) = (types | numbers, of);
+            }
+            types
         }
         b't' | b'T' | b'f' | b'F'
             if value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false") =>
@@ -211,52 +249,48 @@ fn types_of(value: &str, formats: &Formats, left: u16) -> u16 {
         }
         b'n' | b'N' | b'i' | b'I' if value.parse::<f64>().is_ok() => FLOAT | NOT_FINITE,
         _ => 0,
-    }
+    };
+    (TEXT | types, digits)
 }
 
-fn number(value: &str) -> u16 {
-    let digits = value.strip_prefix('-').unwrap_or(value);
-    let is_negative = digits.len() < value.len();
-    let leading_zero = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
-    if leading_zero {
-        return 0;
+/// Returns which numbers a text is, and the digits of a decimal before and after the point.
+fn number(value: &str) -> (u16, (usize, usize)) {
+    let unsigned = value.strip_prefix('-').unwrap_or(value);
+    let Some(first) = unsigned.bytes().next() else { return (0, (0, 0)) };
+    if first.is_ascii_alphabetic() {
+        return (if value.parse::<f64>().is_ok() { FLOAT | NOT_FINITE } else { 0 }, (0, 0));
     }
-    if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        if is_negative && digits == "0" {
-            return FLOAT;
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, ""));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let has_leading_zero = whole.len() > 1 && whole.starts_with('0');
+    let Some(float) = value.parse::<f64>().ok().filter(|_| !has_leading_zero && first != b'+') else {
+        return (0, (0, 0));
+    };
+    let mut types = if float_keeps(float, mantissa, exponent) { FLOAT } else { 0 };
+    // Decimals have no exponent, and no zero with a sign.
+    if mantissa.len() == unsigned.len() && !(unsigned.len() < value.len() && float == 0.0) {
+        types |= DECIMAL;
+        if whole.len() == unsigned.len() && value.parse::<i64>().is_ok() {
+            types |= INT;
         }
-        // Greater whole numbers are not all numbers of 64-bit floats.
-        let as_float = if digits.len() <= 15 { FLOAT } else { 0 };
-        return match (value.parse::<i64>(), digits.len()) {
-            (Ok(_), _) => INT | WIDE | as_float,
-            (_, ..=38) => WIDE,
-            _ => 0,
-        };
     }
-    let significant =
-        digits.bytes().take_while(|byte| !matches!(byte, b'e' | b'E')).filter(u8::is_ascii_digit);
-    let significant = significant.skip_while(|byte| *byte == b'0').count();
-    let is_infinite = digits.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
-    match value.parse::<f64>() {
-        Ok(_) if is_infinite => FLOAT | NOT_FINITE,
-        Ok(number) if significant <= 17 && number.is_finite() && keeps(number, digits, significant) => FLOAT,
-        _ => 0,
-    }
+    (types, (if whole == "0" { 0 } else { whole.len() }, fraction.len()))
 }
 
-/// Whether a float is still the number of these digits: not zero for a tiny one, and with the last digit of a great
-/// one, whose fraction it may have no room for.
-fn keeps(number: f64, digits: &str, significant: usize) -> bool {
-    if significant > 0 && number == 0.0 {
-        return false;
-    }
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let is_plain = whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
-    if whole.len() < 16 || !is_plain {
+/// Whether a float, printed again, has the digits that it was read from.
+fn float_keeps(float: f64, mantissa: &str, exponent: &str) -> bool {
+    let digits: Vec<u8> =
+        mantissa.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0').collect();
+    let significant = digits.len() - digits.iter().rev().take_while(|digit| **digit == b'0').count();
+    // All numbers of 15 digits are different floats, unless they are tiny or infinite.
+    if significant <= 15 && exponent.is_empty() && mantissa.len() < 300 {
         return true;
     }
-    let places = fraction.len();
-    format!("{:.places$}", number.abs()).trim_end_matches('.') == digits.trim_end_matches('.')
+    // The power of ten is right, because the digits of the nearest float differ otherwise; zero has none.
+    let printed = format!("{:e}", float.abs());
+    let printed = printed.split('e').next().unwrap_or_default().bytes().filter(u8::is_ascii_digit);
+    let printed: Vec<u8> = printed.skip_while(|digit| *digit == b'0').collect();
+    float.is_finite() && printed == digits[..significant]
 }
 
 fn moment(value: &str) -> u16 {
@@ -394,7 +428,8 @@ pub(crate) fn sampled(file: &TextFile, piece: Piece, dialect: &Dialect) -> Resul
     let mut candidates = vec![Candidates::default(); columns];
     each_record(file, piece, |text, cells, base| {
         for (column, candidates) in candidates.iter_mut().enumerate() {
-            let fields = Fields { text, cells, column, columns, splitter: &file.splitter, dialect };
+            let fields =
+                Fields { text, cells, column, columns, splitter: &file.splitter, dialect, trims: true };
             for (row, value) in fields.values().enumerate() {
                 let Some(value) = value else { continue };
                 let at = base + u64::from(cells[row * columns + column].start);
@@ -456,17 +491,12 @@ mod tests {
             &[][..],
             &["007"],
             &["+49"],
-            &[" 1"],
             &["1", "x"],
             &[""],
             &["nan"],
             &["NaN", "inf"],
-            &["0.1234567890123456789"],
-            &["9007199254740993", "0.5"],
             &["1e400"],
             &["1e-400"],
-            &["9007199254740993.0"],
-            &["0.5", "-9007199254740993."],
             &["2024-01-31", "7"],
             &["2024-01-31 10:00:00", "2024-01-31 10:00:00Z"],
             &["1,5"],
@@ -477,6 +507,36 @@ mod tests {
             assert_eq!(inferred(values), "text", "{values:?}");
         }
         assert_eq!(inferred(&["0", "-0"]), "float64");
+    }
+
+    #[test]
+    fn a_column_is_a_float_only_if_every_float_is_printed_with_the_digits_it_was_read_from() {
+        for floats in [
+            &["0.1", "12.50", "1e300", "-1.5E-7"][..],
+            &["0.30000000000000004", "2.2250738585072014e-308", "5e-324"],
+            &["1.00000000000000000000", "1000000000000000000000.0"],
+            &["1234567890123456", "0.5"],
+        ] {
+            assert_eq!(inferred(floats), "float64", "{floats:?}");
+        }
+        assert_eq!(inferred(&["99999999999999.999"]), "decimal(38,3)");
+        assert_eq!(inferred(&["0.5", "999999999.12345671", "999999999.12345672"]), "decimal(38,8)");
+        assert_eq!(inferred(&["0.1234567890123456789", "1"]), "decimal(38,19)");
+        assert_eq!(inferred(&["0.12345678901234567890123456789012345678"]), "decimal(38,38)");
+        assert_eq!(inferred(&["9007199254740993", "0.5"]), "decimal(38,1)");
+        assert_eq!(inferred(&["9007199254740993.0"]), "decimal(38,1)");
+        assert_eq!(inferred(&["0.5", "-9007199254740993."]), "decimal(38,1)");
+        for text in [
+            // Each is a decimal or a float, but no type has both, or all digits.
+            &["99999999999999.999", "1e5"][..],
+            &["99999999999999.999", "-0.0"],
+            &["99999999999999.999", "NaN"],
+            &["0.123456789012345678901234567890123456789"],
+            &["12345678901234567890123456789012345678", "0.5"],
+            &["3e-324"],
+        ] {
+            assert_eq!(inferred(text), "text", "{text:?}");
+        }
         assert_eq!(inferred(&["9007199254740992.0", "1234567890123456.5", "0e5"]), "float64");
     }
 }

@@ -19,6 +19,9 @@ pub(in crate::delimited) enum Compression {
 /// How many first bytes tell the compression.
 pub(in crate::delimited) const MAGIC: usize = 10;
 
+/// The longest window of a Zstandard frame, as a power of two: the format's on 64-bit machines.
+const LONGEST_WINDOW: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 30 };
+
 impl Compression {
     /// The compression of a file that begins with these bytes.
     pub(in crate::delimited) fn of(beginning: &[u8]) -> Self {
@@ -28,7 +31,8 @@ impl Compression {
             [0x1f, 0x8b, ..] => Self::Gzip,
             // A frame, or one to skip, as parallel compressors write first.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
-            [0x04, 0x22, 0x4d, 0x18, ..] => Self::Lz4,
+            // A frame, and the older form of one, as `lz4 -l` writes it.
+            [0x04, 0x22, 0x4d, 0x18, ..] | [0x02, 0x21, 0x4c, 0x18, ..] => Self::Lz4,
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Self::Xz,
             _ if is_bzip2(b"1AY&SY") || is_bzip2(b"\x17\x72\x45\x38\x50\x90") => Self::Bzip2,
             _ => Self::None,
@@ -44,7 +48,12 @@ impl Compression {
         Ok(match self {
             Self::None => Box::new(bytes),
             Self::Gzip => Box::new(GzipMembers(Some(GzDecoder::new(bytes)))),
-            Self::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(bytes)?),
+            Self::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes)?;
+                // By default the library refuses windows of more than 128 MiB, and `zstd --long` makes them.
+                decoder.window_log_max(LONGEST_WINDOW)?;
+                Box::new(decoder)
+            }
             Self::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(bytes)),
             Self::Xz => Box::new(lzma_rust2::XzReader::new(bytes, true)),
             Self::Lz4 => Box::new(Lz4Frames(lz4_flex::frame::FrameDecoder::new(bytes))),
@@ -147,6 +156,23 @@ mod tests {
         assert_eq!(gunzipped("1,2\n", &[&[0; 5], second.as_slice()].concat()).unwrap(), "1,2\n3,4\n");
         assert!(gunzipped("1,2\n", b"x").unwrap_err().contains("not gzip"));
         assert!(gunzipped("1,2\n", &second[..12]).is_err());
+    }
+
+    #[test]
+    fn long_windows_and_the_older_form_of_lz4_are_read() {
+        let text = "id,name\n".to_owned() + &"1,x\n".repeat(100);
+        let mut long = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+        long.window_log(28).unwrap();
+        long.long_distance_matching(true).unwrap();
+        long.write_all(text.as_bytes()).unwrap();
+        let block = lz4_flex::block::compress(text.as_bytes());
+        let older = [&[0x02, 0x21, 0x4c, 0x18][..], &(block.len() as u32).to_le_bytes(), &block].concat();
+        for compressed in [long.finish().unwrap(), older] {
+            let mut read = String::new();
+            let decoder = Compression::of(&compressed).decoder(Box::new(io::Cursor::new(compressed)));
+            decoder.unwrap().read_to_string(&mut read).unwrap();
+            assert_eq!(read, text);
+        }
     }
 
     #[test]

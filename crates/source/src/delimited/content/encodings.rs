@@ -7,12 +7,28 @@ use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::error::{Error, Kind, Result};
 
+/// Names that Python, Java and Windows use, and those of the Encoding Standard.
+const OTHER_NAMES: [(&str, &str); 9] = [
+    ("cp932", "shift_jis"),
+    ("cp936", "gbk"),
+    ("cp949", "euc-kr"),
+    ("uhc", "euc-kr"),
+    ("cp950", "big5"),
+    ("cp874", "windows-874"),
+    ("cp65001", "utf-8"),
+    ("utf-8-sig", "utf-8"),
+    ("latin-1", "latin1"),
+];
+
 /// Returns the encoding of a name such as `latin1`; `None` for UTF-8.
 ///
 /// # Errors
 /// There is no such encoding.
 pub(in crate::delimited) fn encoding_named(name: &str) -> Result<Option<&'static Encoding>> {
-    match Encoding::for_label_no_replacement(name.as_bytes()) {
+    let standard = |name: &str| Encoding::for_label_no_replacement(name.as_bytes());
+    let lower = name.to_lowercase().replace('_', "-");
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == lower).map(|(_, standard)| *standard);
+    match standard(name).or_else(|| standard(other.unwrap_or(&lower))) {
         Some(encoding) => Ok((encoding != UTF_8).then_some(encoding)),
         None => Err(Error::new(Kind::Config, format!("there is no encoding {name:?}")).advise(
             "use a name of the Encoding Standard, such as windows-1252, iso-8859-15, utf-16le, shift_jis or gb18030",
@@ -179,6 +195,9 @@ mod tests {
     fn text_of_other_encodings_becomes_utf8() {
         assert_eq!(decoded(b"caf\xe9 \x80", Some("latin1")).unwrap(), "café €");
         assert_eq!(decoded("né".as_bytes(), Some("utf8")).unwrap(), "né");
+        // A syllable that EUC-KR itself does not have.
+        assert_eq!(decoded(b"\x8c\x63\xb0\xa1", Some("CP949")).unwrap(), "똠가");
+        assert_eq!(decoded(b"\x83\x41", Some("cp932")).unwrap(), "ア");
         assert_eq!(decoded(b"\xff\xfea\0\xe9\0", None).unwrap(), "aé");
         assert_eq!(decoded(b"\xfe\xff\0a\0\xe9", None).unwrap(), "aé");
         assert_eq!(decoded(b"a\0\xe9\0", Some("utf-16le")).unwrap(), "aé");

@@ -11,6 +11,7 @@
 
 mod compression;
 mod encodings;
+mod long_delimiter;
 mod object_stream;
 mod spool;
 
@@ -25,8 +26,11 @@ use sawmill_store::ObjectReader;
 pub(super) use self::compression::{Compression, MAGIC};
 use self::encodings::{Malformed, Transcoder};
 pub(super) use self::encodings::{encoding_named, is_utf16};
+use self::long_delimiter::ShortDelimiters;
+pub(super) use self::long_delimiter::UNIT_SEPARATOR;
 use self::object_stream::ObjectStream;
 use self::spool::{Spool, Unspooled};
+use super::records::dialect::Dialect;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::opened_file::unreadable;
@@ -107,15 +111,17 @@ impl Opened {
 
 /// What a file is made of, as its first bytes and the dialect say.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Coding {
+pub(super) struct Coding<'a> {
     pub compression: Compression,
     pub encoding: Option<&'static encoding_rs::Encoding>,
+    /// The dialect with its delimiter, if that has several bytes.
+    pub long_delimiter: Option<(&'a Dialect, &'a str)>,
 }
 
-impl Coding {
+impl Coding<'_> {
     /// Whether its bytes are the text.
     pub(super) fn is_plain(&self) -> bool {
-        self.compression == Compression::None && self.encoding.is_none()
+        self.compression == Compression::None && self.encoding.is_none() && self.long_delimiter.is_none()
     }
 
     /// Decodes a file.
@@ -154,7 +160,11 @@ impl Coding {
         control: &Control<'_>,
     ) -> std::result::Result<Spool, Unspooled> {
         let bytes = self.compression.decoder(bytes).map_err(Unspooled::Reading)?;
-        Spool::write(Transcoder::new(bytes, self.encoding), control)
+        let text = Transcoder::new(bytes, self.encoding);
+        match self.long_delimiter {
+            None => Spool::write(text, control),
+            Some((dialect, long)) => Spool::write(ShortDelimiters::new(text, dialect, long), control),
+        }
     }
 
     fn failed(&self, unspooled: Unspooled, name: &str) -> Error {

@@ -203,7 +203,11 @@ impl Shape {
         if self.strings > 0 {
             return JsonType::Scalar(self.texts.of_strings(formats));
         }
-        JsonType::Scalar(self.scalars.inferred(&Formats::default()))
+        match self.scalars.inferred(&Formats::default()) {
+            // Numbers that no type keeps: as text they would be strings.
+            ColumnType::Text => json,
+            of => JsonType::Scalar(of),
+        }
     }
 
     /// Returns, for each column with its path, the number of values that are not null, and the value that decided

@@ -148,8 +148,15 @@ impl Batch<'_> {
                 return array.ok_or_else(|| file.changed());
             };
             let column = file.places[common];
-            let fields =
-                Fields { text, cells, column, columns, splitter: &file.splitter, dialect: &source.dialect };
+            let fields = Fields {
+                text,
+                cells,
+                column,
+                columns,
+                splitter: &file.splitter,
+                dialect: &source.dialect,
+                trims: false,
+            };
             let wanted = types[common];
             fields.array(wanted).map_err(|row| {
                 let cell = cells[row * columns + column];

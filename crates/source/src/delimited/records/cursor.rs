@@ -271,9 +271,12 @@ impl<'a> Cursor<'a> {
             // Records with fewer fields are allowed already.
             Ragged::Filled | Ragged::FilledAndCut => "--ragged fill-and-cut",
         };
-        Error::new(Kind::Source, other_fields(fields, columns)).at(self.file.place(self.offset())).advise(format!(
+        let advice = format!(
             "correct the record, check --delimiter, --quote and --skip-lines, or allow such records with {allow}"
-        ))
+        );
+        Error::new(Kind::Source, other_fields(fields, columns))
+            .at(self.file.place(self.offset()))
+            .advise(self.file.or_proposed(&advice))
     }
 }
 
@@ -291,5 +294,5 @@ fn other_fields(fields: usize, columns: usize) -> String {
 pub(crate) fn not_utf8(file: &TextFile, offset: u64) -> Error {
     Error::new(Kind::Source, "the text is not UTF-8")
         .at(file.place(offset))
-        .advise("name its encoding, for example --text-encoding windows-1252")
+        .advise(file.or_proposed("name its encoding, for example --text-encoding windows-1252"))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::delimited::columns::formats::Formats;
-use crate::delimited::content::encoding_named;
+use crate::delimited::content::{UNIT_SEPARATOR, encoding_named};
 use crate::error::{Error, Kind, Result};
 
 /// What records are.
@@ -37,6 +37,8 @@ pub struct Dialect {
     pub encoding: Option<String>,
     /// The byte between fields; `None`: a tab in files named `.tsv` and `.tab`, `|` in `.psv`, else a comma.
     pub delimiter: Option<u8>,
+    /// A delimiter of several bytes, instead. Text is copied for it, as text in another encoding is.
+    pub long_delimiter: Option<String>,
     /// The byte around fields that contain delimiters and newlines. Within them it is doubled.
     pub quote: Option<u8>,
     /// The byte before a quote, or before itself, within quotes.
@@ -67,6 +69,7 @@ impl Default for Dialect {
             records: RecordForm::Delimited,
             encoding: None,
             delimiter: None,
+            long_delimiter: None,
             quote: Some(b'"'),
             escape: None,
             comment: None,
@@ -107,6 +110,12 @@ impl Dialect {
                 return refused(format!("{:?} is both the {other} and the {name}", char::from(*byte)));
             }
         }
+        if let Some(long) = &self.long_delimiter {
+            let is_special = |byte: u8| matches!(byte, b'\n' | b'\r') || Some(byte) == self.quote;
+            if long.is_empty() || long.bytes().any(is_special) {
+                return refused(format!("the delimiter {long:?} is empty, or has a line break or a quote"));
+            }
+        }
         self.formats.check()?;
         self.encoding.as_deref().map_or(Ok(None), encoding_named)?;
         if self.longest_record == 0 || self.longest_record > LONGEST {
@@ -118,6 +127,9 @@ impl Dialect {
     /// Returns the byte between the fields of a file.
     pub(crate) fn delimiter_of(&self, path: &Path) -> u8 {
         let extension = extension_of(path);
+        if self.long_delimiter.is_some() {
+            return UNIT_SEPARATOR;
+        }
         self.delimiter.unwrap_or(match extension.as_deref() {
             Some("tsv" | "tab") => b'\t',
             Some("psv") => b'|',
@@ -131,6 +143,7 @@ impl Dialect {
             records,
             encoding,
             delimiter,
+            long_delimiter,
             quote,
             escape,
             comment,
@@ -149,6 +162,9 @@ impl Dialect {
         let mut more = formats.identity();
         if let Some(encoding) = encoding {
             more += &format!(" encoding {encoding}");
+        }
+        if let Some(long) = long_delimiter {
+            more += &format!(" delimiters {long:?}");
         }
         if *ragged != Ragged::Refused {
             more += &format!(" ragged {ragged:?}");

@@ -1,6 +1,6 @@
 //! The start of a file: what is skipped, and the names of the columns.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::cursor::Cursor;
 use super::dialect::{Dialect, Ragged, RecordForm};
@@ -84,9 +84,32 @@ pub(crate) fn header(file: &TextFile, dialect: &Dialect) -> Result<Header> {
         let what = format!("the header has one column, {only:?}");
         let advice =
             format!("give --delimiter '{}', or the delimiter that the file has", likely.escape_default());
-        return Err(Error::new(Kind::Schema, what).at(&file.name).advise(advice));
+        return Err(Error::new(Kind::Schema, what).at(&file.name).advise(file.or_proposed(&advice)));
     }
-    Ok(Header { columns: named(file, columns)?, start })
+    let is_of_file = dialect.names.is_empty();
+    let columns = if is_of_file { distinct(columns) } else { named(file, columns)? };
+    Ok(Header { columns, start })
+}
+
+/// Gives names that the header has several times a number: `a`, `a_2`, `a_3`, leaving out those that it has.
+fn distinct(columns: Vec<String>) -> Vec<String> {
+    let mut taken: HashSet<String> = columns.iter().cloned().collect();
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut rename = |name: String| {
+        let times = seen.entry(name.clone()).or_insert(0);
+        *times += 1;
+        if *times == 1 {
+            return name;
+        }
+        loop {
+            let numbered = format!("{name}_{times}");
+            if taken.insert(numbered.clone()) {
+                return numbered;
+            }
+            *times += 1;
+        }
+    };
+    columns.into_iter().map(&mut rename).collect()
 }
 
 /// A column without a name is called after its position.
@@ -106,4 +129,17 @@ fn named(file: &TextFile, columns: Vec<String>) -> Result<Vec<String>> {
         }
     }
     Ok(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distinct;
+
+    #[test]
+    fn names_that_a_header_has_twice_get_numbers_that_no_other_column_has() {
+        let names = |text: &str| distinct(text.split(',').map(str::to_owned).collect()).join(",");
+        assert_eq!(names("a,b,a,a"), "a,b,a_2,a_3");
+        assert_eq!(names("a,a,a_2,a,a_2"), "a,a_3,a_2,a_4,a_2_2");
+        assert_eq!(names("a,b"), "a,b");
+    }
 }

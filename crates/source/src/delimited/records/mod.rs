@@ -7,4 +7,5 @@ pub(super) mod dialect;
 pub(super) mod header;
 pub(super) mod leading;
 pub(super) mod place;
+pub(super) mod proposal;
 pub(super) mod splitter;

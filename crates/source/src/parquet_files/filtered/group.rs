@@ -32,6 +32,17 @@ pub(crate) enum Reading {
 }
 
 impl FilteredGroup {
+    /// The rows of a row group that are not deleted, all of which pass; `None` if none is deleted.
+    pub fn whole(rows: u64, kept: Option<Vec<Range<u64>>>) -> Self {
+        let Some(candidates) = kept else { return Self { rows, reading: Reading::All } };
+        let window = |n: u64| Range { start: n * WINDOW_ROWS, end: (n + 1) * WINDOW_ROWS };
+        let count = |n: u64| -> u64 {
+            intersection(&candidates, &[window(n)]).iter().map(|rows| rows.end - rows.start).sum()
+        };
+        let passing = (0..rows.div_ceil(WINDOW_ROWS)).map(count).collect();
+        Self { rows, reading: Reading::Some { candidates, passing } }
+    }
+
     /// How many rows pass.
     pub fn passing(&self) -> u64 {
         match &self.reading {

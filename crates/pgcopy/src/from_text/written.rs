@@ -1,0 +1,468 @@
+//! Types without a counterpart in Arrow, from the text that the server itself writes of their values: the binary format of
+//! each is that of its `_send` function.
+
+use super::date_time::{Pieces, clock, zone};
+use super::{TextForm, plain, trimmed};
+use crate::types::pg_type::Written;
+
+const SHAPE: &str = "expected the form in which PostgreSQL writes it";
+
+fn refused() -> String {
+    SHAPE.to_owned()
+}
+
+/// Appends the wire format of a value.
+pub(super) fn write(of: Written, text: &[u8], cut: bool, out: &mut Vec<u8>) -> Result<(), String> {
+    match of {
+        Written::Oid => out.extend(plain::number::<u32>(text)?.to_be_bytes()),
+        Written::MacAddr => mac::<6>(text, out)?,
+        Written::MacAddr8 => mac::<8>(text, out)?,
+        Written::Bit(length) => bits(text, length, |bits, length| bits == length, out)?,
+        Written::VarBit(length) => bits(text, length, |bits, length| bits <= length, out)?,
+        Written::Xml => out.extend(plain::without_nul(text)?),
+        Written::TimeTz => {
+            let mut pieces = Pieces(trimmed(text));
+            let micros = clock(&mut pieces, cut)?;
+            let east = zone(&mut pieces).filter(|_| pieces.0.is_empty()).ok_or_else(refused)?;
+            out.extend(micros.to_be_bytes());
+            // The server counts from Greenwich to the west.
+            out.extend((-(east as i32)).to_be_bytes());
+        }
+        Written::Point => floats(text, b"()", Some(2), out).map(drop)?,
+        Written::Segment => floats(text, b"[]", Some(4), out).map(drop)?,
+        Written::Box => floats(text, b"()", Some(4), out).map(drop)?,
+        Written::Circle => floats(text, b"<>", Some(3), out).map(drop)?,
+        Written::Line => floats(text, b"{}", Some(3), out).map(drop)?,
+        Written::Polygon => points(text, b"()", out)?,
+        Written::Path => {
+            let is_closed = trimmed(text).first() == Some(&b'(');
+            out.push(u8::from(is_closed));
+            points(text, if is_closed { b"()" } else { b"[]" }, out)?;
+        }
+        Written::TsVector => lexemes(text, out)?,
+        Written::Int4Range => range(TextForm::Integer(4), text, out)?,
+        Written::Int8Range => range(TextForm::Integer(8), text, out)?,
+        Written::NumRange => range(TextForm::Numeric(None), text, out)?,
+        Written::DateRange => range(TextForm::Date, text, out)?,
+        Written::TsRange => range(TextForm::Timestamp(cut), text, out)?,
+        Written::TsTzRange => range(TextForm::TimestampTz(cut), text, out)?,
+    }
+    Ok(())
+}
+
+/// `08:00:2b:01:02:03`.
+fn mac<const N: usize>(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let mut count = 0;
+    for part in trimmed(text).split(|byte| *byte == b':') {
+        let digits = std::str::from_utf8(part).ok().filter(|part| part.len() == 2 && !part.starts_with('+'));
+        out.push(digits.and_then(|part| u8::from_str_radix(part, 16).ok()).ok_or_else(refused)?);
+        count += 1;
+    }
+    if count == N { Ok(()) } else { Err(refused()) }
+}
+
+fn bits(
+    text: &[u8],
+    length: Option<u32>,
+    fits: impl Fn(usize, usize) -> bool,
+    out: &mut Vec<u8>,
+) -> Result<(), String> {
+    let text = trimmed(text);
+    if !text.iter().all(|byte| matches!(byte, b'0' | b'1')) {
+        return Err("expected the digits 0 and 1".to_owned());
+    }
+    if let Some(length) = length.filter(|length| !fits(text.len(), *length as usize)) {
+        return Err(format!("it has {} bits, and the column {length}", text.len()));
+    }
+    out.extend(i32::try_from(text.len()).map_err(|_| refused())?.to_be_bytes());
+    out.extend(text.chunks(8).map(|eight| {
+        let bit = |(at, byte): (usize, &u8)| (byte - b'0') << (7 - at);
+        eight.iter().enumerate().map(bit).fold(0, |sum, bit| sum | bit)
+    }));
+    Ok(())
+}
+
+/// Appends the numbers between parentheses of any kind, and returns how many there are.
+fn floats(text: &[u8], around: &[u8; 2], wanted: Option<usize>, out: &mut Vec<u8>) -> Result<usize, String> {
+    let text = trimmed(text);
+    if text.first() != Some(&around[0]) || text.last() != Some(&around[1]) {
+        return Err(refused());
+    }
+    let mut count = 0;
+    for number in text.split(|byte| *byte == b',') {
+        let is_outside = |byte: &u8| !b"()[]<>{}".contains(byte);
+        let from = number.iter().position(is_outside).ok_or_else(refused)?;
+        let to = number.iter().rposition(is_outside).ok_or_else(refused)?;
+        out.extend(plain::double(&number[from..=to])?.to_be_bytes());
+        count += 1;
+    }
+    if wanted.is_none_or(|wanted| wanted == count) { Ok(count) } else { Err(refused()) }
+}
+
+fn points(text: &[u8], around: &[u8; 2], out: &mut Vec<u8>) -> Result<(), String> {
+    let at = out.len();
+    out.extend([0; 4]);
+    let numbers = floats(text, around, None, out)?;
+    let count = i32::try_from(numbers / 2).ok().filter(|_| numbers.is_multiple_of(2)).ok_or_else(refused)?;
+    out[at..at + 4].copy_from_slice(&count.to_be_bytes());
+    Ok(())
+}
+
+/// `'fat':2,4B 'cat':3A`: quotes and backslashes are doubled.
+fn lexemes(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    let (at, mut count) = (out.len(), 0_i32);
+    out.extend([0; 4]);
+    let mut rest = plain::without_nul(trimmed(text))?;
+    while let Some(inner) = rest.strip_prefix(b"'") {
+        let mut bytes = inner.iter().enumerate();
+        let end = loop {
+            let (at, byte) = bytes.next().ok_or_else(refused)?;
+            let doubled = inner.get(at + 1) == Some(byte);
+            match byte {
+                b'\'' if !doubled => break at,
+                b'\'' | b'\\' => {
+                    let (_, byte) = bytes.next().ok_or_else(refused)?;
+                    out.push(*byte);
+                }
+                byte => out.push(*byte),
+            }
+        };
+        out.push(0);
+        rest = &inner[end + 1..];
+        let places = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
+        let (positions, after) = rest.split_at(places);
+        let positions: Vec<&[u8]> = match positions.strip_prefix(b":") {
+            Some(positions) => positions.split(|byte| *byte == b',').collect(),
+            None if positions.is_empty() => Vec::new(),
+            None => return Err(refused()),
+        };
+        out.extend(u16::try_from(positions.len()).map_err(|_| refused())?.to_be_bytes());
+        for position in positions {
+            let weight = match position.last() {
+                Some(b'A') => 3,
+                Some(b'B') => 2,
+                Some(b'C') => 1,
+                _ => 0_u16,
+            };
+            let digits = if weight > 0 { &position[..position.len() - 1] } else { position };
+            let place = plain::number::<u16>(digits)?;
+            if place == 0 || place >= 1 << 14 {
+                return Err(refused());
+            }
+            out.extend((weight << 14 | place).to_be_bytes());
+        }
+        rest = after.strip_prefix(b" ").unwrap_or(after);
+        count += 1;
+    }
+    out[at..at + 4].copy_from_slice(&count.to_be_bytes());
+    if rest.is_empty() { Ok(()) } else { Err(refused()) }
+}
+
+/// `[1,10)`, `(,"2024-01-01 00:00:00"]` or `empty`.
+fn range(bound: TextForm, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+    // As in src/include/utils/rangetypes.h.
+    const EMPTY: u8 = 0x01;
+    const LOWER: (u8, u8) = (0x02, 0x08);
+    const UPPER: (u8, u8) = (0x04, 0x10);
+    let text = trimmed(text);
+    if text.eq_ignore_ascii_case(b"empty") {
+        out.push(EMPTY);
+        return Ok(());
+    }
+    let [open @ (b'[' | b'('), inner @ .., close @ (b']' | b')')] = text else { return Err(refused()) };
+    let at = out.len();
+    let mut flags = 0;
+    out.push(0);
+    let parts = elements(inner)?;
+    let [lower, upper] = parts.as_slice() else { return Err(refused()) };
+    for (part, is_inclusive, (inclusive, infinite)) in
+        [(lower, *open == b'[', LOWER), (upper, *close == b']', UPPER)]
+    {
+        match part {
+            (text, false) if text.is_empty() => flags |= infinite,
+            (text, _) => {
+                flags |= if is_inclusive { inclusive } else { 0 };
+                with_length(out, |out| bound.write(text, out))?;
+            }
+        }
+    }
+    out[at] = flags;
+    Ok(())
+}
+
+/// Appends a value after its length.
+fn with_length(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), String>,
+) -> Result<(), String> {
+    let at = out.len();
+    out.extend([0; 4]);
+    write(out)?;
+    let length = i32::try_from(out.len() - at - 4).map_err(|_| "it is too long".to_owned())?;
+    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}
+
+/// Returns the parts between commas, without quotes and escapes, and whether each was in quotes.
+fn elements(text: &[u8]) -> Result<Vec<(Vec<u8>, bool)>, String> {
+    let mut parts = vec![(Vec::new(), false)];
+    let (mut in_quotes, mut bytes) = (false, text.iter().peekable());
+    while let Some(byte) = bytes.next() {
+        let Some((part, quoted)) = parts.last_mut() else { break };
+        match byte {
+            b'\\' => part.push(*bytes.next().ok_or_else(refused)?),
+            // Within quotes, ranges double them.
+            b'"' if in_quotes && bytes.next_if_eq(&&b'"').is_some() => part.push(b'"'),
+            b'"' => (in_quotes, *quoted) = (!in_quotes, true),
+            b',' if !in_quotes => parts.push((Vec::new(), false)),
+            byte => part.push(*byte),
+        }
+    }
+    if in_quotes { Err(refused()) } else { Ok(parts) }
+}
+
+/// Appends an array such as `{1,NULL}`, `{{"a,b"},{c}}` or `[0:1]={1,2}`. `element` is the form of its elements, `None`
+/// for text.
+pub(crate) fn array(
+    element: Option<TextForm>,
+    oid: u32,
+    text: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), String> {
+    const MAX_DIMENSIONS: usize = 6;
+    let text = trimmed(text);
+    let (bounds, body) = match text.iter().position(|byte| *byte == b'=').filter(|_| text.starts_with(b"[")) {
+        Some(at) => text.split_at(at + 1),
+        None => text.split_at(0),
+    };
+    let mut reader =
+        ArrayReader { text: body, at: 0, lengths: Vec::new(), has_nulls: false, values: Vec::new() };
+    reader.level(0, MAX_DIMENSIONS, &|text, out| match element {
+        Some(form) => form.write(text, out),
+        None => plain::without_nul(text).map(|text| out.extend(text)),
+    })?;
+    if reader.at != body.len() {
+        return Err(refused());
+    }
+    let lower = lower_bounds(bounds, reader.lengths.len())?;
+    let lengths: Vec<usize> = reader.lengths.into_iter().flatten().collect();
+    let dimensions = if lengths.contains(&0) { &[][..] } else { &lengths };
+    out.extend((dimensions.len() as i32).to_be_bytes());
+    out.extend(i32::from(reader.has_nulls).to_be_bytes());
+    out.extend(oid.to_be_bytes());
+    for (length, lower) in dimensions.iter().zip(lower) {
+        out.extend(i32::try_from(*length).map_err(|_| refused())?.to_be_bytes());
+        out.extend(lower.to_be_bytes());
+    }
+    out.extend(&reader.values);
+    Ok(())
+}
+
+/// Reads `[0:1][1:2]=`; 1 for each dimension without it.
+fn lower_bounds(text: &[u8], dimensions: usize) -> Result<Vec<i32>, String> {
+    if text.is_empty() {
+        return Ok(vec![1; dimensions]);
+    }
+    let text = std::str::from_utf8(text).map_err(|_| refused())?.trim_end_matches('=');
+    let bounds =
+        text.split_terminator(']').map(|bound| bound.strip_prefix('[')?.split_once(':')?.0.parse().ok());
+    let bounds: Vec<i32> = bounds.collect::<Option<_>>().ok_or_else(refused)?;
+    if bounds.len() == dimensions { Ok(bounds) } else { Err(refused()) }
+}
+
+struct ArrayReader<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// The elements of each dimension, once it has ended.
+    lengths: Vec<Option<usize>>,
+    has_nulls: bool,
+    values: Vec<u8>,
+}
+
+type WriteElement<'f> = &'f dyn Fn(&[u8], &mut Vec<u8>) -> Result<(), String>;
+
+impl ArrayReader<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let is_there = self.peek() == Some(byte);
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    /// Reads the elements within braces.
+    fn level(&mut self, depth: usize, deeper: usize, write: WriteElement<'_>) -> Result<(), String> {
+        if deeper == 0 || !self.take(b'{') {
+            return Err(refused());
+        }
+        let (mut length, mut has_values) = (0, false);
+        if self.lengths.len() <= depth {
+            self.lengths.push(None);
+        }
+        if !self.take(b'}') {
+            loop {
+                match self.peek() {
+                    // All elements are as deep as the first one.
+                    Some(b'{') if has_values => return Err(refused()),
+                    Some(b'{') => self.level(depth + 1, deeper - 1, write)?,
+                    _ if self.lengths.len() > depth + 1 => return Err(refused()),
+                    _ => {
+                        has_values = true;
+                        self.element(write)?;
+                    }
+                }
+                length += 1;
+                if self.take(b'}') {
+                    break;
+                }
+                if !self.take(b',') {
+                    return Err(refused());
+                }
+            }
+        }
+        // Parts of other lengths are not an array.
+        match self.lengths.get_mut(depth) {
+            Some(known) if known.is_none_or(|known| known == length) => {
+                *known = Some(length);
+                Ok(())
+            }
+            _ => Err(refused()),
+        }
+    }
+
+    fn element(&mut self, write: WriteElement<'_>) -> Result<(), String> {
+        let is_quoted = self.take(b'"');
+        let mut text = Vec::new();
+        loop {
+            match self.peek().ok_or_else(refused)? {
+                b'"' if is_quoted => {
+                    self.at += 1;
+                    break;
+                }
+                b',' | b'}' if !is_quoted => break,
+                b'{' | b'"' if !is_quoted => return Err(refused()),
+                b'\\' => {
+                    text.push(*self.text.get(self.at + 1).ok_or_else(refused)?);
+                    self.at += 2;
+                }
+                byte => {
+                    text.push(byte);
+                    self.at += 1;
+                }
+            }
+        }
+        if !is_quoted && text.eq_ignore_ascii_case(b"null") {
+            self.has_nulls = true;
+            self.values.extend((-1_i32).to_be_bytes());
+            return Ok(());
+        }
+        if text.is_empty() && !is_quoted {
+            return Err(refused());
+        }
+        with_length(&mut self.values, |out| write(&text, out))
+    }
+}
+
+/// Parses an interval as the server writes it by default: `1 year 2 mons 3 days -04:05:06.7`. Returns microseconds, days
+/// and months.
+pub(super) fn interval(text: &[u8], cut: bool) -> Result<(i64, i32, i32), String> {
+    let text = std::str::from_utf8(trimmed(text)).map_err(|_| refused())?;
+    let (mut micros, mut days, mut months) = (0_i64, 0_i64, 0_i64);
+    let mut words = text.split_ascii_whitespace().peekable();
+    if words.peek().is_none() {
+        return Err(refused());
+    }
+    while let Some(word) = words.next() {
+        if word.contains(':') {
+            let (is_negative, digits) = match word.strip_prefix('-') {
+                Some(digits) => (true, digits),
+                None => (false, word.strip_prefix('+').unwrap_or(word)),
+            };
+            // Hours may be more than a day has.
+            let (hours, rest) = digits.split_once(':').ok_or_else(refused)?;
+            let hours: i64 = hours.parse().map_err(|_| refused())?;
+            let below = format!("00:{rest}");
+            let mut pieces = Pieces(below.as_bytes());
+            let clock = clock(&mut pieces, cut)?;
+            let total = hours.checked_mul(3_600_000_000).and_then(|hours| hours.checked_add(clock));
+            let total =
+                total.filter(|_| pieces.0.is_empty() && words.peek().is_none()).ok_or_else(refused)?;
+            micros = if is_negative { -total } else { total };
+            continue;
+        }
+        let number: i64 = word.parse().map_err(|_| refused())?;
+        let (to, by) = match words.next() {
+            Some("year" | "years") => (&mut months, 12),
+            Some("mon" | "mons") => (&mut months, 1),
+            Some("day" | "days") => (&mut days, 1),
+            _ => return Err(refused()),
+        };
+        *to = number.checked_mul(by).and_then(|number| to.checked_add(number)).ok_or_else(refused)?;
+    }
+    let narrow = |number: i64| i32::try_from(number).map_err(|_| "it is out of range".to_owned());
+    Ok((micros, narrow(days)?, narrow(months)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(of: Written, text: &str) -> Result<Vec<u8>, String> {
+        let mut out = Vec::new();
+        write(of, text.as_bytes(), false, &mut out).map(|()| out)
+    }
+
+    #[test]
+    fn intervals_have_months_days_and_microseconds() {
+        let read = |text: &str| interval(text.as_bytes(), false);
+        assert_eq!(read("1 year 2 mons -3 days +04:05:06.7").unwrap(), (14_706_700_000, -3, 14));
+        assert_eq!(read("-1 years -1 mons").unwrap(), (0, 0, -13));
+        assert_eq!(read("-100:00:00.000001").unwrap(), (-360_000_000_001, 0, 0));
+        for wrong in ["", "1", "1 week", "1 day 2", "04:05:06 1 day", "1:2:3", "9999999999 days"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn arrays_have_dimensions_bounds_and_nulls() {
+        let read = |text: &str| {
+            let mut out = Vec::new();
+            array(Some(TextForm::Integer(2)), 21, text.as_bytes(), &mut out).map(|()| out)
+        };
+        let head = |words: &[i32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+        assert_eq!(read("{}").unwrap(), head(&[0, 0, 21]));
+        let two = [head(&[1, 1, 21, 2, 1, 2]), vec![0, 7], head(&[-1])].concat();
+        assert_eq!(read("{7,NULL}").unwrap(), two);
+        let nested = [head(&[2, 0, 21, 1, 5, 1, 1, 2]), vec![0, 7]].concat();
+        assert_eq!(read("[5:5][1:1]={{7}}").unwrap(), nested);
+        assert!(read("{{1,2,3},{4,5,6}}").unwrap().starts_with(&head(&[2, 0, 21, 2, 1, 3, 1])));
+        for wrong in ["", "{", "{1", "{1,}", "{{1},{2,3}}", "{1,{2}}", "{{1},2}", "{x}", "{1}x", "[1]={1}"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        let mut out = Vec::new();
+        array(None, 25, br#"{"a,\"b",null,"NULL"}"#, &mut out).unwrap();
+        assert!(out.ends_with(&[head(&[4]), b"a,\"b".to_vec(), head(&[-1, 4]), b"NULL".to_vec()].concat()));
+    }
+
+    #[test]
+    fn text_of_another_form_is_refused() {
+        for (of, wrong) in [
+            (Written::MacAddr, "08:00:2b:01:02"),
+            (Written::Bit(Some(3)), "10"),
+            (Written::VarBit(Some(1)), "10"),
+            (Written::Bit(None), "12"),
+            (Written::Point, "(1)"),
+            (Written::Polygon, "((1,2),3)"),
+            (Written::TsVector, "'a"),
+            (Written::TsVector, "'a':0"),
+            (Written::Int4Range, "[1,2"),
+            (Written::Int4Range, "[1)"),
+            (Written::TimeTz, "10:00"),
+        ] {
+            assert!(written(of, wrong).is_err(), "{of:?} {wrong}");
+        }
+        assert_eq!(written(Written::Bit(None), "1000000011").unwrap(), [0, 0, 0, 10, 0x80, 0xc0]);
+    }
+}

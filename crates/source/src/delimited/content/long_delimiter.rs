@@ -1,0 +1,147 @@
+//! Delimiters of several bytes, which become one byte before text is divided.
+
+use std::io::{self, Read};
+
+use crate::delimited::records::dialect::Dialect;
+
+/// The byte that stands for a delimiter of several bytes: the unit separator of ASCII.
+pub(in crate::delimited) const UNIT_SEPARATOR: u8 = 0x1f;
+
+/// Bytes that are read at once.
+const BLOCK: usize = 64 << 10;
+
+/// Where in a record a stream is.
+#[derive(Clone, Copy)]
+enum State {
+    /// In the lines before the header, of which so many are left.
+    Skipped(u64),
+    Record,
+    Field,
+    Plain,
+    Quoted,
+    /// After the byte that takes the next one as it is.
+    Escaped,
+    /// After a quote that closes the field or is doubled.
+    AfterQuote,
+    Comment,
+}
+
+/// Replaces the delimiters of a stream that are outside of quotes by [`UNIT_SEPARATOR`].
+pub(super) struct ShortDelimiters<R> {
+    bytes: R,
+    dialect: Dialect,
+    delimiter: Vec<u8>,
+    state: State,
+    held: Vec<u8>,
+    at: usize,
+    is_end: bool,
+    /// Bytes with short delimiters, and how many of them were read.
+    done: Vec<u8>,
+    done_at: usize,
+}
+
+impl<R: Read> ShortDelimiters<R> {
+    pub(super) fn new(bytes: R, dialect: &Dialect, delimiter: &str) -> Self {
+        let state = if dialect.skip_lines > 0 { State::Skipped(dialect.skip_lines) } else { State::Record };
+        let (held, done) = (Vec::new(), Vec::new());
+        let (dialect, delimiter) = (dialect.clone(), delimiter.as_bytes().to_vec());
+        Self { bytes, dialect, delimiter, state, held, at: 0, is_end: false, done, done_at: 0 }
+    }
+
+    /// Replaces the delimiters in more bytes; without any, the stream ends.
+    fn replace(&mut self) -> io::Result<()> {
+        self.done.clear();
+        self.done_at = 0;
+        while self.done.is_empty() && !(self.is_end && self.at == self.held.len()) {
+            self.held.drain(..self.at);
+            self.at = 0;
+            let before = self.held.len();
+            self.held.resize(before + BLOCK, 0);
+            let read = self.bytes.read(&mut self.held[before..])?;
+            self.held.truncate(before + read);
+            self.is_end = read == 0;
+            // A delimiter may go on in what is read next.
+            let enough = if self.is_end { 1 } else { self.delimiter.len() };
+            while self.held.len() - self.at >= enough {
+                self.step()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> io::Result<()> {
+        let rest = &self.held[self.at..];
+        let Some(&byte) = rest.first() else { return Ok(()) };
+        let is_outside =
+            matches!(self.state, State::Record | State::Field | State::Plain | State::AfterQuote);
+        if is_outside && rest.starts_with(&self.delimiter) {
+            self.done.push(UNIT_SEPARATOR);
+            self.at += self.delimiter.len();
+            self.state = State::Field;
+            return Ok(());
+        }
+        if is_outside && byte == UNIT_SEPARATOR {
+            let what = "the text has the byte 0x1f outside of quotes, which stands for its delimiter";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        let quote = Some(byte) == self.dialect.quote;
+        self.state = match (self.state, byte) {
+            (State::Skipped(1), b'\n') => State::Record,
+            (State::Skipped(lines), b'\n') => State::Skipped(lines - 1),
+            (State::Skipped(lines), _) => State::Skipped(lines),
+            (State::Record, _) if Some(byte) == self.dialect.comment => State::Comment,
+            (State::Record | State::Field, _) if quote => State::Quoted,
+            (State::Quoted, _) if quote => State::AfterQuote,
+            (State::Quoted, _) if Some(byte) == self.dialect.escape => State::Escaped,
+            (State::AfterQuote, _) if quote => State::Quoted,
+            (State::Quoted | State::Escaped, _) => State::Quoted,
+            (_, b'\n') => State::Record,
+            (State::Comment, _) => State::Comment,
+            _ => State::Plain,
+        };
+        self.done.push(byte);
+        self.at += 1;
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for ShortDelimiters<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.done_at == self.done.len() {
+            self.replace()?;
+        }
+        let few = buffer.len().min(self.done.len() - self.done_at);
+        buffer[..few].copy_from_slice(&self.done[self.done_at..self.done_at + few]);
+        self.done_at += few;
+        Ok(few)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Passes on one byte at a time.
+    struct Slow<'a>(&'a [u8]);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let few = buffer.len().min(1);
+            self.0.read(&mut buffer[..few])
+        }
+    }
+
+    #[test]
+    fn delimiters_outside_of_quotes_become_one_byte() {
+        let dialect =
+            Dialect { escape: Some(b'\\'), comment: Some(b'#'), skip_lines: 1, ..Dialect::default() };
+        let short = |text: &str| {
+            let mut read = String::new();
+            let mut stream = ShortDelimiters::new(Slow(text.as_bytes()), &dialect, "||");
+            stream.read_to_string(&mut read).map(|_| read.replace('\x1f', "^"))
+        };
+        let text = "a||\"\n# c || d\nx||y|||z\n\"p||\"\"||q\\\"||\"||r\n||";
+        assert_eq!(short(text).unwrap(), "a||\"\n# c || d\nx^y^|z\n\"p||\"\"||q\\\"||\"^r\n^");
+        assert!(short("\na\x1f||b\n").is_err());
+    }
+}

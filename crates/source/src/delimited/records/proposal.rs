@@ -1,0 +1,366 @@
+//! The dialect that the start of a text fits, and the evidence for it.
+
+use encoding_rs::{
+    BIG5, EUC_JP, EUC_KR, Encoding, GB18030, SHIFT_JIS, UTF_16BE, UTF_16LE, WINDOWS_1251, WINDOWS_1252,
+};
+use serde::Serialize;
+
+use super::dialect::Dialect;
+use super::splitter::{Cell, Form, Splitter, Step};
+use crate::condition::{days_of, time_of, timestamp_of};
+
+/// How many bytes of a text are looked at.
+pub(crate) const START: usize = 128 << 10;
+
+const DELIMITERS: [u8; 9] = [b',', b';', b'\t', b'|', b':', b'^', b'~', b' ', 0x1f];
+const QUOTES: [Option<u8>; 3] = [Some(b'"'), Some(b'\''), None];
+
+/// An option that a text fits, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProposedOption {
+    /// As it is written on a command line.
+    pub option: String,
+    /// What of the text it fits.
+    pub because: String,
+    /// Whether the text is read in that way.
+    pub in_effect: bool,
+}
+
+/// A way to divide the start of a text.
+struct Division {
+    delimiter: u8,
+    quote: Option<u8>,
+    /// The fields of most records, how many records have as many, and how many there are from the first of these on.
+    fields: usize,
+    records: usize,
+    of: usize,
+    /// The lines before the first of these records.
+    lines: u64,
+    /// A field that is in quotes.
+    quoted: Option<String>,
+    /// The fields of those records.
+    table: Vec<Vec<String>>,
+    /// How many of the records and fields it explains, and the same with a preference for more fields.
+    fit: f64,
+    score: f64,
+}
+
+/// Returns the options that the start of a text fits; none if no delimiter divides it. `is_all`: there is no more of it.
+pub(crate) fn proposed(start: &[u8], is_all: bool, dialect: &Dialect, delimiter: u8) -> Vec<ProposedOption> {
+    let (text, encoding) = decoded(start, is_all);
+    let mut proposed = Vec::new();
+    if let Some((encoding, letters)) = encoding {
+        proposed.push(ProposedOption {
+            option: format!("--text-encoding {}", encoding.name().to_lowercase()),
+            because: format!("the text is not UTF-8; in this encoding it has {letters}"),
+            in_effect: false,
+        });
+    }
+    let divisions = DELIMITERS.iter().flat_map(|delimiter| QUOTES.map(|quote| (*delimiter, quote)));
+    let divisions = divisions.filter_map(|(delimiter, quote)| divided(&text, is_all, delimiter, quote));
+    // Of equal ones the first, which is the most common.
+    let best = divisions.reduce(|best, other| if other.score > best.score + 1e-9 { other } else { best });
+    let Some(best) = best.filter(|best| best.fit > 0.5) else { return proposed };
+    best.propose(dialect, delimiter, &mut proposed);
+    proposed
+}
+
+impl Division {
+    fn propose(&self, dialect: &Dialect, delimiter: u8, proposed: &mut Vec<ProposedOption>) {
+        let mut propose = |option: String, because: String, in_effect: bool| {
+            proposed.push(ProposedOption { option, because, in_effect });
+        };
+        if self.lines > 0 || dialect.skip_lines > 0 {
+            let because = match self.lines {
+                0 => format!("the first line has {} fields, as most others", self.fields),
+                lines => format!("line {} is the first with {} fields", lines + 1, self.fields),
+            };
+            propose(format!("--skip-lines {}", self.lines), because, dialect.skip_lines == self.lines);
+        }
+        let shown = match self.delimiter {
+            byte if byte == delimiter && dialect.long_delimiter.is_some() => {
+                format!("'{}'", dialect.long_delimiter.as_deref().unwrap_or_default())
+            }
+            b'\t' => "tab".to_owned(),
+            0x1f => "'\\x1f'".to_owned(),
+            byte => format!("'{}'", char::from(byte)),
+        };
+        let because = format!("{} of {} records have {} fields", self.records, self.of, self.fields);
+        propose(format!("--delimiter {shown}"), because, delimiter == self.delimiter);
+        match (&self.quoted, self.quote) {
+            (Some(field), Some(quote)) => {
+                let shown =
+                    if quote == b'\'' { "\"'\"".to_owned() } else { format!("'{}'", char::from(quote)) };
+                let because = format!("fields such as {field:?} are in them");
+                propose(format!("--quote {shown}"), because, dialect.quote == self.quote);
+            }
+            (None, None) => {
+                let because = "quotes in the text are not around fields".to_owned();
+                propose("--quote none".to_owned(), because, dialect.quote.is_none());
+            }
+            _ => {}
+        }
+        let value = self.table.first().into_iter().flatten().find(|field| is_value(field));
+        match value {
+            Some(value) => {
+                let because = format!("the first record has the value {value:?}");
+                propose("--no-header".to_owned(), because, !dialect.header);
+            }
+            None if !dialect.header => {
+                propose("a header".to_owned(), "the first record has no numbers and dates".to_owned(), false)
+            }
+            None => {}
+        }
+        let numbers = Numbers::of(self.table.iter().skip(1).flatten());
+        let mut of_numbers = |option: &str, example: &Option<String>, in_effect| {
+            if let Some(example) = example {
+                propose(option.to_owned(), format!("the text has numbers such as {example:?}"), in_effect);
+            }
+        };
+        let formats = &dialect.formats;
+        match numbers.points {
+            true => of_numbers("--thousands ','", &numbers.comma_groups, formats.thousands == Some(b',')),
+            false => {
+                of_numbers("--decimal-comma", &numbers.comma, formats.decimal_comma);
+                of_numbers("--thousands .", &numbers.point_groups, formats.thousands == Some(b'.'));
+            }
+        }
+    }
+}
+
+/// Examples of numbers that are written otherwise than with a point before their fraction alone.
+#[derive(Default)]
+struct Numbers {
+    comma: Option<String>,
+    point_groups: Option<String>,
+    comma_groups: Option<String>,
+    /// Whether a point is before the fraction of some number.
+    points: bool,
+}
+
+impl Numbers {
+    fn of<'a>(fields: impl Iterator<Item = &'a String>) -> Self {
+        let mut found = Self::default();
+        for field in fields {
+            let unsigned = field.trim().trim_start_matches('-');
+            if !unsigned.starts_with(|first: char| first.is_ascii_digit())
+                || !unsigned.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b'.'))
+            {
+                continue;
+            }
+            let groups = |mark: char, whole: &str| {
+                let mut groups = whole.split(mark);
+                groups.next().is_some_and(|first| first.len() <= 3) && groups.all(|group| group.len() == 3)
+            };
+            let (commas, points) = (unsigned.matches(',').count(), unsigned.matches('.').count());
+            let example = |of: &mut Option<String>| {
+                of.get_or_insert_with(|| field.clone());
+            };
+            match (commas, points) {
+                (0, 1) => found.points = true,
+                (1, 1..)
+                    if unsigned
+                        .split_once(',')
+                        .is_some_and(|(whole, rest)| !rest.contains('.') && groups('.', whole)) =>
+                {
+                    example(&mut found.comma);
+                    example(&mut found.point_groups);
+                }
+                (1.., 1) if unsigned.split_once('.').is_some_and(|(whole, _)| groups(',', whole)) => {
+                    found.points = true;
+                    example(&mut found.comma_groups);
+                }
+                (2.., 0) if groups(',', unsigned) => example(&mut found.comma_groups),
+                // `1,234` may be either.
+                (1, 0) if !groups(',', unsigned) => example(&mut found.comma),
+                _ => {}
+            }
+        }
+        // Whole numbers with groups alone leave no room for a comma before a fraction.
+        found.points |= found.comma.is_none() && found.comma_groups.is_some();
+        found
+    }
+}
+
+/// Divides the start of a text; `None` if that makes no columns, or quotes do not fit.
+fn divided(text: &str, is_all: bool, delimiter: u8, quote: Option<u8>) -> Option<Division> {
+    let mut splitter = Splitter::new(&Dialect { quote, ..Dialect::default() }, delimiter);
+    if text.contains('\r') && !text.contains('\n') {
+        splitter.end_lines_by_returns();
+    }
+    let (mut records, mut cells, mut at) = (Vec::new(), Vec::new(), 0);
+    while at < text.len() {
+        let before = cells.len();
+        match splitter.step(text.as_bytes(), at, is_all, &mut cells) {
+            Step::Record(next) => {
+                records.push((at, before..cells.len()));
+                at = next;
+            }
+            Step::Skipped(next) => at = next,
+            Step::Incomplete => break,
+            // Lines before the header may have any quotes.
+            Step::Malformed(_) if records.len() < 8 => {
+                let newline = text[at..].bytes().position(|byte| byte == splitter.newline)?;
+                cells.truncate(before);
+                records.push((at, before..before));
+                at += newline + 1;
+            }
+            Step::Malformed(_) => return None,
+        }
+    }
+    let mut counts: Vec<usize> =
+        records.iter().map(|(_, range)| range.len()).filter(|fields| *fields > 1).collect();
+    counts.sort_unstable();
+    let fields = counts.chunk_by(PartialEq::eq).max_by_key(|same| same.len()).map(|same| same[0])?;
+    let first = records.iter().position(|(_, range)| range.len() == fields)?;
+    let (start, _) = records[first];
+    let value = |cell: &Cell| {
+        let raw = &text[cell.start as usize..cell.end as usize];
+        if cell.form == Form::Escaped { splitter.unescaped(raw) } else { raw.to_owned() }
+    };
+    let of = records.len() - first;
+    let same = records[first..].iter().filter(|(_, range)| range.len() == fields);
+    let same: Vec<&[Cell]> = same.map(|(_, range)| &cells[range.clone()]).collect();
+    let is_quoted = |cell: &&Cell| matches!(cell.form, Form::Quoted | Form::Escaped);
+    let quoted =
+        same.iter().copied().flatten().find(|cell| is_quoted(cell) && cell.end > cell.start).map(value);
+    let table: Vec<Vec<String>> = same.iter().map(|record| record.iter().map(value).collect()).collect();
+    // Blanks and colons are in text and in times, too.
+    let is_word = |value: &str| !matches!(delimiter, b' ' | b':') && is_plain(value);
+    let is_clean = |(cell, value): (&Cell, &String)| is_quoted(&cell) || is_value(value) || is_word(value);
+    let clean =
+        same.iter().copied().flatten().zip(table.iter().flatten()).filter(|pair| is_clean(*pair)).count();
+    let share = |part: usize, of: usize| part as f64 / of.max(1) as f64;
+    let fit = share(same.len(), of) * share(clean, same.len() * fields);
+    let score = fit * share(fields - 1, fields);
+    let lines = text[..start].bytes().filter(|byte| *byte == splitter.newline).count() as u64;
+    // Quotes that no field has are not a reason for another dialect.
+    let is_likely = match quote {
+        Some(b'"') => true,
+        Some(_) => quoted.is_some(),
+        None => text.contains('"'),
+    };
+    let records = same.len();
+    is_likely.then_some(Division { delimiter, quote, fields, records, of, lines, quoted, table, fit, score })
+}
+
+/// Whether a field is a number or a moment.
+fn is_value(field: &str) -> bool {
+    let field = field.trim();
+    let is_number = field.bytes().any(|byte| byte.is_ascii_digit())
+        && field.bytes().all(|byte| byte.is_ascii_digit() || b"+-.,eE%".contains(&byte));
+    is_number || days_of(field).is_some() || time_of(field).is_some() || timestamp_of(field).is_some()
+}
+
+/// Whether a field has no characters that may be between fields or around them.
+fn is_plain(field: &str) -> bool {
+    !field.bytes().any(|byte| matches!(byte, b',' | b';' | b'\t' | b'|' | b'^' | b'~' | b'"' | 0x1f))
+        && !(field.len() > 1 && field.starts_with('\'') && field.ends_with('\''))
+}
+
+/// Returns the text of bytes, and an encoding with what it has, if they are not UTF-8.
+fn decoded(start: &[u8], is_all: bool) -> (String, Option<(&'static Encoding, String)>) {
+    let zeros =
+        |odd: usize| start.iter().skip(odd).step_by(2).filter(|byte| **byte == 0).count() * 4 > start.len();
+    let wide = [(UTF_16LE, 1), (UTF_16BE, 0)].into_iter().find(|(_, odd)| zeros(*odd));
+    if let Some((encoding, _)) = wide {
+        let (text, _) = encoding.decode_without_bom_handling(start);
+        return (text.into_owned(), Some((encoding, "characters of two bytes".to_owned())));
+    }
+    // The last character may go on.
+    let valid = match std::str::from_utf8(start) {
+        Ok(text) => Some(text),
+        Err(error) if error.error_len().is_none() && !is_all => {
+            std::str::from_utf8(&start[..error.valid_up_to()]).ok()
+        }
+        Err(_) => None,
+    };
+    if let Some(text) = valid {
+        return (text.trim_start_matches('\u{feff}').to_owned(), None);
+    }
+    let kana = |c: char| matches!(c, '\u{3040}'..='\u{30ff}');
+    let hangul = |c: char| matches!(c, '\u{ac00}'..='\u{d7a3}');
+    let han =
+        |c: char| matches!(c, '\u{4e00}'..='\u{9fff}' | '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}');
+    let cyrillic = |c: char| matches!(c, '\u{400}'..='\u{45f}');
+    let any = |_: char| true;
+    // In GB 2312 both bytes of a character are high, in Big5 often one. Cyrillic letters have others beside them.
+    let high = start.iter().filter(|byte| !byte.is_ascii()).count();
+    let beside = start.windows(2).filter(|pair| !pair[0].is_ascii() && !pair[1].is_ascii()).count();
+    let all = |_: usize| true;
+    let pairs = |characters: usize| high == 2 * characters;
+    let runs = |_: usize| beside * 2 > high;
+    let scripts: [(_, fn(char) -> bool, usize, &dyn Fn(usize) -> bool, _); 8] = [
+        (SHIFT_JIS, kana, 20, &all, "Japanese kana"),
+        (EUC_JP, kana, 20, &all, "Japanese kana"),
+        (EUC_KR, hangul, 85, &all, "Korean syllables"),
+        (GB18030, han, 90, &pairs, "Chinese characters"),
+        (BIG5, han, 95, &all, "Chinese characters"),
+        (GB18030, han, 90, &all, "Chinese characters"),
+        (WINDOWS_1251, cyrillic, 90, &runs, "Cyrillic letters"),
+        (WINDOWS_1252, any, 0, &all, "Latin letters"),
+    ];
+    for (encoding, is_of_script, percent, fits, named) in scripts {
+        let (text, _) = encoding.decode_without_bom_handling(start);
+        let others: Vec<char> = text.chars().filter(|c| !c.is_ascii() && *c != '\u{fffd}').collect();
+        let of_script: Vec<char> = others.iter().copied().filter(|c| is_of_script(*c)).collect();
+        // The start may end within a character.
+        let is_whole = text.matches('\u{fffd}').count() <= usize::from(!is_all);
+        if is_whole && fits(others.len()) && of_script.len() * 100 >= others.len() * percent {
+            let example: String = of_script.iter().take(3).collect();
+            return (text.into_owned(), Some((encoding, format!("{named} such as {example:?}"))));
+        }
+    }
+    (String::from_utf8_lossy(start).into_owned(), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The options that a text fits and that are not in effect, and the evidence for the first.
+    fn fits(text: &[u8]) -> (String, String) {
+        let proposed = proposed(text, true, &Dialect::default(), b',');
+        let other: Vec<ProposedOption> = proposed.into_iter().filter(|option| !option.in_effect).collect();
+        let options: Vec<String> = other.iter().map(|option| option.option.clone()).collect();
+        (options.join(" "), other.first().map(|option| option.because.clone()).unwrap_or_default())
+    }
+
+    #[test]
+    fn the_start_of_a_text_tells_its_dialect() {
+        for (text, options) in [
+            ("a,b\n1,x\n2,y\n", ""),
+            ("a;b\n1;x\n2;y\n", "--delimiter ';'"),
+            ("a\tb\n1\tx, y\n2\tz\n", "--delimiter tab"),
+            ("a;b\n1,5;x\n2,25;y\n", "--delimiter ';' --decimal-comma"),
+            ("a;b\n1.234,5;x\n2;y\n", "--delimiter ';' --decimal-comma --thousands ."),
+            ("a|b\n1,234.5|x\n2|y\n", "--delimiter '|' --thousands ','"),
+            ("Report of 2024\n\na,b\n1,x\n2,y\n", "--skip-lines 2"),
+            ("a;b\n'x;y';1\n'z';2\n", "--delimiter ';' --quote \"'\""),
+            ("1,2024-01-31\n2,2024-02-01\n", "--no-header"),
+            ("a,b\n5\" pipe,1\n\"6\" pipe,2\n\"7\" pipe,3\n", "--quote none"),
+            ("one line of text\nanother, of prose.\nand no columns\n", ""),
+            ("id\n1\n2\n", ""),
+            ("", ""),
+        ] {
+            assert_eq!(fits(text.as_bytes()).0, options, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_letters_of_a_text_tell_its_encoding() {
+        let in_encoding = |encoding: &'static Encoding, text: &str| encoding.encode(text).0.into_owned();
+        for (encoding, text) in [
+            (WINDOWS_1252, "name,city\nZoë,Köln\n"),
+            (WINDOWS_1251, "имя,город\nАнна,Москва\n"),
+            (SHIFT_JIS, "名前,町\nさくら,ひろしま\n"),
+            (EUC_KR, "이름,도시\n민준,서울\n"),
+            (GB18030, "姓名,城市\n王芳,北京\n"),
+        ] {
+            let (options, because) = fits(&in_encoding(encoding, text));
+            assert_eq!(options, format!("--text-encoding {}", encoding.name().to_lowercase()), "{because}");
+        }
+        let wide: Vec<u8> = "a,b\n1,x\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(fits(&wide).0, "--text-encoding utf-16le");
+    }
+}
