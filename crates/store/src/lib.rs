@@ -26,6 +26,7 @@
 //! |---|---|
 //! | `whole_file` | a file that takes its name when every byte is on disk |
 //! | `partial` | the names of files until then |
+//! | `path_name` | paths of any bytes as text |
 //! | [`directories`] | directories made, and their entries put on disk |
 //! | [`found_files`] | files by a pattern of their names or below a directory, and objects among listed names |
 //! | `location` | paths and URLs |
@@ -39,6 +40,7 @@ pub mod found_files;
 mod location;
 mod objects;
 mod partial;
+mod path_name;
 #[cfg(feature = "objects")]
 mod remote;
 mod whole_file;
@@ -50,6 +52,7 @@ pub use objects::{
     Version,
 };
 pub use partial::{name_of_partial, partial_name};
+pub use path_name::path_name;
 #[cfg(feature = "objects")]
 pub use remote::{Entry, ObjectFolder, ObjectWriter, StoreOptions, Stores, Unfinished, UploadLimits};
 pub use whole_file::{Identity, WholeFile};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::directories::{directory_of, sync};
 use crate::partial::{name_of_partial, partial_name};
+use crate::path_name::path_name;
 
 /// A file that takes its name only when every byte is on disk. Until then it has a name that no other
 /// process and no other file has, with `.partial` at its end. It is removed when it is dropped before.
@@ -67,7 +68,7 @@ impl WholeFile {
     /// # Errors
     /// When the directory cannot be read, or a file cannot be removed.
     pub fn remove_abandoned(path: &Path) -> io::Result<()> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = path_name(path.file_name().unwrap_or_default().as_ref());
         let entries = match fs::read_dir(directory_of(path)) {
             // A directory may be written to that cannot be read.
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
@@ -75,7 +76,7 @@ impl WholeFile {
         };
         for entry in entries {
             let entry = entry?;
-            if name_of_partial(&entry.file_name().to_string_lossy()) != Some(&name) {
+            if name_of_partial(&path_name(entry.file_name().as_ref())) != Some(&name) {
                 continue;
             }
             let Ok(file) = OpenOptions::new().write(true).open(entry.path()) else { continue };
