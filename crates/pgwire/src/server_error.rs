@@ -168,9 +168,12 @@ fn is_of_records(error: &tokio_postgres::Error) -> bool {
 pub fn copy_line(error: &tokio_postgres::Error) -> Option<usize> {
     let context = error.as_db_error()?.where_()?;
     let copy = context.lines().find(|line| line.starts_with("COPY "))?;
-    let (_, line) = copy.rsplit_once(", line ")?;
-    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-    line[..digits].parse().ok()
+    // The word before the number is in the server's language.
+    copy.split(", ").skip(1).find_map(|part| {
+        let (word, number) = part.split_once(' ')?;
+        let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+        (!word.contains(|c: char| c.is_ascii_punctuation())).then(|| number[..digits].parse().ok())?
+    })
 }
 
 /// An endpoint that cannot be reached.

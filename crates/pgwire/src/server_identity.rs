@@ -63,6 +63,11 @@ impl KnownServer {
         Ok(Self { server: server.clone(), seen: Mutex::new(first.clone()), first, changes: Mutex::default() })
     }
 
+    /// The server's system identifier, if this user may ask for it.
+    pub fn system(&self) -> Option<&str> {
+        self.first.system.as_deref()
+    }
+
     /// Another connection to the same data.
     pub fn connect(&self, control: &Control<'_>) -> Result<Connection> {
         let connection = Connection::open(&self.server, control)?;

@@ -26,6 +26,7 @@
 //! |---|---|
 //! | `whole_file` | a file that takes its name when every byte is on disk |
 //! | `partial` | the names of files until then |
+//! | `path_name` | paths of any bytes as text |
 //! | [`shared_places`] | files and folders where other users may write: nothing of theirs is followed |
 //! | [`directories`] | directories made, and their entries put on disk |
 //! | [`found_files`] | files by a pattern of their names or below a directory, and objects among listed names |
@@ -42,6 +43,7 @@ pub mod found_files;
 mod location;
 mod objects;
 mod partial;
+mod path_name;
 #[cfg(feature = "objects")]
 mod remote;
 pub mod shared_places;
@@ -55,6 +57,7 @@ pub use objects::{
     Version,
 };
 pub use partial::{name_of_partial, partial_name};
+pub use path_name::path_name;
 #[cfg(feature = "objects")]
 pub use remote::{Entry, ObjectFolder, ObjectWriter, StoreOptions, Stores, Unfinished, UploadLimits};
 pub use whole_file::{Identity, WholeFile, followed, is_stream};

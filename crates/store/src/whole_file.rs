@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::directories::{directory_of, sync};
 use crate::partial::{name_of_partial, partial_name};
+use crate::path_name::path_name;
 use crate::shared_places;
 
 /// How many links may lead from one to the next, as on Linux.
@@ -145,7 +146,7 @@ impl WholeFile {
             return Ok(());
         }
         let path = &followed(path)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = path_name(path.file_name().unwrap_or_default().as_ref());
         let entries = match fs::read_dir(directory_of(path)) {
             // A directory may be written to that cannot be read.
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
@@ -153,7 +154,7 @@ impl WholeFile {
         };
         for entry in entries {
             let entry = entry?;
-            if name_of_partial(&entry.file_name().to_string_lossy()) != Some(&name) {
+            if name_of_partial(&path_name(entry.file_name().as_ref())) != Some(&name) {
                 continue;
             }
             let opened = shared_places::open(&entry.path(), OpenOptions::new().write(true));

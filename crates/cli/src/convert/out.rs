@@ -90,7 +90,7 @@ pub(super) fn check_file(out: &Path, overwrite: bool, source: &dyn Source) -> Re
         return Err(Error::usage("the output is a directory", shown, "give the name of a file"));
     }
     if let Ok(canonical) = out.canonicalize()
-        && source.files().iter().any(|file| Path::new(&file.name) == canonical)
+        && source.files().iter().any(|file| file.name == sawmill_store::path_name(&canonical))
     {
         return Err(Error::usage("the output is one of the inputs", shown, "give another name"));
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use sawmill_source::Source;
-use sawmill_store::{Location, directories, followed, shared_places};
+use sawmill_store::{Location, directories, followed, path_name, shared_places};
 
 use super::ConvertArgs;
 use super::out::objects_of;
@@ -135,7 +135,7 @@ impl Drop for StagedDirectory {
 }
 
 fn prefix(out: &Path) -> String {
-    format!(".{}.", out.file_name().unwrap_or_default().to_string_lossy())
+    format!(".{}.", path_name(out.file_name().unwrap_or_default().as_ref()))
 }
 
 /// Puts things in order after killed runs.
@@ -144,7 +144,7 @@ fn clear_abandoned(out: &Path) -> Result<(), Error> {
     let wrong = |error: io::Error| failed("reading the directory", parent, &error);
     let prefix = prefix(out);
     for entry in fs::read_dir(parent).map_err(wrong)? {
-        let name = entry.map_err(wrong)?.file_name().to_string_lossy().into_owned();
+        let name = path_name(entry.map_err(wrong)?.file_name().as_ref());
         let Some(run) = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(LOCK)) else { continue };
         let is_ours = run
             .split_once('-')
@@ -297,7 +297,8 @@ pub(super) fn check_out(
         return Err(Error::usage(what, shown, "--overwrite would remove them: give another name"));
     }
     let Ok(canonical) = out.canonicalize() else { return Ok(()) };
-    match source.files().iter().any(|file| Path::new(&file.name).starts_with(&canonical)) {
+    let folder = path_name(&canonical);
+    match source.files().iter().any(|file| Path::new(&file.name).starts_with(&folder)) {
         true => Err(Error::usage("an input is in the directory to replace", shown, "give another name")),
         false => Ok(()),
     }
@@ -310,7 +311,7 @@ pub(super) fn files_below(directory: &Path) -> Result<Vec<(String, PathBuf)>, Er
         let wrong = |error: io::Error| failed("reading the directory", &folder, &error);
         for entry in fs::read_dir(&folder).map_err(wrong)? {
             let entry = entry.map_err(wrong)?;
-            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            let name = format!("{prefix}{}", path_name(entry.file_name().as_ref()));
             match entry.file_type().map_err(wrong)?.is_dir() {
                 true => folders.push((format!("{name}/"), entry.path())),
                 false => files.push((name, entry.path())),

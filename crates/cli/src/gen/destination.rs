@@ -48,7 +48,15 @@ pub(super) fn output(args: &GenArgs, cancel: &Arc<AtomicBool>) -> Result<Output,
     match location(&args.out)? {
         Location::Path(path) => {
             store::refuse_options(&args.uploads.stores)?;
-            Ok(Output::from_path(&path))
+            let output = Output::from_path(&path);
+            // Manifests and unfinished files name the file as text.
+            if matches!(output, Output::File(_))
+                && path.file_name().is_some_and(|name| name.to_str().is_none())
+            {
+                let shown = path.display().to_string();
+                return Err(Error::usage("the name of the file is not UTF-8", shown, "give another name"));
+            }
+            Ok(output)
         }
         Location::Object(url) => {
             let replaces = args.layout.replaces();

@@ -416,7 +416,8 @@ fn opened<'a>(
     match recheck(loaded, session.as_ref(), options, control) {
         Ok(true) => Ok(Opened::Same(session, Vec::new())),
         Ok(false) => {
-            let note = "did not compare the source with the rows loaded before: some of them were rejected";
+            let note = "did not compare the source with the rows loaded before: some of them were rejected, or a column of the \
+                        table has another type since";
             Ok(Opened::Same(session, vec![Note::Rejected(note.to_owned())]))
         }
         Err(error)

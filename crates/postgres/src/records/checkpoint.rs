@@ -167,12 +167,13 @@ impl Checkpoints {
         record: &LoadRecord,
         target: &str,
         mode: &str,
+        database: Option<&str>,
         control: &Control<'_>,
     ) -> Result<()> {
         let sql = format!(
             "INSERT INTO {} (load_id, target, mode, table_oid, unit_rows, files, fingerprints, before_rows, \
-             before_sum, before_non_null, stamps, mapping, table_file) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, \
-             $12, pg_catalog.pg_relation_filenode($4::bigint::oid))",
+             before_sum, before_non_null, stamps, mapping, database, table_file) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, \
+             $12, $13, pg_catalog.pg_relation_filenode($4::bigint::oid))",
             self.table("loads")
         );
         let before = record.before.as_ref();
@@ -193,6 +194,7 @@ impl Checkpoints {
                 &counts,
                 &record.files.stamps,
                 &record.mapping,
+                &database,
             ],
         )?;
         Ok(())
@@ -218,6 +220,28 @@ impl Checkpoints {
         control: &Control<'_>,
     ) -> Result<()> {
         self.set(connection, id, "stamps", &files.stamps, control)
+    }
+
+    /// Records the columns of its table that a load fills.
+    pub(crate) fn set_columns(
+        &self,
+        connection: &Connection,
+        id: &str,
+        columns: &[String],
+        control: &Control<'_>,
+    ) -> Result<()> {
+        self.set(connection, id, "columns", &columns, control)
+    }
+
+    /// The columns of its table that a load fills; none in records of earlier versions.
+    pub(crate) fn columns(
+        &self,
+        connection: &Connection,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<Option<Vec<String>>> {
+        let sql = format!("SELECT columns FROM {} WHERE load_id = $1", self.table("loads"));
+        value(connection, control, &sql, &[&id])
     }
 
     /// Records that the rows of a load, all of them loaded, do not allow a key or an index of its table.
@@ -323,16 +347,29 @@ impl Checkpoints {
         id: &str,
         control: &Control<'_>,
     ) -> Result<()> {
-        let (loads, lasts) = (
-            self.table("loads"),
-            "target, mode, table_oid, unit_rows, files, fingerprints, begun, \
-            completed, rows, content_sum, non_null, before_rows, before_sum, before_non_null, stamps, mapping, table_file",
+        let earlier = format!(
+            "SELECT $1 || '#' || count(*) + 1 FROM {} WHERE starts_with(load_id, $1 || '#')",
+            self.table("loads")
         );
-        let earlier =
-            format!("SELECT $1 || '#' || count(*) + 1 FROM {loads} WHERE starts_with(load_id, $1 || '#')");
         let rows = connection.query(control, &earlier, &[&id])?;
         let Some(row) = rows.first() else { return Ok(()) };
         let other: String = connection.get(row, 0)?;
+        self.move_to(connection, id, &other, control)
+    }
+
+    /// Moves the records of a load to another ID, in the caller's transaction.
+    pub(crate) fn move_to(
+        &self,
+        connection: &Connection,
+        id: &str,
+        other: &str,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let (loads, lasts) = (
+            self.table("loads"),
+            "target, mode, table_oid, unit_rows, files, fingerprints, begun, completed, rows, content_sum, non_null, \
+             before_rows, before_sum, before_non_null, stamps, mapping, table_file, parts, keys_refused, columns, database",
+        );
         let copy = format!(
             "INSERT INTO {loads} (load_id, {lasts}) SELECT $2, {lasts} FROM {loads} WHERE load_id = $1"
         );

@@ -1,7 +1,7 @@
 //! Forgetting a load: removing its records, and the tables that it created.
 
 use sawmill_loader::{Forgotten, LoadOptions, TableName};
-use sawmill_pgwire::{Connection, refuse_pooler};
+use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
 use sawmill_source::{Control, Result};
 
 use crate::records::checkpoint::Checkpoints;
@@ -42,8 +42,15 @@ fn remove(
     let Some(schema) = schema else { return Ok(forgotten) };
     let name = postgres.table.within(&schema);
     let recorded = checkpoints.exist(&connection, control)?;
+    let server = KnownServer::of(&postgres.server, &connection, control)?;
+    if recorded {
+        checkpoints.create(&connection, control)?;
+    }
     connection.batch(control, "BEGIN")?;
     if recorded {
+        if let Some(database) = checkpoints.database(&server, &connection, control)? {
+            checkpoints.follow_names(&connection, &database, control)?;
+        }
         checkpoints.lock_target(&connection, &name.to_string(), control)?;
         for id in checkpoints.unfinished(&connection, &name.to_string(), control)? {
             let parts = part_tables::of_load(&connection, &checkpoints, &id, control)?;

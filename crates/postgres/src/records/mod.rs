@@ -5,5 +5,6 @@ pub(crate) mod forget;
 pub(crate) mod parts;
 pub(crate) mod presence;
 pub(crate) mod remembered;
+pub(crate) mod renamed;
 pub(crate) mod schema;
 pub(crate) mod status;

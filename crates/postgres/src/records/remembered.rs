@@ -45,7 +45,12 @@ impl Postgres {
         let checkpoints = checkpoints.of_unlogged(found.unlogged);
         let table = self.table.within(&found.schema);
         let mapping = self.mapping_of_files(source);
-        let mut loads = checkpoints.of_files(&connection, &table, &mapping, control)?;
+        let server = KnownServer::of(&self.server, &connection, control)?;
+        let database = checkpoints.database(&server, &connection, control)?;
+        let own = self.id_of(source, &table, false);
+        self.follow_renamed(source, &server, &connection, &checkpoints, found.oid, &own, control)?;
+        let of_table = OfTable { table: &table, oid: found.oid, database: database.as_deref() };
+        let mut loads = checkpoints.of_files(&connection, &of_table, &mapping, control)?;
         let remembering = Remembering {
             postgres: self,
             source,
@@ -58,6 +63,43 @@ impl Postgres {
         };
         remembering.adopt(&mut loads, &mapping)?;
         remembering.run(&loads)
+    }
+
+    /// Brings the records of renamed tables to the names that the tables have, as far as loads of this source would
+    /// look for them: those of the table with this OID, and those that have the ID of this load.
+    #[allow(clippy::too_many_arguments, reason = "what both callers have at hand")]
+    pub(crate) fn follow_renamed(
+        &self,
+        source: &dyn Source,
+        server: &KnownServer,
+        connection: &Connection,
+        checkpoints: &Checkpoints,
+        oid: u32,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        if self.several.is_some() {
+            return Ok(());
+        }
+        let Some(database) = checkpoints.database(server, connection, control)? else { return Ok(()) };
+        checkpoints.drop_foreign_oids(connection, &database, control)?;
+        for load in checkpoints.renamed(connection, &database, oid, id, control)? {
+            // The ID shows whether the load had these options. Others are remembered file by file.
+            let routes = [false, true].into_iter();
+            let ids = routes.map(|staged| {
+                let id = |table: &TableName| {
+                    let names = load.files.iter().map(String::as_str);
+                    self.id_of_names(names, source, table, &load.mode, staged)
+                };
+                (id(&load.was), id(&load.now))
+            });
+            let now = ids.into_iter().find_map(|(was, now)| (was == load.id).then_some(now));
+            let kept = load.id.rsplit_once('#').is_some().then(|| load.id.clone());
+            if let Some(now) = now.or(kept) {
+                checkpoints.follow(connection, &load, &now, control)?;
+            }
+        }
+        Ok(())
     }
 
     /// The ID of a load of this source, for a route.
@@ -104,6 +146,14 @@ impl Postgres {
     pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
         earlier::mapping_of_files(source, self.by_position)
     }
+}
+
+/// A table whose loads are looked for.
+struct OfTable<'r> {
+    table: &'r TableName,
+    oid: u32,
+    /// The database that gave it its OID, if that is known.
+    database: Option<&'r str>,
 }
 
 struct Remembering<'r> {
@@ -346,22 +396,26 @@ impl Remembering<'_> {
 }
 
 impl Checkpoints {
-    /// The loads of the same rows and columns, as far as that is recorded, into the table of this name or
-    /// into one that had it before, in the order in which they began.
+    /// The loads of the same rows and columns, as far as that is recorded, into this table or into one that had its
+    /// name and is gone, in the order in which they began.
     fn of_files(
         &self,
         connection: &Connection,
-        table: &TableName,
+        of: &OfTable<'_>,
         mapping: &str,
         control: &Control<'_>,
     ) -> Result<Vec<EarlierLoad>> {
         let sql = format!(
             "SELECT load_id, mode, table_oid, unit_rows, completed IS NOT NULL, files, fingerprints, stamps, mapping FROM {} \
-             WHERE target = $1 AND coalesce(mapping, $2) = $2 AND mode <> 'upsert' AND strpos(load_id, '/') = 0 \
+             WHERE (table_oid = $3 AND (database = $4 OR target = $1) OR target = $1 AND NOT (table_oid <> $3 \
+                 AND coalesce(database = $4, false) AND completed IS NOT NULL \
+                 AND EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = table_oid::oid))) \
+             AND coalesce(mapping, $2) = $2 AND mode <> 'upsert' AND strpos(load_id, '/') = 0 \
              ORDER BY begun, load_id",
             self.table("loads")
         );
-        let rows = connection.query(control, &sql, &[&table.to_string(), &mapping])?;
+        let (target, oid) = (of.table.to_string(), i64::from(of.oid));
+        let rows = connection.query(control, &sql, &[&target, &mapping, &oid, &of.database])?;
         let read = |row: &tokio_postgres::Row| -> Result<EarlierLoad> {
             let (oid, unit_rows): (i64, i64) = (connection.get(row, 2)?, connection.get(row, 3)?);
             let names: Vec<String> = connection.get(row, 5)?;

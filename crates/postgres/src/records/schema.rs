@@ -15,14 +15,17 @@ use crate::table::catalogue::value;
 const TABLES: [&str; 5] = ["loads", UNITS, UNITS_UNLOGGED, REJECTS, REJECTS_UNLOGGED];
 
 /// Columns of `loads` that earlier versions did not create, with their types: the file system's stamps of the
-/// files, which rows and columns of them are loaded, the file of the table, in how many parts it is loaded, and
-/// whether its rows did not allow a key.
-const LATER: [(&str, &str); 5] = [
+/// files, which rows and columns of them are loaded, the file of the table, in how many parts it is loaded,
+/// whether its rows did not allow a key, the columns of the table that it fills, and the database that gave the table
+/// its OID.
+const LATER: [(&str, &str); 7] = [
     ("stamps", "text[]"),
     ("mapping", "text"),
     ("table_file", "bigint"),
     ("parts", "integer"),
     ("keys_refused", "boolean"),
+    ("columns", "text[]"),
+    ("database", "text"),
 ];
 
 /// The comment on a schema that was created for the records, and is dropped with the last of them.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use sawmill_loader::{FileStatus, LoadOptions, LoadStatus, TableName, retry_reached};
-use sawmill_pgwire::{Connection, Server, refuse_pooler};
+use sawmill_pgwire::{Connection, KnownServer, Server, refuse_pooler};
 use sawmill_source::{Control, Result};
 
 use crate::records::checkpoint::{Checkpoints, UNITS, advisory_key};
@@ -53,10 +53,15 @@ fn read(
         false => checkpoints.all_units(),
     };
     let sql = format!(
-        "SELECT l.load_id, l.target, l.mode, l.files, {}, {}, count(u.rows), coalesce(sum(u.rows), 0)::bigint, \
+        "SELECT l.load_id, coalesce({}, l.target), l.mode, l.files, {}, {}, count(u.rows), coalesce(sum(u.rows), 0)::bigint, \
            ARRAY(SELECT coalesce(sum(f.rows), 0)::bigint FROM generate_series(0, cardinality(l.files) - 1) at \
              LEFT JOIN {} f ON f.load_id = l.load_id AND f.file = at GROUP BY at ORDER BY at) \
          FROM {} l LEFT JOIN {} u USING (load_id) GROUP BY l.load_id ORDER BY l.begun DESC, l.load_id",
+        // Records of earlier versions have no such column.
+        "(SELECT n.nspname || '.' || c.relname FROM pg_catalog.pg_class c \
+           JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+           WHERE c.oid = l.table_oid::oid AND to_jsonb(l)->>'database' = $1 AND strpos(l.load_id, '/') = 0 \
+           AND (l.completed IS NOT NULL OR l.mode IN ('append', 'truncate')))",
         moment("l.begun"),
         moment("l.completed"),
         units,
@@ -64,7 +69,9 @@ fn read(
         units
     );
     let mut loads = Vec::new();
-    for row in connection.query(control, &sql, &[])? {
+    let known = KnownServer::of(server, &connection, control)?;
+    let database = checkpoints.database(&known, &connection, control)?;
+    for row in connection.query(control, &sql, &[&database])? {
         let (load_id, target): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
         if table.is_some_and(|table| !is_meant(table, &target)) {
             continue;

@@ -39,7 +39,10 @@ impl PostgresSession<'_> {
     fn put_all_in_place(&self, total: &Tally, control: &Control<'_>) -> Result<()> {
         if self.parts.is_some() {
             let attaching = control.phase().phase("attach");
-            self.assemble(control)?;
+            self.assemble(control).map_err(|error| match error.kind() {
+                Kind::Server => self.explained(error, control),
+                _ => error,
+            })?;
             self.index_partitions(control)?;
             attaching.finish();
         }
@@ -68,7 +71,13 @@ impl PostgresSession<'_> {
                 let merged = blockers::named(&self.postgres.server, connection, control, || {
                     upsert::merge(connection, written, &self.table, &self.columns, key, verify, control)
                 })?;
-                if let Some(merged) = merged.filter(|merged| *merged != total.rows) {
+                let (planned, oid) = (&self.plan.planned, self.record.table_oid);
+                planned.refuse_converted(connection, &self.table, oid, control)?;
+                let only_keys = self.columns.iter().all(|column| self.postgres.key.contains(&column.name));
+                if only_keys {
+                    // Rows whose keys exist stay as they are.
+                    self.there_before.store(total.rows.saturating_sub(merged), Relaxed);
+                } else if merged != total.rows {
                     *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!(
                         "{merged} of {} rows were merged: a trigger or a rule of the table skipped the others",
                         total.rows

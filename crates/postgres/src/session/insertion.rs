@@ -11,6 +11,7 @@ use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::table::catalogue;
 use crate::table::columns;
+use crate::table::planned_columns::PlannedColumns;
 use crate::target::Postgres;
 use crate::write::binary_copy::BinaryCopy;
 
@@ -21,6 +22,8 @@ pub struct Insertion {
     connection: Connection,
     columns: Arc<Vec<Column>>,
     table: TableName,
+    /// The columns of a table that was there before.
+    planned: Option<PlannedColumns>,
     sent: u64,
 }
 
@@ -42,7 +45,8 @@ impl Postgres {
             false => None,
         };
         let connection = Connection::open(&self.server, control)?;
-        connection.batch(control, "BEGIN")?;
+        connection.batch(control, "BEGIN ISOLATION LEVEL READ COMMITTED")?;
+        let mut planned = None;
         let columns = match new {
             Some(new) => {
                 self.check_name_is_free(&connection, control)?;
@@ -51,6 +55,9 @@ impl Postgres {
             }
             None => {
                 let found = self.find(&connection, control)?;
+                let (table, names) = (self.table.within(&found.schema), schema.fields().iter());
+                let names = names.map(|field| field.name().as_str());
+                planned = PlannedColumns::read(&connection, &table, found.oid, names, control).map(Some)?;
                 let existing = columns::read(&connection, found.oid, control)?;
                 columns::refuse_numbered(schema, &existing, &self.table).map_err(in_statement)?;
                 columns::matched(schema, &existing, &self.table, &self.values).map_err(in_statement)?
@@ -60,7 +67,7 @@ impl Postgres {
         let copy = format!("COPY {table} ({list}) FROM STDIN (FORMAT binary)");
         let copy = connection.wait(control, connection.client.prepare(&copy))?;
         let copy = connection.wait_for(control, BinaryCopy::begin(&connection, &copy))?;
-        Ok(Insertion { copy, connection, columns, table: self.table.clone(), sent: 0 })
+        Ok(Insertion { copy, connection, columns, table: self.table.clone(), planned, sent: 0 })
     }
 
     fn check_name_is_free(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
@@ -99,6 +106,12 @@ impl Insertion {
         let place = || format!("table {}, {}", self.table, self.connection.place());
         let finished = self.connection.wait_for(control, self.copy.finish(self.sent, place));
         finished.map_err(nothing_inserted)?;
+        // COPY holds a lock on the table by now.
+        if let Some(planned) = &self.planned
+            && let Some(changed) = planned.change(&self.connection, control)?
+        {
+            return Err(changed.advise("run the statement again: no row of it is in the table"));
+        }
         self.connection.commit(control).map_err(|error| match error.kind() {
             Kind::Connection => {
                 let what = format!("the connection was lost while the rows were committed: {}", error.what());

@@ -68,10 +68,14 @@ pub(crate) struct PostgresSession<'a> {
     not_filled: Vec<String>,
     /// A note about the end of the load: about the replaced table, or rows that were not merged.
     at_the_end: Mutex<Option<String>>,
+    /// Rows of an upsert whose keys, all of their columns, were in the table.
+    there_before: AtomicU64,
     /// The rows do not allow a key or an index of the table.
     keys_refused: AtomicBool,
     /// Notes on how the table was found.
     found_notes: Vec<String>,
+    /// A column of the table had another type when the load began: the sums of earlier units belong to that.
+    retyped: bool,
     /// Since the load began, other loads have brought rows into the table whose sums over these columns are
     /// unknown.
     overlaid: bool,
@@ -193,7 +197,7 @@ impl Session for PostgresSession<'_> {
         source: &dyn Source,
         control: &Control<'_>,
     ) -> Result<Option<Box<Encoders<'e>>>> {
-        self.encoders_of_loaded(source, control)
+        if self.retyped { Ok(None) } else { self.encoders_of_loaded(source, control) }
     }
 
     fn starts_anew(&self) -> bool {
@@ -246,6 +250,10 @@ impl Session for PostgresSession<'_> {
             Some(rejects) => rejects.count(),
             None => self.rejected_before.load(Relaxed),
         }
+    }
+
+    fn there_before(&self) -> u64 {
+        self.there_before.load(Relaxed)
     }
 
     fn notes(&self) -> Vec<Note> {

@@ -21,6 +21,7 @@ use crate::table::catalogue::{FoundTable, current_schema, find};
 use crate::table::columns;
 use crate::table::columns::NewTable;
 use crate::table::part_tables;
+use crate::table::planned_columns::{FORGET, PlannedColumns};
 use crate::target::Postgres;
 use crate::write::destination::PartPlan;
 use crate::write::plan::WriterPlan;
@@ -38,7 +39,7 @@ impl<'a> PostgresSession<'a> {
         let mut route = postgres.choose(options.degree)?;
         let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
         let (connection, server) = postgres.connect(rehearse, control)?;
-        let opening = Opening { postgres, source, connection: &connection, control };
+        let opening = Opening { postgres, source, options, connection: &connection, control };
         let (table, found) = opening.find_table()?;
         let Matched { columns, not_filled } = opening.match_columns(new_table, found.as_ref(), &table)?;
         let checkpoints = checkpoints.of_unlogged(opening.is_unlogged(found.as_ref()));
@@ -64,14 +65,15 @@ impl<'a> PostgresSession<'a> {
         };
         let (record, state) = preparing.decide(found.as_ref().map_or(0, |found| found.oid))?;
         let found_notes = preparing.notes;
+        let written = opening.written_table(&table, state)?;
+        let (planned, columns) = opening.planned_columns(columns, &record, state, &written)?;
+        let retyped = opening.keep_columns(&planned, &checkpoints, &record, state, staged)?;
         checkpoints.begun(&connection, &id, options.share, state == LoadState::Complete, control)?;
         let earlier = opening.earlier(&checkpoints, &record, state, &table)?;
         if postgres.rejects.is_some() {
             checkpoints.create_rejects(&connection, control)?;
         }
-        let written = opening.written_table(&table, state)?;
-        let columns = opening.server_columns(columns, record.table_oid, &written)?;
-        let plan = opening.writer_plan(checkpoints, &record, &written, &columns, staged);
+        let plan = opening.writer_plan(checkpoints, &record, &written, planned, &columns, staged);
         let parts = match staged && state != LoadState::Complete {
             true => {
                 Some(Arc::new(opening.part_plan(&plan, &table, record.table_oid, &columns, options.share)?))
@@ -99,9 +101,11 @@ impl<'a> PostgresSession<'a> {
             rejected_before: AtomicU64::new(earlier.rejected),
             not_filled,
             at_the_end: Mutex::new(None),
+            there_before: AtomicU64::new(0),
             keys_refused: AtomicBool::new(false),
             found_notes,
             overlaid: earlier.overlaid,
+            retyped,
         };
         if !rehearse {
             session.write_missing_rejects(control)?;
@@ -148,6 +152,7 @@ impl Postgres {
 struct Opening<'p, 'a> {
     postgres: &'a Postgres,
     source: &'a dyn Source,
+    options: &'a LoadOptions,
     connection: &'p Connection,
     control: &'p Control<'p>,
 }
@@ -210,7 +215,7 @@ impl<'a> Opening<'_, 'a> {
         found: Option<&FoundTable>,
         table: &TableName,
     ) -> Result<Matched> {
-        let Self { postgres, connection, control, source } = self;
+        let Self { postgres, connection, control, source, .. } = self;
         let matched = match (new_table, found) {
             (Some(new), _) => Matched { columns: new.columns, not_filled: Vec::new() },
             (None, Some(found)) => {
@@ -249,7 +254,7 @@ impl<'a> Opening<'_, 'a> {
         state: LoadState,
         table: &TableName,
     ) -> Result<Earlier> {
-        let Self { postgres, connection, control, source } = self;
+        let Self { postgres, connection, control, source, .. } = self;
         if state == LoadState::New {
             return Ok(Earlier { done: HashMap::new(), rejected: 0, overlaid: false });
         }
@@ -290,18 +295,69 @@ impl<'a> Opening<'_, 'a> {
         Ok(if staged { table.staging() } else { table.clone() })
     }
 
-    /// The columns with the OIDs of types that were created with the table, which only the server knows.
-    fn server_columns(
+    /// The columns as the table that rows are written to has them, with the OIDs of types that were created with it.
+    fn planned_columns(
         &self,
         columns: Arc<Vec<Column>>,
-        table_oid: u32,
+        record: &LoadRecord,
+        state: LoadState,
         written: &TableName,
-    ) -> Result<Arc<Vec<Column>>> {
-        if !self.postgres.makes_types() {
-            return Ok(columns);
+    ) -> Result<(PlannedColumns, Arc<Vec<Column>>)> {
+        let Self { postgres, connection, control, source, .. } = self;
+        // The record of an upsert has the table that its rows are merged into.
+        let oid = match find(connection, written, control)?.filter(|_| postgres.mode == Mode::Upsert) {
+            Some(gathered) => gathered.oid,
+            None => record.table_oid,
+        };
+        if state == LoadState::Complete && !postgres.makes_types() {
+            return Ok((PlannedColumns::none(written, oid), columns));
         }
-        let existing = columns::read(self.connection, table_oid, self.control)?;
-        columns::matched(self.source.schema(), &existing, written, &self.postgres.values)
+        let names = columns.iter().map(|column| column.name.as_str());
+        let planned = PlannedColumns::read(connection, written, oid, names, control)?;
+        let existing = columns::read(connection, oid, control)?;
+        let schema = match postgres.by_position {
+            false => Arc::clone(source.schema()),
+            true => columns::by_position(source.schema(), &existing, written)?,
+        };
+        Ok((planned, columns::matched(&schema, &existing, written, &postgres.values)?))
+    }
+
+    /// Records the columns of a load that begins. One that goes on must not put values of a column into another one.
+    /// Returns whether a column has had another type.
+    fn keep_columns(
+        &self,
+        planned: &PlannedColumns,
+        checkpoints: &Checkpoints,
+        record: &LoadRecord,
+        state: LoadState,
+        staged: bool,
+    ) -> Result<bool> {
+        let Self { connection, control, .. } = self;
+        match state {
+            LoadState::New => {
+                checkpoints.set_columns(connection, &record.id, &planned.recorded(), control)?;
+                return Ok(false);
+            }
+            LoadState::Complete => return Ok(false),
+            LoadState::Resumed => {}
+        }
+        let recorded = checkpoints.columns(connection, &record.id, control)?.unwrap_or_default();
+        let Some(difference) = planned.since(&recorded) else { return Ok(false) };
+        // Part tables that are filled have the types from before.
+        let moved = difference.moved || staged;
+        if !moved && !self.options.verify {
+            return Ok(true);
+        }
+        let what = format!("{} when the load began", difference.what);
+        Err(Error::new(Kind::Changed, what)
+            .at(format!("table {}, {}", planned.table(), connection.place()))
+            .advise(match moved {
+                true => FORGET,
+                false => {
+                    "the sums of rows that are in belong to the old type: load without --verify, and compare the table with the \
+                     files afterwards (sawmill verify)"
+                }
+            }))
     }
 
     fn writer_plan(
@@ -309,17 +365,20 @@ impl<'a> Opening<'_, 'a> {
         checkpoints: Checkpoints,
         record: &LoadRecord,
         written: &TableName,
+        planned: PlannedColumns,
         columns: &[Column],
         staged: bool,
     ) -> WriterPlan {
         let (table, names) = (written.quoted(), columns::list(columns));
         WriterPlan {
+            server: self.postgres.server.clone(),
             load_id: record.id.clone(),
             checkpoints,
             copy: format!("COPY {table} ({names}) FROM STDIN (FORMAT binary)"),
             rows_planned: self.source.facts().knows_rows,
             rows_of_files: self.source.facts().counts_all_rows,
             by_partition: staged && self.postgres.partitions.is_some(),
+            planned,
             columns: columns.len(),
             canonical: CanonicalRow::of(columns, false),
             unit_rows: record.unit_rows,
@@ -337,7 +396,7 @@ impl<'a> Opening<'_, 'a> {
         columns: &Arc<Vec<Column>>,
         share: Share,
     ) -> Result<PartPlan> {
-        let Self { postgres, connection, control, source } = self;
+        let Self { postgres, connection, control, source, .. } = self;
         if plan.checkpoints.of_unlogged_table() {
             part_tables::drop_emptied(connection, &plan.checkpoints, table, control)?;
         }

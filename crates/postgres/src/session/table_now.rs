@@ -1,13 +1,21 @@
 //! The table that a session's rows went into, as it is when the load ends.
 
 use sawmill_pgwire::Connection;
-use sawmill_source::{Control, Error, Kind, Result};
+use sawmill_source::{Control, Error, Result};
 
 use super::PostgresSession;
 use crate::records::presence::{Presence, Scope};
 use crate::table::catalogue::find;
+use crate::table::planned_columns::another_table;
 
 impl PostgresSession<'_> {
+    /// The error, or the change of the table's columns that is its cause.
+    pub(super) fn explained(&self, error: Error, control: &Control<'_>) -> Error {
+        let change =
+            self.with_connection(control, |connection| self.plan.planned.change(connection, control));
+        change.ok().flatten().unwrap_or(error)
+    }
+
     /// Checks, in the transaction that completes the load, that the table with this name is the one that was
     /// loaded, and that it was not emptied with its file. Rows that others have deleted one by one are not
     /// noticed here: only `--verify` reads the table.
@@ -15,11 +23,7 @@ impl PostgresSession<'_> {
         let place = || format!("table {}, {}", self.table, connection.place());
         let oid = self.record.table_oid;
         if find(connection, &self.table, control)?.is_none_or(|found| found.oid != oid) {
-            let what = "the table was dropped or renamed while the load ran: its name now belongs to another table, or to none";
-            return Err(Error::new(Kind::Mismatch, what).at(place()).advise(
-                "restore the table under its name and run the same command again; or forget the load (sawmill load \
-                 forget), remove the rows that went into the other table, and load again",
-            ));
+            return Err(another_table(place()));
         }
         let checkpoints = &self.plan.checkpoints;
         if !checkpoints.is_rewritten(connection, &self.plan.load_id, control)? {

@@ -9,4 +9,5 @@ pub(crate) mod dependents;
 pub(crate) mod empty_table;
 pub(crate) mod new_table;
 pub(crate) mod part_tables;
+pub(crate) mod planned_columns;
 pub(crate) mod replaced;

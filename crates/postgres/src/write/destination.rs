@@ -79,7 +79,12 @@ impl Destination {
         control: &Control<'_>,
     ) -> Result<OpenTable> {
         // A deferred constraint would fail the commit, which does not say which row it was.
-        let begin = if savepoints { "BEGIN; SET CONSTRAINTS ALL IMMEDIATE" } else { "BEGIN" };
+        // The snapshot of another isolation level is older than the lock that COPY waits for, so that the comparison
+        // of the columns with the plan would miss what another session has changed until then.
+        let begin = match savepoints {
+            true => "BEGIN ISOLATION LEVEL READ COMMITTED; SET CONSTRAINTS ALL IMMEDIATE",
+            false => "BEGIN ISOLATION LEVEL READ COMMITTED",
+        };
         match self {
             Self::Shared(copy) => {
                 connection.batch(control, begin)?;

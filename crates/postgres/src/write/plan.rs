@@ -1,16 +1,18 @@
 //! What all writers of a load have in common, and where in the source a row is that the server refuses.
 
-use sawmill_pgwire::{WireError, copy_line, from_server, is_about_rows};
+use sawmill_pgwire::{Server, WireError, copy_line, from_server, is_about_rows};
 use sawmill_source::{Unit, UnitKey};
 
 use crate::encode::canonical_row::CanonicalRow;
 use crate::partition::tables::is_of_partition;
 use crate::records::checkpoint::Checkpoints;
+use crate::table::planned_columns::PlannedColumns;
 use crate::write::unit_group::UnitGroup;
 
 /// What all writers of a load have in common.
 #[derive(Debug)]
 pub(crate) struct WriterPlan {
+    pub server: Server,
     pub load_id: String,
     pub checkpoints: Checkpoints,
     /// `COPY table (columns) FROM STDIN (FORMAT binary)`.
@@ -21,6 +23,8 @@ pub(crate) struct WriterPlan {
     pub rows_of_files: bool,
     /// The rows of a row group are counted in the order of their partitions.
     pub by_partition: bool,
+    /// The table's columns that rows are encoded for.
+    pub planned: PlannedColumns,
     /// Number of columns.
     pub columns: usize,
     /// How a row is hashed.

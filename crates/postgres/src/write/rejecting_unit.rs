@@ -1,12 +1,11 @@
 //! A unit some of whose rows the server may refuse.
 //!
 //! Several blocks of rows form one COPY behind a savepoint, and are kept until the server has accepted them.
-//! When it refuses a row, the transaction returns to the savepoint and each block is sent again: split around
-//! the row that the server names, or in halves, down to the single rows that it refuses. These are recorded
+//! When it refuses a row, the transaction returns to the savepoint and each block is sent again: up to the row
+//! that the server names, or in halves, down to the single rows that it refuses. These are recorded
 //! with the server's reason in the same transaction.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,6 +19,7 @@ use crate::encode::rejecting::marked_rows;
 use crate::partition::tables::is_of_partition;
 use crate::records::checkpoint::key_columns;
 use crate::rejected::rejects::{Reject, RejectCounter, RejectRecorder};
+use crate::table::planned_columns::columns_changed;
 use crate::verify::tuples::Tuples;
 use crate::write::binary_copy::{BinaryCopy, Next, next};
 use crate::write::destination::OpenTable;
@@ -70,6 +70,11 @@ fn is_about_one(error: &tokio_postgres::Error) -> bool {
     is_about_rows(error) && !is_of_partition(error)
 }
 
+/// The position of the row that an error of a COPY names, among so many rows.
+fn named_row(error: &tokio_postgres::Error, rows: usize) -> Option<usize> {
+    copy_line(error)?.checked_sub(1).filter(|row| *row < rows)
+}
+
 /// A unit under way.
 pub(crate) struct RejectingUnit<'a> {
     plan: &'a WriterPlan,
@@ -88,6 +93,8 @@ pub(crate) struct RejectingUnit<'a> {
     /// Refused rows may be rejected: another run's rows cannot be the reason, since the table is the
     /// connection's own, or since the unit was not on record when the server refused the first row.
     may_reject: bool,
+    /// When the server refused the first row, the table's columns were those of the plan.
+    columns_compared: bool,
     /// Bytes of rows that were sent.
     pub bytes: u64,
     /// The unit's end was received.
@@ -114,6 +121,7 @@ impl<'a> RejectingUnit<'a> {
             open: None,
             together: TOGETHER,
             may_reject: table.part.is_some(),
+            columns_compared: false,
             bytes: 0,
             ended: false,
         }
@@ -236,8 +244,9 @@ impl<'a> RejectingUnit<'a> {
         Ok(rejecter.recorder.record(&connection.client, &plan.load_id, unit, &rejects).await?)
     }
 
-    /// Sends a block by itself, in ever smaller pieces as long as the server refuses one. With `refused` the
-    /// server has already refused the whole block.
+    /// Sends a block by itself, in pieces: smaller ones after the server refuses a row, larger ones after it accepts all
+    /// rows of one. So a row among many accepted ones is found by halves, and a row after a refused one is sent alone.
+    /// With `refused` the server has already refused the whole block.
     async fn block(
         &mut self,
         block: &Block,
@@ -249,38 +258,45 @@ impl<'a> RejectingUnit<'a> {
         }
         let mut rejects = self.reject_unencoded(block)?;
         let start = |row: usize| if row == 0 { 0 } else { marked[row - 1].end as usize };
-        let mut left: Vec<Range<usize>> = std::iter::once(0..marked.len()).collect();
-        while let Some(rows) = left.pop().filter(|rows| !rows.is_empty()) {
+        let (mut at, mut most) = (0, marked.len());
+        // The next row that the server has named. It is refused if the rows before it are accepted.
+        let mut named: Option<(usize, tokio_postgres::Error)> = None;
+        self.connection.client.batch_execute(SAVEPOINT).await?;
+        while at < marked.len() {
+            let rows = at..marked.len().min(at + most);
             let bytes = block.bytes.slice(start(rows.start)..start(rows.end));
-            let copied = match refused.take() {
-                Some(error) => Err(error),
-                None => self.copy(bytes.clone(), rows.len()).await?,
+            let (place, error) = match (named.take_if(|(row, _)| *row == at), refused.take()) {
+                (Some((_, error)), _) => (Some(0), error),
+                (None, Some(error)) => (named_row(&error, rows.len()), error),
+                (None, None) => match self.copy(bytes, rows.len()).await? {
+                    Ok(()) => {
+                        (at, most) = (rows.end, most.saturating_mul(2));
+                        continue;
+                    }
+                    Err(error) => (named_row(&error, rows.len()), error),
+                },
             };
-            let Err(error) = copied else { continue };
-            match (rows.len(), copy_line(&error)) {
-                (1, _) => {
+            match place {
+                _ if rows.len() == 1 || place == Some(0) => {
                     self.refuse_if_recorded().await?;
                     let reason = from_server(&error, "").what();
-                    rejects.extend(self.reject(marked[rows.start].row, reason)?);
-                    self.encoded.feed(&bytes).map_err(|what| Error::new(Kind::Source, what))?;
+                    rejects.extend(self.reject(marked[at].row, reason)?);
+                    let bytes = &block.bytes[start(at)..start(at + 1)];
+                    self.encoded.feed(bytes).map_err(|what| Error::new(Kind::Source, what))?;
+                    (at, most, named) = (at + 1, (most / 2).max(1), None);
                 }
-                (count, Some(line)) if (1..=count).contains(&line) => {
-                    let bad = rows.start + line - 1;
-                    let pieces = [bad + 1..rows.end, bad..bad + 1, rows.start..bad];
-                    left.extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
-                }
-                (count, _) => {
-                    let middle = rows.start + count / 2;
-                    left.extend([middle..rows.end, rows.start..middle]);
-                }
+                Some(before) => (most, named) = (before, Some((at + before, error))),
+                None => (most, named) = (rows.len() / 2, None),
             }
         }
+        self.connection.client.batch_execute("RELEASE SAVEPOINT sawmill_rows").await?;
         self.record(rejects).await
     }
 
     /// Fails if the unit is on record. A killed predecessor may have committed it meanwhile; if the table has
     /// a unique key, the server then refuses the unit's rows because they are in.
     async fn refuse_if_recorded(&mut self) -> Result<(), WireError> {
+        self.compare_columns().await?;
         if self.may_reject {
             return Ok(());
         }
@@ -297,6 +313,21 @@ impl<'a> RejectingUnit<'a> {
         Ok(())
     }
 
+    /// Fails if rows are refused because the table's columns are no longer those that the rows were encoded for.
+    async fn compare_columns(&mut self) -> Result<(), WireError> {
+        if self.columns_compared {
+            return Ok(());
+        }
+        let part = self.table.part.as_ref().map(|part| i64::from(part.oid));
+        let compare = format!("SELECT {}", self.plan.planned.are_there("$1::bigint"));
+        let row = self.connection.client.query_one(&compare, &[&part]).await?;
+        match row.try_get::<_, Option<bool>>(0)? {
+            Some(true) => self.columns_compared = true,
+            _ => return Err(columns_changed().into()),
+        }
+        Ok(())
+    }
+
     /// Rejects a row of the unit, or the record that it belongs to. None if that was rejected before.
     fn reject(&mut self, row: u32, reason: String) -> Result<Option<Reject>> {
         let row = self.unit.key.first_row + u64::from(row);
@@ -309,27 +340,28 @@ impl<'a> RejectingUnit<'a> {
         Ok(Some(Reject { row, reason }))
     }
 
-    /// Copies rows behind a savepoint. The inner error says why the server refuses one of them; then none of
+    /// Copies rows behind the savepoint, and sets it again. The inner error says why the server refuses one of them; then none of
     /// them is in.
     async fn copy(&self, bytes: Bytes, rows: usize) -> Result<Result<(), tokio_postgres::Error>, WireError> {
         let connection = self.connection;
         let sending = wait(WaitKind::Network);
         sending.add_rows(rows as u64);
         sending.add_bytes(bytes.len() as u64);
-        connection.client.batch_execute(SAVEPOINT).await?;
         let copying = async {
             let mut copy = BinaryCopy::begin(connection, &self.table.copy).await?;
             copy.send(connection, bytes).await?;
-            self.finish(&mut copy, rows as u64).await
+            copy.finish(rows as u64, || self.plan.rows_of(self.unit, self.unit)).await
         };
-        match copying.await {
-            Ok(()) => Ok(Ok(())),
+        let (copied, then) = match copying.await {
+            Ok(()) => (Ok(()), "RELEASE SAVEPOINT sawmill_rows; SAVEPOINT sawmill_rows"),
+            // The savepoint stays.
             Err(WireError::Server(error)) if is_about_one(&error) => {
-                self.roll_back().await?;
-                Ok(Err(error))
+                (Err(error), "ROLLBACK TO SAVEPOINT sawmill_rows")
             }
-            Err(error) => Err(error),
-        }
+            Err(error) => return Err(error),
+        };
+        connection.client.batch_execute(then).await?;
+        Ok(copied)
     }
 
     /// Ends a COPY that the server has accepted, and keeps its rows.

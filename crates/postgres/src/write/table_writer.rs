@@ -12,6 +12,7 @@ use sawmill_profile::{WaitKind, wait};
 use sawmill_source::{Control, Error, Kind, Result, Unit, UnitKey};
 
 use crate::rejected::rejects::RejectCounter;
+use crate::table::planned_columns::columns_changed;
 use crate::write::binary_copy::{BinaryCopy, Next, drain, next};
 use crate::write::destination::{Destination, OpenTable, PartPlan};
 use crate::write::plan::WriterPlan;
@@ -74,7 +75,7 @@ impl TableWriter {
             Some(parts) => Destination::Parts(parts),
             None => Destination::Shared(connection.wait(control, connection.client.prepare(&plan.copy))?),
         };
-        let records = UnitRecorder::new(&plan.checkpoints, &plan.load_id, &connection, control)?;
+        let records = UnitRecorder::new(&plan, &connection, control)?;
         let rejecter =
             rejects.map(|rejects| Rejecter::new(rejects, &plan, &connection, control)).transpose()?;
         Ok(Self { plan, connection, records, destination, rejecter: rejecter.map(Arc::new), open: None })
@@ -140,9 +141,10 @@ impl TableWriter {
                 let ended = copy.finish(group.rows(), || plan.rows_of_all(group, None)).await;
                 ended.map_err(|error| plan.locate(error, group, None))?;
             }
-            records
-                .record(&connection.client, group.units(), table.part.as_ref().map(|part| part.oid))
-                .await?;
+            let part = table.part.as_ref().map(|part| part.oid);
+            if !records.record(&connection.client, group.units(), part).await? {
+                return Err(columns_changed().into());
+            }
             connection.client.batch_execute("COMMIT").await.map_err(|error| match rows {
                 // Deferred constraints are checked now.
                 Rows::OneCopy(_) => plan.locate(error.into(), group, None),
@@ -166,7 +168,9 @@ impl TableWriter {
         control: &Control<'_>,
     ) -> Result<Vec<Arrived>> {
         self.forget_rejected();
-        let Some(OpenTransaction { group, rows, .. }) = self.open.take() else { return Err(error) };
+        let Some(OpenTransaction { group, rows, .. }) = self.open.take() else {
+            return Err(self.explained(error, control));
+        };
         // Dropped first, an open COPY ends before the rollback.
         drop(rows);
         let Self { plan, connection, .. } = self;
@@ -180,7 +184,7 @@ impl TableWriter {
             matches!(tally, Ok(Some(_)))
         };
         match units.iter().filter(is_recorded).count() {
-            0 => return Err(error),
+            0 => return Err(self.explained(error, control)),
             recorded if recorded < units.len() => return Err(committed_elsewhere(connection)),
             _ => {}
         }
@@ -190,6 +194,17 @@ impl TableWriter {
             known.push(Arrived { unit, tally });
         }
         Ok(known)
+    }
+
+    /// The error of a transaction, or the change of the table's columns that is its cause.
+    fn explained(&self, error: Error, control: &Control<'_>) -> Error {
+        let Self { plan, connection, .. } = self;
+        let rolled_back = connection.batch(control, "ROLLBACK");
+        let changed = rolled_back.and_then(|()| plan.planned.change(connection, control)).or_else(|_| {
+            // After a COPY that did not begin, the client does not understand the server any more.
+            plan.planned.change(&Connection::open(&plan.server, control)?, control)
+        });
+        changed.ok().flatten().unwrap_or(error)
     }
 
     /// The units of a transaction that was not committed are written again, and their rejected rows counted
@@ -253,7 +268,11 @@ impl UnitWriter for TableWriter {
         match &self.open {
             Some(open) if open.table.partition() == partition => {}
             Some(_) => return Err(committed_elsewhere(&self.connection)),
-            None => self.open = Some(self.begin(partition, control)?),
+            None => match self.begin(partition, control) {
+                Ok(begun) => self.open = Some(begun),
+                Err(error) if error.kind() == Kind::Server => return Err(self.explained(error, control)),
+                Err(error) => return Err(error),
+            },
         }
         let mut sent = Sent::default();
         match self.send(unit, parcels, &mut sent, control) {

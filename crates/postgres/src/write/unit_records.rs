@@ -5,7 +5,7 @@ use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Result};
 use tokio_postgres::{Client, Statement};
 
-use crate::records::checkpoint::Checkpoints;
+use crate::write::plan::WriterPlan;
 
 /// The statement that records units, prepared on a connection.
 pub(crate) struct UnitRecorder {
@@ -14,12 +14,7 @@ pub(crate) struct UnitRecorder {
 }
 
 impl UnitRecorder {
-    pub(crate) fn new(
-        checkpoints: &Checkpoints,
-        load_id: &str,
-        connection: &Connection,
-        control: &Control<'_>,
-    ) -> Result<Self> {
+    pub(crate) fn new(plan: &WriterPlan, connection: &Connection, control: &Control<'_>) -> Result<Self> {
         // PostgreSQL's nested arrays are rectangular and unnest to scalars, so each unit's counts are sent as
         // text.
         let insert = format!(
@@ -27,20 +22,23 @@ impl UnitRecorder {
              SELECT $1::text, unit.file, unit.row_group, unit.first_row, unit.rows, unit.content_sum, \
                     unit.non_null::bigint[], $8::bigint \
              FROM unnest($2::int[], $3::int[], $4::bigint[], $5::bigint[], $6::text[], $7::text[]) \
-                  AS unit (file, row_group, first_row, rows, content_sum, non_null)",
-            checkpoints.units_table()
+                  AS unit (file, row_group, first_row, rows, content_sum, non_null) \
+             WHERE {}",
+            plan.checkpoints.units_table(),
+            plan.planned.are_there("$8::bigint")
         );
         let insert = connection.wait(control, connection.client.prepare(&insert))?;
-        Ok(Self { insert, load_id: load_id.to_owned() })
+        Ok(Self { insert, load_id: plan.load_id.clone() })
     }
 
     /// Records units in the open transaction, and the OID of the part table that holds them, if there is one.
+    /// Returns false, and records none, if the table's columns are no longer those of the plan.
     pub(crate) async fn record(
         &self,
         client: &Client,
         units: &[Arrived],
         part: Option<u32>,
-    ) -> Result<(), tokio_postgres::Error> {
+    ) -> Result<bool, tokio_postgres::Error> {
         let keys = || units.iter().map(|arrived| arrived.unit.key);
         let tallies = || units.iter().map(|arrived| &arrived.tally);
         let files: Vec<i32> = keys().map(|key| key.file as i32).collect();
@@ -50,13 +48,13 @@ impl UnitRecorder {
         let sums: Vec<String> = tallies().map(|tally| tally.content_sum.to_string()).collect();
         let counts: Vec<String> = tallies().map(|tally| array(&tally.non_null)).collect();
         let part = part.map(i64::from);
-        client
+        let recorded = client
             .execute(
                 &self.insert,
                 &[&self.load_id, &files, &row_groups, &first_rows, &rows, &sums, &counts, &part],
             )
             .await?;
-        Ok(())
+        Ok(recorded == units.len() as u64)
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn check_key(
 
 /// Merges the rows of `gathered` into the table and drops it, in the caller's transaction. With `verify` each
 /// row is then looked up in the table: a trigger or a rule may have changed or skipped it. Returns how many
-/// rows the server inserted or updated; none if rows whose keys exist stay as they are.
+/// rows the server inserted or updated.
 ///
 /// # Errors
 /// Errors of the server: two rows of the source with the same key, a violated constraint. With `verify`, rows
@@ -67,7 +67,7 @@ pub(crate) fn merge(
     key: &[String],
     verify: bool,
     control: &Control<'_>,
-) -> Result<Option<u64>> {
+) -> Result<u64> {
     let names = list(columns);
     let updates: Vec<String> = columns
         .iter()
@@ -94,7 +94,7 @@ pub(crate) fn merge(
         find_in_table(connection, gathered, table, &quoted, &others, control)?;
     }
     connection.batch(control, &format!("DROP TABLE {}", gathered.quoted()))?;
-    Ok((!updates.is_empty()).then_some(merged))
+    Ok(merged)
 }
 
 /// Looks up each gathered row in the table: one with an equal key, whose other columns have the same bytes.
@@ -160,17 +160,18 @@ fn same_key(
     key: &str,
     control: &Control<'_>,
 ) -> Error {
-    if !error.what().contains("a second time") {
+    // cardinality_violation, whatever the server's language
+    if !error.what().ends_with("[21000]") {
         return error;
     }
-    // The key only adds to the error, which is complete without it.
     let twice = connection
         .batch(control, "ROLLBACK")
         .and_then(|()| doubled(connection, gathered, key, control))
         .ok()
         .flatten();
-    let twice = twice.map_or_else(String::new, |key| format!(": {key}"));
-    Error::new(error.kind(), format!("rows of the source have the same key ({key}){twice}"))
+    // A trigger may violate a cardinality, too.
+    let Some(twice) = twice else { return error };
+    Error::new(error.kind(), format!("rows of the source have the same key ({key}): {twice}"))
         .at(format!("table {table}, {}", error.place()))
         .advise(
             "forget the load (sawmill load forget), and load files whose rows share keys one after the other",

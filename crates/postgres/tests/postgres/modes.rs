@@ -482,3 +482,41 @@ fn columns_that_only_the_table_has_get_their_default_or_null_and_are_named() {
         database.client().batch_execute("UPDATE t SET remark = NULL").unwrap();
     }
 }
+
+#[test]
+fn an_upsert_of_keys_alone_counts_the_rows_that_it_inserted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("people.parquet");
+    people(&path, 0, 1000, 500);
+    let source = ParquetFiles::open(&[&path]).unwrap().select(&["id".to_owned()], &[]).unwrap();
+    let database = Database::new();
+    let table = "CREATE TABLE k (id bigint PRIMARY KEY); INSERT INTO k SELECT generate_series(0, 99)";
+    database.client().batch_execute(table).unwrap();
+    let target = database.target("k").mode(Mode::Upsert).key(vec!["id".into()]);
+    let report = run(&source, &target, &small()).unwrap();
+    assert_eq!((report.rows, report.rows_loaded, report.rows_there_before), (1000, 900, 100));
+    assert_eq!(database.count("k"), 1000);
+}
+
+#[test]
+fn of_two_upserts_at_once_the_second_one_is_told_to_wait_for_the_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = ["a", "b"].map(|name| directory.path().join(format!("{name}.parquet")));
+    paths.iter().for_each(|path| people(path, 0, 1000, 500));
+    let [first, second] = paths.map(|path| ParquetFiles::open(&[path]).unwrap());
+    let database = Database::new();
+    database
+        .client()
+        .batch_execute("CREATE TABLE k (id bigint PRIMARY KEY, name text, amount float8)")
+        .unwrap();
+    let target = database.target("k").mode(Mode::Upsert).key(vec!["id".into()]);
+    let tried = std::sync::OnceLock::new();
+    let wait = || {
+        tried.get_or_init(|| run(&second, &target, &small()).unwrap_err());
+    };
+    run(&crate::slowed::Slowed::new(&first, &wait), &target, &small()).unwrap();
+    let error = tried.get().unwrap();
+    assert!(error.kind() == Kind::Busy && error.what().contains("is running"), "{error}");
+    assert!(error.advice().contains("wait") && !error.advice().contains("forget"), "{error}");
+    run(&second, &target, &small()).unwrap();
+}

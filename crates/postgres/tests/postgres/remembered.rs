@@ -1,5 +1,6 @@
 //! Files that are appended once, in whatever list they come, and tables that have lost loaded rows.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -198,6 +199,28 @@ fn the_same_file_is_recognized_by_every_path_to_it() {
     let source = ParquetFiles::open(&[link]).unwrap();
     assert_eq!(run(&source, &files.target(), &small()).unwrap().files_already, 1);
     files.holds_files(1);
+}
+
+#[test]
+fn files_whose_names_differ_in_a_byte_that_is_not_utf8_are_different_files() {
+    let files = Directory::new();
+    std::fs::remove_file(files.path().join("a.parquet")).unwrap();
+    let named = |name: &[u8]| files.path().join(std::ffi::OsStr::from_bytes(name));
+    for (number, name) in
+        [&b"caf\xe9.parquet"[..], b"caf\xe8.parquet", b"caf\\xE9.parquet"].iter().enumerate()
+    {
+        people(&named(name), (number * ROWS) as i64, ROWS, 1000);
+        let report = files.append().unwrap();
+        assert_eq!((report.files_loaded, report.files_already), (1, number as u64));
+        files.holds_files(number as i64 + 1);
+    }
+    let server = files.database.url.parse().unwrap();
+    let loads = with_control(|control| status(&server, "_sawmill", None, control)).unwrap();
+    let listed = |end: &str| loads.iter().flat_map(|load| &load.files).any(|file| file.name.ends_with(end));
+    assert!(
+        listed("/caf\\xE8.parquet") && listed("/caf\\xE9.parquet") && listed("/caf\\\\xE9.parquet"),
+        "{loads:?}"
+    );
 }
 
 #[test]
@@ -578,4 +601,93 @@ fn a_table_that_becomes_unlogged_or_logged_still_has_its_rows() {
         assert_eq!((again.state, again.rows), (LoadState::Complete, ROWS as u64), "{then}");
         assert!(again.verified.unwrap().matches());
     }
+}
+
+#[test]
+fn records_follow_a_table_that_is_renamed_or_moved_to_another_schema() {
+    for (change, name) in [
+        ("ALTER TABLE t RENAME TO u", "u"),
+        ("CREATE SCHEMA s; ALTER TABLE t SET SCHEMA s", "s.t"),
+        ("CREATE SCHEMA s; ALTER TABLE t SET SCHEMA s; ALTER TABLE s.t RENAME TO u", "s.u"),
+    ] {
+        let files = Directory::new();
+        files.append().unwrap();
+        files.execute(change);
+        let target = files.database.target(name).mode(Mode::Append);
+        let report = run(&files.source(), &target, &small()).unwrap();
+        assert_eq!((report.state, report.files_already), (LoadState::Complete, 1), "{change}");
+        let server = files.database.url.parse().unwrap();
+        let loads =
+            with_control(|control| status(&server, "_sawmill", Some(target.table()), control)).unwrap();
+        assert_eq!(loads.len(), 1);
+        // Also a list whose files are not remembered one by one.
+        let source = files.source();
+        let first = Limited::new(&source, 10);
+        let unverified = LoadOptions { verify: false, ..small() };
+        run(&first, &target, &unverified).unwrap();
+        files.execute(&format!("ALTER TABLE {name} RENAME TO again"));
+        let again = name.rsplit_once('.').map_or("again".to_owned(), |(schema, _)| format!("{schema}.again"));
+        let target = files.database.target(&again).mode(Mode::Append);
+        assert_eq!(run(&first, &target, &unverified).unwrap().state, LoadState::Complete);
+        files.file("b", 1);
+        let report = run(&files.source(), &target, &unverified).unwrap();
+        assert_eq!((report.files_loaded, report.files_already), (1, 1));
+        assert_eq!(files.database.count(&again), 2 * ROWS as i64 + 10);
+        with_control(|control| sawmill_postgres::forget(&target, false, control)).unwrap();
+        assert!(!files.database.has("_sawmill.loads"));
+    }
+}
+
+#[test]
+fn an_interrupted_append_goes_on_after_its_table_is_renamed() {
+    let files = Directory::new();
+    files.begin(&files.source());
+    files.execute("ALTER TABLE t RENAME TO u");
+    let target = files.database.target("u").mode(Mode::Append);
+    let report = run(&files.source(), &target, &small()).unwrap();
+    assert_eq!((report.state, report.rows), (LoadState::Resumed, ROWS as u64));
+    assert_eq!(files.database.count("u"), ROWS as i64);
+}
+
+#[test]
+fn a_renamed_table_and_a_new_one_of_its_name_have_histories_of_their_own() {
+    for created_by_load in [false, true] {
+        let files = Directory::new();
+        let target = |name: &str| files.database.target(name);
+        let mode = match created_by_load {
+            true => {
+                files.execute("DROP TABLE t");
+                Mode::Create
+            }
+            false => Mode::Append,
+        };
+        run(&files.source(), &target("t").mode(mode), &small()).unwrap();
+        files.execute("ALTER TABLE t RENAME TO u");
+        if !created_by_load {
+            files.execute("CREATE TABLE t (LIKE u)");
+        }
+        let report = run(&files.source(), &target("t").mode(mode), &small()).unwrap();
+        assert_eq!((report.state, report.files_loaded), (LoadState::New, 1));
+        for name in ["t", "u", "t"] {
+            let report = run(&files.source(), &target(name).mode(Mode::Append), &small()).unwrap();
+            assert_eq!((report.state, report.files_already), (LoadState::Complete, 1), "{name}");
+            assert_eq!(files.database.count(name), ROWS as i64);
+        }
+        with_control(|control| sawmill_postgres::forget(&target("t"), false, control)).unwrap();
+        assert_eq!(files.database.count("_sawmill.loads"), 1);
+        let report = run(&files.source(), &target("u").mode(Mode::Append), &small()).unwrap();
+        assert_eq!((report.state, report.files_already), (LoadState::Complete, 1));
+    }
+}
+
+#[test]
+fn an_oid_from_a_restored_dump_is_not_taken_for_the_table_that_has_it_here() {
+    let files = Directory::new();
+    files.append().unwrap();
+    // As if the records came from another database, where table `t` had the OID that `u` has here.
+    files.execute("CREATE TABLE u (LIKE t)");
+    files.execute("UPDATE _sawmill.loads SET database = 'another', table_oid = 'u'::regclass::oid::bigint");
+    let report = run(&files.source(), &files.database.target("u").mode(Mode::Append), &small()).unwrap();
+    assert_eq!((report.state, report.files_loaded), (LoadState::New, 1));
+    assert_eq!(files.database.count("u"), ROWS as i64);
 }

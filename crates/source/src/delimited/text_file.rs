@@ -59,7 +59,7 @@ impl Stored {
         let coding = coding(&beginning, how.dialect)?;
         let content = match coding.is_plain() {
             true => Content::File { path: canonical.clone(), stamp },
-            false => coding.of_file(&canonical.display().to_string(), &canonical, stamp, how.control)?,
+            false => coding.of_file(&sawmill_store::path_name(&canonical), &canonical, stamp, how.control)?,
         };
         let recorded = stamp.recorded(SystemTime::now());
         Ok(Self { path: canonical, content, recorded, stored: metadata.len() })
@@ -136,7 +136,7 @@ impl TextFile {
             Location::Object(url) => Stored::object(url, how)?,
         };
         let mut file = Self {
-            name: path.display().to_string(),
+            name: sawmill_store::path_name(&path),
             recorded,
             length: content.decoded_length().unwrap_or(stored),
             content,

@@ -405,7 +405,7 @@ pub(super) fn open(
     let row_groups = row_groups(&footer);
     let footer = fingerprint(&footer, length);
     let source = SourceFile {
-        name: canonical.display().to_string(),
+        name: sawmill_store::path_name(&canonical),
         fingerprint: footer.clone() + &values_of_links(&folder_names, &canonical),
         stamp: recorded,
         rows: row_groups.iter().map(|group| group.rows).sum(),

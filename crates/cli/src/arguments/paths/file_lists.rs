@@ -1,8 +1,10 @@
 //! Lists of files: `@NAME` on a command line stands for the files on the lines of NAME, `@-` for those on the
 //! lines of standard input. Thousands of files do not fit on a command line.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::arguments::paths::standard_input::STANDARD_INPUT;
@@ -32,7 +34,9 @@ pub(crate) fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         };
         let before = files.len();
         let text = read(name)?;
-        files.extend(text.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(PathBuf::from));
+        let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+        files
+            .extend(lines.filter(|line| !line.is_empty()).map(|line| PathBuf::from(OsStr::from_bytes(line))));
         if files.len() == before {
             let advice = "write one file name on each line";
             return Err(Error::failure("the list names no file", path.display().to_string(), advice));
@@ -41,7 +45,7 @@ pub(crate) fn expanded(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-fn read(name: &str) -> Result<String, Error> {
+fn read(name: &str) -> Result<Vec<u8>, Error> {
     let (place, advice) = match name {
         "-" => (STANDARD_INPUT, ""),
         name => (name, "check the name of the list"),
@@ -49,10 +53,10 @@ fn read(name: &str) -> Result<String, Error> {
     let failed = |error: std::io::Error| {
         Error::failure(format!("reading the list of files failed: {error}"), place, advice)
     };
-    let mut text = String::new();
+    let mut text = Vec::new();
     let read = match name {
-        "-" => std::io::stdin().lock().take(LONGEST).read_to_string(&mut text),
-        name => fs::File::open(name).and_then(|file| file.take(LONGEST).read_to_string(&mut text)),
+        "-" => std::io::stdin().lock().take(LONGEST).read_to_end(&mut text),
+        name => fs::File::open(name).and_then(|file| file.take(LONGEST).read_to_end(&mut text)),
     };
     match read.map_err(failed)? as u64 {
         LONGEST => Err(Error::failure("the list of files is longer than 256 MiB", place, "split it")),

@@ -19,7 +19,7 @@ pub(crate) fn write(source: &DelimitedFiles, path: &Path, console: Console) -> R
         Error::failure(format!("writing failed: {error}"), path.display().to_string(), "give another file")
     };
     if let Ok(canonical) = path.canonicalize()
-        && source.files().iter().any(|file| Path::new(&file.name) == canonical)
+        && source.files().iter().any(|file| file.name == sawmill_store::path_name(&canonical))
     {
         let place = path.display().to_string();
         return Err(Error::usage(

@@ -45,6 +45,15 @@ pub(crate) struct Preparing<'p, 'a> {
 impl Preparing<'_, '_> {
     /// Decides how to begin. `oid` is that of the existing table, in modes that need one.
     pub(crate) fn decide(&mut self, oid: u32) -> Result<(LoadRecord, LoadState)> {
+        self.postgres.follow_renamed(
+            self.source,
+            self.server,
+            self.connection,
+            self.checkpoints,
+            oid,
+            self.id,
+            self.control,
+        )?;
         match self.postgres.mode {
             Mode::Create | Mode::Replace => self.create(),
             Mode::Append | Mode::Truncate => self.append(oid),
@@ -498,7 +507,8 @@ impl Preparing<'_, '_> {
 
     fn write_record(&self, record: &LoadRecord) -> Result<()> {
         let (target, mode) = (self.table.to_string(), self.postgres.mode.name());
-        self.checkpoints.begin(self.connection, record, &target, mode, self.control)
+        let database = self.checkpoints.database(self.server, self.connection, self.control)?;
+        self.checkpoints.begin(self.connection, record, &target, mode, database.as_deref(), self.control)
     }
 
     /// Whether the record is that of other content of the files of which no unit has been committed, for example

@@ -17,7 +17,7 @@ impl Preparing<'_, '_> {
         let key = advisory_key(&format!("new table {}", staging.quoted()));
         connection.query(control, "SELECT pg_advisory_xact_lock($1)", &[&key])?;
         let refusal = match find(connection, staging, control)? {
-            Some(_) => self.unfinished(staging),
+            Some(_) => self.unfinished(staging)?,
             // Looked for after the staging table, which becomes this one in a single transaction.
             None if self.postgres.mode == Mode::Create => match find(connection, self.table, control)? {
                 Some(made) => self.exists(&made)?,
@@ -41,7 +41,7 @@ impl Preparing<'_, '_> {
         self.connection.begin(self.control)?;
         let discarded = self.discard_empty(found, staging, existing)?;
         self.connection.commit(self.control)?;
-        if discarded { Ok(()) } else { Err(self.unfinished(staging)) }
+        if discarded { Ok(()) } else { Err(self.unfinished(staging)?) }
     }
 
     /// Discards the staging table of a load that failed before its first unit, for example because of a value
@@ -72,17 +72,34 @@ impl Preparing<'_, '_> {
         Ok(true)
     }
 
+    /// Whether another load into the table runs: it holds its lock.
+    fn runs(&self) -> Result<bool> {
+        let (connection, control) = (self.connection, self.control);
+        for id in self.checkpoints.unfinished(connection, &self.table.to_string(), control)? {
+            let lock = "SELECT pg_try_advisory_xact_lock($1)";
+            if id != self.id && !value::<bool>(connection, control, lock, &[&advisory_key(&id)])? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Another load gathers rows for the table.
-    fn unfinished(&self, staging: &TableName) -> Error {
+    fn unfinished(&self, staging: &TableName) -> Result<Error> {
+        if self.runs()? {
+            let what = "another load into this table is running";
+            let advice = "wait until it ends, or stop it; then run the same command again";
+            return Ok(Error::new(Kind::Busy, what).at(self.place()).advise(advice));
+        }
         let schema = match self.postgres.checkpoint_schema.as_str() {
             Postgres::CHECKPOINT_SCHEMA => String::new(),
             schema => format!(" --checkpoint-schema {schema}"),
         };
         let what = format!("another load into this table is unfinished: {staging} exists");
-        Error::new(Kind::Exists, what).at(self.place()).advise(format!(
+        Ok(Error::new(Kind::Exists, what).at(self.place()).advise(format!(
             "finish it with the files and options that it began with, or remove what it left: sawmill load forget --to ... \
              --table {}{schema}",
             self.table
-        ))
+        )))
     }
 }

@@ -1,0 +1,141 @@
+//! Records of tables that were renamed or moved to another schema since: a table keeps its OID, and its records
+//! follow it.
+//!
+//! An OID says which table it is within one database alone: a restored dump may give it to another table. So a load
+//! records its database, too, and only there its records follow the OID ([`Checkpoints::database`]).
+
+use std::time::Instant;
+
+use sawmill_loader::TableName;
+use sawmill_pgwire::{Connection, KnownServer};
+use sawmill_source::{Control, Error, Kind, Result};
+
+use crate::records::checkpoint::{Checkpoints, PATIENCE, wait_for_lock};
+use crate::table::catalogue::value;
+
+/// A load into a table that had another name then.
+pub(crate) struct RenamedLoad {
+    pub id: String,
+    /// The name that the table had.
+    pub was: TableName,
+    /// The name that it has.
+    pub now: TableName,
+    pub mode: String,
+    pub files: Vec<String>,
+}
+
+impl Checkpoints {
+    /// Identifies the database with its tables of records; none if this user may not ask the server who it is. A
+    /// restored dump, here or elsewhere, is another one.
+    pub(crate) fn database(
+        &self,
+        server: &KnownServer,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<Option<String>> {
+        let Some(system) = server.system() else { return Ok(None) };
+        let sql = "SELECT concat_ws(' ', $1::text, oid, to_regclass($2)::oid) FROM pg_catalog.pg_database \
+                   WHERE datname = current_database()";
+        value(connection, control, sql, &[&system, &self.table("loads")])
+    }
+
+    /// Takes the OIDs from records of another database, which were restored from a dump: they are those of other tables
+    /// here. A table that has both the OID and the name of a record is the same one, after `pg_upgrade` for example.
+    pub(crate) fn drop_foreign_oids(
+        &self,
+        connection: &Connection,
+        database: &str,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let sql = format!(
+            "UPDATE {} SET table_oid = 0, database = $1 WHERE database <> $1 AND NOT EXISTS (\
+               SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+               WHERE c.oid = table_oid::oid AND target = n.nspname || '.' || c.relname)",
+            self.table("loads")
+        );
+        connection.execute(control, &sql, &[&database]).map(|_| ())
+    }
+
+    /// The loads into the table with this OID when it had another name, and those whose ID is `id` into a table that
+    /// has another name now.
+    pub(crate) fn renamed(
+        &self,
+        connection: &Connection,
+        database: &str,
+        oid: u32,
+        id: &str,
+        control: &Control<'_>,
+    ) -> Result<Vec<RenamedLoad>> {
+        let sql = format!(
+            "SELECT l.load_id, l.target, n.nspname::text, c.relname::text, l.mode, l.files FROM {} l \
+             JOIN pg_catalog.pg_class c ON c.oid = l.table_oid::oid \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE l.database = $1 AND (l.table_oid = $2 OR l.load_id = $3) \
+             AND l.target <> n.nspname || '.' || c.relname AND strpos(l.load_id, '/') = 0 \
+             AND (l.completed IS NOT NULL OR l.mode IN ('append', 'truncate'))",
+            self.table("loads")
+        );
+        let mut loads = Vec::new();
+        for row in connection.query(control, &sql, &[&database, &i64::from(oid), &id])? {
+            let (was, schema, name): (String, String, String) =
+                (connection.get(&row, 1)?, connection.get(&row, 2)?, connection.get(&row, 3)?);
+            // The record has the name as it is shown.
+            let (was_schema, was_name) = was.split_once('.').unwrap_or(("", &was));
+            loads.push(RenamedLoad {
+                id: connection.get(&row, 0)?,
+                was: TableName::new(Some(was_schema), was_name)?,
+                now: TableName::new(Some(&schema), &name)?,
+                mode: connection.get(&row, 4)?,
+                files: connection.get(&row, 5)?,
+            });
+        }
+        Ok(loads)
+    }
+
+    /// Gives a load of a renamed table the ID `now`, and the table's name. The records of another table that have this
+    /// ID are kept under another one.
+    pub(crate) fn follow(
+        &self,
+        connection: &Connection,
+        load: &RenamedLoad,
+        now: &str,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        connection.begin(control)?;
+        let lock = "SELECT pg_try_advisory_xact_lock($1)";
+        for id in [load.id.as_str(), now] {
+            if !wait_for_lock(connection, lock, id, Instant::now() + PATIENCE, control)? {
+                return Err(Error::new(Kind::Busy, "a load into the table, which was renamed, is running")
+                    .at(format!("table {}, {}", load.now, connection.place()))
+                    .advise("wait until it ends, or stop it; then run the same command again"));
+            }
+        }
+        if now != load.id {
+            if self.find(connection, now, control)?.is_some() {
+                self.keep_under_another_id(connection, now, control)?;
+            }
+            self.move_to(connection, &load.id, now, control)?;
+        }
+        let sql = format!("UPDATE {} SET target = $2 WHERE load_id = $1", self.table("loads"));
+        connection.execute(control, &sql, &[&now, &load.now.to_string()])?;
+        connection.commit(control)
+    }
+
+    /// Gives all records of renamed tables the names that the tables have.
+    pub(crate) fn follow_names(
+        &self,
+        connection: &Connection,
+        database: &str,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let sql = format!(
+            "UPDATE {} l SET target = n.nspname || '.' || c.relname FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.oid = l.table_oid::oid AND l.database = $1 AND strpos(l.load_id, '/') = 0 \
+             AND (l.completed IS NOT NULL OR l.mode IN ('append', 'truncate')) \
+             AND l.target <> n.nspname || '.' || c.relname",
+            self.table("loads")
+        );
+        connection.execute(control, &sql, &[&database]).map(|_| ())
+    }
+}

@@ -1,0 +1,300 @@
+//! The columns that rows are encoded for, as the catalogue had them when the load was planned.
+//!
+//! Binary COPY has no types: the server reads eight bytes of a `bigint` as a `double precision` if the column has
+//! become one. So the statement that records units compares the columns with the plan ([`PlannedColumns::are_there`]).
+//! By then COPY holds a lock on the table, and nothing can change it before the commit. The lock does not extend to
+//! composite types: a change after the comparison renames or converts the rows that are in, too.
+
+use sawmill_loader::{TableName, literal};
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result};
+use tokio_postgres::Row;
+
+/// The columns of a table that a load fills, and the attributes of composite types within them.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedColumns {
+    table: TableName,
+    oid: u32,
+    columns: Vec<Attribute>,
+    of_types: Vec<Attribute>,
+    /// A column that was not there.
+    lacking: Option<String>,
+}
+
+/// A column of a table, or an attribute of a composite type.
+#[derive(Clone, Debug)]
+struct Attribute {
+    /// The table, or the relation of the type.
+    relation: u32,
+    relation_name: String,
+    number: i16,
+    name: String,
+    type_oid: u32,
+    modifier: i32,
+    type_name: String,
+    hash: i64,
+}
+
+/// How a column differs from the plan.
+pub(crate) struct Difference {
+    pub what: String,
+    /// Earlier rows have their values in another column now.
+    pub moved: bool,
+}
+
+/// What identifies a column, in one number.
+const HASH: &str = "pg_catalog.hashtextextended(a.attname::text, (a.attnum::bigint << 48) \
+                    # (a.atttypid::bigint << 16) # a.atttypmod::bigint)";
+/// The same with the composite type that it belongs to.
+const HASH_OF_TYPE: &str = "pg_catalog.hashtextextended(a.attname::text, (a.attnum::bigint << 48) \
+                            # (a.atttypid::bigint << 16) # a.atttypmod::bigint # (a.attrelid::bigint << 20))";
+
+impl PlannedColumns {
+    /// The columns of these names in the table with this OID. They are to be read before the types that rows are
+    /// encoded for: then a change in between is noticed, too.
+    pub(crate) fn read<'n>(
+        connection: &Connection,
+        table: &TableName,
+        oid: u32,
+        names: impl Iterator<Item = &'n str>,
+        control: &Control<'_>,
+    ) -> Result<Self> {
+        let names: Vec<&str> = names.collect();
+        let there = "a.attrelid = $1 AND a.attname = ANY ($2) AND a.attnum > 0 AND NOT a.attisdropped";
+        let sql = format!("{} WHERE {there} ORDER BY a.attnum", select(HASH));
+        let columns = connection.query(control, &sql, &[&oid, &names])?;
+        let columns: Vec<Attribute> =
+            columns.iter().map(|row| Attribute::read(connection, row)).collect::<Result<_>>()?;
+        let lacking = names.iter().find(|name| columns.iter().all(|column| column.name != **name));
+        let lacking = lacking.map(|name| (*name).to_owned());
+        let types: Vec<u32> = columns.iter().map(|column| column.type_oid).collect();
+        // Types whose values contain others: arrays, domains, and composite types.
+        let reached = format!(
+            "WITH RECURSIVE reached(oid) AS (SELECT unnest($1::oid[]) UNION SELECT n.oid FROM reached r \
+               JOIN pg_catalog.pg_type t ON t.oid = r.oid CROSS JOIN LATERAL (SELECT t.typelem UNION ALL \
+                 SELECT t.typbasetype UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a \
+                 WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped) n(oid)) \
+             {} WHERE a.attrelid IN (SELECT t.typrelid FROM reached JOIN pg_catalog.pg_type t USING (oid) \
+               WHERE t.typrelid <> 0) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum",
+            select(HASH_OF_TYPE)
+        );
+        // Of built-in types alone none contains attributes, and the query takes longer than the others.
+        const FIRST_OF_USERS: u32 = 16384;
+        let of_types = match types.iter().any(|oid| *oid >= FIRST_OF_USERS) {
+            true => connection.query(control, &reached, &[&types])?,
+            false => Vec::new(),
+        };
+        let of_types = of_types.iter().map(|row| Attribute::read(connection, row)).collect::<Result<_>>()?;
+        Ok(Self { table: table.clone(), oid, columns, of_types, lacking })
+    }
+
+    /// No columns, for a load that copies nothing.
+    pub(crate) fn none(table: &TableName, oid: u32) -> Self {
+        Self { table: table.clone(), oid, columns: Vec::new(), of_types: Vec::new(), lacking: None }
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> &TableName {
+        &self.table
+    }
+
+    /// The condition that the columns are still those of the plan, and the table the one of that name. `part` is an
+    /// expression of the OID of the part table that has the rows, as a `bigint`; null without one.
+    pub(crate) fn are_there(&self, part: &str) -> String {
+        if self.lacking.is_some() {
+            return "false".to_owned();
+        }
+        let numbers: Vec<String> = self.columns.iter().map(|column| column.number.to_string()).collect();
+        let sum = |attributes: &[Attribute]| attributes.iter().map(|a| i128::from(a.hash)).sum::<i128>();
+        let name = literal(&self.table.quoted());
+        let mut condition = format!(
+            "(SELECT sum({HASH}) FROM pg_catalog.pg_attribute a WHERE a.attrelid = coalesce({part}, {oid})::oid \
+               AND a.attnum = ANY ('{{{}}}'::int2[])) = {}::numeric \
+             AND ({part} IS NOT NULL OR pg_catalog.to_regclass({name}) = {oid}::oid)",
+            numbers.join(","),
+            sum(&self.columns),
+            oid = self.oid,
+        );
+        if !self.of_types.is_empty() {
+            let mut relations: Vec<String> = self.of_types.iter().map(|a| a.relation.to_string()).collect();
+            relations.dedup();
+            condition += &format!(
+                " AND (SELECT sum({HASH_OF_TYPE}) FROM pg_catalog.pg_attribute a \
+                   WHERE a.attrelid = ANY ('{{{}}}'::oid[]) AND a.attnum > 0 AND NOT a.attisdropped) = {}::numeric",
+                relations.join(","),
+                sum(&self.of_types),
+            );
+        }
+        condition
+    }
+
+    /// What has changed since the load was planned; none if nothing has, or not any more.
+    pub(crate) fn change(&self, connection: &Connection, control: &Control<'_>) -> Result<Option<Error>> {
+        let place = format!("table {}, {}", self.table, connection.place());
+        let named = "SELECT pg_catalog.to_regclass($1) = $2::oid";
+        let rows = connection.query(control, named, &[&self.table.quoted(), &self.oid])?;
+        let same = rows.first().map_or(Ok(None), |row| connection.get::<Option<bool>>(row, 0))?;
+        if same != Some(true) {
+            return Ok(Some(another_table(place)));
+        }
+        let attributes = || self.columns.iter().chain(&self.of_types);
+        let mut relations: Vec<u32> = attributes().map(|attribute| attribute.relation).collect();
+        relations.dedup();
+        let sql =
+            format!("{} WHERE a.attrelid = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped", select(HASH));
+        let now = connection.query(control, &sql, &[&relations])?;
+        let now: Vec<Attribute> =
+            now.iter().map(|row| Attribute::read(connection, row)).collect::<Result<_>>()?;
+        let added = now
+            .iter()
+            .filter(|now| now.relation != self.oid)
+            .find(|now| attributes().all(|was| (was.relation, was.number) != (now.relation, now.number)));
+        let lacking = self.lacking.iter().find(|name| now.iter().any(|now| now.name == **name));
+        let lacking =
+            lacking.map(|name| Difference { what: format!("column {name:?} was added"), moved: false });
+        let difference =
+            lacking.or_else(|| attributes().find_map(|was| was.difference(&now))).or_else(|| {
+                let Attribute { relation_name, name, .. } = added?;
+                Some(Difference {
+                    what: format!("type {relation_name} has a new attribute {name:?}"),
+                    moved: true,
+                })
+            });
+        Ok(difference.map(|difference| {
+            let what =
+                format!("{} since the load was planned; binary COPY would misread its rows", difference.what);
+            Error::new(Kind::Changed, what).at(place).advise(difference.advice())
+        }))
+    }
+
+    /// Refuses, in the transaction that has merged rows into another table, columns that have other types there: the
+    /// server has converted the values.
+    pub(crate) fn refuse_converted(
+        &self,
+        connection: &Connection,
+        table: &TableName,
+        oid: u32,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
+        let sql = format!("{} WHERE a.attrelid = $1 AND a.attname = ANY ($2)", select(HASH));
+        for row in connection.query(control, &sql, &[&oid, &names])? {
+            let now = Attribute::read(connection, &row)?;
+            let was = self.columns.iter().find(|column| column.name == now.name);
+            let Some(was) = was.filter(|was| !was.has_type_of(&now)) else { continue };
+            let what = format!(
+                "column {:?} was {} when its rows were gathered and is {} now; the merge would convert them",
+                now.name, was.type_name, now.type_name
+            );
+            return Err(Error::new(Kind::Changed, what)
+                .at(format!("table {table}, {}", connection.place()))
+                .advise("nothing was merged: forget the load (sawmill load forget) and load again"));
+        }
+        Ok(())
+    }
+
+    /// The columns for the load's record.
+    pub(crate) fn recorded(&self) -> Vec<String> {
+        let line = |a: &Attribute| format!("{} {} {} {}", a.number, a.type_oid, a.modifier, a.name);
+        self.columns.iter().map(line).collect()
+    }
+
+    /// How the columns differ from those that the load's record has.
+    pub(crate) fn since(&self, recorded: &[String]) -> Option<Difference> {
+        let was = recorded.iter().filter_map(|line| {
+            let mut parts = line.splitn(4, ' ');
+            let mut number = || parts.next()?.parse::<i64>().ok();
+            let (at, type_oid, modifier) = (number()?, number()?, number()?);
+            Some((parts.next()?, at, type_oid, modifier))
+        });
+        was.into_iter().find_map(|(name, number, type_oid, modifier)| {
+            let now = self.columns.iter().find(|column| column.name == name)?;
+            if i64::from(now.number) != number {
+                let what = format!("column {name:?} is another one than");
+                return Some(Difference { what, moved: true });
+            }
+            let same = i64::from(now.type_oid) == type_oid && i64::from(now.modifier) == modifier;
+            (!same).then(|| Difference {
+                what: format!("column {name:?} is {} and had another type", now.type_name),
+                moved: false,
+            })
+        })
+    }
+}
+
+impl Difference {
+    /// What to do after it was noticed in a running load.
+    fn advice(&self) -> &'static str {
+        match self.moved {
+            true => FORGET,
+            false => {
+                "the rows of the open transaction were rolled back: run the same command again, which loads the rest for the \
+                 columns as they are now"
+            }
+        }
+    }
+}
+
+/// What to do with rows that are in columns which are others now.
+pub(crate) const FORGET: &str = "rows that are in may have their values in other columns now: forget the load (sawmill \
+     load forget), remove what it brought, and load again";
+
+/// The table's name belongs to another table, or to none.
+pub(crate) fn another_table(place: String) -> Error {
+    let what = "the table was dropped or renamed while the load ran: its name now belongs to another table, or to none";
+    Error::new(Kind::Mismatch, what).at(place).advise(
+        "restore the table under its name, or name the table as it is called now, and run the same command again; or forget \
+         the load (sawmill load forget) and load again",
+    )
+}
+
+/// The server holds other columns than those that the rows were encoded for.
+pub(crate) fn columns_changed() -> Error {
+    Error::new(Kind::Server, "the table's columns changed while rows were copied into it")
+        .advise("nothing of these rows was committed: run the same command again")
+}
+
+fn select(hash: &str) -> String {
+    format!(
+        "SELECT a.attrelid, a.attrelid::regclass::text, a.attnum, a.attname::text, a.atttypid, a.atttypmod, \
+           pg_catalog.format_type(a.atttypid, a.atttypmod), {hash} FROM pg_catalog.pg_attribute a"
+    )
+}
+
+impl Attribute {
+    fn read(connection: &Connection, row: &Row) -> Result<Self> {
+        Ok(Self {
+            relation: connection.get(row, 0)?,
+            relation_name: connection.get(row, 1)?,
+            number: connection.get(row, 2)?,
+            name: connection.get(row, 3)?,
+            type_oid: connection.get(row, 4)?,
+            modifier: connection.get(row, 5)?,
+            type_name: connection.get(row, 6)?,
+            hash: connection.get(row, 7)?,
+        })
+    }
+
+    fn has_type_of(&self, other: &Self) -> bool {
+        (self.type_oid, self.modifier) == (other.type_oid, other.modifier)
+    }
+
+    /// How this attribute differs among those that there are now.
+    fn difference(&self, now: &[Self]) -> Option<Difference> {
+        let name = &self.name;
+        let mut of_relation = now.iter().filter(|now| now.relation == self.relation);
+        let Some(now) = of_relation.find(|now| now.number == self.number) else {
+            return Some(Difference { what: format!("column {name:?} was dropped"), moved: true });
+        };
+        if now.name != *name {
+            return Some(Difference {
+                what: format!("column {name:?} was renamed to {:?}", now.name),
+                moved: true,
+            });
+        }
+        (!self.has_type_of(now)).then(|| Difference {
+            what: format!("column {name:?} was {} and became {}", self.type_name, now.type_name),
+            moved: false,
+        })
+    }
+}
