@@ -79,7 +79,8 @@ fn lines_of_parquet(bytes: Vec<u8>) -> std::result::Result<Vec<u8>, String> {
     let metadata = Arc::new(footer.to_parquet_59(Some(&all)).map_err(|e| e.to_string())?);
     // The types of Parquet's schema suffice.
     let metadata =
-        ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new().with_skip_arrow_metadata(true)).map_err(|e| e.to_string())?;
+        ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
+            .map_err(|e| e.to_string())?;
     let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(Bytes::from(bytes), metadata);
     let schema = builder.parquet_schema();
     let wanted = (0..schema.num_columns()).filter(|leaf| {

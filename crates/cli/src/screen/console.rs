@@ -206,7 +206,8 @@ impl Console {
             }
             connections.clear();
         };
-        let (result, _) = beside("progress bar", tick, || work(&|name| bar.set_prefix(escape::message(&name))));
+        let (result, _) =
+            beside("progress bar", tick, || work(&|name| bar.set_prefix(escape::message(&name))));
         bar.finish_and_clear();
         *SCREEN.lock().unwrap_or_else(PoisonError::into_inner) = None;
         result

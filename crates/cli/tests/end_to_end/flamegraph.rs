@@ -1,5 +1,4 @@
 //! `--flamegraph FILE.svg` on every sub-command.
-#![cfg(feature = "flamegraph")]
 
 use sawmill_localpg::LocalPg;
 

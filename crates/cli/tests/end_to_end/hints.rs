@@ -60,7 +60,8 @@ fn a_file_is_read_whatever_its_arrow_schema_says() {
     let long: Decimal256Array =
         decimals().into_iter().map(|value: Option<i128>| value.map(I256::from_i128)).collect();
     let long = long.with_precision_and_scale(50, 2).unwrap();
-    let bytes = FixedSizeBinaryArray::from(vec![Some(&b"12345678"[..]), None, Some(&b"abcdefgh"[..])]);
+    let bytes = [Some(&b"12345678"[..]), None, Some(&b"abcdefgh"[..])];
+    let bytes = FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes.into_iter(), 8).unwrap();
     let many = |n: i64| (0..n).map(|value| format!("value {value}"));
     let columns: Vec<(&str, ArrayRef, DataType)> = vec![
         ("flags", Arc::new(flags.finish()), DataType::Boolean),

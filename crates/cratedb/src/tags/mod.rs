@@ -15,6 +15,7 @@ pub(crate) mod begun;
 pub(crate) mod jobs;
 pub(crate) mod version;
 
+use arrow_schema::Schema;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
