@@ -93,7 +93,7 @@ fn a_text_that_is_not_utf8_is_named_and_rejects_leave_out_its_row_alone() {
         for strategy in ["direct", "staged"] {
             let more = [&more[..], &["--strategy", strategy]].concat();
             let report = bench.load(&path, "t", &more).json();
-            assert_eq!(report["report"]["rejected"], 1, "{report}");
+            assert_eq!(report["report"]["rows_rejected"], 1, "{report}");
             let rows = format!("select count(*) from t where id <> {BROKEN}");
             assert_eq!(bench.count(&rows), ROWS as i64 - 1);
             assert_eq!(bench.count("select count(*) from t"), ROWS as i64 - 1);
@@ -135,7 +135,7 @@ fn cratedb_gets_all_rows_but_that_of_a_text_that_is_not_utf8() {
         let rejects = file(&bench, &format!("rejects_{dictionary}.ndjson"));
         let more = ["--rejects", rejects.to_str().unwrap(), "--json"].map(str::to_owned);
         let report = sawmill([&to[..], &more].concat()).json();
-        assert_eq!(report["report"]["rejected"], 1, "{report}");
+        assert_eq!(report["report"]["rows_rejected"], 1, "{report}");
         assert_eq!(report["report"]["rows"], ROWS - 1, "{report}");
     }
 }
