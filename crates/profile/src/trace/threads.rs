@@ -316,11 +316,10 @@ mod tests {
 
     #[test]
     fn a_companion_ends_with_the_work_even_if_that_panics() {
-        let worked = beside("companion", |over| until(over), || 7);
+        let worked = beside("companion", until, || 7);
         assert_eq!(worked, (7, Some(())));
-        let panicked = caught::<_, ThreadFailure>("worker", || {
-            Ok(beside("companion", |over| until(over), || panic!("in the work")))
-        });
+        let panicked =
+            caught::<_, ThreadFailure>("worker", || Ok(beside("companion", until, || panic!("in the work"))));
         assert_eq!(panicked.unwrap_err().what(), "the thread worker panicked: in the work");
         let (done, lost) = beside("companion", |_| -> u8 { panic!("in the companion") }, || 8);
         assert_eq!((done, lost), (8, None));

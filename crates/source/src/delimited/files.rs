@@ -403,12 +403,15 @@ fn find_boundaries(opened: &mut [TextFile], chunk: u64, control: &Control<'_>) -
     Ok(())
 }
 
+/// A column with its type.
+type Typed = (String, ColumnType);
+
 /// Returns the types of the columns, what their samples say, and which were given.
 fn find_types(
     opened: &[TextFile],
     names: &[String],
     dialect: &Dialect,
-    (given, known): (&[(String, ColumnType)], &[(String, ColumnType)]),
+    (given, known): (&[Typed], &[Typed]),
     sample: Sample,
 ) -> Result<Columns> {
     let mut of_column: Vec<Option<ColumnType>> = vec![None; names.len()];

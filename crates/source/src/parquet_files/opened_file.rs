@@ -101,7 +101,8 @@ impl OpenedFile {
         if at < end {
             kept.push(at - start..end - start);
         }
-        (kept.as_slice() != [0..end - start]).then_some(kept)
+        let keeps_all = matches!(kept.as_slice(), [all] if *all == (0..end - start));
+        (!keeps_all).then_some(kept)
     }
 
     /// Returns the options for reading its footer.

@@ -254,8 +254,9 @@ fn is_value(field: &str) -> bool {
 
 /// Whether a field has no characters that may be between fields or around them.
 fn is_plain(field: &str) -> bool {
-    !field.bytes().any(|byte| matches!(byte, b',' | b';' | b'\t' | b'|' | b'^' | b'~' | b'"' | 0x1f))
-        && !(field.len() > 1 && field.starts_with('\'') && field.ends_with('\''))
+    let is_quoted = field.len() > 1 && field.starts_with('\'') && field.ends_with('\'');
+    let is_between = |byte| matches!(byte, b',' | b';' | b'\t' | b'|' | b'^' | b'~' | b'"' | 0x1f);
+    !is_quoted && !field.bytes().any(is_between)
 }
 
 /// Returns the text of bytes, and an encoding with what it has, if they are not UTF-8.
@@ -290,7 +291,9 @@ fn decoded(start: &[u8], is_all: bool) -> (String, Option<(&'static Encoding, St
     let all = |_: usize| true;
     let pairs = |characters: usize| high == 2 * characters;
     let runs = |_: usize| beside * 2 > high;
-    let scripts: [(_, fn(char) -> bool, usize, &dyn Fn(usize) -> bool, _); 8] = [
+    /// An encoding, the characters of its script, their least share in percent, whether their number fits, a name.
+    type Script<'a> = (&'static Encoding, fn(char) -> bool, usize, &'a dyn Fn(usize) -> bool, &'static str);
+    let scripts: [Script<'_>; 8] = [
         (SHIFT_JIS, kana, 20, &all, "Japanese kana"),
         (EUC_JP, kana, 20, &all, "Japanese kana"),
         (EUC_KR, hangul, 85, &all, "Korean syllables"),
