@@ -8,7 +8,9 @@ use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, LargeListArray, ListArray, MapArray, RecordBatch, StructArray,
     new_null_array,
 };
-use arrow_schema::DataType::{Dictionary, FixedSizeList, LargeList, List, Map, Null, Struct};
+use arrow_schema::DataType::{
+    Binary, BinaryView, Dictionary, FixedSizeList, LargeBinary, LargeList, List, Map, Null, Struct,
+};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema};
 
 /// Returns the type of a dictionary's values, and other types unchanged.
@@ -77,7 +79,10 @@ pub(crate) fn without_dictionaries(own: &Schema, common: &Schema) -> Option<Sche
 /// dictionary, of which a row group may have several.
 pub(crate) fn with_readable_dictionaries(schema: &Schema) -> Option<Schema> {
     let readable = |own: &DataType, _: &DataType| match own {
-        Dictionary(_, values) if values.is_string() || values.is_binary() => {
+        // `is_binary` would include values of a fixed size, whose dictionaries the crate panics on.
+        Dictionary(_, values)
+            if values.is_string() || matches!(**values, Binary | LargeBinary | BinaryView) =>
+        {
             Dictionary(Box::new(DataType::Int32), values.clone())
         }
         Dictionary(_, values) => values.as_ref().clone(),
