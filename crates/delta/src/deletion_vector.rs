@@ -6,7 +6,7 @@
 //! older: magic ┃ number of bitmaps ┃ for each, its upper bits being its number: length ┃ a bitmap, all numbers big-endian
 //! ```
 //!
-//! Every length is compared with the bytes that are there: memory is at most in proportion to these.
+//! Each length is checked against the bytes that the vector has: memory grows at most in proportion to them.
 
 use std::ops::Range;
 

@@ -21,7 +21,7 @@
 //! | `connection` | connects, and waits for answers, but not through a cancel |
 //! | `login` | TLS, authentication and what is required of both, for all connections |
 //! | `messages`, `untrusted` | what a server may send, and how much of it |
-//! | `server_activity` | whether the server still works on what has no answer |
+//! | `server_activity` | whether the server still works on a statement that it has not answered |
 //! | `server_identity` | whether a server is still the one that a load began with |
 //! | `server_report`, `server_error` | what a server reported, and what to do about it |
 //! | `pooler` | finds out whether a pool of connections is in between |

@@ -27,7 +27,7 @@ const MAX_UNASKED: u64 = 4 << 20;
 /// The kind of a message and the length of its body.
 ///
 /// # Errors
-/// It is no message of the protocol, or it is longer than its kind can be.
+/// The protocol has no such message, or the message exceeds the limit of its kind.
 pub(crate) fn kind_and_length(head: [u8; HEAD]) -> io::Result<(u8, UntrustedLength)> {
     let [kind, length @ ..] = head;
     let most = match kind {

@@ -33,7 +33,7 @@ impl UntrustedLength {
     /// that the room is never more than twice what the server has sent.
     ///
     /// # Errors
-    /// There is no memory left.
+    /// The allocator refused the memory.
     pub fn make_room(self, buffer: &mut Vec<u8>, filled: usize) -> io::Result<()> {
         let wanted = self.0.min(filled.saturating_mul(2)).max(filled.saturating_add(PIECE));
         if let Some(more) = wanted.checked_sub(buffer.len()).filter(|more| *more > 0) {
@@ -47,7 +47,7 @@ impl UntrustedLength {
 /// Appends bytes that came, if there is memory for them.
 ///
 /// # Errors
-/// There is no memory left.
+/// The allocator refused the memory.
 pub fn append(buffer: &mut Vec<u8>, bytes: &[u8]) -> io::Result<()> {
     buffer.try_reserve(bytes.len()).map_err(|_| no_memory(buffer.len() + bytes.len()))?;
     buffer.extend_from_slice(bytes);

@@ -108,7 +108,7 @@ impl Engine {
     }
 }
 
-/// The table, the columns, the rows with all of their values, and what becomes of rows that are there.
+/// The table, the columns, the rows with all of their values, and how to treat rows that the table has already.
 type Complete = (Name, Vec<String>, Vec<Vec<Json>>, OnConflict);
 
 fn complete(sql: &str, schema: &str, rows: &[Vec<Json>]) -> Result<Complete, Error> {

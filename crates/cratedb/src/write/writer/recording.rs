@@ -76,7 +76,7 @@ impl CrateWriter {
             let rejected = account.rejects.len() as u64;
             self.rejecting -= rejected;
             let tally = tally.minus(&account.lost);
-            // Of a statement nobody knows before how many rows come.
+            // A statement does not say beforehand how many rows it will send.
             if !self.plan.of_statement && tally.rows + rejected != unit.rows {
                 return Err(Error::new(
                     Kind::Mismatch,
