@@ -479,8 +479,7 @@ fn file_checksum(files: &[WrittenFile], output: &Output) -> Option<Checksum> {
     named.map(|named| Checksum::of_files(named.iter().map(|(name, sum)| (name.as_str(), *sum))))
 }
 
-/// What was written, with the checksum of the files and the content sum of their rows.
-/// What `gen finish` has found.
+/// Says what `gen finish` has found.
 fn finished(files: &[WrittenFile], checksum: Option<Checksum>, phase: &PhaseReport, out: &Path) -> String {
     let rows = phases::thousands(files.iter().map(|file| file.rows).sum());
     let bytes = phases::bytes(files.iter().map(|file| file.bytes).sum());

@@ -1,14 +1,20 @@
 //! A panic in a thread ends its command with an error, and no other thread waits for ever.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Ran, command};
+use crate::harness::{Ran, command, sawmill};
 use crate::load::Bench;
+use sawmill_cratedb_standin::StandIn;
 
 /// Runs a command whose thread of this name panics.
 fn panicking(thread: &str, args: &[String]) -> Ran {
+    panicking_in(Path::new("."), thread, args)
+}
+
+fn panicking_in(folder: &Path, thread: &str, args: &[String]) -> Ran {
     let mut child = command(args);
-    child.env("SAWMILL_TEST_PANIC", thread).env("RUST_BACKTRACE", "0");
+    child.current_dir(folder).env("SAWMILL_TEST_PANIC", thread).env("RUST_BACKTRACE", "0");
     child.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let mut child = child.spawn().unwrap();
     let began = Instant::now();
@@ -30,23 +36,128 @@ fn is_reported(thread: &str, args: &[String]) {
     assert!(ran.err.contains("report it"), "{}", ran.err);
 }
 
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
 #[test]
-fn a_panic_in_a_thread_of_a_load_is_its_error_and_the_same_command_finishes() {
+fn a_panic_in_any_thread_of_a_load_is_its_error_and_the_same_command_finishes() {
     let bench = Bench::new();
     let file = bench.contacts("5k");
     let verified = ["--verify", "--degree", "2", "--unit-rows", "500"];
-    for thread in ["main", "opener-0", "encoder-1", "sender-1"] {
+    for thread in
+        ["main", "opener-0", "encoder-1", "sender-1", "encoder-2", "sender-2", "reader-1", "reader-2"]
+    {
         let args = bench.args("load", &file, "c", &verified);
         is_reported(thread, &args);
         bench.load(&file, "c", &verified).ok();
         assert_eq!(bench.count("select count(*) from c"), 5_000, "{thread}");
         bench.client().batch_execute("drop table c").unwrap();
     }
+    bench.load(&file, "c", &[]).ok();
+    for thread in ["source-1", "source-2", "reader-1"] {
+        is_reported(thread, &bench.args("verify", &file, "c", &["--degree", "2"]));
+    }
+    let partitioned = ["--partition-by", "hash(name,4)", "--degree", "2"];
+    for (thread, strategy) in [("surveyor-0", "staged"), ("encoder-2", "staged"), ("sender-1", "direct")] {
+        let more = [&partitioned[..], &["--strategy", strategy]].concat();
+        is_reported(thread, &bench.args("load", &file, "p", &more));
+    }
 }
 
 #[test]
-fn a_panic_while_rows_are_generated_is_an_error() {
-    let args = "gen contacts --rows 10 --out /dev/null".split(' ').map(str::to_owned).collect::<Vec<_>>();
-    is_reported("main", &args);
-    is_reported("generate-0", &args);
+fn a_load_needs_neither_the_thread_that_watches_it_nor_the_one_that_samples_it() {
+    let bench = Bench::new();
+    let file = bench.contacts("5k");
+    for thread in ["watcher", "sampler"] {
+        panicking(thread, &bench.args("load", &file, thread, &["--verify"])).ok();
+    }
+}
+
+#[test]
+fn a_panic_while_text_is_read_is_an_error() {
+    let bench = Bench::new();
+    let text: String = (0..50_000).map(|id| format!("{id},name {id}\n")).collect();
+    let file = bench.dir.path().join("names.csv");
+    std::fs::write(&file, format!("id,name\n{text}")).unwrap();
+    for thread in ["opener-0", "boundaries-0", "sampler-0", "encoder-1"] {
+        is_reported(thread, &bench.args("load", &file, "t", &[]));
+    }
+    let wide = bench.dir.path().join("wide.csv");
+    let utf_16: Vec<u8> = format!("id,name\n{text}").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(&wide, utf_16).unwrap();
+    let ran = panicking("spool", &bench.args("load", &wide, "t", &["--text-encoding", "utf-16le"]));
+    assert!(ran.code == Some(1) && ran.err.contains("the thread spool panicked"), "{}", ran.err);
+}
+
+#[test]
+fn a_panic_while_a_file_is_converted_is_an_error_and_leaves_no_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |line: &str| command(words(line)).current_dir(dir.path()).output().unwrap();
+    let rows = "--columns id,status,ordered_at";
+    let by = "--partition-by list(status)";
+    Ran::from(run("gen orders --rows 20k --out orders.parquet")).ok();
+    Ran::from(run(&format!("convert orders.parquet {rows} --out orders.csv"))).ok();
+    for (thread, line) in [
+        ("reader-0", "convert orders.parquet --out out --to ndjson".to_owned()),
+        ("reader-1", "convert orders.parquet --out out --to csv --columns id".to_owned()),
+        ("reader-0", "convert orders.csv --out out --to parquet".to_owned()),
+        ("encoder-1", "convert orders.parquet --out out --to parquet".to_owned()),
+        ("writer-1", format!("convert orders.parquet --out out --to parquet {rows} {by}")),
+        ("merge-0", format!("convert orders.csv --out out --sort-by ordered_at {by}")),
+        ("sampler-1", format!("convert orders.csv --out out {by}")),
+        ("parser-1", "convert orders.csv --parse-only".to_owned()),
+    ] {
+        let args = words(&line);
+        let ran = panicking_in(dir.path(), thread, &args);
+        let what = format!("the thread {thread} panicked: asked for by a test");
+        assert!(ran.code == Some(1) && ran.err.contains(&what), "{thread}: {:?} {}", ran.code, ran.err);
+        assert!(!dir.path().join("out").exists(), "{thread}");
+    }
+}
+
+#[test]
+fn a_panic_while_rows_are_generated_is_an_error_and_the_same_command_finishes() {
+    let dir = tempfile::tempdir().unwrap();
+    for (thread, format) in [
+        ("generate-0", "parquet"),
+        ("generate-1", "parquet"),
+        ("generate-0", "ndjson"),
+        ("generate-1", "ndjson"),
+    ] {
+        let out = dir.path().join(format!("{thread}-{format}"));
+        let line =
+            format!("gen orders --rows 50k --files 4 --threads 2 --format {format} --out {}", out.display());
+        is_reported(thread, &words(&line));
+        sawmill(words(&line)).ok();
+    }
+}
+
+#[test]
+fn a_panic_in_a_load_test_ends_it_with_an_error() {
+    let bench = Bench::new();
+    let url = bench.server.url();
+    for (thread, more) in
+        [("connection", vec![]), ("rows", vec![]), ("chaos", vec!["--chaos", "true every 1s"])]
+    {
+        let line = format!("drive gen:events --to {url} --table d_{thread} --rate 200 --for 20s");
+        let args = words(&line).into_iter().chain(more.into_iter().map(str::to_owned)).collect::<Vec<_>>();
+        is_reported(thread, &args);
+    }
+}
+
+#[test]
+fn a_panic_in_a_load_into_cratedb_is_its_error_and_the_same_command_finishes() {
+    let bench = Bench::new();
+    let standin = StandIn::start(1);
+    let file = bench.contacts("5k");
+    let (file, url) = (file.display(), standin.url());
+    for thread in ["encoder-1", "sender-1"] {
+        let line = format!("load {file} --to {url} --table c");
+        is_reported(thread, &words(&line));
+    }
+    sawmill(words(&format!("load {file} --to {url} --table c"))).ok();
+    let verify = words(&format!("verify {file} --to {url} --table c"));
+    is_reported("source-1", &verify);
+    sawmill(verify).ok();
 }

@@ -77,7 +77,6 @@ pub(super) struct Run<'a> {
     files: Vec<(Mutex<FileState>, Condvar)>,
     manifest: Option<Mutex<KeptManifest<'a>>>,
     made: Mutex<MadeFiles>,
-    failure: Mutex<Option<Error>>,
     stop: AtomicBool,
 }
 
@@ -108,7 +107,6 @@ impl<'a> Run<'a> {
             manifest: manifest
                 .map(|(manifest, folder, name)| Mutex::new(KeptManifest { manifest, folder, name, written })),
             made: Mutex::default(),
-            failure: Mutex::new(None),
             stop: AtomicBool::new(false),
         }
     }
@@ -136,19 +134,12 @@ impl<'a> Run<'a> {
     /// are complete.
     pub(super) fn make_files(&self, missing: Vec<u32>) -> Result<(), Error> {
         // Files without rows have no row group that would create them.
-        for file in missing {
-            if self.job.layout.row_groups(file) == 0
-                && let Err(error) = self.finish_file(file, &mut lock(&self.state(file).0))
-            {
-                self.fail(error);
-                break;
-            }
-        }
-        self.on_threads();
-        let failure = lock(&self.failure).take();
-        let failure = failure.or_else(|| self.check_names().err());
-        let saved = self.sync_names().and_then(|()| self.save_manifest(failure.is_none(), true));
-        failure.map_or(saved, Err)
+        let empty = missing.into_iter().filter(|file| self.job.layout.row_groups(*file) == 0);
+        let made = empty.map(|file| self.finish_file(file, &mut lock(&self.state(file).0)));
+        let made = made.collect::<Result<(), Error>>().and_then(|()| self.make_row_groups());
+        let made = made.and_then(|()| self.check_names());
+        let saved = self.sync_names().and_then(|()| self.save_manifest(made.is_ok(), true));
+        made.and(saved)
     }
 
     /// The files that were made and those that were kept, in the order of the layout.
@@ -169,30 +160,20 @@ impl<'a> Run<'a> {
     }
 
     /// Makes all row groups, on the job's threads.
-    fn on_threads(&self) {
+    fn make_row_groups(&self) -> Result<(), Error> {
         let work = |number| {
             let _attached = self.job.phase.attach(&format!("generate-{number}"));
-            self.work();
+            let mut maker = PlannedGroupMaker::new(self.plan, self.job.seed)?;
+            while let Some(group) = self.next_group() {
+                self.make(&group, &mut maker)?;
+            }
             Ok(())
         };
-        if let Err(error) = on_threads("generate", 0..self.job.threads.get(), &self.stop, work) {
-            self.fail(error);
-        }
+        on_threads("generate", 0..self.job.threads.get(), &self.stop, work).map(drop)
     }
 
-    /// Makes row groups until none are left.
-    fn work(&self) {
-        let mut maker = match PlannedGroupMaker::new(self.plan, self.job.seed) {
-            Ok(maker) => maker,
-            Err(error) => return self.fail(error),
-        };
-        loop {
-            let Some(group) = lock(&self.planned).next() else { return };
-            if let Err(error) = self.make(&group, &mut maker) {
-                self.fail(error);
-                return;
-            }
-        }
+    fn next_group(&self) -> Option<PlannedGroup> {
+        lock(&self.planned).next()
     }
 
     /// Makes and appends the row group, or several if it ends early at its bytes.
@@ -206,11 +187,6 @@ impl<'a> Run<'a> {
             rows.start = end;
         }
         Ok(())
-    }
-
-    fn fail(&self, error: Error) {
-        lock(&self.failure).get_or_insert(error);
-        self.stop.store(true, Relaxed);
     }
 
     fn check(&self) -> Result<(), Error> {
