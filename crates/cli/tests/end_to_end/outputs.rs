@@ -120,15 +120,20 @@ fn an_index_directory_that_another_user_has_prepared_is_not_used() {
     fs::write(at("s.csv"), format!("at,v\n{rows}")).unwrap();
     fs::create_dir(at("shared")).unwrap();
     fs::write(at("victim"), "precious").unwrap();
-    // The name depends on the command and the files alone; a run that is killed leaves it.
+    // Nobody reads this pipe yet, so the first run waits with its index. The name depends on the command and the
+    // files alone; a run that is killed leaves it.
+    make_pipe(&at("sorted.parquet"));
+    let pipe = fs::File::options().read(true).write(true).open(at("sorted.parquet")).unwrap();
     let mut child = command(SORT.split(' ')).current_dir(folder.path()).spawn().unwrap();
+    let index_names = || crate::harness::names(&at("shared")).into_iter();
+    let mut name = None;
     crate::harness::until("there is an index", || {
-        crate::harness::names(&at("shared")).iter().any(|name| name.starts_with(".sawmill-index"))
-            || child.try_wait().unwrap().is_some()
+        name = index_names().find(|name| name.starts_with(".sawmill-index"));
+        name.is_some() || child.try_wait().unwrap().is_some()
     });
-    let name = crate::harness::names(&at("shared")).pop();
     let _ = child.kill();
     child.wait().unwrap();
+    drop(pipe);
     let index = at("shared").join(name.expect("the index is seen before the sort ends"));
     let _ = fs::remove_dir_all(&index);
     fs::create_dir(&index).unwrap();
@@ -136,10 +141,18 @@ fn an_index_directory_that_another_user_has_prepared_is_not_used() {
     for name in ["entries", "directory", "runs-0", "records-0", "copies"] {
         symlink(at("victim"), index.join(name)).unwrap();
     }
-    assert!(Command::new("mkfifo").arg(index.join("lock")).status().unwrap().success());
+    make_pipe(&index.join("lock"));
+    let reader = std::thread::spawn({
+        let pipe = at("sorted.parquet");
+        move || fs::read(pipe).unwrap()
+    });
     run(folder.path(), SORT, "").ok();
     assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
-    assert!(at("sorted.parquet").is_file());
+    assert!(reader.join().unwrap().ends_with(b"PAR1"));
+}
+
+fn make_pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
 #[test]
