@@ -80,7 +80,7 @@ fn a_file_is_read_whatever_its_arrow_schema_says() {
     }
     // The writer recurses: the stack of a test suffices only if it is optimised.
     let deep = bench.dir.path().join("deep.parquet");
-    let write = move || hinted(&deep, &nested(200), nested(200).data_type().clone());
+    let write = move || hinted(&deep, &nested(300), nested(300).data_type().clone());
     std::thread::Builder::new().stack_size(64 << 20).spawn(write).unwrap().join().unwrap();
     hinted(&bench.dir.path().join("other.parquet"), &nested(1), DataType::Int64);
     files.extend([("deep".to_owned(), 3), ("other".to_owned(), 3)]);

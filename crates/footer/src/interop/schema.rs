@@ -16,7 +16,7 @@ use crate::schema::enums::{ConvertedType, EdgeInterpolationAlgorithm, PhysicalTy
 use crate::schema::logical::{LogicalType, TimeUnit};
 
 /// Deeper schemas are rejected: the crate's own code walks them recursively.
-const DEPTH_LIMIT: usize = 256;
+const DEPTH_LIMIT: usize = 512;
 
 /// The schema with these leaves, given in ascending order, and the groups that contain them.
 pub(crate) fn pruned(schema: &Schema, leaves: &[usize]) -> Result<TypePtr, Error> {
