@@ -13,7 +13,7 @@ use crate::blocking::BlockingConnection;
 
 /// What a server says of one of its processes.
 pub(crate) enum Activity {
-    /// It works: how.
+    /// It works, or has answered within the patience: how.
     Working(String),
     /// It does not: what it does instead.
     None(String),
@@ -28,7 +28,7 @@ pub(crate) struct Asked<'a> {
 
 impl Asked<'_> {
     /// Asks the server. A process that waits for its client, while the client waits for it, is ended, with the locks
-    /// that it holds.
+    /// that it holds. One that has answered within the patience is left alone: the answer may be on its way.
     pub(crate) fn ask(&self, cancelled: &dyn Fn() -> bool) -> Activity {
         let (Product::PostgreSql, Some(process)) = (self.server.product, self.process) else {
             return Activity::None("it cannot be asked whether it works on it".to_owned());
@@ -36,10 +36,14 @@ impl Asked<'_> {
         let end = Instant::now() + self.server.timeout;
         let mut given_up = || cancelled() || Instant::now() >= end;
         let asked = BlockingConnection::to(self.endpoint, self.server, &mut given_up).and_then(|mut other| {
+            let patience = self.server.patience.as_secs_f64();
             let sql = format!(
-                "SELECT coalesce(state, '') NOT LIKE 'idle%' AND coalesce(wait_event_type, '') <> 'Client', \
-                        concat_ws(', ', nullif(state, ''), wait_event_type || ': ' || wait_event) \
-                 FROM pg_catalog.pg_stat_activity WHERE pid = {process}"
+                "SELECT works OR coalesce(since < {patience}, false), \
+                        concat_ws(', ', nullif(state, '') || ' for ' || round(since::numeric, 1) || ' s', waits) \
+                 FROM (SELECT coalesce(state, '') NOT LIKE 'idle%' AND coalesce(wait_event_type, '') <> 'Client', \
+                              state, extract(epoch FROM pg_catalog.clock_timestamp() - state_change), \
+                              wait_event_type || ': ' || wait_event \
+                       FROM pg_catalog.pg_stat_activity WHERE pid = {process}) AS process(works, state, since, waits)"
             );
             let rows = other.ask(&sql, &mut given_up)?;
             Ok((other, rows))
@@ -75,7 +79,10 @@ impl Asked<'_> {
     pub(crate) fn still_working(&self, place: &str, how: &str) -> String {
         let seconds = self.server.patience.as_secs_f64();
         let process = self.process.unwrap_or_default();
-        format!("{place}: no answer for {seconds} s; the server works on it (process {process}, {how})")
+        format!(
+            "{place}: no answer for {seconds} s; the server works on it, or has just answered (process {process}, \
+             {how})"
+        )
     }
 
     /// The error about an answer that will not come.
