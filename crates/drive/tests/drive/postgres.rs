@@ -269,8 +269,10 @@ insert = "orders"
     assert!(service.histogram.above(200_000) <= 8, "{:?}", service.percentiles);
     assert!(result.total.errors.is_empty() && result.proof[0].holds());
     assert_eq!(result.total.intended, 2000);
-    // A busy machine delays the driver, too, and that is not the server's.
-    assert!(result.driver.late_by_server > 120, "{}", told(&result));
+    // A busy machine delays the driver, too, but not as long as the server.
+    let driver = &result.driver;
+    let others = driver.late_by_driver + driver.late_by_pool;
+    assert!(driver.late_by_server > 120.max(2 * others), "{}", told(&result));
 }
 
 /// The numbers of the server's processes that carried out operations.
