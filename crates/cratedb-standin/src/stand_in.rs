@@ -63,6 +63,11 @@ impl StandIn {
         &self.shared.pg_faults
     }
 
+    /// The number of requests that run on after their connections, or have yet to arrive.
+    pub fn running_on(&self) -> u64 {
+        self.shared.running_on.load(Relaxed)
+    }
+
     /// Restarts the server before it runs a statement that contains this text: the server refuses connections
     /// for the first duration, and has not recovered its tables for the second.
     pub fn restart_before(&self, text: &str, away: Duration, recovering: Duration) {

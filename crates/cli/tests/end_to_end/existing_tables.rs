@@ -1,6 +1,6 @@
 //! Existing tables: others read them, and they have more columns than the files.
 
-use crate::harness::{sawmill, start, until, wait};
+use crate::harness::{has_spoken, sawmill, start, until, wait};
 use crate::load::Bench;
 
 #[test]
@@ -21,7 +21,7 @@ fn a_replacement_reports_whom_it_waits_for_and_fails_after_the_timeout() {
     let waiting = start(args);
     let blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'";
     until("the load waits", || bench.count(blocked) > 0);
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    until("the load names the lock", || has_spoken(&waiting));
     reader.batch_execute("COMMIT").unwrap();
     let ended = wait(waiting);
     assert_eq!(ended.code, Some(0), "{}", ended.err);

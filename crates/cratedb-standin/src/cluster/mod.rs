@@ -22,6 +22,8 @@ pub(crate) struct Shared {
     pub(crate) pg_faults: Faults,
     pub(crate) max_content_length: AtomicUsize,
     pub(crate) bulks: AtomicU64,
+    /// Requests that run on after their connections.
+    pub(crate) running_on: AtomicU64,
     pub(crate) unnests: AtomicU64,
     pub(crate) compressed: AtomicU64,
     pub(crate) largest: AtomicUsize,
@@ -48,6 +50,7 @@ impl Shared {
             pg_faults: Faults::default(),
             max_content_length: AtomicUsize::new(104_857_600),
             bulks: AtomicU64::new(0),
+            running_on: AtomicU64::new(0),
             unnests: AtomicU64::new(0),
             compressed: AtomicU64::new(0),
             largest: AtomicUsize::new(0),
@@ -75,7 +78,11 @@ impl Shared {
     /// Does work that outlives the request.
     pub(crate) fn later(&self, work: impl FnOnce(&Shared) + Send + 'static) {
         let Some(shared) = self.own.upgrade() else { return };
-        std::thread::spawn(move || work(&shared));
+        shared.running_on.fetch_add(1, Relaxed);
+        std::thread::spawn(move || {
+            work(&shared);
+            shared.running_on.fetch_sub(1, Relaxed);
+        });
     }
 
     /// Plans that a statement that contains this text loses its connection, and runs on for so long.

@@ -1,7 +1,7 @@
 //! Exactly once without a key: batch tags, whatever happens to requests and runs.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow_array::{Int64Array, StringArray};
 use proptest::prelude::*;
@@ -199,6 +199,15 @@ fn a_server_that_cannot_drop_columns_is_refused_before_anything_is_made() {
     assert_eq!(cluster.count("t"), 100);
 }
 
+/// Waits for the requests that run on after their connections.
+fn all_have_arrived(standin: &StandIn) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while standin.running_on() > 0 {
+        assert!(Instant::now() < end, "a request runs for ever");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 #[test]
 fn a_request_that_arrives_after_the_last_audit_finds_no_table() {
     let cluster = Cluster::standin();
@@ -206,7 +215,7 @@ fn a_request_that_arrives_after_the_last_audit_finds_no_table() {
     let (_kept, source) = people(1_000);
     standin.faults().plan([Some(Fault::Late(Duration::from_millis(1_500)))]);
     run(&source, &cluster.target("t", tagged(Transport::Http)), &small()).unwrap();
-    std::thread::sleep(Duration::from_millis(1_700));
+    all_have_arrived(standin);
     exactly(&cluster, "t", &source, 1_000);
 }
 
@@ -313,8 +322,7 @@ proptest! {
                 standin.restart(0);
             }
         }
-        // Whatever was to arrive late has arrived.
-        std::thread::sleep(Duration::from_millis(450));
+        all_have_arrived(standin);
         exactly(&cluster, "t", &source, 1_200);
     }
 }

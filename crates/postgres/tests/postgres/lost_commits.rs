@@ -275,7 +275,9 @@ fn a_server_that_restarts_between_two_tables_is_waited_for() {
     let mut crash_before_the_second = |table: &TableName| {
         if table.to_string().contains("records_list") {
             assert!(Command::new("kill").args(["-KILL", &writer]).status().unwrap().success());
-            std::thread::sleep(Duration::from_millis(50));
+            while std::path::Path::new("/proc").join(&writer).exists() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
     };
     let control = Control::new(&cancel, &phase);
