@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::trace::system::process;
 use crate::trace::wire::WireCounters;
@@ -13,6 +13,11 @@ use crate::watch::timeline::{Sample, Timeline, Usage};
 
 #[cfg(target_os = "linux")]
 use threads::ThreadTimes;
+
+/// How often the figures of one sample are read at most.
+const MAX_READINGS: usize = 4;
+/// A reading that takes no longer is taken as of one moment.
+const QUICK: Duration = Duration::from_millis(1);
 
 /// Everything that is sampled, with its state at the first sample.
 #[derive(Debug)]
@@ -52,8 +57,25 @@ impl Observed {
         }
     }
 
-    /// Adds a sample to the timeline.
+    /// Adds a sample to the timeline. If this thread did not run for a while between the clock and the last figure,
+    /// the rates would be wrong: then the figures are read again.
     pub(crate) fn sample(&mut self, timeline: &mut Timeline) {
+        let mut best: Option<(Duration, Sample)> = None;
+        for _ in 0..MAX_READINGS {
+            let sample = self.read(timeline);
+            let took = self.started.elapsed().saturating_sub(sample.at);
+            if best.as_ref().is_none_or(|(shortest, _)| took < *shortest) {
+                best = Some((took, sample));
+            }
+            if took <= QUICK {
+                break;
+            }
+        }
+        timeline.samples.extend(best.map(|(_, sample)| sample));
+    }
+
+    /// Reads all figures.
+    fn read(&mut self, timeline: &mut Timeline) -> Sample {
         let mut sample = Sample {
             at: self.started.elapsed(),
             own: Usage {
@@ -68,7 +90,7 @@ impl Observed {
             ..Sample::default()
         };
         self.sample_proc(&mut sample, timeline);
-        timeline.samples.push(sample);
+        sample
     }
 
     #[cfg(not(target_os = "linux"))]
