@@ -13,6 +13,7 @@ mod foreign;
 mod handmade;
 mod indexes;
 mod interop;
+#[cfg(feature = "parquet-60")]
 mod interop_60;
 mod interop_page_indexes;
 mod interop_repaired;

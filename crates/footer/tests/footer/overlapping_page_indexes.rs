@@ -70,6 +70,7 @@ fn ways(footer: &Footer, file: &[u8]) -> Vec<Result<(), Error>> {
         footer.read_page_indexes_of(file, &PageIndexPolicy::All).map(drop),
         footer.page_index_ranges(&PageIndexPolicy::All).map(drop),
         footer.to_parquet_59_with_page_indexes(None, file).map(drop),
+        #[cfg(feature = "parquet-60")]
         footer.to_parquet_60_with_page_indexes(Some(&[0, 5]), file).map(drop),
     ]
 }
