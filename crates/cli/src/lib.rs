@@ -122,9 +122,10 @@ pub fn main() -> ExitCode {
 fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
     let points = sweep::points(std::env::args_os())?;
     let parsed = |words: Vec<OsString>| {
-        let mut matches = screen::help::with_whole_examples(Cli::command())
-            .try_get_matches_from(words)
-            .unwrap_or_else(|message| screen::help::exit(&message));
+        let mut matches =
+            screen::help::with_whole_examples(screen::short_help::with_short_help(Cli::command()))
+                .try_get_matches_from(words)
+                .unwrap_or_else(|message| screen::help::exit(&message));
         Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|message| screen::help::exit(&message))
     };
     Ok(points.into_iter().map(|point| (point.parameters, parsed(point.words))).collect())

@@ -47,6 +47,13 @@ pub(crate) struct VerifyArgs {
     files: Vec<PathBuf>,
     #[command(flatten)]
     target: TargetArgs,
+    /// If they differ, report which rows of which row groups are missing. PostgreSQL only.
+    #[arg(long)]
+    locate: bool,
+    /// The file of rejected rows that a load of these files wrote: leave these rows out. PostgreSQL only, but
+    /// for lines of text that cannot be read (FILE.csv).
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
     #[command(flatten)]
     columns: ColumnArgs,
     #[command(flatten)]
@@ -55,13 +62,6 @@ pub(crate) struct VerifyArgs {
     objects: ObjectArgs,
     #[command(flatten)]
     rows: RowArgs,
-    /// If they differ, report which rows of which row groups are missing. PostgreSQL only.
-    #[arg(long)]
-    locate: bool,
-    /// The file of rejected rows that a load of these files wrote: leave these rows out. PostgreSQL only, but
-    /// for lines of text that cannot be read (FILE.csv).
-    #[arg(long, value_name = "FILE")]
-    rejects: Option<PathBuf>,
     #[command(flatten)]
     nested: NestedArgs,
     #[command(flatten)]

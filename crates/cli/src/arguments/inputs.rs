@@ -33,6 +33,7 @@ use crate::screen::phases::table;
 
 /// Which columns of the files to take, and their names.
 #[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Input")]
 pub(crate) struct ColumnArgs {
     /// Only these columns, in this order.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

@@ -9,6 +9,7 @@ use crate::error::Error;
 
 /// The layout of nested columns.
 #[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Nested columns")]
 pub(crate) struct NestedArgs {
     /// How a new table of PostgreSQL stores lists, structs and maps. In an existing table its columns decide.
     #[arg(long, value_enum, default_value = "jsonb")]

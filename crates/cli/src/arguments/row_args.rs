@@ -12,6 +12,7 @@ use crate::screen::console::Console;
 use crate::screen::phases;
 
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Input")]
 pub(crate) struct RowArgs {
     /// Only rows for which this is true: comparisons of columns with values (= <> < <= > >=, in, between,
     /// like, is null), joined by and, or, not. Statistics decide which row groups and pages to skip.

@@ -166,6 +166,7 @@ pub(crate) fn postgres(url: &str, table: &str) -> Result<Postgres, Error> {
 
 /// Parallelism, memory and retries of a load.
 #[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Connections")]
 pub(crate) struct EffortArgs {
     /// Connections to use in parallel; -2 means one for every two cores [default: one for each core, 2 to 8].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = degree)]

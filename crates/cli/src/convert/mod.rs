@@ -69,8 +69,6 @@ pub(crate) struct ConvertArgs {
     /// files. Periods of timestamps with a zone are in UTC.
     #[arg(long, value_name = "BY", value_parser = partitioned_by)]
     partition_by: Option<PartitionedBy>,
-    #[command(flatten)]
-    order: OrderArgs,
     /// Print what would be done, and stop: the phases with their memory and disk, and the types of text.
     #[arg(long)]
     explain: bool,
@@ -99,14 +97,16 @@ pub(crate) struct ConvertArgs {
     /// Fail if there are more of them [default: 100000].
     #[arg(long, value_name = "N", requires = "rejects", value_parser = phases::count)]
     max_rejects: Option<u64>,
-    #[command(flatten)]
-    parquet: ParquetArgs,
     /// How CSV writes NULL [default: an empty field; the empty string is ""].
     #[arg(long, value_name = "TEXT")]
     csv_null: Option<String>,
     /// Threads that read and parse [default: one for each core].
     #[arg(long)]
     threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    order: OrderArgs,
+    #[command(flatten)]
+    parquet: ParquetArgs,
     #[command(flatten)]
     columns: ColumnArgs,
     #[command(flatten)]

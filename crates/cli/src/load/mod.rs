@@ -72,12 +72,12 @@ what is missing. In mode create, the table appears under its name once it is com
 pub(crate) struct LoadArgs {
     #[command(subcommand)]
     command: Option<LoadCommand>,
-    #[command(flatten)]
-    table: TableLoad,
     /// Load one of several parts: 2/4, or auto/4 for the index that a job scheduler has set (Kubernetes, Slurm, AWS
     /// Batch). Each process loads its part, all with the same options; then sawmill load finish. PostgreSQL only.
     #[arg(long, value_name = "K/N")]
     part: Option<PartArg>,
+    #[command(flatten)]
+    table: TableLoad,
 }
 
 /// A load into one table.
@@ -97,23 +97,9 @@ struct TableLoad {
     /// The columns by which mode upsert finds existing rows.
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', required_if_eq("mode", "upsert"))]
     key: Vec<String>,
-    #[command(flatten)]
-    columns: ColumnArgs,
-    #[command(flatten)]
-    text: TextArgs,
-    #[command(flatten)]
-    objects: ObjectArgs,
-    #[command(flatten)]
-    rows: RowArgs,
-    #[command(flatten)]
-    order: OrderArgs,
     /// How to match columns of an existing table.
     #[arg(long, value_enum, default_value = "name")]
     map: MapArg,
-    #[command(flatten)]
-    nested: NestedArgs,
-    #[command(flatten)]
-    effort: EffortArgs,
     /// Compare the table with the files before the load counts as complete.
     #[arg(long)]
     verify: bool,
@@ -135,6 +121,20 @@ struct TableLoad {
     /// would do. PostgreSQL only.
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    columns: ColumnArgs,
+    #[command(flatten)]
+    text: TextArgs,
+    #[command(flatten)]
+    objects: ObjectArgs,
+    #[command(flatten)]
+    rows: RowArgs,
+    #[command(flatten)]
+    order: OrderArgs,
+    #[command(flatten)]
+    nested: NestedArgs,
+    #[command(flatten)]
+    effort: EffortArgs,
     #[command(flatten)]
     records: RecordArgs,
     #[command(flatten)]
@@ -159,11 +159,11 @@ enum MapArg {
 /// What `load finish` is given: the options of the parts.
 #[derive(Args, Debug)]
 struct FinishArgs {
-    #[command(flatten)]
-    table: TableLoad,
     /// Taken only to say that it is left out.
     #[arg(long, hide = true, value_name = "K/N")]
     part: Option<String>,
+    #[command(flatten)]
+    table: TableLoad,
 }
 
 #[derive(Subcommand, Debug)]

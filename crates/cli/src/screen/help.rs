@@ -16,9 +16,14 @@ const UNBROKEN_BLANK: char = '\u{a0}';
 
 /// Protects the examples of a command and its sub-commands from being wrapped.
 pub(crate) fn with_whole_examples(command: Command) -> Command {
-    let after_help = command.get_after_help().map(|text| unbroken(&text.to_string()));
-    let command = match after_help {
+    let whole = |text: Option<&StyledStr>| text.map(|text| unbroken(&text.to_string()));
+    let (short, long) = (whole(command.get_after_help()), whole(command.get_after_long_help()));
+    let command = match short {
         Some(text) => command.after_help(text),
+        None => command,
+    };
+    let command = match long {
+        Some(text) => command.after_long_help(text),
         None => command,
     };
     command.mut_subcommands(with_whole_examples)

@@ -7,3 +7,4 @@ pub(crate) mod flame;
 pub(crate) mod help;
 pub(crate) mod limit;
 pub(crate) mod phases;
+pub(crate) mod short_help;

@@ -26,7 +26,7 @@ pub(crate) struct StoreArgs {
     pub store: Vec<String>,
     /// Read no file outside of this folder or URL, whatever a link, a list or the log of a Delta table names. Without it,
     /// a Delta table in a store has no files outside of its bucket, and none of this machine.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", help_heading = "Input")]
     pub confine: Option<PathBuf>,
 }
 

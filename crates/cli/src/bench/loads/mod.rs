@@ -87,6 +87,9 @@ pub(crate) struct LoadBench {
     /// The columns of the primary key [default: the first column of the files].
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     key: Vec<String>,
+    /// Compare the table with the files, as part of each run.
+    #[arg(long)]
+    verify: bool,
     #[command(flatten)]
     nested: NestedArgs,
     #[command(flatten)]
@@ -97,9 +100,6 @@ pub(crate) struct LoadBench {
     objects: ObjectArgs,
     #[command(flatten)]
     text: TextArgs,
-    /// Compare the table with the files, as part of each run.
-    #[arg(long)]
-    verify: bool,
     #[command(flatten)]
     pub plan: PlanArgs,
     #[command(flatten)]

@@ -1,0 +1,149 @@
+//! What `-h` shows: the options that most people need, three examples, and the way to all others.
+
+use clap::{Arg, Command};
+
+/// The options that `-h` shows of a command, beside those of every command; all others are in `--help`.
+const SHORT: [(&str, &[&str]); 9] = [
+    ("bench gen", &["rows", "threads", "compression", "runs", "against", "html", "save", "baseline"]),
+    ("bench load", &["to", "table", "mode", "degree", "runs", "against", "html", "save", "baseline"]),
+    (
+        "convert",
+        &["out", "to", "overwrite", "columns", "where", "compression", "sort-by", "partition-by", "rejects"],
+    ),
+    (
+        "drive",
+        &["to", "rate", "clients", "connections", "for", "limit", "chaos", "overwrite", "results", "html"],
+    ),
+    (
+        "footer",
+        &["schema", "row-groups", "columns", "statistics", "sizes", "check", "pages", "csv", "ndjson"],
+    ),
+    (
+        "gen",
+        &["rows", "files", "out", "seed", "threads", "format", "compression", "like", "schema", "overwrite"],
+    ),
+    ("load", &["to", "table", "mode", "key", "columns", "where", "degree", "verify", "rejects", "explain"]),
+    ("load finish", &["to", "table", "mode", "key", "verify"]),
+    ("verify", &["to", "table", "columns", "where", "locate", "rejects", "degree"]),
+];
+/// What the short help of every command has.
+const ALWAYS: [&str; 3] = ["help", "json", "quiet"];
+/// Examples of a command in its short help.
+const MAX_EXAMPLES: usize = 3;
+
+/// Gives a command, and those below it, a short help.
+pub(crate) fn with_short_help(command: Command) -> Command {
+    below(command, "")
+}
+
+fn below(command: Command, path: &str) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+    names.into_iter().fold(shortened(command, path), |command, name| {
+        let path = format!("{path} {name}");
+        command.mut_subcommand(name, |sub| below(sub, path.trim_start()))
+    })
+}
+
+fn shortened(command: Command, path: &str) -> Command {
+    let Some((_, shown)) = SHORT.iter().find(|(name, _)| *name == path) else { return command };
+    let is_shown = |arg: &Arg| {
+        arg.get_long().is_none_or(|long| shown.contains(&long) || ALWAYS.contains(&long))
+            || arg.is_required_set()
+    };
+    let Some(whole) = command.get_after_help().map(ToString::to_string) else { return command };
+    let lines = whole.lines().scan(0, |examples, line| {
+        *examples += usize::from(line.starts_with("  "));
+        (*examples <= MAX_EXAMPLES && !line.is_empty()).then_some(line)
+    });
+    let short: String = lines.map(|line| format!("{line}\n")).collect();
+    let short = format!("{short}\nAll options and examples: sawmill {path} --help");
+    let command = command.after_help(short).after_long_help(whole);
+    command.mut_args(|arg| {
+        let hidden = !is_shown(&arg);
+        arg.hide_short_help(hidden)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::Cli;
+
+    /// Calls `each` with every command and its path.
+    fn commands(command: &Command, path: &str, each: &mut impl FnMut(&str, &Command)) {
+        each(path, command);
+        for sub in command.get_subcommands() {
+            commands(sub, format!("{path} {}", sub.get_name()).trim_start(), each);
+        }
+    }
+
+    fn help(path: &str, flag: &str) -> String {
+        let command = with_short_help(Cli::command()).term_width(100);
+        let words = std::iter::once("sawmill").chain(path.split(' ')).chain([flag]);
+        command.try_get_matches_from(words).unwrap_err().render().to_string()
+    }
+
+    #[test]
+    fn short_help_is_one_screen_and_the_long_one_has_all_options() {
+        for (path, shown) in SHORT {
+            let (short, long) = (help(path, "-h"), help(path, "--help"));
+            assert!(short.lines().count() <= 60, "{path}: {} lines\n{short}", short.lines().count());
+            assert!(short.ends_with(&format!("sawmill {path} --help\n")), "{short}");
+            for option in shown {
+                assert!(short.contains(&format!("--{option}")), "{path} has no --{option}:\n{short}");
+            }
+            assert!(long.lines().count() > short.lines().count(), "{path}");
+        }
+        assert!(
+            !help("load", "-h").contains("--decimal-comma")
+                && help("load", "--help").contains("--decimal-comma")
+        );
+    }
+
+    /// A heading that begins in a group of options would go on to the options that follow it.
+    #[test]
+    fn an_option_has_the_same_heading_in_each_command() {
+        let mut seen: BTreeMap<String, BTreeMap<Option<String>, Vec<String>>> = BTreeMap::new();
+        commands(&Cli::command(), "", &mut |path, command| {
+            for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+                let Some(long) = arg.get_long() else { continue };
+                let heading = arg.get_help_heading().map(str::to_owned);
+                seen.entry(long.to_owned()).or_default().entry(heading).or_default().push(path.to_owned());
+            }
+        });
+        // These mean something else in another command.
+        let differ = ["columns", "compression"];
+        seen.retain(|long, headings| headings.len() > 1 && !differ.contains(&long.as_str()));
+        assert!(seen.is_empty(), "{seen:#?}");
+    }
+
+    #[test]
+    fn options_of_loads_are_in_groups_of_their_kind() {
+        let mut headings = BTreeMap::new();
+        commands(&Cli::command(), "", &mut |path, command| {
+            if path == "load" {
+                let of =
+                    |arg: &Arg| Some((arg.get_long()?.to_owned(), arg.get_help_heading().map(str::to_owned)));
+                headings.extend(command.get_arguments().filter_map(of));
+            }
+        });
+        for (option, heading) in [
+            ("verify", None),
+            ("explain", None),
+            ("part", None),
+            ("map", None),
+            ("where", Some("Input")),
+            ("nested", Some("Nested columns")),
+            ("degree", Some("Connections")),
+            ("sort-by", Some("Order")),
+            ("rejects", Some("Values")),
+            ("gzip", Some("CrateDB")),
+        ] {
+            assert_eq!(headings[option].as_deref(), heading, "--{option}");
+        }
+    }
+}
