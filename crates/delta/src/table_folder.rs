@@ -1,4 +1,4 @@
-//! The folder of a table: lists, reads and writes its log file by file, each at most once.
+//! The folder of a table: lists and reads its log, and writes each file of it once.
 
 use std::fs;
 use std::io::{self, Write};
