@@ -25,11 +25,12 @@ pub(crate) fn is_spoilt(by_driver: u64, latency: Duration) -> bool {
 /// Why the result does not describe the server; empty if it does.
 pub(crate) fn objections(result: &DriveResult) -> Vec<String> {
     let DriverReport { spoilt, pauses, paused, .. } = &result.driver;
+    let long = sawmill_profile::format_duration(Duration::try_from_secs_f64(*paused).unwrap_or_default());
     let share = *spoilt as f64 / (result.total.intended as f64).max(1.0);
     let pauses = match pauses {
         0 => String::new(),
-        1 => format!("did not run for {paused:.1} s at one time"),
-        several => format!("did not run for {paused:.1} s in {several} pauses"),
+        1 => format!("did not run for {long} at one time"),
+        several => format!("did not run for {long} in {several} pauses"),
     };
     if share > SPOILT_SHARE {
         let did = if pauses.is_empty() { String::new() } else { format!("; it {pauses}") };
@@ -106,7 +107,7 @@ mod tests {
             objections(&result(loop_kind, driver))
         };
         assert!(of("closed", 0.09).is_empty());
-        assert!(of("closed", 0.2)[0].starts_with("the driver did not run for 0.2 s in 2 pauses"));
+        assert!(of("closed", 0.2)[0].starts_with("the driver did not run for 200 ms in 2 pauses"));
         assert!(of("open", 0.2).is_empty(), "what it spoils there is counted");
     }
 }
