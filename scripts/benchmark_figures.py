@@ -132,7 +132,7 @@ def load_strategies(results):
             [asked["strategy"], asked["degree"], time(side["wall"]), rate(side["work"]["rows"], wall), time(side["cpu"])]
         )
     titles = ["strategy", "degree", "time", "rows/s", "CPU of the client"]
-    return "\n".join(table(titles, rows) + commands([found["command"]]))
+    return "\n".join(table(titles, rows) + commands(["scripts/benchmarks --only strategies"]))
 
 
 def crate_settings(results):

@@ -6,14 +6,10 @@ from benchmark_text import commands, missing, nanoseconds, ratio, table
 
 # The columns of the table: heading, name in the results, whether to show the ratio.
 TABLE = [
-    ("parquet 56", "parquet 56, default", False),
-    ("57", "parquet 57, default", False),
-    ("60", "parquet 60, default", False),
-    ("60, skips", "parquet 60, skips", False),
+    ("parquet 60", "parquet 60, default", False),
+    ("it skips", "parquet 60, skips", False),
     ("all chunks", "all chunks", True),
     ("2 threads", "all chunks, 2 threads", True),
-    ("2 footers at once, half", "all chunks, 2 threads with a footer each", True),
-    ("AVX2", "all chunks, AVX2/BMI2", True),
     ("portable", "all chunks, portable", True),
     ("index pass", "index pass", True),
     ("with statistics", "all chunks and their statistics", True),
