@@ -1,34 +1,32 @@
 """docs/benchmarks.md and its pictures."""
 
+import re
+
 from benchmark_picture import bars, lines
 from benchmark_results import size
-from benchmark_text import commands, megabytes, memory, missing, nanoseconds, table, throughput, time
+from benchmark_text import missing, nanoseconds, table, time
 
 AREAS = [
-    (
-        "gen-",
-        "Generation",
-        "Whole runs that write files; their rows and bytes are counted. Both sides are timed from the start of their "
-        "process to its end.",
-    ),
+    ("gen-", "Generation", "Whole runs that write files; the rows and bytes of both sides are counted."),
     (
         "footer-",
         "Footers",
-        "Each side reads and decodes all footers in a folder of wide files, one after the other; both "
-        "sides are timed from the start of their process to its end, which includes the start of Python for peers. "
-        "[footer.md](footer.md) compares the decoders alone.",
+        "Each side decodes all footers in a folder of wide files, one after the other. [footer.md](footer.md#figures) "
+        "compares the decoders alone.",
     ),
     (
         "load-",
         "Loading into PostgreSQL",
-        "Each side loads the same rows into an empty table with the same columns; a peer gets a figure only if its row count "
-        "and content match. Bytes are the size of the table that each side left, including indexes "
-        "(`pg_total_relation_size`). Both sides are timed from the start of their process to its end (the floor "
-        "runs one psql per connection).",
+        "Each side loads the same rows into an empty table with the same columns. A peer gets a figure only if its row "
+        "count and content match. Bytes are the size of the table that each side left, with its indexes. The floor runs "
+        "one `psql` per connection, which sends ready-made binary COPY.",
     ),
 ]
 # Results of loads that are not comparisons.
 OURS_ALONE = ("load-tables", "load-strategies")
+# More of a peer's time than this is a weak result.
+WEAK = 0.9
+PATHS = ["what", "peer", "as fast", "ours", "theirs"]
 # Peers of the hot paths, by the prefixes of their names.
 PEERS = ("ArrowWriter", "pgpq", "parquet60")
 
@@ -36,21 +34,28 @@ PEERS = ("ArrowWriter", "pgpq", "parquet60")
 def benchmarks_page(results):
     """The page and its pictures by their names in the documentation folder."""
     drawn = {}
-    text = ["# Benchmarks", "", "Drawn by `scripts/benchmarks` from `benchmarks/results.json`; do not edit.", ""]
-    text += head(results) + weakest(results)
+    text = [
+        "# Benchmarks",
+        "",
+        "Sawmill beside its peers, the weakest rows first. `scripts/benchmarks` draws this page from "
+        "[results.json](benchmarks/results.json), which also has the command, commit and machine of each result; do not edit "
+        "it. `scripts/benchmarks --only NAME` measures one again.",
+        "",
+    ]
+    text += weakest(results)
     for prefix, title, note in AREAS:
         names = [name for name in results if name.startswith(prefix) and name not in OURS_ALONE]
         if names:
             text += area(prefix, title, note, sorted(names), results, drawn)
     if "load-tables" in results:
         text += tables(results["load-tables"], drawn)
-    text += hot_paths(results.get("micro"))
+    text += datasets(results) + other_hot_paths(results) + head(results)
     drawn["benchmarks.md"] = "\n".join(text).rstrip() + "\n"
     return drawn
 
 
 def head(results):
-    """Machine, versions and commit of the newest run; results of earlier runs are listed separately."""
+    """Machine, versions and commit of the newest run, and the names of earlier results."""
     # Results recorded once, on a server that is not available here, state their own circumstances.
     runs = {name: entry for name, entry in results.items() if "failed" not in entry and entry["kind"] != "recorded"}
     if not runs:
@@ -77,38 +82,40 @@ def head(results):
         ["machine load", f"up to {busy:.1f} right after a benchmark, including its own work"],
     ]
     if earlier:
-        named = [f"{name} ({entry['started'][:10]}, {commit(entry)[:8]})" for name, entry in sorted(earlier.items())]
-        rows.append(["from earlier runs", ", ".join(named)])
-    return table(["", ""], rows) + [
-        "",
-        "Figures are medians. An interval is the 95 % interval of the ratio over pairs of interleaved runs; with "
-        "fewer than five pairs it is wide. A verdict requires the whole interval to be on one side of 1. The rows "
-        "where Sawmill does worst come first.",
-        "",
-    ]
+        kinds = sorted({re.sub("^(own-dataset|turns)-.*", r"\1", name) for name in earlier})
+        rows.append(["from earlier commits", ", ".join(kinds)])
+    return ["## Machine and versions", ""] + table(["", ""], rows) + [""]
 
 
 def compared(results):
-    """All comparisons: our time as a multiple of the peer's, the work, the peer, and the verdict."""
+    """All comparisons: our time as a multiple of the peer's, the work, the peer, the verdict, and both times."""
     for name, entry in results.items():
         if name.startswith(("gen-", "footer-", "load-", "kinds-")) and "failed" not in entry:
             for case in entry["cases"]:
                 for found, theirs in zip(case["comparisons"], case["sides"][1:]):
                     what = " ".join([name, *(f"{key}={value}" for key, value in sorted(case["parameters"].items()))])
-                    yield found["ratio"], what, theirs["name"], comparison(found)
-    for ratio, what, _, peer, _ in pairs(results.get("micro")):
-        yield ratio, what, peer, f"{1 / ratio:.2f} x as fast"
+                    walls = [time(case["sides"][0]["wall"]), time(theirs["wall"])]
+                    yield found["ratio"], what, theirs["name"], comparison(found), *walls
+    yield from hot_paths(results)
 
 
 def weakest(results):
-    """The comparisons in which ours takes more than nine tenths of the peer's time."""
+    """The comparisons in which ours hardly wins."""
     every = sorted(compared(results), key=lambda found: -found[0])
     if not every:
         return []
-    rows = [[what, peer, verdict] for ratio, what, peer, verdict in every if ratio > 0.9]
+    rows = [found[1:] for found in every if found[0] > WEAK]
     text = ["## Where Sawmill is slower or hardly faster", ""]
-    count = f"Of {len(every)} comparisons, those in which Sawmill takes more than 0.9 times the time of its peer"
-    return text + ([f"{count}:", "", *table(["what", "peer", "ours is"], rows)] if rows else [f"{count}: none."]) + [""]
+    count = f"Of {len(every)} comparisons, those in which Sawmill takes more than {WEAK} times the time of its peer"
+    text += [f"{count}:", "", *table(PATHS, rows)] if rows else [f"{count}: none."]
+    return text + [
+        "",
+        "Figures are medians; \"0.9 x\" means that Sawmill is 0.9 times as fast. Whole runs are timed from the start of a "
+        "process to its end, with the start of Python if the peer needs it. "
+        "An interval is the 95 % interval of the ratio over pairs of interleaved runs. With fewer than five pairs it is "
+        "wide. \"Slower\" requires the whole interval to be below 1.",
+        "",
+    ]
 
 
 def area(prefix, title, note, names, results, drawn):
@@ -118,16 +125,18 @@ def area(prefix, title, note, names, results, drawn):
     for name, entry in sorted(entries.items(), key=lambda named: -named[1]["cases"][0]["comparisons"][0]["ratio"]):
         case = entry["cases"][0]
         ours, theirs = case["sides"][0], case["sides"][1]
-        cells = [theirs["name"], work(ours), written(ours, theirs), time(ours["wall"]), time(theirs["wall"])]
-        cells += [time(ours["cpu"]), time(theirs["cpu"]), memory(ours), memory(theirs)]
-        rows.append(cells + [comparison(case["comparisons"][0])])
+        what = f"{theirs['name']}, {name.removeprefix('gen-tpch-')}" if name.startswith("gen-tpch-") else theirs["name"]
+        cells = [time(ours["wall"]), time(theirs["wall"]), peaks(ours, theirs), written(ours, theirs)]
+        rows.append([what, comparison(case["comparisons"][0]), work(ours), *cells])
         # All bars of a picture represent the same work.
         if not charted or work(ours) == first:
             first = work(ours)
             charted.append((theirs["name"], ours["wall"], theirs["wall"]))
-    columns = ["peer", "work", "bytes: ours, theirs", "ours", "theirs", "ours, CPU", "theirs, CPU", "ours, memory", "theirs, memory"]
+    columns = ["peer", "as fast", "work", "ours", "theirs", "peak memory, MiB", "MB"]
+    if not any(row[-1] for row in rows):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
     if rows:
-        text += table(columns + ["ours is"], rows) + [""]
+        text += table(columns, rows) + [""]
     text += [f"- {missing(name.removeprefix(prefix), results[name]['failed'])}" for name in names if name not in entries]
     if charted:
         picture = f"benchmarks/{prefix.rstrip('-')}.svg"
@@ -135,28 +144,38 @@ def area(prefix, title, note, names, results, drawn):
         for peer, ours, theirs in charted:
             sides += [(f"sawmill, beside {peer}", ours, True), (peer, theirs, False)]
         drawn[picture] = bars(f"{title}: seconds", sides)
-        text += ["", f"![{title}]({picture})"]
-    return text + commands(sorted(entry["command"] for entry in entries.values())) + [""]
+        text += [f"![{title}]({picture})"]
+    return text + [""]
 
 
 def tables(entry, drawn):
     text = ["## Four kinds of tables", ""]
     if "failed" in entry:
         return text + [missing("tables", entry["failed"]), ""]
-    text += ["Loads over 1 to 8 connections into logged and unlogged tables, with and without a primary key.", ""]
-    kinds, series = {}, []
+    text += ["Seconds of loads over 1 to 8 connections into logged and unlogged tables, with and without a primary key.", ""]
+    kinds = {}
     for case in entry["cases"]:
-        kind = (case["parameters"]["table"], case["parameters"]["pk"])
-        kinds.setdefault(kind, []).append((int(case["parameters"]["degree"]), case["sides"][0]["wall"]))
-    for (name, key), points in kinds.items():
-        title = f"{name}, {'primary key' if key == 'yes' else 'no key'}"
-        first = points[0][1]["median"]
-        rows = [[str(n), f"{wall['median']:.3f}", f"{first / wall['median']:.2f} x"] for n, wall in points]
-        text += [f"**{title}**", "", *table(["degree", "seconds", "speed-up"], rows), ""]
-        series.append((title, points))
-    drawn["benchmarks/tables.svg"] = lines("Seconds over degree", series)
-    text += ["![Seconds over degree](benchmarks/tables.svg)"]
-    return text + commands([entry["command"]]) + [""]
+        name = f"{case['parameters']['table']}, {'primary key' if case['parameters']['pk'] == 'yes' else 'no key'}"
+        kinds.setdefault(name, []).append((int(case["parameters"]["degree"]), case["sides"][0]["wall"]))
+    degrees = sorted({degree for points in kinds.values() for degree, _ in points})
+    rows = [[name, *(f"{wall['median']:.3f}" for _, wall in sorted(points))] for name, points in kinds.items()]
+    drawn["benchmarks/tables.svg"] = lines("Seconds over degree", list(kinds.items()))
+    text += table(["table", *(f"degree {degree}" for degree in degrees)], rows)
+    return text + ["", "![Seconds over degree](benchmarks/tables.svg)", ""]
+
+
+def datasets(results):
+    """What a core generates of each dataset."""
+    rows = []
+    for name, entry in results.items():
+        if name.startswith("own-dataset-") and "failed" not in entry:
+            one = entry["cases"][0]["sides"][0]
+            speed = one["work"]["bytes"] / one["cpu"]["median"] / 1e6
+            each = nanoseconds(one["cpu"]["median"] / one["work"]["rows"] * 1e9)
+            rows.append((speed, [name.removeprefix("own-dataset-").replace("-", " "), f"{speed:,.0f} MB/s", each]))
+    text = ["## Datasets", "", "What one core generates, uncompressed, to `/dev/null`.", ""]
+    head = ["dataset", "a core", "a row"]
+    return text + table(head, [row for _, row in sorted(rows)]) + [""] if rows else []
 
 
 def pairs(entry):
@@ -172,28 +191,22 @@ def pairs(entry):
                 yield ours["nanoseconds"] / theirs["nanoseconds"], what, ours, name, theirs
 
 
-def hot_paths(entry):
-    text = ["## Hot paths", ""]
+def hot_paths(results):
+    """The hot paths with a peer, in the form of `compared`."""
+    for ratio, what, ours, peer, theirs in pairs(results.get("micro")):
+        yield ratio, what, peer, f"{1 / ratio:.2f} x", *(nanoseconds(each["nanoseconds"]) for each in (ours, theirs))
+
+
+def other_hot_paths(results):
+    entry = results.get("micro")
     if not entry:
         return []
+    text = ["## Hot paths", ""]
     if "failed" in entry:
         return text + [missing("micro", entry["failed"]), ""]
-    text += ["By criterion, in one process (`cargo bench`); medians with their 95 % intervals.", ""]
-    beside = sorted(pairs(entry), key=lambda pair: -pair[0])
-    paired = [id(each) for _, _, ours, _, theirs in beside for each in (ours, theirs)]
-    rows = [[what, peer, spread(ours), spread(theirs), f"{1 / ratio:.2f} x as fast"] for ratio, what, ours, peer, theirs in beside]
-    text += table(["path", "peer", "ours", "theirs", "ours is"], rows) + ["", "Without a peer:", ""]
-    alone = [
-        [found["group"], found["function"], spread(found), throughput(found["throughput"], found["nanoseconds"])]
-        for found in entry["benchmarks"]
-        if id(found) not in paired
-    ]
-    return text + table(["path", "what", "time", "rate"], alone) + [""]
-
-
-def spread(found):
-    low, high = found["interval"]
-    return f"{nanoseconds(found['nanoseconds'])} ({nanoseconds(low)} to {nanoseconds(high)})"
+    text += ["By criterion, in one process (`cargo bench`), without the weak ones above.", ""]
+    rows = [found[1:] for found in sorted(hot_paths(results), key=lambda found: -found[0]) if found[0] <= WEAK]
+    return text + table(PATHS, rows) + [""]
 
 
 def work(side):
@@ -201,14 +214,21 @@ def work(side):
     return f"{rows:,} rows" if rows else side["work"].get("checksum", "")
 
 
+def peaks(*sides):
+    return " / ".join(f"{side['peak_memory']['median'] / 2**20:.0f}" for side in sides if side.get("peak_memory"))
+
+
 def written(*sides):
-    """The bytes that each side produced; decoders produce none."""
+    """The megabytes that each side produced, once if they are equal; decoders produce none."""
     made = [size(side) for side in sides]
-    return ", ".join(map(megabytes, made)) if all(made) else ""
+    made = [f"{count / 1e6:,.1f}" for count in made] if all(made) else []
+    return " / ".join(sorted(set(made), key=made.index))
 
 
 def comparison(found):
     """How much faster ours is: the inverse of ours / theirs."""
     interval = found.get("interval")
-    bounds = f" ({1 / interval['high']:.2f} to {1 / interval['low']:.2f})" if interval and interval["low"] > 0 else ""
-    return f"{1 / found['ratio']:.2f} x as fast{bounds}: {found['verdict'].replace('_', ' ')}"
+    bounds = f" ({1 / interval['high']:.2f}-{1 / interval['low']:.2f})" if interval and interval["low"] > 0 else ""
+    # The interval already says faster.
+    verdict = "" if found["verdict"] == "faster" else f", {found['verdict'].replace('_', ' ')}"
+    return f"{1 / found['ratio']:.2f} x{bounds}{verdict}"

@@ -56,8 +56,6 @@ def side(found):
     phases = found.get("phases") or []
     kept["spans"] = sum(calls(span) for phase in phases for thread in phase["threads"] for span in thread["spans"])
     kept["spans_cpu"] = sum(phase["cpu"] for phase in phases if phase["depth"] == 0)
-    if found.get("folded_stacks"):
-        kept["samples"] = samples(found["folded_stacks"])
     return kept
 
 
@@ -107,21 +105,6 @@ def calls(span):
     return span["calls"] + sum(calls(child) for child in span.get("children", []))
 
 
-def samples(folded):
-    """Samples of CPU time by our innermost module."""
-    counts = {}
-    for line in folded.splitlines():
-        stack, count = line.rsplit(" ", 1)
-        ours = [frame for frame in stack.split(";") if frame.startswith("generator::")]
-        inner = stack.split(";")[-1]
-        module = ours[-1].split("::")[1] if ours else "other"
-        # Earlier results have the module under its first name.
-        if inner.startswith("xxhash_rust") or module == "checksum":
-            module = "content_sum"
-        counts[module] = counts.get(module, 0) + int(count)
-    return counts
-
-
 def of_criterion(folder, since, root):
     """The medians of all benchmarks that criterion has run since a time, in seconds since 1970."""
     benchmarks = []
@@ -148,11 +131,6 @@ def of_turns(path, root):
     """The tables of interleaved benchmarks."""
     tables = [json.loads(line) for line in path.read_text().splitlines()]
     return {"kind": "turns", "tables": tables, **here(root)}
-
-
-def of_output(text, root):
-    """The unchanged output of a command."""
-    return {"kind": "output", "text": text, **here(root)}
 
 
 def here(root):

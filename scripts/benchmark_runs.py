@@ -45,7 +45,7 @@ OWN = {
     "own-memory-1B": "gen contacts --rows 1B --threads 2 --runs 1 --warmup 0 --out /dev/null",
     "own-wide": "gen wide:10000 --rows 20000 --row-group-rows 1000 --threads 2 --runs 3 --out OUT",
     "own-samples": "gen contacts --rows 100M --files 4 --threads 1 --runs 3 --out OUT "
-    "--flamegraph docs/generator-contacts.svg",  # for another build, `--as before-N`: docs/generator-before-N.svg
+    "--flamegraph docs/generator-contacts.svg",
 }
 # Every built-in dataset, the specs of two public tables, rows of other tables, and the same values flat and nested.
 DATASETS = {
@@ -69,7 +69,7 @@ for dataset, (spec, rows) in DATASETS.items():
     )
 MICRO = ["copy", "contacts", "generator", "span", "crate_rows"]
 TURNS = ["footer_table", "footer_files", "crate_load"]
-OTHERS = ["demo", "tables", "table_peers", "strategies", "postgres_floor", "micro", "turns"]
+OTHERS = ["tables", "table_peers", "strategies", "postgres_floor", "micro", "turns"]
 # Peers that load into each of the four kinds of tables, and the rows that they load: spec and key.
 TABLE_PEERS = {
     "DuckDB postgres": "load_duckdb",
@@ -115,8 +115,7 @@ class Benchmarks:
                 kinds = lambda peer=peer, script=script, rows_of=rows_of, key=key: self.kinds(peer, script, rows_of, key)
                 yield "table_peers", "sawmill bench", f"kinds-{script}-{rows_of}", kinds
         for name in OWN:
-            yield name, "sawmill bench", self.given.kept_as or name, lambda name=name: self.own(name)
-        yield "demo", "output", "demo", self.demo
+            yield name, "sawmill bench", name, lambda name=name: self.own(name)
         yield "tables", "sawmill bench", "load-tables", self.tables
         yield "strategies", "sawmill bench", "load-strategies", self.strategies
         yield "postgres_floor", "turns", "postgres-floor", self.postgres_floor
@@ -158,8 +157,6 @@ class Benchmarks:
     def own(self, name):
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         arguments = OWN[name]
-        if self.given.kept_as:
-            arguments = arguments.replace("generator-contacts", f"generator-{self.given.kept_as}")
         if self.quick:
             arguments = arguments.replace("100M", "300k").replace("10M", "200k").replace("1B", "300k")
             arguments = arguments.replace("docs/generator-contacts.svg", str(self.written / "contacts.svg"))
@@ -169,10 +166,6 @@ class Benchmarks:
         # The folder's name differs each time.
         found["command"] = found["command"].replace(out, memory or tempfile.gettempdir())
         return found
-
-    def demo(self):
-        output = run([self.binary, "demo", "--rows", "100k" if self.quick else "1M"], self.environment, output=True)
-        return results.of_output(output, ROOT)
 
     def kinds(self, peer, script, rows_of, key):
         """Loads of rows like those of `fixtures/ROWS_OF.toml` into four kinds of tables, compared with a peer."""
@@ -234,23 +227,19 @@ class Benchmarks:
         return self.interleaved("turns.ndjson", TURNS)
 
 
-def run(command, environment, timeout=240, output=False):
-    """Runs a command and returns its output on request.
-
-    If it fails, its last line is the reason.
-    """
+def run(command, environment, timeout=240):
+    """Runs a command; if it fails, its last line is the reason."""
     # Ends a hanging peer together with every process that it started.
     process = subprocess.Popen(
         command,
         cwd=ROOT,
         env=environment,
-        stdout=subprocess.PIPE if output else None,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
     try:
-        printed, errors = process.communicate(timeout=timeout)
+        _, errors = process.communicate(timeout=timeout)
     except BaseException as error:
         os.killpg(process.pid, 15)
         process.communicate()
@@ -259,4 +248,3 @@ def run(command, environment, timeout=240, output=False):
         raise
     if process.returncode:
         raise RuntimeError((errors.strip().splitlines() or ["no reason given"])[-1])
-    return printed

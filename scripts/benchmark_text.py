@@ -30,22 +30,9 @@ def memory(side):
     return f"{peak['median'] / 2**20:.0f} MiB" if peak else ""
 
 
-def megabytes(count):
-    return f"{count / 1e6:,.1f} MB" if count else ""
-
-
 def rate(rows, seconds):
     return f"{rows / seconds / 1e6:.3g} M"
 
 
 def ratio(times):
     return f"{times:.2f} x" if times < 10 else f"{times:.1f} x"
-
-
-def throughput(amount, nanos):
-    """The rate of a criterion benchmark."""
-    if not amount:
-        return ""
-    kind, count = amount
-    per_second = count / nanos * 1e9
-    return f"{per_second / 1e9:.2f} GB/s" if kind == "Bytes" else f"{per_second / 1e6:.3g} M rows/s"

@@ -1,6 +1,6 @@
 //! Writes a new version of a table: all files of a run, at once and once.
 //!
-//! The version's file is created only if there is none of its name. If another program was quicker, the log is
+//! The version's file is created only if its name is free. If another program was quicker, the log is
 //! read again, and the commit follows that program's. The application's name is part of the commit, so that a
 //! run that was killed after it finds that it is done.
 
@@ -125,7 +125,7 @@ impl Commit {
     /// Commits.
     ///
     /// # Errors
-    /// Those of [`check`](Self::check); the version cannot be written.
+    /// Errors of [`check`](Self::check); the version cannot be written.
     pub fn make(&self, table: &dyn TableFolder) -> Result<Committed> {
         let place = table.location("")?.to_string();
         for attempt in 0..ATTEMPTS {

@@ -17,7 +17,7 @@ use crate::table_folder::TableFolder;
 const MAGIC: u32 = 1_681_511_377;
 /// The same of the older form, big-endian.
 const OLDER_MAGIC: u32 = 1_681_511_376;
-/// The first field of a bitmap without runs, and the lower half of that of one with runs.
+/// The first field of a bitmap without runs, and the lower half of the first field of one with runs.
 const WITHOUT_RUNS: u32 = 12_346;
 const WITH_RUNS: u32 = 12_347;
 /// With fewer containers than this, a bitmap with runs has no offsets.
@@ -25,7 +25,7 @@ const NO_OFFSETS: usize = 4;
 /// A container with more values than this is a bitmap of 2^16 bits.
 const MAX_ARRAY: usize = 4096;
 
-/// Returns the deleted rows of a file, in ascending order. The error says what is wrong with the vector.
+/// Returns the deleted rows of a file, in ascending order. The error names the fault of the vector.
 pub(crate) fn deleted_rows(
     table: &dyn TableFolder,
     vector: &DeletionVector,

@@ -1,4 +1,4 @@
-//! The error of Delta tables: what was wrong, where, and what to do about it.
+//! The error of Delta tables: problem, place and remedy.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// Returns an error; `what` says what was wrong.
+    /// Returns an error; `what` names the problem.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), place: String::new(), advice: String::new(), store: None }
     }
@@ -33,7 +33,7 @@ impl Error {
         self
     }
 
-    /// Returns what was wrong.
+    /// Returns the problem.
     pub fn what(&self) -> &str {
         &self.what
     }

@@ -24,7 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | room | what it does |
+//! | room | content |
 //! |---|---|
 //! | `table_folder` | lists, reads and creates files of a table's log: in a directory, or in a store (feature `objects`) |
 //! | `log_name` | the names of commits and checkpoints |
@@ -36,7 +36,7 @@
 //! | `schema` | Delta schemas and Arrow schemas |
 //! | `partition` | partition values as Arrow values |
 //! | `commit` | writes a new version |
-//! | `error` | the error type: what was wrong, where, and what to do about it |
+//! | `error` | the error type: problem, place and remedy |
 
 mod action;
 mod checkpoint;

@@ -46,7 +46,7 @@ impl LogNames {
         found
     }
 
-    /// The newest version; `None` if there is no table.
+    /// The newest version; `None` if the table does not exist.
     pub(crate) fn newest(&self) -> Option<u64> {
         self.commits.last().copied().max(self.checkpoints.keys().last().copied())
     }
@@ -56,7 +56,7 @@ enum LogName {
     Commit(u64),
     /// A checkpoint in one file, or the main file of one with sidecars.
     Checkpoint(u64),
-    /// A part of a checkpoint in so many.
+    /// A part of a checkpoint in this many parts.
     Part(u64, u32),
 }
 

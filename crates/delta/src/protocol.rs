@@ -4,8 +4,8 @@ use crate::action::{Metadata, Protocol};
 use crate::error::{Error, Result};
 use crate::schema::{DeltaField, Mapping, each_field};
 
-/// Features of readers that Sawmill has, that change nothing that it reads, or that are refused where they are used: types,
-/// which are also compared with those of the files.
+/// Features of readers that Sawmill has, that change nothing that it reads, or that are refused where they are
+/// used: types, which are also compared with the files' types.
 const READER: [&str; 9] = [
     "columnMapping",
     "deletionVectors",
@@ -64,7 +64,7 @@ pub(crate) fn check_readable(protocol: &Protocol, metadata: &Metadata, place: &s
     mapping(metadata).map(drop).or_else(refused)
 }
 
-/// Returns how the files of the table name its columns. The error says what is wrong.
+/// Returns how the files of the table name its columns. The error names the problem.
 pub(crate) fn mapping(metadata: &Metadata) -> std::result::Result<Mapping, String> {
     match setting(metadata, "delta.columnMapping.mode") {
         None | Some("none") => Ok(Mapping::None),

@@ -65,8 +65,8 @@ pub(crate) enum Mapping {
     Id,
 }
 
-/// Returns the Arrow schema whose types are those that the columns are read as. Of a table that maps its columns, fields
-/// have the metadata by which they are found in files.
+/// Returns the Arrow schema whose types are those that the columns are read as. Of a table that maps its columns,
+/// fields have the metadata by which they are found in files.
 pub(crate) fn to_arrow(fields: &[DeltaField], mapping: Mapping) -> Result<Schema, String> {
     Ok(Schema::new(fields.iter().map(|field| arrow_field(field, mapping)).collect::<Result<Vec<_>, _>>()?))
 }

@@ -1,4 +1,4 @@
-//! The folder of a table: its log is listed, read, and written file by file, none of them twice.
+//! The folder of a table: lists and reads its log, and writes each file of it once.
 
 use std::fs;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ pub trait TableFolder: Sync {
     /// The file cannot be read.
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>>;
 
-    /// Writes a file that appears whole, and only if there is none of its name. Returns whether it was written.
+    /// Writes a file that appears whole, and only if its name is free. Returns whether it was written.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -77,7 +77,7 @@ impl TableFolder for LocalTable {
     }
 }
 
-/// Writes a file that appears whole, and only if there is none of its name.
+/// Writes a file that appears whole, and only if its name is free.
 fn created(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let directory = path.parent().unwrap_or(Path::new(""));
     directories::make(directory)?;

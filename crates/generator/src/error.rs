@@ -28,7 +28,7 @@ pub enum ErrorKind {
     Cancelled,
 }
 
-/// What is wrong and what to do. The caller adds the place.
+/// The problem and its remedy. The caller adds the place.
 pub(crate) type Complaint = (String, String);
 
 impl Error {

@@ -1,6 +1,6 @@
 //! Explains a dataset before it is generated: schema, expected sizes, expected values.
 //!
-//! Sizes are those of uncompressed PLAIN or dictionary pages, estimated from the average number of entries
+//! Sizes are sizes of uncompressed PLAIN or dictionary pages, estimated from the average number of entries
 //! and values of each column and the average width of a value.
 
 use std::fmt::Write;
@@ -504,7 +504,7 @@ impl Leaf {
     }
 }
 
-/// A duration in the largest unit of which it is a whole number.
+/// A duration in the largest unit that divides it.
 fn duration_text(seconds: f64) -> String {
     let units = [("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6)];
     let whole = units.iter().find(|(_, unit)| {
@@ -526,7 +526,7 @@ mod tests {
         let explained = Dataset::built_in("contacts").unwrap().unwrap().explain();
         let [name, number, kind] = &explained.columns[..] else { panic!("{explained:?}") };
         assert!((name.values_a_row - 0.8).abs() < 1e-9);
-        // 180 parts of which 135 have one phone, 30 two, 5 three, 5 four, 5 five; 60 % have some.
+        // 180 parts: 135 have one phone, 30 two, 5 three, 5 four, 5 five; 60 % have some.
         let phones = 0.6 * (135.0 + 60.0 + 15.0 + 20.0 + 25.0) / 180.0;
         assert!((number.entries_a_row - (phones + 0.4)).abs() < 1e-9);
         assert!((number.values_a_row - phones * 0.95).abs() < 1e-9);

@@ -5,7 +5,7 @@
 //! shredded*: each field draws its definition levels, repetition levels and values for many rows at once, and
 //! pages are encoded from those, without records or Arrow arrays.
 //!
-//! | room | what it does |
+//! | room | content |
 //! |---|---|
 //! | `spec_file` | the TOML of a spec with the position of every value |
 //! | `types` | column types and their values |

@@ -1,10 +1,10 @@
-//! What is wrong with a file that is shown.
+//! The fault of a file that is shown.
 
 use std::fmt;
 
 use crate::text::escape::escaped;
 
-/// What was wrong with a file, where, and what to do. All of it is fit for a terminal: what comes from the
+/// The fault of a file: problem, place and remedy. All of it is fit for a terminal: text from the
 /// file is escaped.
 #[derive(Clone, Debug)]
 pub struct Error {
@@ -18,7 +18,7 @@ impl Error {
         Error { what: what.into(), place: place.into(), advice: advice.into() }
     }
 
-    /// What was wrong.
+    /// The problem.
     pub fn what(&self) -> &str {
         &self.what
     }

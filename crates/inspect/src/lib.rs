@@ -6,7 +6,7 @@
 //!    ├──▶ FooterSummary ──────▶ a line of a table
 //!    ├──▶ FooterDifference ───▶ how two files differ
 //!    ├──▶ MergePlan ──────────▶ which small files to merge
-//!    └──▶ Facts ──▶ Dataset ──▶ sums of many files, and what is unusual
+//!    └──▶ Facts ──▶ Dataset ──▶ sums of many files, and unusual facts
 //! saved index ──▶ IndexedFile ▶ text, JSON of a few column chunks, without decoding the footer
 //! ```
 //!
@@ -30,7 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | room | what it does |
+//! | room | content |
 //! |---|---|
 //! | `views` | one view in each file: schema, row groups, columns, statistics, page index and headers, sizes, dump, ... |
 //! | `chunks` | column chunks one by one: records, NDJSON, CSV, and chunks that a saved index locates |

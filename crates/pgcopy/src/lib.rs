@@ -33,7 +33,7 @@
 //! Types map by the table of [`PgType`]. The encoder rejects a value that its column cannot hold, with row
 //! and column ([`Refused`]), after it has encoded the rows before it. It allocates nothing per row.
 //!
-//! | room | what it does |
+//! | room | content |
 //! |---|---|
 //! | `arrays` | views of Arrow arrays for every layout: integers, bytes, dictionary keys, lists, marks of fields |
 //! | `types` | PostgreSQL types, the fields that each accepts, and options for values that they cannot hold |

@@ -1,4 +1,4 @@
-//! The crate's only error type: what was wrong, where, and what to do about it.
+//! The crate's only error type: problem, place and remedy.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ impl Error {
         Self { what: what.into(), place: place.into(), advice: advice.into() }
     }
 
-    /// What was wrong.
+    /// The problem.
     pub fn what(&self) -> String {
         self.what.clone()
     }

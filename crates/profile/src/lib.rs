@@ -16,7 +16,7 @@
 //! Threads attached to a phase ([`Phase::attach`]) record nested [`span`]s of work and [`wait`]s by kind;
 //! from these, [`bottleneck`] determines what limited the speed.
 //!
-//! | room | what it does | feature |
+//! | room | content | feature |
 //! |---|---|---|
 //! | `trace` | phases, spans, waits and counters of a run, and the bottleneck they reveal; threads of one job | |
 //! | `watch` | samples during a run: memory, CPU time and stacks of this process and others | `measure` |

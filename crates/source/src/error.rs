@@ -1,4 +1,4 @@
-//! The crate's error: what was wrong, where, and what to do about it.
+//! The crate's error: problem, place and remedy.
 //!
 //! Every failure of a load is of this type. Its kind decides what a load does next (it retries only after a
 //! lost connection) and which exit code a command chooses.
@@ -33,7 +33,7 @@ pub enum Kind {
     Busy,
     /// The target does not hold what the source holds.
     Mismatch,
-    /// An output file that cannot be written, such as that of rejected rows.
+    /// An output file that cannot be written, such as the file of rejected rows.
     Output,
 }
 
@@ -55,7 +55,7 @@ type Rows = ((UnitKey, u64), (UnitKey, u64));
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Returns an error of this kind; `what` says what was wrong.
+    /// Returns an error of this kind; `what` names the problem.
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
         Self { kind, what: what.into(), place: String::new(), advice: String::new(), rows: None }
     }
@@ -79,7 +79,7 @@ impl Error {
         self
     }
 
-    /// Replaces the place by that of its rows in the files of the source, if the source knows it.
+    /// Replaces the place by the place of its rows in the files of the source, if the source knows it.
     pub fn placed_by(mut self, source: &dyn Source) -> Self {
         let place = |(key, row): (UnitKey, u64)| source.place_of_row(key, row)?.name;
         let Some((first, last)) = self.rows.take().map(|rows| *rows) else { return self };
@@ -105,7 +105,7 @@ impl Error {
         self.kind
     }
 
-    /// Returns what was wrong.
+    /// Returns the problem.
     pub fn what(&self) -> String {
         self.what.clone()
     }

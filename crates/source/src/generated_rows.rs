@@ -58,7 +58,7 @@ impl GeneratedRows {
         Self { dataset, seed, first: 0, schema, files, chosen: None, mapping: String::new() }
     }
 
-    /// Restricts the source to `rows` of the dataset, such as those of one part of its files.
+    /// Restricts the source to `rows` of the dataset, such as the rows of one part of its files.
     pub fn within(mut self, rows: Range<u64>) -> Self {
         self.first = rows.start;
         self.files[0].rows = rows.end.saturating_sub(rows.start);

@@ -34,7 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | room | what it does |
+//! | room | content |
 //! |---|---|
 //! | `units` | the `Source` trait: files, units of their rows, readers of batches |
 //! | `parquet_files` | opens, plans and decodes Parquet files; skips what statistics exclude |
@@ -47,7 +47,7 @@
 //! | `generated_rows` | datasets of the generator as a source (feature `generated`) |
 //! | `control` | the cancel flag and the counters of a running load |
 //! | `all_cores` | work on several threads that stops at the first error |
-//! | `error` | the error type: what was wrong, where, and what to do about it |
+//! | `error` | the error type: problem, place and remedy |
 
 mod all_cores;
 mod columns;

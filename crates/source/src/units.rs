@@ -44,7 +44,7 @@ pub(crate) fn units_of(file: u32, row_group: u32, rows: u64, bytes: u64, unit_ro
 }
 
 /// Divides the units that workers load last, two units' worth of rows, into quarters of at least 16 Ki rows:
-/// at the end a worker then waits for the others no longer than such a piece takes.
+/// at the end a worker then waits for the others no longer than one of these pieces takes.
 pub(crate) fn taper(runs: &mut [Vec<Unit>], unit_rows: u64) {
     const FINEST: u64 = 16 * 1024;
     let piece_rows = (unit_rows / 4).max(FINEST);
@@ -103,7 +103,7 @@ pub struct SourceFile {
     pub bytes: u64,
 }
 
-/// What a source says of all its rows. A source over another one copies the other's, and changes what it changes.
+/// A source's statements about all its rows. A source over another one copies the other's, and changes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// The number of rows.
@@ -148,7 +148,7 @@ pub struct RowPlace {
     pub name: Option<String>,
 }
 
-/// What a reader reads. A source over another one passes it on, and changes what it changes.
+/// What a reader reads. A source over another one passes it on, and changes it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Read<'c> {
     /// These columns, given by their positions in the schema; `None` for all.
@@ -170,7 +170,7 @@ pub trait Source: Sync {
     /// Returns the files, in a fixed order.
     fn files(&self) -> &[SourceFile];
 
-    /// Returns what is true of all rows.
+    /// Returns the statements about all rows.
     fn facts(&self) -> Facts;
 
     /// Returns all rows as units of at most `unit_rows` rows, the last of them smaller. The units of an inner
@@ -178,7 +178,7 @@ pub trait Source: Sync {
     /// seeking.
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>>;
 
-    /// Returns what is known about a column in each row group of a file without reading it. The column is
+    /// Returns the statistics of a column in each row group of a file without reading it. The column is
     /// given by its position in the schema. Empty if nothing is known.
     ///
     /// # Errors
@@ -304,7 +304,7 @@ pub trait UnitReader {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>>;
 
     /// Returns the row, counted as units count, that a row of the last batch was made from; `None` if the rows of
-    /// batches are those of the unit, one after the other.
+    /// batches are the rows of the unit, one after the other.
     fn row_in_unit(&self, _in_batch: usize) -> Option<u64> {
         None
     }

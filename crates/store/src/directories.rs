@@ -1,4 +1,4 @@
-//! Directories that stay: what was made or renamed in one survives a crash of the machine only once the
+//! Durable directories: an entry made or renamed in one survives a crash of the machine only once the
 //! directory itself is on disk.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! The error of objects in stores: what was wrong, where, and what to do about it.
+//! The error of objects in stores: problem, place and remedy.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use std::io;
 pub enum Kind {
     /// A URL or option that cannot be used.
     Usage,
-    /// There is no such object, bucket or container.
+    /// The object, bucket or container does not exist.
     NotFound,
     /// The object is not the one that was opened.
     Changed,
@@ -36,7 +36,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// Returns an error of this kind; `what` says what was wrong.
+    /// Returns an error of this kind; `what` names the problem.
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
         Self { kind, what: what.into(), place: String::new(), advice: String::new() }
     }
@@ -58,7 +58,7 @@ impl Error {
         self.kind
     }
 
-    /// Returns what was wrong.
+    /// Returns the problem.
     pub fn what(&self) -> &str {
         &self.what
     }

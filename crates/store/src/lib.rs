@@ -22,7 +22,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! | room | what it does |
+//! | room | content |
 //! |---|---|
 //! | `whole_file` | a file that takes its name when every byte is on disk |
 //! | `partial` | the names of files until then |

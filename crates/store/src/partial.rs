@@ -16,7 +16,7 @@ pub fn partial_name(path: &Path) -> PathBuf {
     PathBuf::from(partial)
 }
 
-/// A text that no other call returns, here or on another machine.
+/// A text that every call returns only once, on all machines.
 pub(crate) fn unique() -> String {
     // The time tells apart processes of the same number on two machines that share the directory.
     static RUN: LazyLock<String> = LazyLock::new(|| {

@@ -7,7 +7,7 @@ use std::path::Path;
 /// The name of a path: different paths have different names.
 ///
 /// A path of valid UTF-8 is its own name. A byte that is not valid is written as `\xE9`; in a part of a path that has
-/// such a byte, or reads as if it had one, `\` is written twice.
+/// has an invalid byte, or reads as if it had one, `\` is written twice.
 pub fn path_name(path: &Path) -> String {
     match path.to_str() {
         Some(text) if !text.contains("\\x") => text.to_owned(),
@@ -88,7 +88,7 @@ mod tests {
         }
         assert_eq!(names[0], "/in/caf\\xE9.parquet");
         assert_eq!(names[5], "/in/a\\b/caf\\");
-        // The name of a folder begins the names of what is in it.
+        // The name of a folder begins the names of its entries.
         assert!(Path::new(&names[6]).starts_with(path_name(Path::new(OsStr::from_bytes(b"/in/a\\b\xe9")))));
     }
 }

@@ -20,7 +20,7 @@ pub fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
         how.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).mode(0o600);
     }
     let file = match how.open(path) {
-        // Opening a pipe without a reader, or a link, has errors of its own.
+        // Opening a pipe without a reader, or a link, fails with its own errors.
         Err(_) if path.symlink_metadata().is_ok_and(|there| !there.is_file()) => return Err(in_the_way()),
         opened => opened?,
     };
@@ -41,7 +41,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether this is a folder, not a link to one, that belongs to this user and that no other user may write to.
+/// Whether this is a folder, not a link to one, that belongs to this user and that only this user may write to.
 ///
 /// # Errors
 /// The folder cannot be looked at.

@@ -12,8 +12,8 @@ use crate::shared_places;
 /// How many links may lead from one to the next, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// A file that takes its name only when every byte is on disk. Until then it has a name that no other
-/// process and no other file has, with `.partial` at its end. It is removed when it is dropped before.
+/// A file that takes its name only when every byte is on disk. Until then it has a unique name, in all
+/// processes, with `.partial` at its end. It is removed when it is dropped before.
 ///
 /// What has the name already decides what happens to it: a regular file is replaced; through a link, the file
 /// that it leads to is; a device, a pipe or a terminal gets the bytes at once.
@@ -88,7 +88,7 @@ impl WholeFile {
     /// Writes all bytes of a file.
     ///
     /// # Errors
-    /// When it cannot be written; then what was there is there still.
+    /// When it cannot be written; the earlier file is then still there.
     pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Self::remove_abandoned(path)?;
         Self::create(path)?.take_all(bytes)
@@ -277,7 +277,7 @@ impl Write for WholeFile {
 impl Drop for WholeFile {
     fn drop(&mut self) {
         if let Some(partial) = &self.partial {
-            // The error that brought us here is the one to report.
+            // If an error led here, it is the one to report.
             let _ = fs::remove_file(partial);
         }
     }

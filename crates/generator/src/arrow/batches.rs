@@ -203,7 +203,7 @@ fn levels<'a>(leaf: &Leaf, shredded: &'a Shredded) -> LeafLevels<'a> {
 fn array(field: &Field, shredded: &Shredded, scope: Scope, most: usize) -> Result<ArrayRef, ArrowError> {
     let leaf = first_leaf(field);
     let levels = levels(leaf, shredded);
-    // The level at which the field itself is present: for lists, one less than that of an element.
+    // The level at which the field itself is present: for lists, one less than the level of an element.
     let there = match field.kind {
         Kind::List { .. } => field.levels.definition - 1,
         _ => field.levels.definition,
@@ -268,8 +268,8 @@ fn array(field: &Field, shredded: &Shredded, scope: Scope, most: usize) -> Resul
     }
 }
 
-/// Lists of `size` elements each. Lists that are not there, which have no elements in `values`, have some in Arrow, too; they are null,
-/// or what encloses them is.
+/// Lists of `size` elements each. Lists that are not there, which have no elements in `values`, have some in Arrow,
+/// too; they are null, or what encloses them is.
 fn fixed_size_list(
     element: FieldRef,
     size: u32,

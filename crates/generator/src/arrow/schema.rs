@@ -1,4 +1,4 @@
-//! The Arrow schema of a dataset, the same as that of its Parquet files.
+//! The Arrow schema of a dataset, as in its Parquet files.
 
 use std::sync::Arc;
 

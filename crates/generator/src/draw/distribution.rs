@@ -1,8 +1,8 @@
 //! Distributions of numbers: their parameters in a spec, draws, and expected values.
 //!
-//! Distributions with few outcomes (Poisson, geometric, Zipf up to [`MOST_RANKS`]) are drawn from an alias
-//! table, longer Zipf distributions from buckets of ranks, the others by the ziggurat method. Those use a separate generator for each value,
-//! so value *i* does not depend on how many bits value *i - 1* consumed.
+//! Distributions with few outcomes (Poisson, geometric, Zipf up to [`MOST_RANKS`]) are drawn from an alias table,
+//! longer Zipf distributions from buckets of ranks, the others by the ziggurat method. Those use a separate
+//! generator for each value, so value *i* does not depend on how many bits value *i - 1* consumed.
 
 use crate::error::Error;
 use crate::random::elementary::{exp, fast_exp, ln, pow};

@@ -13,7 +13,7 @@ pub(crate) enum Misfit {
     DividedByZero,
     /// A function that is undefined for this argument.
     Undefined(&'static str, f64),
-    /// There is no row of another table to take a column from.
+    /// Another table has no row to take a column from.
     NoRow,
     /// A formula had an intermediate result of more than 128 bits.
     TooLarge,

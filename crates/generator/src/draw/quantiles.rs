@@ -206,8 +206,8 @@ impl Quantiles {
         if share > 0.0 { sum / share } else { f64::NAN }
     }
 
-    /// The shares of values below `value`, in the numbers that the type stores, and of those up to it. Values that are rounded stand
-    /// for all that are rounded to them. For NaN, the shares are 0 and 1.
+    /// The shares of values below `value`, in the numbers that the type stores, and of those up to it. Values that
+    /// are rounded stand for all that are rounded to them. For NaN, the shares are 0 and 1.
     pub(crate) fn shares(&self, value: f64) -> (f64, f64) {
         if value.is_nan() {
             return (0.0, 1.0);

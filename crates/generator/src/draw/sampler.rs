@@ -72,7 +72,7 @@ impl CategoricalSampler {
     ///
     /// # Errors
     ///
-    /// There are no weights, one is negative or not finite, or all are 0.
+    /// The list of weights is empty, one is negative or not finite, or all are 0.
     pub fn new(weights: &[f64], seed: u64) -> Result<Self, Error> {
         let table = Weights::new(weights).map_err(|_| {
             let advice = "use weights of 0 or more, at least one above 0";

@@ -78,7 +78,7 @@ pub(crate) enum ValueSpec {
     },
     /// A distribution by its quantiles.
     Quantiles(Arc<Quantiles>),
-    /// A distribution by its quantiles, of which the ranks follow those of another field.
+    /// A distribution by its quantiles, whose ranks follow the ranks of another field.
     Correlated(Box<Correlated>),
     /// Dates and timestamps by the weights of the calendar.
     Seasonal(Seasonal),
@@ -87,7 +87,7 @@ pub(crate) enum ValueSpec {
     Shapes(Shapes),
     /// Poisson or geometric.
     Counts(Counts),
-    /// `start + step * number`, where the number is that of the row, or of the element in its list.
+    /// `start + step * number`, with the number of the row, or of the element in its list.
     Sequence {
         start: i128,
         step: i128,
@@ -135,7 +135,7 @@ pub(crate) struct Reference {
     pub key: ReferencedKey,
     /// The name of the other dataset.
     pub to: String,
-    /// The order of the rows by frequency, if it is not that of their numbers.
+    /// The order of the rows by frequency, if it differs from their numbers.
     pub shuffled: Option<Permutation>,
     /// Keys of no row.
     pub orphans: Option<Orphans>,

@@ -162,7 +162,7 @@ impl Bounds {
         }
     }
 
-    /// Whether both bounds are at most those of the other.
+    /// Whether each bound is at most the other's bound.
     pub(crate) fn at_most(&self, other: &Bounds) -> bool {
         match (self, other) {
             (Bounds::Codes(a, b), Bounds::Codes(c, d)) => a <= c && b <= d,

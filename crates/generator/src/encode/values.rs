@@ -201,7 +201,7 @@ impl Number for f64 {}
 pub(crate) fn number_bytes<T: Number>(values: &[T]) -> &[u8] {
     const { assert!(cfg!(target_endian = "little"), "pages are little-endian") };
     // SAFETY: `Number` is implemented only for types without padding, any byte is a valid u8, u8 has an
-    // alignment of 1, and the length is that of the slice. This avoids a copy that takes a tenth of the time
+    // alignment of 1, and the length is the slice's. This avoids a copy that takes a tenth of the time
     // of a page of numbers.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }

@@ -1,4 +1,4 @@
-//! Work that is done for each column by itself, on all processors.
+//! Work on each column separately, on all processors.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -13,7 +13,7 @@ use crate::infer::sample::inferred_field::{Inferred, InferredKind};
 use crate::infer::sample::leaf_sample::{LeafSample, real_runs, whole_runs};
 use crate::infer::spec::inferred_spec::InferredSpec;
 
-/// Columns of at most so many distinct values are compared value by value.
+/// Columns with at most this many distinct values are compared value by value.
 const FEW: usize = 1000;
 
 /// How many rows of each number there must be on average: with fewer, the total variation of two samples of one
@@ -48,8 +48,8 @@ pub struct ColumnFidelity {
     pub distance: f64,
     /// The shares of nulls.
     pub nulls: [f64; 2],
-    /// The numbers of distinct values in the samples; strings are counted up to 100,000. Not of lists, and of bytes that
-    /// are long or of more than 10,000 different values.
+    /// The numbers of distinct values in the samples; strings are counted up to 100,000. Not of lists, and of bytes
+    /// that are long or of more than 10,000 different values.
     pub distinct: Option<[u64; 2]>,
     /// The shares of the most frequent value, of the same columns.
     pub top: Option<[f64; 2]>,
@@ -62,8 +62,8 @@ pub struct ColumnFidelity {
 pub struct RelationFidelity {
     /// The relation.
     pub relation: String,
-    /// The share of rows of the source that have it; of dependent weights, how far they are from those of all rows on average (total
-    /// variation); the rank correlation (Spearman).
+    /// The share of rows of the source that have it; for dependent weights, their mean distance from the weights of
+    /// all rows (total variation); the rank correlation (Spearman).
     pub source: f64,
     /// The same of generated data.
     pub generated: f64,

@@ -1,6 +1,6 @@
 //! Columns whose values are keys of another table: found by comparing values, kept with their skew.
 //!
-//! A key is a column of whole numbers or strings of which no two values are equal and none is null. Another table's
+//! A key is a column of distinct whole numbers or strings without nulls. Another table's
 //! column refers to it if nearly all of its sampled values are keys, and these are spread over all keys or the names
 //! agree: small numbers alone are keys of any table that counts its rows.
 

@@ -13,8 +13,8 @@ use crate::layout::file_options::FileOptions;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ColumnCompression {
-    /// The path of a column, or of a group: all columns in it. `None` stands for the columns without a codec of
-    /// their own.
+    /// The path of a column, or of a group: all columns in it. `None` means the columns without a separate
+    /// codec.
     pub column: Option<String>,
     /// Their codec.
     pub compression: Compression,
@@ -24,7 +24,7 @@ impl FromStr for ColumnCompression {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // The name of a column may contain `=`, that of a codec does not.
+        // The name of a column may contain `=`, the name of a codec does not.
         let (column, compression) = match text.rsplit_once('=') {
             Some((column, compression)) => (Some(column.to_owned()), compression),
             None => (None, text),
@@ -70,11 +70,11 @@ impl FileOptions {
         Ok(())
     }
 
-    /// The codec of each column of a file with so many columns. `columns_of` finds the positions of the columns that
-    /// a name stands for, in ascending order: a column, or all columns of a group.
+    /// The codec of each column of a file with `columns` columns. `columns_of` finds the positions of the columns that
+    /// a name selects, in ascending order: a column, or all columns of a group.
     ///
     /// # Errors
-    /// `columns_of` fails, or two names stand for the same columns.
+    /// `columns_of` fails, or two names select the same columns.
     pub fn compressions<E: From<Error>>(
         &self,
         columns: usize,
@@ -84,7 +84,7 @@ impl FileOptions {
         for (name, compression) in &self.column_compressions {
             named.push((columns_of(name)?, *compression, name));
         }
-        // The codec of a column counts more than that of a group that it is in.
+        // The codec of a column overrides the codec of a group around it.
         named.sort_by_key(|(columns, ..)| Reverse(columns.len()));
         for (i, (columns, _, name)) in named.iter().enumerate() {
             if let Some((.., other)) = named[..i].iter().find(|(others, ..)| others == columns) {

@@ -86,7 +86,7 @@ pub struct FileOptions {
     pub column_encodings: Vec<(String, Encoding)>,
     /// The codec of the columns that `column_compressions` does not name.
     pub compression: Compression,
-    /// The codecs of individual columns, by path. The path of a group stands for all columns in it that are not
+    /// The codecs of individual columns, by path. The path of a group means all columns in it that are not
     /// named themselves.
     pub column_compressions: Vec<(String, Compression)>,
     /// The layout of data pages.

@@ -155,7 +155,7 @@ impl Layout {
     /// A layout with row groups of [`ROW_GROUP_ROWS`] and pages of 16,384 rows.
     ///
     /// # Errors
-    /// There are no files, or more than 100,000.
+    /// `files` is 0 or more than 100,000.
     pub fn new(rows: u64, files: u32) -> Result<Self, Error> {
         if files == 0 || files > MOST_FILES {
             let what = format!("{files} files");
@@ -194,7 +194,7 @@ impl Layout {
     /// The same with pages of at most `rows`.
     ///
     /// # Errors
-    /// There are no rows, or more than 2^24.
+    /// `rows` is 0 or more than 2^24.
     pub fn with_page_rows(self, rows: u64) -> Result<Self, Error> {
         if rows == 0 || rows > MOST_GROUP_ROWS {
             let what = format!("pages of {rows} rows");
@@ -206,7 +206,7 @@ impl Layout {
     /// The same with row groups of `rows`.
     ///
     /// # Errors
-    /// There are no rows, or more than 2^24: each thread holds a row group in memory.
+    /// `rows` is 0 or more than 2^24: each thread holds a row group in memory.
     pub fn with_row_group_rows(self, rows: u64) -> Result<Self, Error> {
         if rows == 0 || rows > MOST_GROUP_ROWS {
             let what = format!("row groups of {rows} rows");

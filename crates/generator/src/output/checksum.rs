@@ -2,7 +2,7 @@
 //!
 //! The checksum of a file is the XXH3-128 of its bytes, as `xxhsum -H128` prints it. The checksum of a
 //! dataset is the sum, modulo 2^128, of the XXH3-128 of each file's name and checksum. It does not depend on
-//! the order in which files are finished, and the checksums of the parts of a dataset add up to that of the
+//! the order in which files are finished, and checksums of all parts of a dataset add up to the checksum of the
 //! whole.
 //!
 //! The content sum of rows, which does not depend on files, is computed by the loader and only stored here.

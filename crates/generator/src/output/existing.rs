@@ -96,8 +96,8 @@ impl Directory<'_> {
         now: &Manifest,
         check: &dyn Fn() -> Result<(), Error>,
     ) -> Result<Settled, Error> {
-        // A manifest is written before its files, so files are listed first: one that is written after the manifests were
-        // read would seem to have none.
+        // A manifest is written before its files, so files are listed first: one that is written after the
+        // manifests were read would seem to have none.
         let names = self.names_there()?;
         let found = manifests::find(self.folder, self.files.name, self.files.part)?;
         if earlier.existing == Existing::Refuse {
@@ -200,7 +200,7 @@ impl Directory<'_> {
     }
 
     /// # Errors
-    /// The manifest is that of another spec, seed or layout.
+    /// The manifest belongs to another spec, seed or layout.
     fn compare(&self, then: &Manifest, now: &Manifest, name: &str) -> Result<(), Error> {
         let differences = then.differences(now);
         if differences.is_empty() {
@@ -263,7 +263,7 @@ impl Directory<'_> {
         Ok(Settled { kept, removed, notice, ..Settled::default() })
     }
 
-    /// Refuses to finish a dataset of which files are missing.
+    /// Refuses to finish a dataset with missing files.
     fn refuse_missing(&self, found: &[Found], kept: &[ManifestFile]) -> Result<(), Error> {
         let whole: HashSet<u32> = kept.iter().map(|file| file.file).collect();
         let missing = (0..self.layout.files).filter(|number| !whole.contains(number)).count();

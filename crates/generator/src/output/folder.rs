@@ -5,7 +5,7 @@
 //!                  └─ StoreFolder (feature `objects`): upload in parts ─ completed
 //! ```
 //!
-//! What is decided about earlier files, manifests and parts is the same for both.
+//! Decisions about earlier files, manifests and parts are the same for both.
 
 pub(crate) mod local;
 #[cfg(feature = "objects")]
@@ -127,7 +127,7 @@ pub trait Folder: fmt::Debug + Send + Sync {
     }
 }
 
-/// What is known of the bytes of a file.
+/// A file, described by its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct FileBytes<'a> {
     /// Its name.

@@ -90,7 +90,7 @@ impl OutputLock {
 impl Drop for OutputLock {
     fn drop(&mut self) {
         if let Some((file, path)) = self.held.take() {
-            // Removed while still locked: a run that has opened it meanwhile sees that its name is gone.
+            // Removed while still locked: a run that has opened it in between sees that its name is gone.
             if is_named(&file, &path) {
                 let _ = fs::remove_file(&path);
             }

@@ -15,7 +15,7 @@ pub(crate) fn this_process() -> String {
     }
 }
 
-/// This run: its process and a number that no other run has.
+/// This run: its process and a number unique to the run.
 pub(crate) fn this_run() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{}, run {:x}", this_process(), now.as_nanos())

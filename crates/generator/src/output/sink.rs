@@ -79,7 +79,7 @@ impl Sink {
         self.written
     }
 
-    /// Closes the file until the next write, because a process may only have so many open files.
+    /// Closes the file until the next write, because the number of open files of a process is limited.
     pub(crate) fn park(&mut self) {
         if let OpenTarget::File(file) = &mut self.target {
             file.park();

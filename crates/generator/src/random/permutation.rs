@@ -5,7 +5,7 @@
 
 use crate::random::rng::Stream;
 
-/// Enough to break up neighbours and low numbers; this is no cipher.
+/// Enough to break up neighbours and low numbers; it is not a cipher.
 const ROUNDS: u64 = 4;
 
 /// A permutation of the numbers below `n`.

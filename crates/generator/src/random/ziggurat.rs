@@ -15,7 +15,7 @@ const LAYERS: usize = 256;
 
 /// The layers under a density that decreases from `x = 0`.
 struct Layers {
-    /// Where each layer ends. The first one includes the tail: its end is that of a rectangle of the same
+    /// Where each layer ends. The first one includes the tail: its end is the end of a rectangle with the same
     /// area.
     ends: [f64; LAYERS + 1],
     /// The density at the end of each layer.

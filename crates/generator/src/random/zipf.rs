@@ -28,7 +28,7 @@ pub(crate) struct Zipf {
 struct Bucket {
     first: u64,
     ranks: u64,
-    /// Draws up to this one accept every rank: the probability of the last rank divided by that of the first,
+    /// Draws up to this one accept every rank: the probability of the last rank divided by the first rank's,
     /// as a share of 2^64.
     sure: u64,
 }

@@ -222,7 +222,7 @@ impl<'a> Shredder<'a> {
         ))
     }
 
-    /// Appends one whole block, of which the rows `wanted` were requested. Leaves that draw each value alone
+    /// Appends one whole block. Its rows `wanted` were requested. Leaves that draw each value alone
     /// append only the values of these rows, because a whole block of long values takes too much memory.
     fn block(&mut self, block: u64, wanted: Range<usize>) {
         let rows = [0u8; BLOCK_ROWS as usize];
@@ -323,7 +323,7 @@ fn prepare(fields: &[Field], list: Option<usize>, lists: &mut usize, leaves: &mu
 
 /// Fills one block.
 struct Filler<'a> {
-    /// The seed of this table, and that of the job.
+    /// The seed of this table, and the seed of the job.
     seed: u64,
     job_seed: u64,
     block: u64,
@@ -484,8 +484,8 @@ impl Filler<'_> {
         buffer.definition = definition;
     }
 
-    /// For sequences, monotone values and columns of the parent: appends the number of each of the `there` values, which have the
-    /// definition levels `own`.
+    /// For sequences, monotone values and columns of the parent: appends the number of each of the `there` values,
+    /// which have the definition levels `own`.
     fn number(
         &self,
         field: &Field,

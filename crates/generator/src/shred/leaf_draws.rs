@@ -299,7 +299,7 @@ fn pick(table: &Weights, draws: &Draws<'_>, out: &mut Vec<u32>) {
     table.fill(draws.stream, &mut out[at..]);
 }
 
-/// Appends whole numbers of up to 128 bits, uniformly. A span of 0 stands for all of them.
+/// Appends whole numbers of up to 128 bits, uniformly. A span of 0 means all of them.
 fn wide(min: i128, span: u128, draws: &Draws<'_>, out: &mut ValueBuffer) {
     wholes(out, draws, |_, draw| {
         let mut random = Sequence::new(draw);
@@ -520,7 +520,7 @@ fn random_bytes(least: u32, most: u32, draws: &Draws<'_>, out: &mut ValueBuffer)
     let write = |draw, out: &mut [u8]| {
         let mut random = Sequence::new(draw);
         let length = least + scale64(random.next(), u64::from(most - least) + 1) as u32;
-        // Whole draws; the next value overwrites what is too much.
+        // Whole draws; the next value overwrites the excess.
         for piece in out[..(length as usize).next_multiple_of(8)].chunks_exact_mut(8) {
             piece.copy_from_slice(&random.next().to_le_bytes());
         }

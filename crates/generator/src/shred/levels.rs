@@ -1,4 +1,4 @@
-//! Definition and repetition levels of one block: which rows and values they stand for, and raising them.
+//! Definition and repetition levels of one block: the rows and values they describe, and raising them.
 //!
 //! Levels are bytes. A level is raised by one where the field is present. The loops count in pieces so short
 //! that a byte can hold the count.

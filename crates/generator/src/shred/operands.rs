@@ -106,7 +106,7 @@ pub(crate) fn numbers(leaf: &Leaf, buffer: &ValueBuffer, wanted: Range<usize>) -
     .narrowed()
 }
 
-/// A stored value as a number. Other types are no operands.
+/// A stored value as a number. Other types cannot be operands.
 fn number(kind: &LogicalType, bytes: &[u8]) -> Number {
     stored_number(kind, bytes).unwrap_or(Number::Whole(0))
 }

@@ -42,7 +42,7 @@ pub struct Dataset {
     pub(crate) present: Option<Present>,
     pub(crate) leaves: usize,
     pub(crate) text_hash: u128,
-    /// Distinguishes the draws of a table from those of the other tables of its spec; 0 for a single dataset.
+    /// Distinguishes the draws of a table from the draws of other tables of its spec; 0 for a single dataset.
     pub(crate) salt: u64,
     /// The rows that the spec declares at most.
     pub(crate) most_rows: Option<u64>,
@@ -176,12 +176,12 @@ impl Dataset {
     /// Parses and validates a dataset spec. The files that it names are read from the current directory.
     ///
     /// # Errors
-    /// The spec is not valid. The error names line, column, the path of the field, and what is allowed there.
+    /// The spec is not valid. The error names line, column, the path of the field, and the allowed content.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
         reader::read(text, &SpecFolder::new(None, text), 0)
     }
 
-    /// Parses the table `table` of a spec with several tables, each of which has `scale` times its rows.
+    /// Parses the table `table` of a spec with several tables. Each table has `scale` times its rows.
     ///
     /// # Errors
     /// As [`Dataset::from_toml`], and if the spec has no such table.
@@ -202,7 +202,7 @@ impl Dataset {
     /// The names of the tables of the spec in a file, in its order; none if it describes a single dataset.
     ///
     /// # Errors
-    /// The file cannot be read, or is no TOML.
+    /// The file cannot be read, or is not TOML.
     pub fn tables_of_file(path: &Path) -> Result<Vec<String>, Error> {
         reader::table_names(&spec_text(path)?).map_err(|error| error.in_file(path))
     }
@@ -240,7 +240,7 @@ impl Dataset {
         self.rows
     }
 
-    /// The most rows that it has: a table of children has no rows beyond those of the last parent.
+    /// The most rows that it has: a table of children ends with the rows of the last parent.
     pub fn most_rows(&self) -> Option<u64> {
         self.most_rows
     }

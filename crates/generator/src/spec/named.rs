@@ -1,5 +1,5 @@
-//! Datasets by the names that commands, sources and SQL take: a built-in one, a table of TPC-H, the spec in a file, or a
-//! table of a spec.
+//! Datasets by the names that commands, sources and SQL take: a built-in one, a table of TPC-H, the spec in a file,
+//! or a table of a spec.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -79,11 +79,11 @@ impl DatasetName {
         Self::File(path)
     }
 
-    /// The dataset that it names. `scale` is the scale factor of TPC-H, or what the rows of the tables of a spec are
-    /// multiplied by.
+    /// The dataset that it names. `scale` is the scale factor of TPC-H, or the factor for the rows of the tables of a
+    /// spec.
     ///
     /// # Errors
-    /// There is no such dataset, its spec is not valid, it has several tables, or a scale is given for a dataset that
+    /// The dataset does not exist, its spec is not valid, it has several tables, or a scale is given for a dataset that
     /// has a single one.
     pub fn dataset(&self, scale: Option<f64>) -> Result<Dataset, Error> {
         match self {
@@ -111,7 +111,7 @@ impl DatasetName {
     /// The names of all tables, if it names several; none for a single dataset.
     ///
     /// # Errors
-    /// The spec cannot be read, or is no TOML.
+    /// The spec cannot be read, or is not TOML.
     pub fn tables(&self) -> Result<Vec<String>, Error> {
         match self {
             Self::Tpch(None) => Ok(tpch_tables().into_iter().map(str::to_owned).collect()),

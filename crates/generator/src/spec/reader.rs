@@ -43,7 +43,7 @@ pub(crate) const DATASET_KEYS: &[(&str, &str)] = &[
     ("present", "which optional fields of the record are present together"),
 ];
 
-/// The key of a table beside those of a dataset.
+/// The key of a table beside the dataset's keys.
 pub(crate) const PER: (&str, &str) =
     ("per", "the parent `table`, for each row of which the table has a drawn number of `rows`");
 
@@ -89,7 +89,7 @@ pub(crate) fn read_one(
     drop(tables);
     let mut dataset = Arc::try_unwrap(dataset)
         .map_err(|_| Error::spec("tables that look one another up", name, "remove one of the look-ups"))?;
-    // Its rows are those of the spec, the table and the scale.
+    // The spec, the table and the scale decide its rows.
     let mut parts = folder.sum().to_le_bytes().to_vec();
     parts.extend_from_slice(&scale.unwrap_or(1.0).to_le_bytes());
     parts.extend_from_slice(name.as_bytes());
@@ -222,7 +222,7 @@ struct Reader<'a> {
     rows: Option<u64>,
     /// The tables of the spec, if it has several.
     tables: Option<&'a Tables<'a>>,
-    /// How the rows of this table follow from those of its parent.
+    /// How the rows of this table follow from its parent's rows.
     fan_out: Option<Arc<FanOut>>,
     leaves: Vec<Seen>,
     /// The leaves that expressions use.
@@ -454,7 +454,8 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the `length` of a list or map, or the `size` of a list that always has as many elements; with the node that says so.
+/// Reads the `length` of a list or map, or the `size` of a list that always has as many elements; with the node
+/// that says so.
 fn list_lengths<'a>(
     table: SpecTable<'a>,
     type_name: &str,
@@ -495,7 +496,7 @@ fn different_keys(values: &ValueSpec) -> u64 {
     }
 }
 
-/// Refuses values of which the `elements` of one record would be too long together.
+/// Refuses values if the `elements` of one record would be too long together.
 fn check_length(values: &ValueSpec, elements: u32, node: SpecNode<'_>, path: &str) -> Result<(), Error> {
     let longest = longest(values).unwrap_or(0);
     if longest.saturating_mul(elements.into()) <= MOST_RECORD_BYTES {

@@ -1,4 +1,4 @@
-//! A spec with several tables: each is a dataset of its own, and may refer to the others in any order.
+//! A spec with several tables: each is a dataset, and may refer to the others in any order.
 //!
 //! Rows are functions of their numbers, so a table needs of another one its keys, its number of rows and, for
 //! columns of other rows, its fields; never its files.
@@ -119,7 +119,7 @@ impl<'a> Tables<'a> {
         let mut keys = HashMap::new();
         let fields = self.table(name).and_then(|table| Some((table, table.get("fields")?)));
         if let Some((table, fields)) = fields {
-            // The reader of that table reports what is wrong with it.
+            // The reader of that table reports its faults.
             let together = present(table, fields, "").ok().and_then(|(names, _)| names);
             super::reader::later_keys::collect(fields, together.as_deref(), "", self.folder, &mut keys);
         }
@@ -149,7 +149,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// How the rows of the table `name` follow from those of its parent.
+    /// How the rows of the table `name` follow from its parent's rows.
     pub(crate) fn fan_out(&self, name: &str) -> Result<Option<Arc<FanOut>>, Error> {
         self.fan_out_below(name, 0)
     }

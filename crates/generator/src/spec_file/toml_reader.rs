@@ -63,7 +63,7 @@ impl<'a> SpecNode<'a> {
         error_at(self.text, self.start, path, what, advice)
     }
 
-    /// This value as a table with no other keys than `allowed`. `of` names the owner of the keys.
+    /// This value as a table whose keys are all in `allowed`. `of` names the owner of the keys.
     pub(crate) fn table(self, path: &str, of: &str, allowed: &[&str]) -> Result<SpecTable<'a>, Error> {
         let table = self.any_table(path, of)?;
         table.check(path, of, allowed)?;

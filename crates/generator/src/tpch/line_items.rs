@@ -83,7 +83,7 @@ pub(crate) struct Line {
     pub discount: u32,
     pub tax: u32,
     pub part: i64,
-    /// Hundredths: that of the quantity.
+    /// The quantity in hundredths.
     pub price: i64,
     /// Days from the first one.
     pub shipped: u32,

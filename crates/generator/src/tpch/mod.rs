@@ -1,11 +1,11 @@
 //! The eight tables of TPC-H: the rows of the crate `tpchgen`, pages written by ours.
 //!
 //! (TPC Benchmark H, revision 3.0.1, sections 1.4 and 4.2.) A table is a [`Dataset`] whose number of rows follows
-//! from the scale factor, so layouts, parts, formats, Arrow batches and content sums work as for any other.
-//! Rows are made in chunks that can be reached directly; [`rows`] finds the chunk of a row. The columns of line items
+//! from the scale factor, so layouts, parts, formats, Arrow batches and content sums work as for any other. Rows
+//! are made in chunks that can be reached directly; [`rows`] finds the chunk of a row. The columns of line items
 //! and orders, nine tenths of the rows, and all comments are drawn by our own code, the other columns by `tpchgen`;
-//! every row equals that of `tpchgen`. Columns with few distinct values (dates, flags, quantities) are stored as indices of a sorted dictionary
-//! that is known in advance.
+//! every row equals `tpchgen`'s. Columns with few distinct values (dates, flags, quantities) are stored as indices
+//! of a sorted dictionary that is known in advance.
 //!
 //! Comments are cut from 300 MiB of text, which [`text`] makes block by block as they need it.
 

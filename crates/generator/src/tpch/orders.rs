@@ -1,4 +1,4 @@
-//! `orders`: the columns of orders, drawn as numbers and indices; totals are those of their line items.
+//! `orders`: the columns of orders, drawn as numbers and indices; totals come from the line items.
 
 use tpchgen::distribution::Distributions;
 use tpchgen::generators::OrderGenerator;
@@ -22,7 +22,7 @@ pub(crate) struct Orders {
     last: i64,
     customers: i64,
     clerks: u64,
-    /// The indices of the statuses of orders of which no line item is shipped, some are, all are.
+    /// The indices of the statuses of orders: no line item is shipped, some are, all are.
     statuses: [u32; 3],
     lines: Lines,
     customer: Keys,

@@ -19,7 +19,7 @@ pub(crate) enum Starts {
     Listed(Vec<u64>),
 }
 
-/// A division of `keys` into chunks of the same number, of which the last also has the rest.
+/// A division of `keys` into chunks of the same number; the last one also has the rest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Division {
     pub chunks: i32,

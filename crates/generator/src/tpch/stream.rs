@@ -1,4 +1,5 @@
-//! TPC-H's random numbers: 31 bits, multiplied by 16,807, so many numbers a row that each row can be reached.
+//! TPC-H's random numbers: 31 bits, multiplied by 16,807. A row takes a fixed number of them, so each row can be
+//! reached.
 
 /// One more than the largest number, a prime.
 pub(crate) const MODULUS: u64 = (1 << 31) - 1;
@@ -30,7 +31,7 @@ pub(crate) fn advance(seed: &mut u64) -> u64 {
 /// A number from 0 up, below `range`, which is at most 2^19.
 ///
 /// `tpchgen` computes `seed as f64 / MODULUS as f64 * range as f64`, rounded down. The exact quotient is at least
-/// 1 / `MODULUS` from any whole number, as that is a prime; the rounding of such a product is smaller than that.
+/// 1 / `MODULUS` from any whole number, as that is a prime; the rounding of the product is smaller.
 #[inline]
 pub(crate) fn draw_below(seed: &mut u64, range: u64) -> u64 {
     advance(seed) * range / MODULUS
@@ -45,7 +46,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// The numbers of a column with at most `a_row` (14) of them for each row, before those of row `row`.
+    /// The numbers of a column with at most `a_row` (14) of them for each row, before the numbers of row `row`.
     pub(crate) fn new(seed: u64, a_row: usize, row: u64) -> Self {
         let mut stream = Stream { seed, used: 0, a_row: a_row.min(MOST_A_ROW) };
         let (mut power, mut left) = (MULTIPLIER, row.saturating_mul(a_row as u64));

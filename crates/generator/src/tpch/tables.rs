@@ -24,7 +24,7 @@ use crate::tpch::orders::Orders;
 use crate::tpch::rows::{Chunk, ChunkRows, Division, Starts, Table};
 use crate::tpch::text::Comments;
 
-/// `tpchgen` needs a text to cut comments from; those of this short one are thrown away, since [`Comments`] has
+/// `tpchgen` needs a text to cut comments from. Comments of this short one are thrown away, since [`Comments`] has
 /// the right ones.
 static NO_TEXT: LazyLock<TextPool> = LazyLock::new(|| TextPool::new(1024, Distributions::static_default()));
 

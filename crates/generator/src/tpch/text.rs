@@ -1,4 +1,4 @@
-//! The text that comments of TPC-H are cut from: 300 MiB of sentences, of which a block is made when a comment
+//! The text that comments of TPC-H are cut from: 300 MiB of sentences. A block is made when a comment
 //! needs it.
 //!
 //! (TPC-H 4.2.2.13 and 4.2.2.14.) All sentences are drawn from one sequence of random numbers, a number for each

@@ -79,7 +79,7 @@ fn refuse_several_in_one(dataset: &Dataset, job: &Job<'_>, files: usize) -> Resu
     Err(Error::spec(what, place, "write to a directory, or make one file"))
 }
 
-/// Decides what to do with the files of earlier runs, once those of other runs are complete. Returns the
+/// Decides about the files of earlier runs, once other runs have completed theirs. Returns the
 /// manifest of this run, and the decision.
 fn settle(
     dataset: &Dataset,

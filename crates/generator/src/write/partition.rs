@@ -82,7 +82,7 @@ impl<'a> PlannedGroupMaker<'a> {
         Ok(PlannedGroupMaker { grouping: Grouping::Whole(Box::new(maker)), groups })
     }
 
-    /// The row groups that [`make`](Self::make) made; those of folders without rows are empty.
+    /// The row groups that [`make`](Self::make) made; folders without rows have empty ones.
     pub(crate) fn groups(&self) -> &[MadeGroup] {
         &self.groups
     }
@@ -219,7 +219,7 @@ impl Sorter<'_> {
             scatter(plan, shredded, &self.folders.of_rows, &mut self.waiting);
             at += shredded.rows as u64;
             drop(sorting);
-            // `drawn` is the raw size of the rows in all folders, `stored` that of the pages in the largest
+            // `drawn` is the raw size of the rows in all folders, `stored` the size of the pages in the largest
             // folder.
             let stored = groups.iter().map(|group| bytes_of(&group.chunks).0).max().unwrap_or(0);
             if most.reached(stored, drawn) {

@@ -17,7 +17,7 @@ const MOST_PAGE_BYTES: u64 = 1 << 30;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ColumnPlan {
     pub encoding: Encoding,
-    /// Its codec, among those of the plan.
+    /// Its codec, among the codecs of the plan.
     pub codec: usize,
     /// Its dictionary contains the sorted values of its list, which are known in advance.
     pub sorted_dictionary: bool,
@@ -113,7 +113,7 @@ impl<'a> FilePlan<'a> {
     }
 }
 
-/// Checks the encodings that `options` name, and sets those of single columns.
+/// Checks the encodings that `options` name, and sets the encodings of single columns.
 fn choose_encodings(
     options: &FileOptions,
     dataset: &Dataset,
@@ -234,7 +234,7 @@ pub(crate) fn find(leaves: &[(&Field, &Leaf)], path: &str) -> Result<usize, Erro
     })
 }
 
-/// Returns the position of the column at `path`; if `path` is a group, those of all its columns.
+/// Returns the position of the column at `path`; for a group, the positions of all its columns.
 fn columns_of(leaves: &[(&Field, &Leaf)], path: &str) -> Result<Vec<usize>, Error> {
     let in_group = |column: &str| column.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
     find(leaves, path).map(|column| vec![column]).or_else(|unknown| {

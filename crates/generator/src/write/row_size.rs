@@ -76,7 +76,7 @@ impl RowSize {
     }
 
     /// The number of rows that take about `bytes` in a file, at least one. The dataset, options and seed must
-    /// be those of the measurement. Fewer rows than the sample are measured again, because a dictionary takes
+    /// be the same as in the measurement. Fewer rows than the sample are measured again, because a dictionary takes
     /// a larger share of a short row group, or does not pay off.
     ///
     /// # Errors

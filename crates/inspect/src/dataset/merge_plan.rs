@@ -133,7 +133,7 @@ impl MergePlan {
         total
     }
 
-    /// Writes the plan as a table of groups, each with its first and last file, and what it gains.
+    /// Writes the plan as a table of groups, each with its first and last file, and its gain.
     ///
     /// # Errors
     ///

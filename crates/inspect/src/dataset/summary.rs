@@ -54,7 +54,7 @@ impl FooterSummary {
     ///
     /// # Errors
     ///
-    /// Those of `open`.
+    /// Errors of `open`.
     pub fn of<E>(file: &Path, open: impl FnOnce() -> Result<Footer, E>) -> Result<(Self, Footer), E> {
         let started = Instant::now();
         let footer = open()?;
@@ -72,7 +72,7 @@ impl FooterSummary {
                 }
             }
         }
-        // The footer states the rows of the whole file: of a selection, add up those of its row groups.
+        // The footer states the rows of the whole file: for a selection, add up the rows of its row groups.
         let rows = match footer.num_row_groups() == footer.num_row_groups_in_file() {
             true => footer.num_rows(),
             false => footer.row_groups().map(|group| group.num_rows()).fold(0, i64::saturating_add),

@@ -38,7 +38,7 @@ pub struct Facts {
     schema: Arc<Schema>,
     small: Groups,
     large: Groups,
-    /// For each decoded column: its index, its chunks with values, and those of them without bounds.
+    /// For each decoded column: its index, its chunks with values, and how many of them lack bounds.
     chunks: Vec<(usize, u64, u64)>,
     fault: Option<sawmill_footer::Error>,
 }
@@ -74,7 +74,7 @@ impl Groups {
 }
 
 impl Facts {
-    /// The facts of a file. The only row group of a file counts as small if the dataset has no other files.
+    /// The facts of a file. The only row group of a file counts as small if the dataset has just this file.
     pub fn of(summary: &FooterSummary, footer: &Footer, several: bool) -> Self {
         let mut facts = Facts {
             schema: footer.shared_schema(),
@@ -92,7 +92,7 @@ impl Facts {
                 rows,
                 uncompressed_bytes: bytes,
             };
-            // The last row group of a file holds what was left over.
+            // The last row group of a file holds the rest.
             let left_over = group.index() + 1 == in_file && (in_file > 1 || !several);
             if rows < SMALL_ROWS && bytes < SMALL_BYTES && !left_over {
                 facts.small.add(place);
@@ -104,7 +104,7 @@ impl Facts {
                 *chunks += 1;
                 match chunk.statistics() {
                     Ok(Some(found)) if found.min_value.is_some() || found.min.is_some() => {}
-                    // All values are null, so there are no bounds.
+                    // All values are null, so bounds are missing.
                     Ok(Some(found)) if found.null_count == Some(chunk.num_values()) => {}
                     Ok(_) => *without += 1,
                     Err(error) => {
@@ -219,7 +219,7 @@ impl Dataset {
         unbounded
     }
 
-    /// The schemas, that of most files first, and how the others differ from it.
+    /// The schemas, the most frequent first, and how the others differ from it.
     fn schemas(&self) -> Vec<(&Variant, Option<Difference>)> {
         let mut variants: Vec<&Variant> = self.variants.iter().collect();
         variants.sort_by_key(|variant| std::cmp::Reverse(variant.files));

@@ -29,7 +29,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// The footer of the file at `path`. Views read the file again for what is not in the footer, such as
+    /// The footer of the file at `path`. Views read the file again for parts outside of the footer, such as
     /// page indexes.
     pub fn new(path: &Path, footer: Footer, style: TextStyle) -> Self {
         OpenFile {
@@ -44,7 +44,7 @@ impl OpenFile {
         }
     }
 
-    /// The footer of a file that is not of this machine, called `name`. Views read what is not in the footer
+    /// The footer of a file on another machine, called `name`. Views read parts outside of the footer
     /// from `reader`.
     pub fn over(name: &Path, footer: Footer, style: TextStyle, reader: Box<dyn RangeReader>) -> Self {
         OpenFile { opened: OnceCell::from(Some(reader)), ..Self::new(name, footer, style) }
@@ -99,7 +99,7 @@ impl OpenFile {
         self.or_fault(chunk.locations()).unwrap_or_default()
     }
 
-    /// The file, opened again for what is not in the footer; `None` if that fails.
+    /// The file, opened again for parts outside of the footer; `None` if that fails.
     pub(crate) fn reader(&self) -> Option<&dyn RangeReader> {
         let open = || -> Option<Box<dyn RangeReader>> {
             let failed = |error: std::io::Error| {
@@ -111,12 +111,12 @@ impl OpenFile {
         self.opened.get_or_init(open).as_deref()
     }
 
-    /// What was read; an error becomes the file's fault.
+    /// The result; an error becomes the file's fault.
     pub(crate) fn or_fault<T>(&self, result: Result<T, sawmill_footer::Error>) -> Option<T> {
         result.map_err(|error| self.fail(|| error.into())).ok()
     }
 
-    /// Keeps what is wrong with the file, unless it has a fault already.
+    /// Keeps the fault of the file, unless it has one already.
     pub(crate) fn fail(&self, fault: impl FnOnce() -> Error) {
         self.fault.borrow_mut().get_or_insert_with(fault);
     }

@@ -34,7 +34,7 @@ pub(crate) fn shown<S: Serializer>(
 
 /// Escapes the characters that JSON allows and terminals act upon.
 ///
-/// Every write must contain whole characters, as those of `serde_json` do. Outside strings, JSON has none of
+/// Every write must contain whole characters, as `serde_json` does. Outside strings, JSON has none of
 /// these characters; within strings, an escape means the same.
 pub struct JsonSafe<W>(pub W);
 

@@ -1,8 +1,8 @@
 //! Aligned tables of text from files.
 //!
 //! Why our own: a table of a hundred thousand column chunks is one string here. `comfy-table` and `tabled`
-//! keep every cell by itself, put one character between columns where we put two blanks, and do not escape
-//! what comes from a file. `sawmill-profile` has a table for its small reports, which this crate does not
+//! keep every cell apart, put one character between columns where we put two blanks, and do not escape
+//! text from a file. `sawmill-profile` has a table for its small reports, which this crate does not
 //! know.
 
 use std::borrow::Cow;

@@ -81,7 +81,7 @@ fn things(count: u64, style: &TextStyle) -> String {
     }
 }
 
-/// The check of several files: what is wrong, and a total.
+/// The check of several files: their faults, and a total.
 #[derive(Default)]
 pub struct CheckTotal {
     files: u64,

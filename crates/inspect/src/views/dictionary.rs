@@ -12,7 +12,7 @@ use crate::text::style::TextStyle;
 use crate::text::table::{Left, Right, Table};
 use crate::text::values::{CLIP, Reader, Value};
 
-/// How many values to put into one table: their widths decide that of its columns.
+/// How many values to put into one table: their widths decide the width of its columns.
 const ROWS: usize = 10_000;
 
 /// The values of a decompressed dictionary page in encoding PLAIN.

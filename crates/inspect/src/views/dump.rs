@@ -106,7 +106,7 @@ pub fn dump_undecoded_of(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "{}: dump, as far as it goes", name_of(name))?;
-    // Decoding the file has reported what is wrong with it.
+    // Decoding the file has reported the fault.
     let Some(Ok(Some((bytes, start, root)))) = reader.map(|reader| footer_of(reader, most)) else {
         return Ok(());
     };

@@ -14,7 +14,7 @@ use crate::text::style::ratio;
 use crate::text::table::{Left, Right, Table};
 use crate::views::row_groups;
 
-/// How many pages to put into one table: their widths decide that of its columns.
+/// How many pages to put into one table: their widths decide the width of its columns.
 const ROWS: usize = 10_000;
 
 #[derive(Serialize)]

@@ -27,7 +27,7 @@ struct ChunkPages<'a> {
     pages: Option<Vec<Page<'a>>>,
 }
 
-/// A data page. Without an offset index there are no offsets and rows, without a column index no bounds and
+/// A data page. Without an offset index it lacks offsets and rows, without a column index bounds and
 /// counts.
 #[derive(Serialize)]
 struct Page<'a> {

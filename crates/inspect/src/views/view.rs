@@ -74,7 +74,7 @@ impl View {
     ///
     /// # Errors
     ///
-    /// Writing failed. What is wrong with the file is its [fault](OpenFile::into_fault).
+    /// Writing failed. The fault of the file is [separate](OpenFile::into_fault).
     pub fn text(self, file: &OpenFile, out: &mut dyn Write) -> io::Result<()> {
         let by_row_group = matches!(
             self,

@@ -8,12 +8,12 @@ pub struct Fault {
     pub row: usize,
     /// Position below the column, such as `.phones[0].number`; empty for the column itself.
     pub path: String,
-    /// The value, and what is wrong with it.
+    /// The value, and its fault.
     pub what: String,
 }
 
 impl Fault {
-    /// Returns a fault in `row`; `what` names the value and what is wrong with it.
+    /// Returns a fault in `row`; `what` names the value and the problem.
     pub fn new(row: usize, what: impl Into<String>) -> Self {
         Self { row, path: String::new(), what: what.into() }
     }

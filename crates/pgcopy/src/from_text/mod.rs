@@ -80,7 +80,7 @@ impl TextForm {
         })
     }
 
-    /// Appends the wire format of the value in `text`. The error says what is wrong.
+    /// Appends the wire format of the value in `text`. The error names the problem.
     pub(crate) fn write(self, text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         match self {
             Self::Date => out.extend_from_slice(&date_time::date(text)?.to_be_bytes()),

@@ -13,7 +13,7 @@ const MOST_BEHIND: i64 = 16_383;
 /// The parts of a decimal number.
 pub(super) struct Decimal {
     pub negative: bool,
-    /// Digits 0 to 9, the first of which is not 0; empty for zero.
+    /// Digits 0 to 9, without leading zeros; empty for zero.
     pub digits: Vec<u8>,
     /// Number of digits before the decimal point; negative if zeros follow the point first.
     pub before: i64,

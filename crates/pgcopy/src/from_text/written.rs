@@ -1,5 +1,5 @@
-//! Types without a counterpart in Arrow, from the text that the server itself writes of their values: the binary format of
-//! each is that of its `_send` function.
+//! Types without a counterpart in Arrow, from the text that the server itself writes of their values: the binary
+//! format of each is the format of its `_send` function.
 
 use super::date_time::{Pieces, clock, zone};
 use super::{TextForm, plain, trimmed};
@@ -365,8 +365,8 @@ impl ArrayReader<'_> {
     }
 }
 
-/// Parses an interval as the server writes it by default: `1 year 2 mons 3 days -04:05:06.7`. Returns microseconds, days
-/// and months.
+/// Parses an interval as the server writes it by default: `1 year 2 mons 3 days -04:05:06.7`. Returns microseconds,
+/// days and months.
 pub(super) fn interval(text: &[u8], cut: bool) -> Result<(i64, i32, i32), String> {
     let text = std::str::from_utf8(trimmed(text)).map_err(|_| refused())?;
     let (mut micros, mut days, mut months) = (0_i64, 0_i64, 0_i64);

@@ -1,7 +1,7 @@
 //! Writes nested values as jsonb, byte for byte as PostgreSQL prints it.
 //!
 //! In binary COPY a jsonb value is a version byte and its text (`jsonb_recv`, `jsonb_send` in
-//! src/backend/utils/adt/jsonb.c). The server sends back its own text of what it stored (`JsonbToCString`).
+//! src/backend/utils/adt/jsonb.c). The server sends its own text of the stored value (`JsonbToCString`).
 //! Text in exactly that form makes content sums comparable without a parser:
 //!
 //! - members of an object ordered by the length of their key, then by its bytes

@@ -107,7 +107,7 @@ pub struct Refused {
     pub row: usize,
     /// Name of the column.
     pub column: String,
-    /// The value, and what is wrong with it.
+    /// The value, and its fault.
     pub what: String,
 }
 

@@ -122,7 +122,7 @@ pub(crate) fn write_numerics(
 
 /// Writes the values of views
 /// (<https://arrow.apache.org/docs/format/Columnar.html#variable-size-binary-view-layout>): a 32-bit length,
-/// and up to 12 bytes in the view itself, padded with zeros. Except for the byte order of its length, such a
+/// and up to 12 bytes in the view itself, padded with zeros. Except for the byte order of its length, this
 /// view is a field already. `value` returns the longer value of a row.
 #[inline(always)]
 pub(crate) fn write_views<'a>(

@@ -287,7 +287,7 @@ impl CopyEncoder {
         }
         let mut bytes = 0;
         for (row, length) in lengths[..rows].iter().enumerate() {
-            // The length of a field has 32 bits, that of a protocol message 31.
+            // The length of a field has 32 bits, the length of a protocol message 31.
             if *length >= 1 << 30 {
                 return Err(too_long(bound, layouts, (first, row), *length));
             }

@@ -4,7 +4,7 @@ use super::layout::{BoundColumn, ColumnLayout};
 
 /// Receives each encoded row once, for example to compute a sum. `()` ignores them.
 pub trait RowObserver {
-    /// Receives the rows that follow those of the last call.
+    /// Receives the rows after the rows of the last call.
     fn rows(&mut self, rows: &EncodedRows<'_>);
 }
 

@@ -65,7 +65,7 @@ fn one_by_one(batch: &RecordBatch) -> Vec<Vec<u8>> {
     (0..batch.num_rows()).map(row).collect()
 }
 
-/// An observer that records what it receives.
+/// An observer that records its rows.
 struct Seen {
     rows: Vec<Vec<u8>>,
     non_null: Vec<usize>,

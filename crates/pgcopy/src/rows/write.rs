@@ -85,7 +85,7 @@ impl CopyEncoder {
 }
 
 /// Returns how many of the next columns can be written together: fixed-width columns of the same width
-/// without NULLs. Zero if the first one is not such a column.
+/// without NULLs. Zero if the first one is not among these.
 fn run_of_words(bound: &[BoundColumn<'_>], layouts: &[ColumnLayout], rows: usize) -> usize {
     let Some(BoundColumn::Fixed { width: first, .. }) = bound.first() else { return 0 };
     let alike = |(column, layout): &(&BoundColumn<'_>, &ColumnLayout)| {

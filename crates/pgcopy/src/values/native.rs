@@ -1,6 +1,6 @@
 //! Encodes lists, structs and maps as PostgreSQL arrays and composite values.
 //!
-//! The formats are those of `array_send` and `record_send` (src/backend/utils/adt/arrayfuncs.c, rowtypes.c):
+//! The formats follow `array_send` and `record_send` (src/backend/utils/adt/arrayfuncs.c, rowtypes.c):
 //!
 //! - array: number of dimensions, 1 if an element is NULL or else 0, the elements' type, for each dimension
 //!   its length and its lower bound (always 1), then each element as a length (-1 for NULL) and its bytes. An

@@ -6,7 +6,7 @@
 //!                                                                 digits: 0001 2345 6780 ----
 //! ```
 //!
-//! The format is that of [`numeric`](super::numeric), which writes all others.
+//! The format is the same as in [`numeric`](super::numeric), which writes all others.
 
 use super::numeric::{NEGATIVE, aligned};
 use crate::arrays::integers::Integers;

@@ -31,7 +31,7 @@ pub struct ResultFile {
     pub format: String,
     /// The version of the schema.
     pub version: u32,
-    /// A name for this point in a series: what was changed, or the name of a baseline.
+    /// A name for this point in a series: a change, or the name of a baseline.
     pub label: String,
     /// When it started, in UTC (RFC 3339, whole seconds).
     pub started: String,
@@ -55,14 +55,14 @@ pub struct ResultFile {
 /// One combination of parameters, with all sides that ran it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// What was run: `gen`, `footer`, `load`, or the name of a peer's task.
+    /// The job: `gen`, `footer`, `load`, or the name of a peer's task.
     pub name: String,
     /// The swept parameters and their values.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
     /// The sides, ours first.
     pub sides: Vec<SideResult>,
-    /// Our wall time compared with that of every other side.
+    /// Our wall time compared with each other side's.
     #[serde(default)]
     pub comparisons: Vec<SideComparison>,
 }
@@ -187,7 +187,7 @@ impl Case {
         Ok(Self { name: name.to_owned(), parameters, sides, comparisons })
     }
 
-    /// Compares our side with that of a saved result with the same name and parameters, if it exists.
+    /// Compares our side with a saved result of the same name and parameters, if it exists.
     ///
     /// # Errors
     /// One of them has no runs.

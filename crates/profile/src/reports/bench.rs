@@ -1,4 +1,4 @@
-//! Draws results of benchmarks as one page: that of one file shows its cases, that of several files their
+//! Draws results of benchmarks as one page: one file shows its cases, several files their
 //! history and the cases of the last one.
 
 mod box_plot;
@@ -28,7 +28,7 @@ const FEW_CASES: usize = 1;
 /// Draws the page for one result, or for a series of results in the given order.
 ///
 /// # Errors
-/// There are no results.
+/// The list of results is empty.
 pub fn html_report(files: &[ResultFile]) -> Result<String> {
     let Some(last) = files.last() else {
         return Err(Error::new("there are no results to draw", "", "pass at least one result file"));
@@ -66,7 +66,7 @@ pub fn html_report(files: &[ResultFile]) -> Result<String> {
 /// Writes the page to a file.
 ///
 /// # Errors
-/// There are no results, or the file cannot be written.
+/// The list of results is empty, or the file cannot be written.
 pub fn write_html_report(path: &Path, files: &[ResultFile]) -> Result<()> {
     write_whole(path, html_report(files)?.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Draws folded stacks as a flame graph: an SVG that works by itself in a browser (click to zoom, click the
+//! Draws folded stacks as a flame graph: an SVG that works alone in a browser (click to zoom, click the
 //! bottom to zoom out) and inside the HTML report.
 //!
 //! Each box is a function; its width is its share of the samples, and its callees are stacked on it. All

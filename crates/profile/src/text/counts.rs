@@ -72,7 +72,7 @@ fn short(value: f64) -> String {
 /// ```
 ///
 /// # Errors
-/// The text is not such a number, is negative or not whole, or has an unknown unit.
+/// The text has another form, is negative or not whole, or has an unknown unit.
 pub fn parse_count(text: &str) -> Result<u64> {
     let ungrouped = text.replace(',', "");
     // Parse whole numbers exactly: a float would lose digits above 2^53.

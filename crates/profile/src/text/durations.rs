@@ -52,7 +52,7 @@ pub fn format_duration(duration: Duration) -> String {
 /// ```
 ///
 /// # Errors
-/// The text is not such a number, is negative, or has no unit or an unknown one.
+/// The text has another form, is negative, or has no unit or an unknown one.
 pub fn parse_duration(text: &str) -> Result<Duration> {
     let (value, unit) = number_and_unit(text, "duration", ADVICE)?;
     let seconds = match unit {

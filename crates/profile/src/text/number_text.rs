@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 pub(crate) fn number_and_unit<'a>(text: &'a str, what: &str, advice: &str) -> Result<(f64, &'a str)> {
     let trimmed = text.trim();
     let is_exponent = |at: usize| {
-        // An `e` as in 1e6, but not that of a unit.
+        // An `e` as in 1e6, but not the `e` of a unit.
         let rest = trimmed.get(at + 1..).unwrap_or_default();
         matches!(trimmed.as_bytes().get(at), Some(b'e' | b'E'))
             && at > 0

@@ -117,7 +117,7 @@ pub(crate) fn stages(threads: &[ThreadReport]) -> Vec<StageTime> {
 /// Determines the bottleneck of a phase; `None` if no thread was attached for at least 20 ms.
 ///
 /// Ignores stages attached for less than a tenth of the longest one's time: they neither limited nor were
-/// limited. If two stages wait equally little, chooses the one with the larger fraction of its own time in
+/// limited. If two stages wait equally little, chooses the one with the larger fraction of its time in
 /// one activity.
 pub fn bottleneck(threads: &[ThreadReport]) -> Option<Bottleneck> {
     let longest: Duration = threads.iter().map(|thread| thread.wall).max()?;

@@ -10,7 +10,7 @@ use crate::trace::wait::WaitKind;
 pub struct LiveThread {
     /// The name it was attached with.
     pub name: String,
-    /// What it is waiting for; `None` while it works.
+    /// The reason of its wait; `None` while it works.
     pub waiting: Option<WaitKind>,
     /// Rows counted so far by its closed outermost spans.
     pub rows: u64,

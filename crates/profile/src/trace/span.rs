@@ -1,7 +1,7 @@
 //! Spans: short, named, nested stretches of one thread's time, cheap enough for release builds.
 //!
-//! A span costs **90 to 110 ns** on a thread attached to a phase ([`crate::Phase::attach`]), 60 ns of which
-//! are two readings of the monotonic clock, and 8 ns on an unattached thread (Xeon, KVM, Linux 6.18). Measure
+//! A span costs **90 to 110 ns** on a thread attached to a phase ([`crate::Phase::attach`]), 60 ns of it
+//! for two readings of the monotonic clock. On an unattached thread it costs 8 ns (Xeon, KVM, Linux 6.18). Measure
 //! it with `cargo bench -p sawmill-benches --bench span`. A span around at least 10 µs of work costs at most
 //! 1 % of the run: use one for a page, a batch or a message, not for a value.
 //!

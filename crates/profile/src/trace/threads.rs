@@ -153,7 +153,7 @@ impl<'a, T, E: From<ThreadFailure>> Job<'a, T, E> {
     }
 }
 
-/// Calls `work` with each of the numbers on a thread of its own, named `NAME-NUMBER`. Returns the results, in no
+/// Calls `work` with each of the numbers on a separate thread, named `NAME-NUMBER`. Returns the results, in no
 /// order. The first error raises `stop`, on which the work of the other threads has to end. Where the system does not
 /// start all threads, those that it starts do the work.
 ///
@@ -179,7 +179,7 @@ pub fn on_threads<T: Send, E: From<ThreadFailure> + Send>(
     job.result()
 }
 
-/// Calls `work` on as many threads, of which the calling one is the first, and the others are named `NAME-1` and so
+/// Calls `work` on `threads` threads: the calling one, and others named `NAME-1` and so
 /// on. Returns the results, in no order. The first error raises `stop`, on which the work of the other threads has to
 /// end. Where the system starts no more threads, the calling one does the work.
 ///

@@ -106,7 +106,7 @@ impl ProcessTree {
 
     /// Adds the CPU time since the last look, so that no look gets time that belongs to an earlier one.
     ///
-    /// The time of ended children appears in their parents' figures once these have waited for them; what was
+    /// The time of ended children appears in their parents' figures once these have waited for them; time that was
     /// counted while they ran is not counted again.
     fn count(&mut self, now: BTreeMap<u32, Looked>) {
         let (first, since) = (self.looked_at.is_none(), self.looked_at.unwrap_or_default());

@@ -76,7 +76,7 @@ pub(crate) fn without_dictionaries(own: &Schema, common: &Schema) -> Option<Sche
 
 /// Returns the schema with the dictionaries that the `parquet` crate reads from every file, if another names others:
 /// of text and bytes, with keys that number all entries of a dictionary page. Writers store the keys of one
-/// dictionary, of which a row group may have several.
+/// dictionary, although a row group may have several.
 pub(crate) fn with_readable_dictionaries(schema: &Schema) -> Option<Schema> {
     let readable = |own: &DataType, _: &DataType| match own {
         // `is_binary` would include values of a fixed size, whose dictionaries the crate panics on.

@@ -1,4 +1,4 @@
-//! Columns: their selection and renaming, and a common type for those of several files.
+//! Columns: selection, renaming, and a common type for columns of several files.
 
 pub(crate) mod choice;
 pub(crate) mod common;

@@ -168,7 +168,7 @@ impl Literal {
         }
     }
 
-    /// Returns its bytes as a value of a type whose domain is [`Domain::Bytes`]. The error says what was
+    /// Returns its bytes as a value of a type whose domain is [`Domain::Bytes`]. The error names what was
     /// expected.
     pub(super) fn bytes(&self, data_type: &DataType) -> Result<Vec<u8>, String> {
         use DataType::{LargeUtf8, Utf8, Utf8View};
@@ -193,7 +193,7 @@ pub(super) fn order_of_f64(value: f64) -> i64 {
     if value.is_nan() {
         return i64::MAX;
     }
-    // Adding zero turns -0 into 0. The bits of positive floats increase with the float, those of negative
+    // Adding zero turns -0 into 0. The bits of positive floats increase with the float, the bits of negative
     // floats decrease.
     let bits = (value + 0.0).to_bits() as i64;
     bits ^ (((bits >> 63) as u64) >> 1) as i64

@@ -134,7 +134,7 @@ impl FromStr for Condition {
     /// Parses a condition.
     ///
     /// # Errors
-    /// What was expected, and at which character.
+    /// Says what was expected, and at which character.
     fn from_str(text: &str) -> Result<Self> {
         parser::parse(text).map(Self)
     }

@@ -83,7 +83,7 @@ fn pairs(text: &[u8; 8], form: &[u8; 8]) -> Option<[u8; 8]> {
     const EACH: u64 = u64::from_ne_bytes([1; 8]);
     let (word, form) = (u64::from_le_bytes(*text), u64::from_le_bytes(*form));
     let digits = word ^ form;
-    // Bytes of the form other than `0` become those of greater numbers, unless the text has the same there.
+    // A byte of the form other than `0` makes a greater number, unless the text has the same byte there.
     let wrong = form ^ (EACH * u64::from(b'0'));
     let is_separator = (wrong + EACH * 0x7f) & (EACH * 0x80);
     let above_nine = digits.wrapping_add(EACH * 0x76) | digits;

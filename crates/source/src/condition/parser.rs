@@ -156,7 +156,7 @@ impl Parser<'_> {
         self.expected_at(self.at, what)
     }
 
-    /// The error for what is at a token, which is made when it is needed alone: it takes as long as the text.
+    /// The error for the text at a token. It is made only on demand, because that takes as long as the text.
     fn expected_at(&self, token: usize, what: &str) -> Error {
         let (at, found) = match self.tokens.get(token) {
             None => (self.text.len(), "the end".to_owned()),

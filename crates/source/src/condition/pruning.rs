@@ -305,7 +305,7 @@ impl Chunk<'_> {
         }
     }
 
-    /// Returns the chunk's pages: the first row of each, and what is known about its values. `None` if the
+    /// Returns the chunk's pages: the first row of each, and the bounds of its values. `None` if the
     /// file does not have a page index, or an inconsistent one.
     fn pages(&self, footer: &Footer, file: &dyn RangeReader, rows: u64) -> Option<Pages> {
         let places: OffsetIndex = self.chunk.read_offset_index(file).ok()??;

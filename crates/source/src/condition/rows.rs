@@ -1,7 +1,7 @@
 //! Evaluates a condition on batches of a file: finds the rows for which it is true.
 //!
 //! Negations are pushed down to the comparisons, each of which becomes the set of values for which it is
-//! true. Only "all of these" and "any of these" remain. For them it is enough to know what is true: false and
+//! true. Only "all of these" and "any of these" remain, and they need only know what is true: false and
 //! unknown need not be distinguished.
 
 use arrow_array::cast::AsArray;
@@ -202,7 +202,7 @@ fn value_test(node: &Node, data_type: &DataType, negated: bool) -> Result<ValueT
         Node::OneOf { literals, .. } if whole => {
             let points = literals.iter().map(|literal| literal.point(data_type));
             let points = points.collect::<Result<Vec<_>, _>>()?;
-            // A literal between two values equals none of them.
+            // A literal between two values equals neither of them.
             let set = ValueSet::of(points.iter().filter(|point| point.exact).map(|point| point.at).collect());
             ValueTest::Whole(if negated { set.complement() } else { set })
         }

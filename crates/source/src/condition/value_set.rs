@@ -1,6 +1,6 @@
 //! The set of values for which a comparison is true, as the boundaries between values in the set and others.
 //!
-//! The complement of such a set costs nothing, and comparing it with the values between two bounds does not
+//! The complement of a set costs nothing, and comparing a set with the values between two bounds does not
 //! have to enumerate them.
 
 use std::borrow::Borrow;

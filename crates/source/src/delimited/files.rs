@@ -35,7 +35,7 @@ use crate::units::{
 pub struct DelimitedOptions {
     /// How text is divided into records and fields.
     pub dialect: Dialect,
-    /// The types of some columns; those of others are inferred. Of JSON, also of the parts of columns, by paths
+    /// The types of some columns; the others are inferred. In JSON, also the types of parts of columns, by paths
     /// such as `user.tags[]`.
     pub types: Vec<(String, ColumnType)>,
     /// The types of more columns, if the files have columns of these names and [`types`](Self::types) has none for
@@ -87,7 +87,7 @@ impl DelimitedFiles {
     /// bytes once, with one thread per core; the phase of `control` counts them.
     ///
     /// # Errors
-    /// A file that is missing, unreadable or given twice; columns that differ from those of the first file;
+    /// A file that is missing, unreadable or given twice; columns that differ from the first file's;
     /// quotes that do not fit together; a type for a column that does not exist; a raised cancel flag.
     pub fn open<P: AsRef<Path>>(
         paths: &[P],
@@ -100,7 +100,7 @@ impl DelimitedFiles {
     /// Opens files and objects as [`open`](Self::open).
     ///
     /// # Errors
-    /// Those of [`open`](Self::open) and of `objects`.
+    /// Errors of [`open`](Self::open) and of `objects`.
     pub fn open_located(
         places: &[Location],
         objects: OpenObject<'_>,
@@ -113,7 +113,7 @@ impl DelimitedFiles {
     /// Opens the files in chunks of another size, for tests: the records are the same.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open).
+    /// Errors of [`open`](Self::open).
     #[doc(hidden)]
     pub fn open_in_chunks<P: AsRef<Path>>(
         paths: &[P],
@@ -253,7 +253,7 @@ impl DelimitedFiles {
         columns.collect()
     }
 
-    /// Returns the options that the start of the first file fits, and why. None of JSON.
+    /// Returns the options that the start of the first file fits, and why. JSON has none.
     pub fn proposed(&self) -> Vec<ProposedOption> {
         self.opened.first().map(TextFile::proposed).unwrap_or_default()
     }
@@ -440,7 +440,7 @@ fn find_types(
         })?;
     }
     for (name, of) in known {
-        // The server's own text of a moment, such as `infinity`, may be none of Arrow's.
+        // The server's text of a moment, such as `infinity`, may have no value in Arrow.
         if let Some(at) =
             names.iter().position(|column| column == name).filter(|at| !candidates[*at].may_be(*of))
         {

@@ -21,7 +21,7 @@ pub(crate) struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    /// Rejects a folder whose value differs from that of a row of the file. Reads row groups whose statistics
+    /// Rejects a folder whose value differs from the value in a row of the file. Reads row groups whose statistics
     /// do not decide it, but only the columns that folders name.
     ///
     /// # Errors

@@ -83,7 +83,7 @@ impl Folders {
     /// contain.
     ///
     /// # Errors
-    /// Files whose folders name other columns than those of the first file.
+    /// Files whose folders name other columns than the first file's.
     pub(crate) fn of(
         files: &[(PathBuf, Vec<FolderName>)],
         is_in_files: impl Fn(&str) -> bool,

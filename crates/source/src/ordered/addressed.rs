@@ -43,7 +43,7 @@ impl<'a> Scanned<'a> {
     }
 }
 
-/// What it takes to read rows from anywhere in a source.
+/// Everything needed to read rows from anywhere in a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scattered {
     /// Row groups are decoded; rows are not ranges of bytes, which could be copied.
@@ -98,7 +98,7 @@ pub trait Addressed: Sync {
         None
     }
 
-    /// What it takes to read rows from anywhere.
+    /// Everything needed to read rows from anywhere.
     fn scattered(&self) -> Scattered {
         Scattered::RowGroups
     }
@@ -202,7 +202,7 @@ impl Addressed for ByRow<'_> {
     }
 
     fn way(&self) -> String {
-        // Of text there are no row groups.
+        // Text has no row groups.
         let first = UnitKey { file: 0, row_group: 0, first_row: 0 };
         let is_text = self.source.place_of_row(first, 0).is_some_and(|place| place.name.is_some());
         if is_text { "ranges of records" } else { "row groups" }.to_owned()

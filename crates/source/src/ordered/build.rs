@@ -52,7 +52,7 @@ impl Builder<'_> {
         Ok((Index::open(workspace, listed)?, false))
     }
 
-    /// What decides the order of which files, whatever these contain.
+    /// The order and the names of the files, whatever they contain.
     fn command(&self) -> String {
         let source = self.addressed.source();
         let files: Vec<&str> = source.files().iter().map(|file| file.name.as_str()).collect();
@@ -99,7 +99,7 @@ impl Builder<'_> {
                         let times = self.keying.times(scanned.batch);
                         let addresses = scanned.addresses;
                         for (row, (address, partition)) in addresses.iter().zip(&numbers).enumerate() {
-                            // Without a time the order is that of the input.
+                            // Without a time, rows keep the order of the input.
                             let time =
                                 times.as_ref().map_or(Some(0), |times| times.get(row).copied().flatten());
                             let copied = if copies { scanned.record(row).unwrap_or_default() } else { &[] };

@@ -1,7 +1,7 @@
 //! Whether an index keeps copies of the rows: a sample says how scattered the rows of a window are.
 //!
 //! Copies are written and read one after the other, some 100 ns for a row of 70 bytes. Without them each row
-//! that has no neighbours is a read of its own: 1 µs where the file is in memory, and 60 µs on a disk that has
+//! that has no neighbours is a separate read: 1 µs where the file is in memory, and 60 µs on a disk that has
 //! to be asked (`docs/csv.md`, scattered reads). Rows that are nearly in order have
 //! neighbours, and wide ones take longer to copy than to find.
 
@@ -14,7 +14,7 @@ use crate::control::Control;
 use crate::error::Result;
 use crate::units::Unit;
 
-/// The sample: so many pieces of so many rows.
+/// The sample: this many pieces of this many rows.
 const PIECES: usize = 16;
 const PIECE_ROWS: u64 = 512;
 
@@ -88,7 +88,7 @@ fn scattered(addressed: &dyn Addressed, keying: &Keying, window: f64, control: &
         })?;
     }
     drop(pages);
-    // The numbers of partitions are those of their discovery: any order will do.
+    // The numbers of partitions follow their discovery: any order will do.
     let mut order: Vec<usize> = (0..sample.len()).collect();
     order.sort_by_key(|row| sample.get(*row).map(|(partition, time, _)| (*partition, *time)));
     let mut ranks = vec![0_usize; sample.len()];

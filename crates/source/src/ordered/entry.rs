@@ -53,7 +53,7 @@ impl Entry {
         Self { key, file: u32::from_le_bytes([a, b, c, d]), at, len: u32::from_le_bytes([e, f, g, h]) }
     }
 
-    /// The entry's order after that of its partition, for sorts that compare without branches.
+    /// The entry's order after its partition's, for sorts that compare without branches.
     pub(super) fn rank(&self, partition: u32) -> (u128, u64) {
         // With the sign bit changed, times compare like numbers without a sign.
         let key = self.key.cast_unsigned() ^ (1 << 63);

@@ -132,7 +132,7 @@ fn are_sorted(
             for time in times {
                 if time.is_none_or(|time| time < last) {
                     sorted.store(false, Relaxed);
-                    // What is left of the unit is not read.
+                    // The rest of the unit is not read.
                     return Ok(());
                 }
                 last = time.unwrap_or(last);

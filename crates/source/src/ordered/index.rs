@@ -67,7 +67,7 @@ pub(super) struct Stretch {
     /// Its first row, counted from the start of the index.
     pub first: u64,
     pub rows: u64,
-    /// The address of its first row; those of the others follow.
+    /// The address of its first row; the addresses of the others follow.
     pub address: RowAddress,
 }
 

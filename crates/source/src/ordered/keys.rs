@@ -95,7 +95,7 @@ impl Keying {
         whole(column)
     }
 
-    /// The partition of all rows of which this is known, if it is one.
+    /// The partition of all rows with these statistics, if it is one.
     pub(super) fn slot_of(&self, known: &Known) -> Option<Slot> {
         let Partitioning { by, a_day, .. } = self.by.as_ref()?;
         match (&known.nulls, &known.bounds, by) {

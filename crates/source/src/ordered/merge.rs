@@ -68,7 +68,7 @@ pub(super) struct Target<'a> {
     pub copies: bool,
 }
 
-/// Writes the entries of all sections in their order. Returns a hash of what was written. Reads with buffers
+/// Writes the entries of all sections in their order. Returns a hash of the written bytes. Reads with buffers
 /// of `memory` bytes altogether.
 pub(super) fn merge(
     files: &[File],

@@ -1,4 +1,4 @@
-//! Rows in another order than that of the files: sorted by time, and partition by partition.
+//! Rows in another order than in the files: sorted by time, and partition by partition.
 //!
 //! ```text
 //! parts of the files, on all cores ─ time, partition and address of each row ─▶ sorted runs on disk

@@ -43,7 +43,7 @@ pub enum PartitionedBy {
 /// What the rows of a partition have in common. Slots compare in the order of their values, null last.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
-    /// All rows: there are no partitions.
+    /// All rows: no partitions.
     All,
     /// The number of a period since 1970, or a whole number.
     Number(i128),
@@ -54,7 +54,7 @@ pub enum Slot {
 }
 
 impl Period {
-    /// The name of the period, which is that of the folders' column.
+    /// The name of the period, which is also the folders' column.
     pub fn name(self) -> &'static str {
         match self {
             Self::Year => "year",
@@ -125,7 +125,7 @@ impl PartitionedBy {
         }
     }
 
-    /// What is known of the values of a partition without reading them. `a_day` is how times count.
+    /// What statistics say about the values of a partition. `a_day` is how times count.
     pub(super) fn known(&self, slot: &Slot, a_day: i64) -> Known {
         let bounds = match (self, slot) {
             (_, Slot::Null) => return Known { bounds: None, nulls: Nulls::All },

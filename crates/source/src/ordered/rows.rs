@@ -64,7 +64,7 @@ impl<'a> OrderedRows<'a> {
     /// `control` counts the rows.
     ///
     /// # Errors
-    /// Those of [`check`](Self::check); values that do not have the type of their column; a disk that is full;
+    /// Errors of [`check`](Self::check); values that do not have the type of their column; a disk that is full;
     /// a raised cancel flag.
     pub fn open(
         addressed: &'a dyn Addressed,
@@ -95,7 +95,7 @@ impl<'a> OrderedRows<'a> {
         self.reused
     }
 
-    /// Whether the row groups are in order already, so that there is no index.
+    /// Whether the row groups are in order already, without an index.
     pub fn is_in_order(&self) -> bool {
         !self.index.is_on_disk()
     }
@@ -232,7 +232,7 @@ struct OrderedReader<'a> {
 
 impl UnitReader for OrderedReader<'_> {
     fn start(&mut self, unit: &Unit) -> Result<()> {
-        // What is left of an abandoned unit.
+        // The rest of an abandoned unit.
         while self.fetcher.next_batch()?.is_some() {}
         self.at = Some((self.rows.part(unit.key)?, unit.key.first_row));
         self.left = unit.rows;
@@ -269,7 +269,8 @@ impl UnitReader for OrderedReader<'_> {
 }
 
 impl Partition {
-    /// The folder of the partition's rows, such as `day=2024-01-05`. Returns the name of the column that folders name, and the value; `None` for rows without a value.
+    /// The folder of the partition's rows, such as `day=2024-01-05`. Returns the name of the column that folders
+    /// name, and the value; `None` for rows without a value.
     pub fn folder(&self, by: &PartitionedBy, schema: &SchemaRef) -> (String, Option<String>) {
         let name = match by {
             PartitionedBy::Period(period, _) => period.name().to_owned(),

@@ -1,5 +1,5 @@
 //! Sorted runs on disk: each thread fills a buffer with entries, and with copies of the rows if they are kept,
-//! sorts it and appends it to files of its own.
+//! sorts it and appends it to its own files.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,7 +20,7 @@ const FEWEST_COPIES: u64 = 64 << 10;
 /// Bytes that are written at once.
 const BLOCK: usize = 256 << 10;
 
-/// A run of so many bytes is sorted and copied in the processor's cache: 20 % faster than one of 32 MiB.
+/// A run of this many bytes is sorted and copied in the processor's cache: 20 % faster than one of 32 MiB.
 const IN_CACHE: u64 = 4 << 20;
 
 /// More runs than these would be read in short stretches, so longer runs take the memory that there is.
@@ -79,7 +79,8 @@ struct Out {
 }
 
 impl<'a> Spill<'a> {
-    /// One for a thread of so many that take `rows` rows, whose buffer has at most `memory` bytes of entries, and of
+    /// The spill of one of the threads that together take `rows` rows. Its buffer has at most `memory` bytes of
+    /// entries, and of
     /// copies of rows of about `row_bytes` bytes if that is known.
     pub(super) fn new(
         workspace: &'a Workspace,
@@ -119,7 +120,7 @@ impl<'a> Spill<'a> {
         Ok(())
     }
 
-    /// Writes what is left. No more rows follow.
+    /// Writes the rest. No more rows follow.
     pub(super) fn finish(mut self) -> Result<()> {
         self.write()?;
         if let Some(Out { number, entries, copies }) = self.out.take() {
@@ -207,7 +208,7 @@ impl Out {
 pub(super) struct Blocks {
     file: File,
     block: Vec<u8>,
-    /// Of what was written to the file.
+    /// Hash of the bytes that were written to the file.
     hash: Xxh3,
     /// The bytes of the file, those included that wait in the block.
     pub written: u64,
@@ -235,7 +236,7 @@ impl Blocks {
         self.file.write_all(&self.block)
     }
 
-    /// Writes what is left; returns the length of the file and its hash.
+    /// Writes the rest; returns the length of the file and its hash.
     fn finish(mut self) -> io::Result<CopyFile> {
         self.write()?;
         Ok(CopyFile { bytes: self.written, hash: self.hash.digest() })

@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 /// Where an index is built, and the memory for it.
 #[derive(Clone, Debug)]
 pub struct IndexPlace {
-    /// The directory in which the index gets a directory of its own.
+    /// The directory in which the index makes its directory.
     pub directory: PathBuf,
     /// The memory for entries and copies while the index is built, over all threads.
     pub memory: u64,
@@ -119,7 +119,7 @@ impl Workspace {
 impl Drop for Workspace {
     fn drop(&mut self) {
         self.lock = None;
-        // The error that brought us here, if any, is the one to report.
+        // If an error led here, it is the one to report.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -144,7 +144,7 @@ fn remove_abandoned(directory: &Path, of_command: &str, own: &str) {
 }
 
 /// Makes the directory and locks it; `None` if another process has, or if it is not this user's: another one
-/// could change what is in it.
+/// could change its content.
 fn locked(path: &Path) -> io::Result<Option<File>> {
     shared_places::make_folder(path)?;
     match shared_places::is_own_folder(path) {
@@ -163,7 +163,7 @@ fn locked(path: &Path) -> io::Result<Option<File>> {
         // As before: the lock is on a file that no longer has a name.
         Ok(()) => Ok(path.join(LOCK).exists().then_some(lock)),
         Err(fs::TryLockError::WouldBlock) => Ok(None),
-        // Without locks, no other run is noticed, and none is waited for.
+        // Without locks, no other run is noticed or awaited.
         Err(fs::TryLockError::Error(_)) => Ok(Some(lock)),
     }
 }
@@ -254,7 +254,7 @@ mod tests {
         let next = Workspace::open(&place, "sort", "x").unwrap();
         assert_eq!(next.path(), path);
         assert_eq!(fs::read(next.file("index")).unwrap(), b"entries");
-        // Of changed files it is of no use any more; those of other commands stay.
+        // After files have changed it is useless; indexes of other commands stay.
         next.lock.as_ref().unwrap().unlock().unwrap();
         std::mem::forget(next);
         drop(Workspace::open(&place, "sort otherwise", "y").unwrap());

@@ -63,16 +63,16 @@ impl ParquetFiles {
     ///
     /// # Errors
     /// A file that is missing, unreadable, truncated, not Parquet or given twice; columns that
-    /// differ from those of the first file, all named in one message.
+    /// differ from the first file's, all named in one message.
     pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<Self> {
         Self::open_with(paths, Hive::Ignored)
     }
 
-    /// Opens the files with, after their own columns, those that folders such as `year=2020` name, if `hive`
-    /// asks for them. If the files contain such a column themselves, their values are used.
+    /// Opens the files. If `hive` asks for it, columns of folders such as `year=2020` follow the files'
+    /// own columns. If the files contain such a column themselves, their values are used.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open); files whose folders name different columns; a folder whose value
+    /// Errors of [`open`](Self::open); files whose folders name different columns; a folder whose value
     /// differs from the file's own column.
     pub fn open_with<P: AsRef<Path>>(paths: &[P], hive: Hive) -> Result<Self> {
         Self::open_within(paths, hive, DEFAULT_MAX_FOOTER)
@@ -82,7 +82,7 @@ impl ParquetFiles {
     /// a damaged file may claim a footer of 4 GiB.
     ///
     /// # Errors
-    /// Those of [`open_with`](Self::open_with); a footer that is longer.
+    /// Errors of [`open_with`](Self::open_with); a footer that is longer.
     pub fn open_within<P: AsRef<Path>>(paths: &[P], hive: Hive, max_footer: u64) -> Result<Self> {
         let places: Vec<_> = paths.iter().map(|path| Location::Path(path.as_ref().to_owned())).collect();
         let none = |url: &ObjectUrl| {
@@ -94,7 +94,7 @@ impl ParquetFiles {
     /// Opens files and objects as [`open_within`](Self::open_within).
     ///
     /// # Errors
-    /// Those of [`open_within`](Self::open_within) and of `objects`.
+    /// Errors of [`open_within`](Self::open_within) and of `objects`.
     pub fn open_located(
         places: &[Location],
         objects: OpenObject<'_>,
@@ -158,7 +158,7 @@ impl ParquetFiles {
         Ok(Self { folders: folders.columns, ..Self::of(Schema::new(fields), opened, mapping) })
     }
 
-    /// Files that were opened, whose columns are those of `schema`.
+    /// Opened files with the columns of `schema`.
     pub(super) fn of(schema: Schema, files: Vec<(SourceFile, OpenedFile)>, mapping: String) -> Self {
         let (files, opened) = files.into_iter().unzip();
         Self {
@@ -281,7 +281,7 @@ impl Source for ParquetFiles {
             |(file, _)| file.is_object(),
             |(file, named)| {
                 file.reopen()?;
-                // Reads all bytes of the footer, but decodes none of its row groups.
+                // Reads all bytes of the footer, but decodes no row group.
                 let footer =
                     file.footer(&file.footer_options().row_groups(0..0)).map_err(|error| {
                         match &file.origin {

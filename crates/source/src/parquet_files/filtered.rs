@@ -60,9 +60,9 @@ pub struct Filtered<'a> {
 pub struct Pruned {
     /// Number of files.
     pub files: u64,
-    /// Files of which no row passes, by the names of their folders.
+    /// Files without a row that passes, by the names of their folders.
     pub files_pruned: u64,
-    /// Files of which all rows pass, by the names of their folders.
+    /// Files in which all rows pass, by the names of their folders.
     pub files_whole: u64,
     /// Number of row groups of all other files.
     pub row_groups: u64,
@@ -500,7 +500,7 @@ impl Source for Filtered<'_> {
         Box::new(ParquetReader::new(self.files, Some(self), batch_rows).reading(read))
     }
 
-    /// What is known about all rows of a row group also applies to those that pass.
+    /// Whatever holds for all rows of a row group also holds for the rows that pass.
     fn known(&self, file: u32, column: usize) -> Result<Vec<Known>> {
         self.files.known(file, column)
     }

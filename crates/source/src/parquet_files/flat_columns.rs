@@ -160,7 +160,7 @@ impl Column {
 }
 
 impl FlatColumns {
-    /// Opens the columns of a row group at `places` among the fields of the file, which are those of
+    /// Opens the columns of a row group at `places` among the fields of the file, which have the types of
     /// `schema`, starting at a row. `others` returns a reader of the other columns from there on, in their
     /// order; it is called only if there are any.
     ///

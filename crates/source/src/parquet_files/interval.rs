@@ -1,7 +1,7 @@
 //! Parquet's INTERVAL: 12 bytes of months, days and milliseconds, each an unsigned little-endian 32-bit
 //! number (<https://github.com/apache/parquet-format/blob/master/LogicalTypes.md#interval>).
 //!
-//! The `parquet` crate reads such a column as one of Arrow's interval types, each of which lacks months or
+//! The `parquet` crate reads this column as one of Arrow's interval types, each of which lacks months or
 //! days. So this module gives its reader a schema in which they are plain bytes:
 //!
 //! ```text
@@ -86,9 +86,9 @@ pub fn as_intervals(schema: &Schema) -> Result<Option<SchemaDescriptor>, Parquet
     annotated(&plain, &leaves, ConvertedType::INTERVAL).map(Some)
 }
 
-/// Returns the schema to embed in the footer of a Parquet file with these columns. The Arrow interval that holds all three
-/// parts is one that the `parquet` crate cannot read, so intervals become those that it reads from files without an Arrow
-/// schema, with the mark by which `ParquetFiles` reads all three.
+/// Returns the schema to embed in the footer of a Parquet file with these columns. The Arrow interval that holds
+/// all three parts is one that the `parquet` crate cannot read, so intervals become those that it reads from files
+/// without an Arrow schema, with the mark by which `ParquetFiles` reads all three.
 #[cfg(feature = "generated")]
 pub(crate) fn embedded_schema(schema: &Schema) -> Schema {
     Schema::new(schema.fields().iter().map(embedded_field).collect::<Fields>())

@@ -1,6 +1,6 @@
 //! Files that name their columns otherwise than their table: by names that never change, or by numbers.
 //!
-//! The schema of such a file gets the names of the table, before anything reads it. Its footer keeps its own.
+//! The schema of such files gets the names of the table, before anything reads it. The footer keeps its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -263,7 +263,7 @@ impl OpenedFile {
         Ok(Arc::new(file))
     }
 
-    /// Checks that a footer is that of the file as it was opened.
+    /// Checks that a footer is still the footer of the opened file.
     pub(crate) fn check_footer(&self, footer: &Footer, length: u64) -> Result<()> {
         if fingerprint(footer, length) == self.footer { Ok(()) } else { Err(self.changed()) }
     }

@@ -1,7 +1,7 @@
 //! Compares the checksums of pages with their bytes, and their sizes with the limits, before a row group is read.
 //!
-//! The decoders ignore checksums, and allocate what pages claim. The first thread that reads a row group checks each column chunk, page by
-//! page, once per run; other threads wait until it is done.
+//! The decoders ignore checksums, and allocate what pages claim. The first thread that reads a row group checks
+//! each column chunk, page by page, once per run; other threads wait until it is done.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;

@@ -49,7 +49,7 @@ pub(crate) struct ParquetReader<'a> {
     open: Option<OpenRowGroup>,
     /// The file of the row group being opened, through which its checksums and all its columns are read.
     opening: Option<FileBytes>,
-    /// How to assemble the columns from what is read of the open row group's file.
+    /// How to assemble the columns from the reads of the open row group's file.
     arrangement: Option<Arrangement>,
     unit: UnitKey,
     /// Rows of the unit not yet delivered.
@@ -259,7 +259,7 @@ impl<'a> ParquetReader<'a> {
         }
     }
 
-    /// Returns the rows of a row group from the first row of `key` on; if rows are filtered, those of its
+    /// Returns the rows of a row group from the first row of `key` on; if rows are filtered, the rows of its
     /// window.
     fn batches_from(&self, key: UnitKey) -> Result<(Batches, Option<usize>)> {
         let file = self.source.opened.get(key.file as usize);
@@ -320,7 +320,7 @@ impl<'a> ParquetReader<'a> {
             .map_err(|error| self.corrupt(&error.to_string()))
     }
 
-    /// Returns the next batch of the open row group, or what is wrong with it.
+    /// Returns the next batch of the open row group, or its fault.
     fn next_of_group(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             let Some(open) = &mut self.open else { return Ok(None) };

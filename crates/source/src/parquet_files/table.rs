@@ -52,12 +52,12 @@ pub struct GivenValue {
 }
 
 impl ParquetFiles {
-    /// Opens the files of a table. Their columns are those of `table`, in that order: a column that a file lacks
+    /// Opens the files of a table. They get the columns of `table`, in that order: a column that a file lacks
     /// is null in its rows, and a value that the log gives replaces the file's. Columns that the table does
     /// not have are not read.
     ///
     /// # Errors
-    /// Those of [`open_located`](Self::open_located); a file of another length than the log has; a column of
+    /// Errors of [`open_located`](Self::open_located); a file of another length than the log has; a column of
     /// another type than the table's, or without values although the table has no nulls there.
     pub fn open_table(
         table: &Schema,

@@ -15,7 +15,7 @@ pub fn literal_folder(pattern: &str) -> &str {
     pattern.get(..first).and_then(|start| start.rfind('/')).map_or("", |end| &pattern[..end])
 }
 
-/// The objects that a folder or a pattern stands for, among all that were listed.
+/// The objects that a folder or a pattern selects, among all listed ones.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FoundKeys<'a> {
     /// Parquet files, and what a pattern matches itself.
@@ -106,7 +106,7 @@ fn matches(pattern: &str, key: &str) -> Option<Match> {
     is_match.then_some(if itself { Match::Itself } else { Match::Below })
 }
 
-/// The places in a pattern, and those after each `**` among them, which may stand for no folder.
+/// The places in a pattern, and the place after each `**` among them, which may match no folder.
 fn closure(parts: &[&str], mut places: Vec<usize>) -> Vec<usize> {
     let mut at = 0;
     while let Some(&place) = places.get(at) {

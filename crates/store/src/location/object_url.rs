@@ -116,7 +116,7 @@ impl ObjectUrl {
     }
 
     fn is_in_store_of(&self, other: &Self) -> bool {
-        // Without an account a container is in that of the environment, which may be any.
+        // Without an account, the environment names the account of a container, and may name any.
         let store = |url: &Self| match url.authority.split_once('@') {
             Some((container, host)) => {
                 let account = host.split('.').next().unwrap_or_default().to_ascii_lowercase();

@@ -15,7 +15,7 @@ pub trait Access: Send + Sync {
     /// Starts to read a range of an object, and fails if the object no longer has this version.
     fn start(&self, object: &Object, range: Range<u64>) -> Pending;
 
-    /// What was requested so far.
+    /// The requests so far.
     fn traffic(&self) -> &Traffic;
 }
 
@@ -75,7 +75,7 @@ impl Object {
         self.access.start(self, range)
     }
 
-    /// What was requested of its store so far.
+    /// The requests to its store so far.
     pub fn traffic(&self) -> &Traffic {
         self.access.traffic()
     }

@@ -17,7 +17,7 @@ use crate::objects::{Object, Pending};
 const GAP: u64 = 256 << 10;
 /// The least bytes of a request.
 const LEAST: u64 = 64 << 10;
-/// The bytes of a request of which only parts are needed.
+/// The bytes of a request. Only parts of them are needed.
 const PART: u64 = 1 << 20;
 
 /// How objects are read.
@@ -97,7 +97,7 @@ fn each_alone(ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
     ranges.iter().map(|range| vec![range.clone()]).collect()
 }
 
-/// Requests of which every stream may hold two at a time within the budget.
+/// Requests small enough for every stream to hold two at a time within the budget.
 fn in_turn(streams: &[Vec<Range<u64>>], how: ReadAhead, most: u64) -> Vec<Block> {
     let mut streams: Vec<Vec<Range<u64>>> =
         streams.iter().map(|stream| merged(stream, LEAST)).filter(|stream| !stream.is_empty()).collect();

@@ -12,7 +12,7 @@ const LEAST: u64 = 256 << 10;
 /// The most bytes of a request that reads along, reached when one read follows the other.
 const MOST: u64 = 8 << 20;
 
-/// The most answers that are kept, and their most bytes: those of columns that are read in turn.
+/// How many answers are kept, and how many bytes, for columns that are read in turn.
 const ANSWERS: usize = 32;
 const HELD: usize = 32 << 20;
 
@@ -119,7 +119,7 @@ impl ObjectReader {
             None => (wanted.start - wanted.start % LEAST, LEAST),
         };
         let end = start.saturating_add(along).min(self.object.size());
-        // What is at the object's end is here already.
+        // The bytes at the object's end are here already.
         let end = if wanted.end <= self.end.start { end.min(self.end.start) } else { end };
         start..end.max(wanted.end)
     }

@@ -15,7 +15,7 @@ const ELSEWHERE: [&str; 4] = ["sso_session", "sso_start_url", "credential_proces
 ///
 /// # Errors
 ///
-/// The named profile does not exist, or has no keys of its own.
+/// The named profile does not exist, or has no keys.
 pub(super) fn settings() -> Result<Vec<(&'static str, String)>, Error> {
     let named = std::env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty());
     let name = named.as_deref().unwrap_or("default");

@@ -21,7 +21,7 @@ use crate::remote::options::StoreOptions;
 use crate::remote::writing::create_only::CreateOnly;
 use crate::remote::writing::uploads::{Bucket, Uploads};
 
-/// Settings of connections, below those of the user. A transfer may take as long as bytes arrive.
+/// Settings of connections, which the user's settings override. A transfer may take as long as bytes arrive.
 const CONNECTIONS: [(ClientConfigKey, &str); 5] = [
     // Whoever writes an endpoint with http:// wants it.
     (ClientConfigKey::AllowHttp, "true"),

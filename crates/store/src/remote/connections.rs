@@ -19,7 +19,7 @@ const MAX_REDIRECTS: usize = 10;
 /// Makes connections, and decides which redirects they follow.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Connections {
-    /// To a store: requests are signed for one host, so no other can answer them.
+    /// To a store: requests are signed for one host, so only that host can answer them.
     OfStore,
     /// To a web server: other hosts may have the file, but no server may send us to one of our own network.
     OfWebServer,
@@ -142,7 +142,8 @@ fn is_true(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "true" | "yes" | "y" | "on" | "1")
 }
 
-/// Whether a host has an address of this machine or of a private network, where the metadata services of clouds are, too.
+/// Whether a host has an address of this machine or of a private network, where the metadata services of clouds
+/// are, too.
 fn is_internal(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return true };
     let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -41,7 +41,7 @@ pub(super) fn copy(client: &Client, url: &ObjectUrl, to: &mut dyn Write) -> Resu
 }
 
 /// The same from a server that does not answer requests for ranges: with one request. If a transfer ends early,
-/// the next one passes over what was written, unless the object has changed.
+/// the next one skips the bytes already written, unless the object has changed.
 fn stream(client: &Client, url: &ObjectUrl, to: &mut dyn Write) -> Result<(), Error> {
     let path = path_of(url)?;
     let (mut version, mut written) = (None, 0_u64);

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
 
-/// How many of the last answers tell what is usual.
+/// How many of the last answers decide the usual time.
 const ANSWERS: usize = 256;
 /// Answers that have to be known before any request is sent twice.
 const ENOUGH: usize = 64;
-/// After how many answers what is usual is looked up anew.
+/// After how many answers the usual time is computed again.
 const EVERY: usize = 16;
 /// No request is sent twice before this: on a near store other causes are as likely.
 const LEAST: Duration = Duration::from_millis(50);
-/// Of so many requests one may be sent twice, so that a store that is slow as a whole does not get twice the work.
+/// One request in this many may be sent twice, so that a slow store does not get twice the work.
 const SHARE: u32 = 20;
 /// How many second requests may be saved up.
 const SAVED: u32 = 16;
@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    /// A store of which the usual time to an answer is known.
+    /// A store with a known usual time to an answer.
     fn usual(time: Duration) -> Hedging {
         let hedging = Hedging::default();
         (0..ENOUGH).for_each(|_| hedging.usual().answered(time));

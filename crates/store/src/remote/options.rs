@@ -11,7 +11,7 @@ use crate::error::{Error, Kind};
 
 /// Parts of the names of options whose values are secrets.
 const SECRET: [&str; 6] = ["secret", "token", "account_key", "access_key", "sas_key", "service_account_key"];
-/// Options with such a name that are not secrets: identifiers, and names of files.
+/// Options that look like secrets and are not: identifiers, and names of files.
 const PUBLIC: [&str; 4] = ["access_key_id", "token_file", "token_service_url", "use_azure_cli"];
 
 /// Options of stores that hold for all stores of a command.
@@ -19,7 +19,7 @@ const PUBLIC: [&str; 4] = ["access_key_id", "token_file", "token_service_url", "
 pub struct StoreOptions(Vec<(String, String)>);
 
 impl StoreOptions {
-    /// Reads `KEY=VALUE` texts. The value `env:NAME` stands for that of an environment variable.
+    /// Reads `KEY=VALUE` texts. The value `env:NAME` means the value of an environment variable.
     ///
     /// # Errors
     ///

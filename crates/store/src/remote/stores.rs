@@ -66,7 +66,7 @@ impl Stores {
     ///
     /// The store refuses the request, cannot be reached, or does not say.
     pub fn exists(&self, url: &ObjectUrl) -> Result<bool, Error> {
-        // Unlike an answer without a body, this one says what is wrong.
+        // Unlike an answer without a body, this one names the problem.
         match self.open(url, 1) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == Kind::NoRanges => Ok(true),
@@ -80,7 +80,7 @@ impl Stores {
     ///
     /// # Errors
     ///
-    /// There is no such object, it changes, the store refuses or cannot be reached, or `to` fails.
+    /// The object does not exist or changes, the store refuses or cannot be reached, or `to` fails.
     pub fn copy(&self, url: &ObjectUrl, to: &mut dyn Write) -> Result<(), Error> {
         copying::copy(&self.client(url)?, url, to)
     }

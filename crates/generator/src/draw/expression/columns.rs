@@ -422,7 +422,7 @@ fn computed<'a>(function: Function, first: &Column<'_>, second: &Column<'_>) -> 
     let random = &mut Sequence::new(0);
     let n = match first {
         Column::One(first) => {
-            // The only argument of such a function.
+            // The only argument of this function.
             return call(function, [*first, Number::Whole(0)], random).ok().map(Column::One);
         }
         Column::Whole(values) => values.len(),

@@ -54,7 +54,7 @@ impl Comparison {
     }
 }
 
-/// What is true or false of a record.
+/// A statement about a record, true or false.
 #[derive(Clone, Debug)]
 pub(super) enum Condition {
     Constant(bool),

@@ -23,7 +23,7 @@ pub(super) enum NumberForm {
 }
 
 impl NumberForm {
-    /// The form of the values of a field, where no other is given.
+    /// The form of the values of a field, unless the formula gives one.
     pub(super) fn of(kind: &LogicalType) -> Self {
         match kind {
             LogicalType::Date => NumberForm::Date,

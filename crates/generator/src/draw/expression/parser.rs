@@ -347,7 +347,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A text in quotes; a doubled quote stands for itself.
+    /// A text in quotes; a doubled quote is one quote.
     fn literal(&mut self, quote: u8) -> Result<Value, Complaint> {
         let (start, quote) = (self.at, char::from(quote));
         let mut text = String::new();

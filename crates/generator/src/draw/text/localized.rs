@@ -1,7 +1,7 @@
 //! Names, addresses, companies, jobs, telephone numbers and phrases of a locale, put together from word lists.
 //!
-//! A value is a form, such as "first name, space, last name", whose lists are drawn from independently, all of their words with equal
-//! probability. The lists are those of the crate `fake` (feature `locales`).
+//! A value is a form, such as "first name, space, last name", whose lists are drawn from independently, all of
+//! their words with equal probability. The lists come from the crate `fake` (feature `locales`).
 
 #[cfg(feature = "locales")]
 mod lists;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::random::rng::{Sequence, scale64};
 use crate::spec_file::toml_reader::{SpecNode, listed};
 
-/// What is drawn, by its name in a spec, and what that is.
+/// The kinds of values, by their names in a spec.
 pub(crate) const KINDS: &[(&str, &str)] = &[
     ("first_name", "a first name of a `locale`"),
     ("last_name", "a last name of a `locale`"),
@@ -39,7 +39,7 @@ pub(crate) enum Part {
     /// One of some words.
     Word(Vec<&'static str>),
     Literal(&'static str),
-    /// `#` is a digit, `^` a digit above 0, `$` a capital letter; everything else stands for itself.
+    /// `#` is a digit, `^` a digit above 0, `$` a capital letter; every other character is itself.
     Digits(&'static str),
 }
 

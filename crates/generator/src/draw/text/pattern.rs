@@ -57,7 +57,7 @@ impl Text {
 type Repeats = (u32, u32);
 
 impl Pattern {
-    /// Compiles a pattern. The error describes what is wrong.
+    /// Compiles a pattern. The error describes the problem.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST_PATTERN {
             return Err(format!("a pattern of {} bytes, more than {LONGEST_PATTERN}", text.len()));
@@ -142,7 +142,7 @@ fn compile(pattern: &Hir, repeats: Repeats, out: &mut Vec<Part>) -> Result<(), S
 
 /// The letters of a class.
 fn letters(class: &Class, repeats: Repeats) -> Result<Part, String> {
-    // Surrogates are no letters: a range around them is two.
+    // Surrogates are not letters: a range around them is two.
     let ranges: Vec<(char, char)> = match class {
         Class::Bytes(class) => class.iter().map(|range| (range.start().into(), range.end().into())).collect(),
         Class::Unicode(class) => (class.iter())

@@ -1,6 +1,6 @@
 //! Names of people, "First Last", drawn from two word lists.
 //!
-//! A name is stored as a code: the rank of the first name in the upper 16 bits, that of the last name in the
+//! A name is stored as a code: the rank of the first name in the upper 16 bits, the rank of the last name in the
 //! lower 16 bits. The lists are sorted, and a space sorts before every letter, so codes sort like names: the
 //! smallest code of a page is its smallest name.
 //!

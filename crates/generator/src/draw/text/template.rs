@@ -18,7 +18,7 @@ const COPY: usize = 32;
 const MOST_DIGITS: usize = 20;
 
 impl Template {
-    /// Parses a template. The error describes what is wrong.
+    /// Parses a template. The error describes the problem.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (open, close) = match (text.find('{'), text.find('}')) {
             (Some(open), Some(close)) if open < close => (open, close),

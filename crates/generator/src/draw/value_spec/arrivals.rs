@@ -1,7 +1,7 @@
 //! Arrivals: the rows of a table in the order in which they arrive, some of them late, some of them twice.
 //!
-//! The rows of the table come in blocks of [`BLOCK`]. Each has the same number of copies, and its rows arrive before those of the next
-//! block. So the row that arrives as number *j* is found without those before it.
+//! The rows of the table come in blocks of [`BLOCK`]. Each has the same number of copies, and its rows arrive
+//! before the rows of the next block. So the row that arrives as number *j* is found without those before it.
 
 use crate::draw::lengths::Lengths;
 use crate::draw::value_spec::changes::{BLOCK, of_blocks, part_of, shuffle};
@@ -16,7 +16,7 @@ pub(crate) struct Arrivals {
     rows: u64,
     late: Option<Delayed>,
     twice: Option<Delayed>,
-    /// The random stream of what is late or twice, and by how much.
+    /// The random stream for late and repeated rows, and their delays.
     order: u64,
 }
 

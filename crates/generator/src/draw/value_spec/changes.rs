@@ -1,8 +1,9 @@
 //! Change streams: the rows of a table as they are inserted, updated and deleted.
 //!
-//! Row *j* of the stream must be found without making those before it. So the rows of the table come in blocks of [`BLOCK`], of which
-//! each has the same numbers of changes: one insert a row, the quantiles of the declared updates, the declared share of deletes. The
-//! changes of a block are in an order that is drawn for the block, those of one row in theirs: insert, updates, delete.
+//! Row *j* of the stream must be found without making the rows before it. So the rows of the table come in blocks
+//! of [`BLOCK`]. Each block has the same numbers of changes: one insert a row, the quantiles of the declared
+//! updates, the declared share of deletes. The changes of a block are in an order that is drawn for the block;
+//! changes of one row keep theirs: insert, updates, delete.
 
 use crate::draw::lengths::Lengths;
 use crate::draw::value_spec::fan_out::{quantiles, sorted_outcomes};
@@ -200,8 +201,8 @@ pub(crate) fn part_of(share: f64, rows: u64) -> u64 {
     ((share * rows as f64).floor() as u64).min(rows)
 }
 
-/// The items that have these numbers, out of `blocks` blocks of which `start` returns the first number and `block` the
-/// items; `None` beyond the last one. Makes a block once for neighbours.
+/// The items that have these numbers, out of `blocks` blocks. `start` returns the first number of a block and
+/// `block` its items; `None` beyond the last one. Makes a block once for neighbours.
 pub(crate) fn of_blocks<T: Copy>(
     numbers: &[u64],
     blocks: u64,
@@ -220,7 +221,8 @@ pub(crate) fn of_blocks<T: Copy>(
     numbers.iter().map(item).collect()
 }
 
-/// The last of `blocks` blocks that starts at `number` or before it; each starts where `start` says, the first one at 0.
+/// The last of `blocks` blocks that starts at `number` or before it; each starts where `start` says, the first one
+/// at 0.
 fn block_of(number: u64, blocks: u64, start: &dyn Fn(u64) -> u64) -> u64 {
     let (mut low, mut high) = (0, blocks.max(1));
     while high - low > 1 {

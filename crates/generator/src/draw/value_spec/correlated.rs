@@ -1,7 +1,7 @@
-//! Numbers whose ranks are correlated with those of an earlier field: a Gaussian copula on the quantiles of both.
+//! Numbers whose ranks are correlated with an earlier field's: a Gaussian copula on the quantiles of both.
 //!
-//! The other field's value says which share of its values lies below it. As a normal score, a draw is mixed into it; the share of
-//! normal values below the result chooses the quantile. So each field keeps its own distribution.
+//! The other field's value says which share of its values lies below it. As a normal score, a draw is mixed into
+//! it; the share of normal values below the result chooses the quantile. So each field keeps its own distribution.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::random::ziggurat::normal;
 use crate::shred::leaf_draws::Draws;
 use crate::spec_file::toml_reader::SpecNode;
 
-/// A distribution by its quantiles, of which the ranks follow those of another field.
+/// A distribution by its quantiles, whose ranks follow the ranks of another field.
 #[derive(Debug)]
 pub(crate) struct Correlated {
     pub quantiles: Arc<Quantiles>,
@@ -26,7 +26,7 @@ pub(crate) struct Correlated {
     pub field: String,
     /// Its distribution.
     of: Arc<Quantiles>,
-    /// The correlation of the normal scores, and the weight of what is drawn.
+    /// The correlation of the normal scores, and the weight of the draw.
     correlation: f64,
     own: f64,
 }
@@ -91,7 +91,8 @@ pub(crate) fn read(node: SpecNode<'_>, around: &mut Surroundings<'_>) -> Result<
     })))
 }
 
-/// The normal value below which a share of values lies, by Acklam's rational approximations (relative error below 1.2e-9).
+/// The normal value below which a share of values lies, by Acklam's rational approximations (relative error below
+/// 1.2e-9).
 fn normal_quantile(share: f64) -> f64 {
     const A: [f64; 6] = [
         -39.696_830_286_653_76,

@@ -28,8 +28,8 @@ struct Span {
     width: f64,
 }
 
-/// A polygon around a centre: its corners are in even directions, at distances from half of `radius` to all of it. So it never
-/// crosses itself.
+/// A polygon around a centre: its corners are in even directions, at distances from half of `radius` to all of it.
+/// So it never crosses itself.
 #[derive(Debug)]
 struct Polygon {
     radius: f64,

@@ -13,7 +13,7 @@ pub(crate) type Parts = [u32; 3];
 /// The most months and days, because Arrow's have a sign; milliseconds use all 32 bits.
 const MOST: Parts = [i32::MAX as u32, i32::MAX as u32, u32::MAX];
 
-/// Intervals of which each part is drawn by itself, all of its values with equal probability.
+/// Intervals whose parts are drawn independently, all values of a part with equal probability.
 #[derive(Debug)]
 pub(crate) struct Intervals {
     least: Parts,

@@ -64,7 +64,7 @@ pub(crate) struct OtherTables<'a> {
     pub distributed: Find<'a, (Operand, Arc<Quantiles>)>,
     /// The other table of that name.
     pub table: Find<'a, Arc<Dataset>>,
-    /// How the rows of this table follow from those of its parent.
+    /// How the rows of this table follow from its parent's rows.
     pub fan_out: Option<&'a Arc<FanOut>>,
 }
 
@@ -214,7 +214,7 @@ fn without_parameters(
     }
 }
 
-/// `zipf`: ranks, the highest of which fits into the type.
+/// `zipf`: ranks up to one that fits into the type.
 fn zipf(parameters: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSpec, Error> {
     let ranks = Ranks::read(parameters, path)?;
     fits(kind, i128::from(ranks.count()), parameters, path)?;
@@ -233,7 +233,7 @@ fn continuous(
     Ok(ValueSpec::Curve { curve, low, high })
 }
 
-/// `poisson` or `geometric`: counts, the highest of which fits into the type.
+/// `poisson` or `geometric`: counts up to one that fits into the type.
 fn counts(name: &str, parameters: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSpec, Error> {
     let counts = Counts::read(name, parameters, path)?;
     let most = counts.outcomes().last().map_or(0, |(k, _)| k);

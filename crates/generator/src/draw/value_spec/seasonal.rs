@@ -1,6 +1,6 @@
 //! Dates and timestamps that follow the calendar: more on weekdays, in the evening, in December, year by year.
 //!
-//! A day is drawn by the product of the weights of its weekday, month and year, an hour by those of hours, and
+//! A day is drawn by the product of the weights of its weekday, month and year, an hour by the weights of hours, and
 //! the moment within the hour uniformly.
 
 use crate::draw::choice::bad_weights;
@@ -114,7 +114,7 @@ fn date(table: SpecTable<'_>, key: &str, path: &str) -> Result<i128, Error> {
     })
 }
 
-/// The weights of `key`: a list with one for each name, or a table with those of some names; others weigh 1.
+/// The weights of `key`: a list with one for each name, or a table for some names; others weigh 1.
 fn weights_of(
     table: SpecTable<'_>,
     key: &str,

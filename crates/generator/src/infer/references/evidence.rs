@@ -7,7 +7,7 @@ use crate::infer::references::{Hashes, Key};
 pub(crate) struct Evidence {
     /// The number of sampled values without nulls.
     pub values: u64,
-    /// How many of them are no keys.
+    /// How many of them are not keys.
     pub orphans: u64,
     /// The number of different keys.
     pub distinct: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Evidence {
     pub counts: Vec<(u32, u64)>,
 }
 
-/// After so many values a share of orphans above [`HOPELESS`] ends the comparison.
+/// After this many values a share of orphans above [`HOPELESS`] ends the comparison.
 const FIRST: usize = 1000;
 const HOPELESS: f64 = 0.5;
 

@@ -57,7 +57,7 @@ impl Hashes {
         match self.class {
             Class::Whole => {
                 let there: Vec<usize> = there.collect();
-                // What has more than 128 bits is no key that anything else has.
+                // A value of more than 128 bits is not a key that another column has.
                 let hash = |value: Option<i128>| xxh3_64(&value.unwrap_or(i128::MIN).to_le_bytes());
                 each_whole(&array, &mut |value| out.extend(there.iter().map(|i| hash(value(*i)))));
             }
@@ -173,7 +173,7 @@ impl Key {
         self.class == Class::Whole && greatest.saturating_sub(least) != self.rows() as i128 - 1
     }
 
-    /// The `values` of the column, which can be referred to; of strings, `found` is what was inferred of the sample.
+    /// The `values` of the column, for references to it; for strings, `found` is the result for the sample.
     pub(crate) fn values(&self, found: &str) -> String {
         match self.class {
             Class::Whole => {

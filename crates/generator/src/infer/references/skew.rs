@@ -162,7 +162,7 @@ impl Frequencies {
     }
 }
 
-/// How far the shares of the most frequent keys together are from those of a skew, at most; `counts` are sorted.
+/// The greatest distance of the shares of the most frequent keys together from a skew's shares; `counts` are sorted.
 fn farthest(skew: Skew, counts: &[u64], n: f64) -> f64 {
     let buckets = buckets(skew.used);
     let all: f64 = buckets.iter().map(|(rank, width)| width * pow(*rank, -skew.s)).sum();

@@ -17,16 +17,16 @@ use crate::infer::values::lengths::lengths;
 /// The most orphans of a reference, as a share.
 const MOST_ORPHANS: f64 = 0.05;
 
-/// With up to so many orphans, a column whose name agrees is said not to be a reference.
+/// With at most this many orphans, a column whose name agrees is reported as no reference.
 const WORTH_SAYING: f64 = 0.5;
 
 /// Keys of a reference are spread over all keys, if its name does not agree with theirs.
 const SPREAD: f64 = 0.1;
 
-/// Names agree if they end with the same words of so many bytes.
+/// Names agree if they end with the same words of this many bytes.
 const SAME_ENDING: usize = 5;
 
-/// Columns of up to so many different numbers are drawn by the weights of these.
+/// Columns with at most this many different numbers are drawn by their weights.
 const WEIGHTED: u64 = 50;
 
 /// A skew below this, of all keys, is none.
@@ -62,7 +62,7 @@ enum Form {
 }
 
 impl InferredTables {
-    /// Finds the references between tables, of which the key candidates are known.
+    /// Finds the references between tables with known key candidates.
     ///
     /// # Errors
     /// Two tables have the same name.
@@ -131,7 +131,7 @@ impl InferredTables {
             ));
             return;
         }
-        // Such a column becomes weights of its values, which are those of the key in generated data, too.
+        // This column becomes weights of its values, which are also the key's values in generated data.
         if key.class == Class::Whole && !key.has_gaps() && key.rows() <= WEIGHTED && evidence.orphans == 0 {
             self.found.push(Reference { from, to, evidence, form: Form::Weighted });
             return;
@@ -377,13 +377,13 @@ fn has_room(kind: Option<&DataType>, key: &Key, times: i128) -> bool {
     key.class != Class::Whole || last.is_some_and(|last| last <= most)
 }
 
-/// Whether the name of a column looks like that of a key of a table: `customer_id` and `customers.id`, `l_orderkey`
+/// Whether the name of a column looks like the key of a table: `customer_id` and `customers.id`, `l_orderkey`
 /// and `orders.o_orderkey`.
 fn names_agree(column: &str, table: &str, key: &str) -> bool {
     let (column, table, key) = (column.to_lowercase(), table.to_lowercase(), key.to_lowercase());
     let singular = table.strip_suffix("ies").map(|stem| format!("{stem}y"));
     let singular = singular.unwrap_or_else(|| table.strip_suffix('s').unwrap_or(&table).to_owned());
-    // Both end with the same words: after the beginning, or after what is no letter or digit.
+    // Both end with the same words: after the beginning, or after a character that is neither letter nor digit.
     let words = |name: &str| -> Vec<String> {
         let starts = name.char_indices().filter(|(i, c)| {
             let before = name[..*i].chars().next_back();

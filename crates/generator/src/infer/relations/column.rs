@@ -54,7 +54,7 @@ impl Column<'_> {
         (!self.name.contains('`')).then(|| format!("`{}`", self.name))
     }
 
-    /// Whether its values can be computed from those of `other`, an earlier column.
+    /// Whether its values can be computed from the values of `other`, an earlier column.
     pub(crate) fn can_use(&self, other: &Column<'_>) -> bool {
         let kinds = (self.leaf.map(|leaf| leaf.0), other.leaf.map(|leaf| leaf.0));
         kinds.0 == kinds.1

@@ -18,7 +18,7 @@ const LEAST: f64 = 0.1;
 /// The most rows that are looked at.
 const LOOKED_AT: usize = 20_000;
 
-/// A column whose ranks are correlated with those of an earlier one.
+/// A column whose ranks are correlated with an earlier column's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Correlation {
     pub of: usize,

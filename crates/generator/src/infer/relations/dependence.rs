@@ -1,7 +1,7 @@
 //! Columns of few distinct values that depend on one another: a city and its country, a rate and its code.
 //!
-//! Such a column is drawn by weights for each value of an earlier one, so that the pairs of values occur as often as
-//! in the sample. Of several earlier columns the one counts that says most about it.
+//! The spec draws the dependent column by weights for each value of an earlier one, so that pairs of values occur
+//! as often as in the sample. Among several earlier columns the one counts that says most about it.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ const TIMES_EACH: usize = 4;
 /// The most pairs of values to list.
 const MOST_PAIRS: usize = 4096;
 
-/// How much the weights must differ from those of all rows, as a total variation distance.
+/// How much the weights must differ from the weights of all rows, as a total variation distance.
 const LEAST: f64 = 0.05;
 
 /// A column whose weights depend on an earlier one.
@@ -86,7 +86,7 @@ pub(crate) fn usable(columns: &[Column<'_>], of: usize, by: usize) -> bool {
     (of.nullable || !by.nullable) && (of.there == by.there || keeps_nulls(by))
 }
 
-/// Whether the nulls of columns that depend on `by` are drawn as those of others.
+/// Whether the nulls of columns that depend on `by` are drawn together with others.
 pub(crate) fn keeps_nulls(by: &Column<'_>) -> bool {
     !by.there.contains(&false)
 }
@@ -122,7 +122,7 @@ pub(crate) fn values(columns: &[Column<'_>], dependence: Dependence, verbatim: V
     ))
 }
 
-/// The share of rows in which the column has the value that is most frequent for that of the other one.
+/// The share of rows in which the column has its most frequent value for the other column's value.
 pub(crate) fn functional(columns: &[Column<'_>], found: Dependence) -> Option<f64> {
     let own = Categories::of(columns.get(found.of)?)?;
     let others = Categories::of(columns.get(found.by)?)?;
@@ -139,8 +139,8 @@ pub(crate) fn functional(columns: &[Column<'_>], found: Dependence) -> Option<f6
     Some(most.iter().sum::<u64>() as f64 / rows.max(1) as f64)
 }
 
-/// The columns whose weights differ where another column is null, each with the one of which that says most. A spec
-/// has no such weights, unless both are null in the same rows.
+/// The columns whose weights differ where another column is null, each with the column whose nulls say most. A spec
+/// cannot have these weights, unless both are null in the same rows.
 pub(crate) fn by_nulls(columns: &[Column<'_>]) -> Vec<(usize, usize)> {
     let has_both = |by: &usize| columns[*by].there.contains(&false) && columns[*by].there.contains(&true);
     let mut nullable: Vec<usize> = (0..columns.len()).filter(has_both).collect();
@@ -166,8 +166,8 @@ pub(crate) fn by_nulls(columns: &[Column<'_>]) -> Vec<(usize, usize)> {
     found.into_iter().flatten().collect()
 }
 
-/// How far the weights of a column, given whether another one is null, are from those of all rows on average, and
-/// how far they are by chance.
+/// The mean distance of the weights of a column, given whether another one is null, from the weights of all rows, and
+/// the distance to expect by chance.
 pub(crate) fn null_strength(columns: &[Column<'_>], of: usize, by: usize) -> Option<(f64, f64)> {
     Some(strength_by_nulls(&few(columns.get(of)?)?, &Categories::of_nulls(columns.get(by)?.there)))
 }
@@ -182,7 +182,7 @@ fn strength_by_nulls(own: &Categories<'_>, nulls: &Categories<'_>) -> (f64, f64)
     (table.strength(), 0.5 * ((own.len * nulls.len) as f64 / table.rows.max(1.0)).sqrt())
 }
 
-/// How far the weights of a column are from those of all rows, given the value of the other one, on average.
+/// The mean distance of the weights of a column, given the other one's value, from the weights of all rows.
 pub(crate) fn strength(columns: &[Column<'_>], found: Dependence) -> Option<f64> {
     let own = Categories::of(columns.get(found.of)?)?;
     let others = Categories::of(columns.get(found.by)?)?;
@@ -259,7 +259,7 @@ impl<'a> Categories<'a> {
     }
 }
 
-/// How often the values of a column occur with those of another.
+/// How often the values of a column occur with another column's values.
 struct Table {
     /// For each value of the other column, the count of each of the column's values.
     given: Vec<Vec<u64>>,
@@ -287,7 +287,7 @@ impl Table {
         self.given.iter().flatten().filter(|n| **n > 0).count()
     }
 
-    /// The mean total variation distance between the weights given a value, and those of all rows.
+    /// The mean total variation distance between the weights given a value, and the weights of all rows.
     fn strength(&self) -> f64 {
         let mut apart = 0.0;
         for counts in &self.given {

@@ -21,7 +21,7 @@ const TESTED: usize = 20_000;
 const FARTHEST: f64 = 0.02;
 
 /// A difference that is never negative is a relation if its spread is smaller than this share of the column's.
-/// Columns that have nothing to do with one another differ more than each by itself.
+/// Unrelated columns differ more than each of them varies.
 const NARROWER: f64 = 0.7;
 
 /// The least share of rows in which a sum adds up to the same remainder.
@@ -106,7 +106,7 @@ fn added(numbers: &[Numbers<'_>], of: usize, usable: &[usize]) -> Option<Sum> {
 /// Returns the columns that are linearly independent of the ones before them; copies, for example, are left out.
 /// Least squares has no unique solution for dependent columns.
 fn independent(numbers: &[Numbers<'_>], columns: Vec<usize>, rows: &[usize]) -> Vec<usize> {
-    /// What is left of a column that is a combination of others, relative to its spread.
+    /// The rest of a column that is a combination of others, relative to its spread.
     const NOTHING: f64 = 1e-9;
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut basis: Vec<Vec<f64>> = Vec::new();
@@ -147,7 +147,7 @@ fn difference(numbers: &[Numbers<'_>], of: usize, usable: &[usize]) -> Option<Su
         (ratio < 0.25 || (ratio < NARROWER && rising())).then_some((ratio, *i))
     });
     let (_, by) = near.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    // The difference is drawn by itself: the sum must still have the distribution of the column.
+    // The difference is drawn independently: the sum must still have the distribution of the column.
     let other = numbers[by].as_deref()?;
     let n = values.len();
     let rest = |row: usize| values[row] - other[row];
@@ -161,8 +161,8 @@ fn difference(numbers: &[Numbers<'_>], of: usize, usable: &[usize]) -> Option<Su
 }
 
 /// What a sum says, and the shares of rows for which it holds in two samples: the parts add up to the most
-/// frequent remainder or, for a single part, the column is at least as great. In a sample whose columns are no
-/// numbers it holds for none.
+/// frequent remainder or, for a single part, the column is at least as great. In a sample without
+/// numeric columns it never holds.
 pub(crate) fn holds(a: &[Column<'_>], b: &[Column<'_>], sum: &Sum) -> Option<(String, f64, f64)> {
     let (ours, theirs) = (rest_by_row(a, sum)?, rest_by_row(b, sum).unwrap_or_default());
     let share = |values: &[f64], test: &dyn Fn(f64) -> bool| {
@@ -194,7 +194,7 @@ pub(crate) fn is_exact(columns: &[Column<'_>], sum: &Sum) -> bool {
     rest_by_row(columns, sum).is_some_and(|rest| most_frequent(&rest).1 >= NEARLY_ALL)
 }
 
-/// What is left of a column without the parts of its sum, for the rows in which it has a value; NaN where a part
+/// The rest of a column without the parts of its sum, for the rows in which it has a value; NaN where a part
 /// has none.
 fn rest_by_row(columns: &[Column<'_>], sum: &Sum) -> Option<Vec<f64>> {
     let of = columns.get(sum.of)?;
@@ -206,7 +206,7 @@ fn rest_by_row(columns: &[Column<'_>], sum: &Sum) -> Option<Vec<f64>> {
     Some(rest.into_iter().zip(of.there).filter(|(_, there)| **there).map(|(rest, _)| rest).collect())
 }
 
-/// What is left of a column without the parts of its sum.
+/// The rest of a column without the parts of its sum.
 pub(crate) fn rest(numbers: &[Numbers<'_>], sum: &Sum) -> Option<Vec<f64>> {
     let mut rest = numbers[sum.of].as_deref()?.to_vec();
     for (i, sign) in &sum.parts {

@@ -209,7 +209,7 @@ impl Inferred {
         Column { name: &self.name, nullable: self.nullable, there, leaf }
     }
 
-    /// Why a spec cannot represent the sampled values; `elements` counts those of enclosing lists.
+    /// Why a spec cannot represent the sampled values; `elements` counts the elements of enclosing lists.
     pub(crate) fn unfit(&self, elements: u64) -> Option<String> {
         match &self.kind {
             InferredKind::Leaf { unfit: 0, .. } => None,

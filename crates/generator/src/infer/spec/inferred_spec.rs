@@ -47,7 +47,7 @@ impl InferredSpec {
     /// dataset; characters that are not allowed are replaced.
     ///
     /// # Errors
-    /// A name in `exclude` is not that of a column, or no column is left.
+    /// A name in `exclude` is not a column, or no column is left.
     pub fn new(name: &str, schema: &Schema, exclude: &[String]) -> Result<Self, Error> {
         let named = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
         let name: String = name.chars().map(named).collect();

@@ -57,7 +57,7 @@ impl InferredSpec {
         let fields: Vec<&Inferred> = self.kept().collect();
         let places: Vec<usize> = self.kept_places().collect();
         let role = |i: usize| places.get(i).and_then(|place| roles.columns.get(place));
-        // A key and what refers to it have no other relations.
+        // A key and its references have only this relation.
         let columns = fields.iter().enumerate().map(|(i, field)| match role(i) {
             Some(_) => Column { leaf: None, ..field.column() },
             None => field.column(),
@@ -128,7 +128,8 @@ impl InferredSpec {
         Related { values, keeps_nulls, ..Related::default() }
     }
 
-    /// The columns whose ranks are correlated, each by its quantiles: those that follow another one, and those that are followed.
+    /// The columns whose ranks are correlated, each by its quantiles: those that follow another one, and those that
+    /// are followed.
     fn correlated(
         &self,
         fields: &[&Inferred],
@@ -213,7 +214,7 @@ impl InferredSpec {
         }
     }
 
-    /// What is known of a leaf besides its sample.
+    /// The findings about a leaf besides its sample.
     fn around(&self, field: &Inferred) -> Around {
         let mut around = Around { n: self.rows.unwrap_or(0), ..Around::default() };
         if let Some(there) = field.there.as_ref().filter(|_| field.may_follow_rows()) {
@@ -314,7 +315,7 @@ fn of_different_keys(entries: &[Inferred], lengths: &BTreeMap<u32, u64>) -> BTre
 /// The quantiles of a column that follows another one, or is followed.
 struct Follows {
     values: String,
-    /// Whether its nulls are drawn as those of others.
+    /// Whether its nulls are drawn together with other fields' nulls.
     keeps_nulls: bool,
 }
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 /// The most distinct lengths to list.
 const MOST_LISTED: usize = 500;
 
-/// The lengths that stand for more: one of each half percent.
+/// The representative lengths: one of each half percent.
 const REPRESENTATIVES: u64 = 200;
 
 /// The `length` of lists and texts with these lengths: each with its weight or, if there are very many,
-/// lengths that stand for equal shares.
+/// representative lengths of equal shares.
 pub(crate) fn lengths(counts: &BTreeMap<u32, u64>) -> String {
     match (counts.first_key_value(), counts.last_key_value()) {
         (Some((least, _)), Some((most, _))) if least == most => format!("{{ constant = {least} }}"),

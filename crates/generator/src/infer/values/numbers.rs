@@ -30,7 +30,7 @@ const NEARLY_ALL: f64 = 0.999;
 /// The least share of multiples of a step among values that are rounded to it.
 const STEPPED: f64 = 0.8;
 
-/// What is known of a column besides the values of its sample.
+/// The findings about a column besides the values of its sample.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Around {
     /// The number of the row of each sampled value, if it is a field of the record.
@@ -38,7 +38,7 @@ pub(crate) struct Around {
     /// The least and greatest of all values, from the footers.
     pub whole_bounds: Option<(i128, i128)>,
     pub real_bounds: Option<(f64, f64)>,
-    /// The number of all values; that of the sample if unknown.
+    /// The number of all values; of the sample's values if unknown.
     pub n: u64,
     /// Whether other columns depend on the distribution, or it on theirs: then it is one by its quantiles.
     pub by_quantiles: bool,
@@ -298,7 +298,7 @@ fn coarsest<V: Copy>(
     at_least(NEARLY_ALL).map(|(step, _)| (step, 1.0)).or_else(|| at_least(STEPPED))
 }
 
-/// The largest step of which most real numbers are the nearest multiples, and their share.
+/// The largest step with most real numbers nearest to its multiples, and their share.
 fn real_step(kind: &DataType, runs: &[(f64, u64)], n: u64) -> Option<(f64, f64)> {
     let (near, noise) =
         if *kind == DataType::Float64 { (1e-12, f64::EPSILON) } else { (1e-6, f64::from(f32::EPSILON)) };

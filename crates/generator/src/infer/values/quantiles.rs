@@ -15,7 +15,7 @@ pub(crate) struct Described<V> {
     pub points: Vec<(f64, V)>,
 }
 
-/// What is known of all values beyond the sample.
+/// The findings about all values beyond the sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beyond<V> {
     pub least: V,
@@ -39,7 +39,7 @@ pub(crate) fn described<V: Copy + PartialOrd>(
     if let Some(beyond) = beyond {
         widen(&mut points, beyond);
     }
-    // A single other value has no piece of its own.
+    // A single other value has no piece.
     if let [(_, only)] = points[..] {
         let share = rest.iter().map(|run| run.1).sum::<u64>() as f64 / n as f64;
         let mut atoms = atoms;

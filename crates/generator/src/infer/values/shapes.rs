@@ -1,4 +1,4 @@
-//! The shapes of strings: their classes of characters, place by place, such as those of IP addresses and dates.
+//! The shapes of strings: their classes of characters, place by place, such as the shapes of IP addresses and dates.
 
 use std::collections::BTreeMap;
 

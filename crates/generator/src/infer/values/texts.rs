@@ -1,6 +1,6 @@
 //! The `values` of strings.
 //!
-//! Strings may be private, so only those of small sets of categories are copied ([`Verbatim::Categories`]).
+//! Strings may be private, so only strings of small sets of categories are copied ([`Verbatim::Categories`]).
 //! Others are made up: UUIDs, addresses, numbered ids and names by their form, strings of few distinct values
 //! with the same letters replaced, and all others as words, as patterns of the [`Shapes`] that occur, or as letters
 //! with the lengths of the sample. Strings that are frequent among many others stay so.
@@ -44,8 +44,8 @@ const MOST_OTHERS: usize = 64;
 pub enum Verbatim {
     /// None.
     Never,
-    /// Those of small sets of categories: at most 256 distinct strings in the column, which occur 20 times
-    /// each on average, and at least 5 times those that are copied.
+    /// Strings of small sets of categories: at most 256 distinct ones in the column, which occur 20 times
+    /// each on average, and at least 5 times each copied one.
     #[default]
     Categories,
     /// All of columns with at most 10,000 distinct strings.
@@ -462,8 +462,8 @@ fn is_name(text: &str) -> bool {
     text.split_once(' ').is_some_and(|(first, last)| is_word(first) && is_word(last))
 }
 
-/// A string of the same shape with other letters and digits, which is not in `taken`; each between those of its place,
-/// if these are known.
+/// A string of the same shape with other letters and digits, which is not in `taken`; each within the bounds of its
+/// place, if these are known.
 fn made_up_text(text: &str, i: u64, taken: &mut BTreeSet<String>, places: Option<&[(char, char)]>) -> String {
     let mut random = Sequence::new(i);
     for attempt in 0.. {

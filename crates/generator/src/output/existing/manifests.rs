@@ -1,4 +1,4 @@
-//! Finds the manifests of a dataset in a folder: of the whole dataset, of parts, and those of earlier
+//! Finds the manifests of a dataset in a folder: of the whole dataset, of parts, and of earlier
 //! versions, which used the same name for all datasets.
 
 use crate::error::Error;
@@ -35,9 +35,9 @@ impl Found {
     }
 }
 
-/// Finds the manifests of the dataset `name` in `folder` that matter to `now`, that of the whole dataset first: all for
-/// the whole dataset. Other parts of the same division have other files, so that of those a part needs only one that
-/// has files, to compare with; thousands of parts would read each other's manifests millions of times.
+/// Finds the manifests of the dataset `name` in `folder` that matter to `now`, the whole dataset's first: all for
+/// the whole dataset. Other parts of the same division have other files, so a part needs only one manifest of a
+/// part that has files, to compare with; thousands of parts would read each other's manifests millions of times.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -52,8 +52,8 @@ pub(crate) fn find(folder: &dyn Folder, name: &str, now: Part) -> Result<Vec<Fou
     }
 }
 
-/// The same, and whether a manifest was gone between listing and reading. In a folder without locks another run may have
-/// replaced those of parts by one for all files, which was not listed then.
+/// The same, and whether a manifest was gone between listing and reading. In a folder without locks another run may
+/// have replaced the parts' manifests by one for all files, which was not listed then.
 fn find_once(folder: &dyn Folder, name: &str, now: Part) -> Result<(Vec<Found>, bool), Error> {
     let (mut found, mut compared, mut gone) = (Vec::new(), false, false);
     let is_beside = |part: Part| part != now && part.of() == now.of();

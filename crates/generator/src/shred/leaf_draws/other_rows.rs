@@ -31,7 +31,7 @@ impl OtherColumn {
             }
             return append(found.materialise(leaf), None, out);
         }
-        // The rows of one version after those of the other.
+        // The rows of one version after the rows of the other.
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_by_key(|i| rows.get(*i).map(|row| row.version));
         let mut found = ValueBuffer::new(leaf);
@@ -84,7 +84,7 @@ struct OtherTable<'a> {
     changing: &'a [bool],
 }
 
-/// Sets the draws of one version of a row apart from those of the others.
+/// Sets the draws of one version of a row apart from the other versions' draws.
 const VERSION: u64 = 0xD6E8_FEB8_6659_FD93;
 
 impl OtherTable<'_> {

@@ -1,4 +1,5 @@
-//! The fields of tables that are derived from another one: its columns, in a change stream as they were before and are after.
+//! The fields of tables that are derived from another one: its columns, in a change stream as they were before and
+//! are after.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::types::logical_type::LogicalType;
 const STREAM_FIELDS: [&str; 3] = ["op", "before", "after"];
 
 impl Reader<'_> {
-    /// The fields of a derived table, and which are there together: those of the other table, then its own.
+    /// The fields of a derived table, and which are present together: the other table's fields, then its own.
     pub(super) fn derived(
         &mut self,
         derived: &Derived,

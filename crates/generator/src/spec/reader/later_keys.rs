@@ -12,7 +12,7 @@ use crate::types::logical_type::LogicalType;
 
 /// Adds the keys among the fields `specs` of the record, or of its struct at `path`: required fields with
 /// `sequence` or `unique` values. Fields named in `together` are optional. The reader of the fields reports
-/// what is wrong with them.
+/// their faults.
 pub(crate) fn collect(
     specs: SpecNode<'_>,
     together: Option<&[String]>,
@@ -47,7 +47,7 @@ pub(crate) fn collect(
 fn key(table: SpecTable<'_>, type_name: &str, path: &str, folder: &SpecFolder<'_>) -> Option<ReferencedKey> {
     let kind = LogicalType::read(type_name, table, path).ok()??;
     let node = table.get("values")?;
-    // No other values can be keys.
+    // Other values cannot be keys.
     let not_here = || -> Complaint { ("not a key".to_owned(), String::new()) };
     let is_key = ["sequence", "unique"];
     let entries = node.any_table(path, "`values`").ok()?;

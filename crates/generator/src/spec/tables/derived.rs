@@ -1,4 +1,4 @@
-//! Tables whose rows are those of another table: its changes, what is left after them, its arrivals.
+//! Tables derived from the rows of another table: its changes, its state after them, its arrivals.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) const DERIVED_KEYS: &[(&str, &str)] = &[
 /// The most updates of a row.
 const MOST_UPDATES: u32 = 10_000;
 
-/// How the rows of a table follow from those of another one.
+/// How the rows of a table follow from another table's rows.
 #[derive(Clone, Debug)]
 pub(crate) enum Derived {
     Changes(Arc<Changes>, Columns),
@@ -63,7 +63,7 @@ impl Derived {
 }
 
 impl Tables<'_> {
-    /// How the rows of the table `name` follow from those of another one, if they do.
+    /// How the rows of the table `name` follow from another table's rows, if they do.
     pub(crate) fn derived(&self, name: &str, depth: usize) -> Result<Option<Derived>, Error> {
         let Some(table) = self.table(name) else { return Ok(None) };
         let mut given = DERIVED_KEYS.iter().filter_map(|(key, _)| Some((*key, table.get(key)?)));

@@ -85,7 +85,7 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl<'a> Run<'a> {
-    /// A run that will make the `missing` files. `manifest` is that of a directory, with its folder and its
+    /// A run that will make the `missing` files. `manifest` is a directory's manifest, with its folder and its
     /// name there.
     pub(super) fn new(
         plan: &'a FilePlan<'a>,

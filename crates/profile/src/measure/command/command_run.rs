@@ -2,7 +2,7 @@
 //!
 //! The program runs in its own process group, so that a timeout or a cancelled run also ends the processes it
 //! started. A thread waits for its end (`waitid(2)` with `WNOWAIT`), so that the wall time is taken
-//! immediately; then `wait4(2)` reports what it and its reaped children used.
+//! immediately; then `wait4(2)` reports the resources of the program and its reaped children.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -92,7 +92,7 @@ impl CommandLine {
     /// ```
     ///
     /// # Errors
-    /// The program cannot be started, or the system does not report what it used.
+    /// The program cannot be started, or the system does not report its resources.
     pub fn run(&self, cancel: &AtomicBool) -> Result<CommandRun> {
         #[cfg(unix)]
         return crate::measure::command::measured_child::run(self, cancel);
@@ -107,7 +107,7 @@ impl CommandLine {
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself, with this exit code.
+    /// On its own, with this exit code.
     Exited(i32),
     /// By this signal, which we did not send.
     Signalled(i32),
@@ -140,7 +140,7 @@ pub struct CommandRun {
 }
 
 impl CommandRun {
-    /// Whether it ended by itself with exit code 0.
+    /// Whether it ended on its own with exit code 0.
     pub fn succeeded(&self) -> bool {
         self.ending == Ending::Exited(0)
     }

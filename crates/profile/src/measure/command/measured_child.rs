@@ -23,8 +23,8 @@ const LATE_OUTPUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(line: &CommandLine, cancel: &AtomicBool) -> Result<CommandRun> {
     let mut command = prepare(line)?;
-    // A child's ru_maxrss starts at the peak of the process that started it, ours: reset ours to what is
-    // resident now, and record it.
+    // A child's ru_maxrss starts at the peak of our process, which started it: reset our peak to the memory
+    // that is resident now, and record it.
     let own_peak = PeakMemory::start();
     let floor = process::peak_memory().unwrap_or(u64::MAX);
     let started = Instant::now();

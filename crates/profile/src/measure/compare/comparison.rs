@@ -1,4 +1,4 @@
-//! Compares two sides: is ours faster, slower, or is no difference visible?
+//! Compares two sides: is ours faster, slower, or is the difference invisible?
 //!
 //! Sides that ran interleaved, A B A B, are compared pair by pair, because what slows the machine down for a
 //! while slows both halves of a pair. Results from different days can only be compared as two independent
@@ -101,7 +101,7 @@ impl Comparison {
         Ok(Self { ratios, ratio, interval, method, verdict: verdict(interval) })
     }
 
-    /// Compares runs that were not interleaved, such as today's with those of a saved result.
+    /// Compares runs that were not interleaved, such as today's runs with a saved result.
     ///
     /// # Errors
     /// A side has no runs, or a figure is not positive.

@@ -12,7 +12,7 @@ use crate::reports::chart::plot::{self, FOOT, HEAD, TEXT};
 use crate::reports::chart::svg::Drawing;
 use crate::reports::chart::{letters, line_style};
 
-/// The height of a box with what is around it, and of a line of its name.
+/// The height of a box with its surroundings, and of a line of its name.
 const BOX: f64 = 30.0;
 const LINE: f64 = 16.0;
 

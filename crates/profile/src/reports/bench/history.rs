@@ -18,7 +18,7 @@ use crate::trace::system::hardware::Hardware;
 /// A figure of a side with its spread.
 type Figure = fn(&SideResult) -> Option<Point>;
 
-/// A chart: what it shows, how values are written, and where they come from.
+/// A chart: its subject, how values are written, and their source.
 type Part = (&'static str, fn(f64) -> String, Figure);
 
 /// The histories of more cases than these fold.

@@ -15,7 +15,7 @@ use crate::watch::timeline::{Sample, Timeline};
 const MIB: f64 = 1_048_576.0;
 /// Threads with their own names in the picture; the others form one series.
 const MOST_THREADS: usize = 5;
-/// The colour of what has no name of its own.
+/// The colour of anything without a name.
 const GREY: usize = 7;
 
 pub(super) fn draw(timeline: &Timeline) -> String {
@@ -103,7 +103,7 @@ fn processors(timeline: &Timeline) -> Vec<Line> {
         (*at, (sum - known).max(0.0))
     });
     let rest = Line::new(if all.is_empty() { "this process" } else { "other threads" }, rest);
-    // Clocks of threads and of the process differ by some microseconds, which is no thread.
+    // Clocks of threads and of the process differ by some microseconds, which does not make a thread.
     if rest.points.iter().any(|point| point.y > 0.005) {
         all.push(Line { stacked: true, colour: Some(GREY), ..rest });
     }

@@ -1,4 +1,4 @@
-//! What was varied: lines over a number, one for each combination of the other parameters, with the speed-up
+//! The swept parameters: lines over a number, one for each combination of the other parameters, with the speed-up
 //! beside the time; and a heat map where two numbers were varied.
 
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ pub(super) fn sections(name: &str, cases: &[&Case]) -> Vec<Section> {
     sections
 }
 
-/// Heat maps of two numbers at a time; of names, too, if there is no number to draw lines over.
+/// Heat maps of two numbers at a time; of names, too, if lines have no number to run over.
 fn pairs(numbers: &[&(&str, Vec<&str>)], varied: &[(&str, Vec<&str>)], cases: &[&Case]) -> String {
     let shown: Vec<&(&str, Vec<&str>)> = match numbers {
         [] => varied.iter().collect(),

@@ -1,4 +1,4 @@
-//! Names of cases by what was varied between them, as a reader would say it.
+//! Names of cases by the parameters that differ between them, as a reader would say it.
 
 use std::collections::BTreeMap;
 

@@ -121,7 +121,7 @@ fn compared(file: &ResultFile) -> Option<String> {
     .map(|text| capitalised(&text))
 }
 
-/// The fastest of our cases, by what was varied; named only if each other case is slower by its interval.
+/// The fastest of our cases, by its parameters; named only if each other case is slower by its interval.
 fn fastest(cases: &[Case]) -> Option<String> {
     let mut sentences = Vec::new();
     let mut names: Vec<&str> = Vec::new();

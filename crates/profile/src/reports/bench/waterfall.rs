@@ -12,7 +12,7 @@ use crate::trace::phase::PhaseReport;
 use crate::trace::system::hardware::Hardware;
 use crate::trace::wait::WaitKind;
 
-/// The height of a bar with what is around it, and of a line of text above it.
+/// The height of a bar with its surroundings, and of a line of text above it.
 const BAR: f64 = 20.0;
 const LINE: f64 = 16.0;
 
@@ -67,7 +67,7 @@ struct Bar {
 }
 
 impl Bar {
-    /// The lines of text above the bar in a picture of this width. The figures stand beside the last one if
+    /// The lines of text above the bar in a picture of this width. The figures follow the last one if
     /// there is room.
     fn lines(&self, width: f64) -> (Vec<String>, bool) {
         let mut lines = letters::wrapped(&self.name, TEXT, width - self.indent - 8.0);

@@ -7,7 +7,7 @@ use crate::reports::chart::svg::Drawing;
 pub(crate) struct Frame {
     /// The class that shows it where it fits.
     class: &'static str,
-    /// The width in pixels of its own.
+    /// Its width in pixels.
     pub(crate) width: f64,
     /// Whether it is the one for narrow windows.
     pub(crate) narrow: bool,
@@ -26,7 +26,7 @@ pub enum Room {
     Half,
 }
 
-/// Draws a picture for wide and for narrow windows. `title` names it, `figures` says what it shows, for
+/// Draws a picture for wide and for narrow windows. `title` names it, `figures` describes it for
 /// readers who do not see it.
 pub(crate) fn pictures(room: Room, title: &str, figures: &str, draw: impl Fn(Frame) -> Drawing) -> String {
     let wide = match room {

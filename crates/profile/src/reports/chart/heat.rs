@@ -11,7 +11,7 @@ use crate::reports::chart::svg::Drawing;
 /// A heat map of counts over time, with a logarithmic vertical axis.
 #[derive(Clone, Debug)]
 pub struct Heat {
-    /// What it shows, for readers who do not see it.
+    /// Its description, for readers who do not see it.
     pub title: String,
     /// The name of the vertical axis.
     pub name: String,

@@ -1,4 +1,4 @@
-//! How much room text takes. The reader's font is not known, so widths are those of a wide one (DejaVu Sans),
+//! The width of text. The reader's font is unknown, so the widths are from a wide font (DejaVu Sans),
 //! and text is wrapped rather than cut.
 
 /// The width of a text in pixels, at a size of the font in pixels.

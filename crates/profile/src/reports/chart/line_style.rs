@@ -1,4 +1,4 @@
-//! How lines are told apart without colours: by marks where there are few points, by dashes where there are
+//! How lines are told apart without colours: by marks if they have few points, by dashes if they have
 //! many.
 
 use std::fmt::Write as _;

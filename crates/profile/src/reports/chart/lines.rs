@@ -32,7 +32,7 @@ pub struct Across {
     pub name: String,
     /// How values are spread over it.
     pub scale: Scale,
-    /// Its ends, if several charts share them; otherwise those of the points.
+    /// Its ends, if several charts share them; otherwise the ends of the points.
     pub ends: Option<(f64, f64)>,
     /// Labels at given values instead of round ones.
     pub labels: Option<Vec<(f64, String)>>,

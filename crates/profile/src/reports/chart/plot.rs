@@ -29,7 +29,7 @@ pub(crate) fn room_for(ticks: &[Tick]) -> f64 {
     ticks.iter().map(|(_, text)| letters::width(text, TICK)).fold(14.0, f64::max) + 8.0
 }
 
-/// What is said of an axis behind its name.
+/// The text of an axis behind its name.
 pub(crate) fn named(name: &str, axis: &Axis) -> String {
     match axis.scale {
         Scale::Logarithmic => format!("{name} (logarithmic)"),

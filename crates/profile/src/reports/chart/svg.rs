@@ -14,7 +14,7 @@ pub fn escape(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
-            // XML 1.0 allows no other control characters.
+            // XML 1.0 does not allow other control characters.
             char if char.is_control() && !matches!(char, '\n' | '\t' | '\r') => safe.push('\u{FFFD}'),
             char => safe.push(char),
         }
@@ -104,7 +104,7 @@ impl Drawing {
         let _ = writeln!(self.body, "<polygon class=\"{class}\" points=\"{}\"/>", places(points));
     }
 
-    /// The finished picture: a class, its name, and what it shows in words.
+    /// The finished picture: a class, its name, and its description in words.
     pub(crate) fn finish(self, class: &str, title: &str, figures: &str) -> String {
         let title = escape(title);
         let description = match figures.is_empty() {

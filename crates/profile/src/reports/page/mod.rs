@@ -1,8 +1,8 @@
-//! One self-contained HTML page for all reports: the verdict as its title, contents, sections of which those
-//! of single cases fold, and how it was measured.
+//! One self-contained HTML page for all reports: the verdict as its title, contents, sections (single cases
+//! fold), and how it was measured.
 //!
-//! Pictures are inline SVG. Colours follow the reader's light or dark theme. The scripts, that of the flame
-//! graphs and one that opens the section that a link leads to, load nothing.
+//! Pictures are inline SVG. Colours follow the reader's light or dark theme. The two scripts (flame
+//! graphs, and opening the section of a link) load nothing.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ const OPENER: &str = "<script>(function () {\n\
 /// A page under construction.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// What was run, and when: a short line above the title.
+    /// The command and its time: a short line above the title.
     pub origin: String,
     /// The verdict in a sentence: the page's title.
     pub verdict: String,

@@ -252,7 +252,7 @@ mod linux {
         if answer < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel just returned this descriptor, and it has no other owner.
+        // SAFETY: the kernel just returned this descriptor, and nothing else owns it.
         Ok(unsafe { File::from_raw_fd(answer as libc::c_int) })
     }
 

@@ -17,7 +17,7 @@ pub(crate) struct PeakMemory {
 }
 
 impl PeakMemory {
-    /// Starts measuring from what is resident now.
+    /// Starts measuring from the memory that is resident now.
     pub(crate) fn start() -> Self {
         let seen = Arc::new(AtomicU64::new(0));
         let mut open = enter_peak();

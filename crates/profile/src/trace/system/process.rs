@@ -72,7 +72,7 @@ pub fn peak_memory() -> Option<u64> {
     return None;
 }
 
-/// Resets the peak to what is resident now (`proc(5)`, `/proc/pid/clear_refs`). No effect if the system does
+/// Resets the peak to the memory that is resident now (`proc(5)`, `/proc/pid/clear_refs`). No effect if the system does
 /// not support it.
 pub(crate) fn reset_peak_memory() {
     // If this fails, the peak counts from the start of the process, as PhaseReport documents.

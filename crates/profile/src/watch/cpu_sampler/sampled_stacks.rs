@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::watch::folded_stacks::FoldedStacks;
 use crate::watch::frame_name;
 
-/// The name for stacks of which only the thread was recorded.
+/// The name for stacks with a recorded thread only.
 const OTHERS: &str = "other stacks";
 
 /// The stacks of a sampled run, as addresses in this program.

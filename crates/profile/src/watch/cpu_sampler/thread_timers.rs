@@ -42,7 +42,7 @@ impl ThreadTimers {
         Self { period, except, timers: BTreeMap::new(), started: false }
     }
 
-    /// Starts timers for new threads and ends those of threads that are gone. Returns the new threads.
+    /// Starts timers for new threads and ends the timers of threads that are gone. Returns the new threads.
     pub(super) fn refresh(&mut self) -> io::Result<Vec<u32>> {
         let threads = numbered("/proc/self/task");
         self.timers.retain(|thread, _| threads.contains(thread));

@@ -66,7 +66,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What is between a delimiter and a value that is not text.
+/// The bytes between a delimiter and a value other than text.
 const BLANKS: [char; 2] = [' ', '\t'];
 
 /// The words for NULL.
@@ -262,7 +262,7 @@ struct Column<'t, T> {
 }
 
 impl<T: Texts> Column<'_, T> {
-    /// Points in time: `parse` returns a value in units of so many nanoseconds.
+    /// Points in time: `parse` returns a value in units of this many nanoseconds.
     fn timestamps(
         &self,
         unit: TimeUnit,
@@ -331,7 +331,7 @@ fn epoch(text: Part<'_>, unit: TimeUnit) -> Option<i128> {
     decimal(text, 38, scale)
 }
 
-/// Nanoseconds in units of so many, if they are whole ones.
+/// Nanoseconds in units of this many, if they are whole ones.
 fn units(nanoseconds: i128, unit: i128) -> Option<i64> {
     // Divisions of 128 bits take ten times as long.
     if let (Ok(nanoseconds), Ok(unit)) = (i64::try_from(nanoseconds), i64::try_from(unit)) {

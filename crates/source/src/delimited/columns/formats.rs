@@ -14,7 +14,7 @@ pub struct Formats {
     pub decimal_comma: bool,
     /// The character between groups of three digits, as in `1,234,567`.
     pub thousands: Option<u8>,
-    /// The words for true and false, in any case; both empty: those of PostgreSQL.
+    /// The words for true and false, in any case. If both are empty, PostgreSQL's words count.
     pub true_words: Vec<String>,
     /// See `true_words`.
     pub false_words: Vec<String>,
@@ -27,7 +27,7 @@ pub struct Formats {
 pub struct Pattern {
     text: String,
     items: Vec<Item<'static>>,
-    /// What it describes.
+    /// The type that it describes.
     pub(crate) of: Moment,
 }
 
@@ -76,7 +76,7 @@ impl std::str::FromStr for Pattern {
     }
 }
 
-/// Reads `.%f` as the fraction that strftime writes: digits after a point. By itself, chrono's `%f` is a number
+/// Reads `.%f` as the fraction that strftime writes: digits after a point. chrono's own `%f` is a number
 /// of nanoseconds.
 fn with_fractions(items: Vec<Item<'static>>) -> Vec<Item<'static>> {
     let mut read: Vec<Item<'static>> = Vec::with_capacity(items.len());
@@ -272,7 +272,7 @@ impl Pattern {
         &self.text
     }
 
-    /// Returns what it describes.
+    /// Returns the type that it describes.
     pub fn moment(&self) -> Moment {
         self.of
     }
@@ -289,7 +289,7 @@ impl Pattern {
                     parsed.set_minute(0).ok()?;
                 }
                 let time = parsed.to_naive_time().ok()?;
-                // A leap second has no value of its own.
+                // A leap second has no separate value.
                 (time.nanosecond() < 1_000_000_000).then(|| {
                     i128::from(time.num_seconds_from_midnight()) * 1_000_000_000
                         + i128::from(time.nanosecond())
@@ -310,7 +310,7 @@ impl Pattern {
     }
 }
 
-/// Days since 1970. Years of one or two digits are those of another pattern: `%y`.
+/// Days since 1970. Years of one or two digits need another pattern: `%y`.
 fn days(date: NaiveDate) -> Option<i128> {
     (!(0..100).contains(&date.year())).then(|| i128::from(date.to_epoch_days()))
 }
@@ -385,7 +385,7 @@ impl Formats {
         const FALSE: [&str; 6] = ["false", "f", "0", "no", "n", "off"];
         let is = |words: [&str; 6]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
         if self.has_words() {
-            // JSON has words of its own, whatever those of its strings are.
+            // JSON has fixed words, whatever words its strings use.
             return self.word(text).or(text.parse().ok());
         }
         if is(TRUE) { Some(true) } else { is(FALSE).then_some(false) }

@@ -58,7 +58,7 @@ const NOT_FINITE: u16 = 1 << 11;
 const NUMBERS: u16 = INT | DECIMAL | FLOAT;
 const MOMENTS: u16 = DATE | TIME | MICROS | NANOS | MICROS_UTC | NANOS_UTC;
 
-/// What is known of a column after a part of the sample.
+/// The findings about a column after a part of the sample.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidates {
     types: u16,
@@ -169,7 +169,7 @@ impl Candidates {
             .then_some(ColumnType::Pattern(first.of, unit, chosen))
     }
 
-    /// Returns the type of the contents of JSON strings: text, or what has a form of its own.
+    /// Returns the type of the contents of JSON strings: text, or a type with its own form.
     pub(crate) fn of_strings(&self, formats: &Formats) -> ColumnType {
         match self.inferred(formats) {
             of @ (ColumnType::Date
@@ -223,8 +223,8 @@ impl Candidates {
     }
 }
 
-/// Returns which of the types in `left` fit a value, and how many digits a decimal has before and after the point. It may
-/// return other types, too.
+/// Returns which of the types in `left` fit a value, and how many digits a decimal has before and after the point.
+/// It may return other types, too.
 fn types_of(value: &str, formats: &Formats, left: u16) -> (u16, (usize, usize)) {
     let first = value.bytes().next().unwrap_or(b' ');
     if formats.has_words() && formats.word(value).is_some() {
@@ -353,7 +353,7 @@ impl Sample {
     }
 }
 
-/// Looks at a sample of the records on all cores: `look` at each piece, `add` what it returns in their order.
+/// Looks at a sample of the records on all cores: `look` at each piece, `add` the findings in their order.
 pub(crate) fn on_sample<R: Send>(
     files: &[TextFile],
     sample: Sample,
@@ -362,7 +362,7 @@ pub(crate) fn on_sample<R: Send>(
 ) -> Result<()> {
     let pieces = files.iter().enumerate().flat_map(|(number, file)| sample.pieces(number, file));
     let pieces: Vec<Piece> = pieces.collect();
-    // What is known of few pieces is held at once.
+    // Only the findings of a few pieces are held at once.
     for group in pieces.chunks(64) {
         let seen = map_on_all_cores("sampler", group, |piece| match files.get(piece.file) {
             Some(file) => look(file, *piece).map(Some),

@@ -51,7 +51,7 @@ fn word(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Sets the highest bit of every byte that is zero, and no other bit.
+/// Sets the highest bit of every byte that is zero, and of no others.
 fn zeros(word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     // A carry out of seven bits says that one of them is set; none goes from one byte to the next.

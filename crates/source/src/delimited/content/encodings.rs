@@ -7,7 +7,7 @@ use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::error::{Error, Kind, Result};
 
-/// Names that Python, Java and Windows use, and those of the Encoding Standard.
+/// Names that Python, Java and Windows use, and the names of the Encoding Standard.
 const OTHER_NAMES: [(&str, &str); 9] = [
     ("cp932", "shift_jis"),
     ("cp936", "gbk"),
@@ -23,7 +23,7 @@ const OTHER_NAMES: [(&str, &str); 9] = [
 /// Returns the encoding of a name such as `latin1`; `None` for UTF-8.
 ///
 /// # Errors
-/// There is no such encoding.
+/// The encoding does not exist.
 pub(in crate::delimited) fn encoding_named(name: &str) -> Result<Option<&'static Encoding>> {
     let standard = |name: &str| Encoding::for_label_no_replacement(name.as_bytes());
     let lower = name.to_lowercase().replace('_', "-");
@@ -93,7 +93,7 @@ impl<R: Read> Transcoder<R> {
         Self { bytes, state, held, at: 0, base: 0, is_end: false, text, text_at: 0 }
     }
 
-    /// Drops what was decoded, and reads more.
+    /// Drops the decoded bytes, and reads more.
     fn fill(&mut self) -> io::Result<()> {
         self.base += self.at as u64;
         self.held.drain(..self.at);

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use crate::delimited::records::dialect::Dialect;
 
-/// The byte that stands for a delimiter of several bytes: the unit separator of ASCII.
+/// The byte in place of a delimiter of several bytes: the unit separator of ASCII.
 pub(in crate::delimited) const UNIT_SEPARATOR: u8 = 0x1f;
 
 /// Bytes that are read at once.
@@ -13,7 +13,7 @@ const BLOCK: usize = 64 << 10;
 /// Where in a record a stream is.
 #[derive(Clone, Copy)]
 enum State {
-    /// In the lines before the header, of which so many are left.
+    /// In the lines before the header; this many are left.
     Skipped(u64),
     Record,
     Field,
@@ -60,7 +60,7 @@ impl<R: Read> ShortDelimiters<R> {
             let read = self.bytes.read(&mut self.held[before..])?;
             self.held.truncate(before + read);
             self.is_end = read == 0;
-            // A delimiter may go on in what is read next.
+            // A delimiter may continue in the next read.
             let enough = if self.is_end { 1 } else { self.delimiter.len() };
             while self.held.len() - self.at >= enough {
                 self.step()?;

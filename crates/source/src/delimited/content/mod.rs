@@ -1,5 +1,5 @@
-//! The bytes of a text: those of a file, or what a compressed file, an object or text in another encoding
-//! decodes to.
+//! The bytes of a text: a file's own, or the decoded bytes of a compressed file, an object or text in
+//! another encoding.
 //!
 //! ```text
 //! file, object ─ decompress ─ UTF-8 ─▶ blocks, on one thread ─ LZ4, on another ─▶ temporary file ─▶ ranges, on all threads

@@ -16,7 +16,7 @@ const AHEAD: usize = 2;
 /// An object as a stream.
 pub(super) struct ObjectStream {
     pieces: Receiver<Vec<u8>>,
-    /// Knows at the end of the pieces why there are no more.
+    /// Knows at the end of the pieces why no more follow.
     thread: Option<JoinHandle<io::Result<()>>>,
     piece: Vec<u8>,
     at: usize,

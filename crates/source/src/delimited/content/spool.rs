@@ -1,4 +1,4 @@
-//! Decoded text in a temporary file of compressed blocks, of which any range can be read.
+//! Decoded text in a temporary file of compressed blocks. Any range can be read.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -35,7 +35,7 @@ impl Spool {
     /// Stores a stream: one thread reads it, another compresses and writes.
     ///
     /// # Errors
-    /// Those of the stream and of the temporary file; a raised cancel flag.
+    /// Errors of the stream and of the temporary file; a raised cancel flag.
     pub(super) fn write(
         mut text: impl Read + Send,
         control: &Control<'_>,

@@ -310,7 +310,7 @@ impl<'t> Collector<'t> {
         Ok(())
     }
 
-    /// Returns the array. `path` is that of the values.
+    /// Returns the array. `path` leads to its values.
     fn finish(self, of: &JsonType, path: &str, reading: &Reading<'t>) -> Result<ArrayRef, Misfit> {
         match (self, of) {
             (Self::Scalar(values), JsonType::Scalar(of)) => scalars(&values, *of, path, reading),

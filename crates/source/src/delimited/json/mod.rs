@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! sample of the lines ─▶ the shape of each key's values ─▶ types: scalars, structs, lists, or `json` where kinds differ
-//! lines ─▶ keys to columns ─▶ texts of the values ─▶ Arrow arrays, as those of delimited text
+//! lines ─▶ keys to columns ─▶ texts of the values ─▶ Arrow arrays, as for delimited text
 //! ```
 //!
 //! A line is divided by `serde_json`, which leaves each value as text; numbers keep all digits that way, and each

@@ -1,6 +1,6 @@
 //! What does not fit, and where.
 
-/// A value or a line that is not what was expected.
+/// An unexpected value or line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::delimited) struct Misfit {
     /// Its place in the text of the lines.
@@ -17,7 +17,7 @@ pub(in crate::delimited) enum Wrong {
     Syntax(String),
     /// The value is not of this type.
     Value { value: String, wanted: String },
-    /// There is no column for the key.
+    /// The key has no column.
     UnknownKey,
     /// An object has the key twice.
     TwoKeys,

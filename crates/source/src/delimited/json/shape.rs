@@ -17,7 +17,7 @@ const MOST_KEYS: usize = 256;
 /// The same for a line: its keys are columns.
 const MOST_COLUMNS: usize = 10_000;
 
-/// What is known of a value after a part of the sample.
+/// The findings about a value after a part of the sample.
 #[derive(Clone, Debug, Default)]
 pub(in crate::delimited) struct Shape {
     /// Values that are not null.

@@ -28,7 +28,7 @@ const SCANNED: usize = 4096;
 /// Most fields that are split at once.
 const MOST_CELLS: usize = 1 << 18;
 
-/// What follows each gathered record. A record that ends with a carriage return of its own keeps it.
+/// The bytes after each gathered record. A record that ends with its own carriage return keeps it.
 pub(crate) const NEWLINE: &[u8; 2] = b"\r\n";
 
 impl Addressed for DelimitedFiles {
@@ -204,7 +204,7 @@ impl Fetcher for RecordFetcher<'_> {
 }
 
 impl RecordFetcher<'_> {
-    /// Parses those of these records that are in a file.
+    /// Parses the records that are in a file.
     fn records_of(&mut self, file: u32, range: Range<usize>) -> Result<RecordBatch> {
         let Lines { bytes: copied, starts } = &mut self.lines;
         starts.clear();

@@ -47,7 +47,7 @@ const SLOW: Duration = Duration::from_micros(8);
 pub(crate) struct Ways {
     records: AtomicU64,
     reads: AtomicU64,
-    /// Those of the reads that a ring did.
+    /// The reads that a ring did.
     by_ring: AtomicU64,
     nanoseconds: AtomicU64,
     /// Whether they were sorted copies.
@@ -102,7 +102,7 @@ pub(crate) struct Gatherer<'a> {
     order: Vec<(RowAddress, usize)>,
     groups: Vec<Group>,
     scratch: Vec<u8>,
-    /// Made for the first window that is slow; `Some(None)` if there is no ring here.
+    /// Made for the first window that is slow; `Some(None)` if this machine has no ring.
     #[cfg(target_os = "linux")]
     ring: Option<Option<Ring>>,
     paces: Paces,
@@ -116,7 +116,7 @@ struct Paces {
     windows: u32,
 }
 
-/// Of so many windows one takes the way that was slower, to see whether it still is.
+/// One window in this many takes the slower way, to see whether it still is.
 const RETRIED: u32 = 16;
 
 impl Paces {
@@ -221,7 +221,7 @@ impl<'a> Gatherer<'a> {
             }
         });
         if done.is_err() {
-            // `pread` names what is wrong, if it is not the ring itself.
+            // `pread` names the fault, unless the ring itself has one.
             self.ring = Some(None);
             return Ok(false);
         }
@@ -295,7 +295,7 @@ impl<'a> Gatherer<'a> {
     }
 }
 
-/// The files to read: those of the source, or those of copies.
+/// The files to read: the source's files, or copies.
 struct Files<'a> {
     opened: HashMap<u32, Opened>,
     copies: &'a [File],
@@ -319,7 +319,7 @@ impl Files<'_> {
     }
 }
 
-/// Reads a group by itself.
+/// Reads a group alone.
 fn read_one(
     group: &Group,
     files: &Files<'_>,

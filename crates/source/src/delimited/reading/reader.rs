@@ -182,7 +182,7 @@ impl Batch<'_> {
 /// need not be UTF-8. `start` is the place of the text in what the cells are ranges of.
 ///
 /// # Errors
-/// The place of what is not UTF-8 in a cell.
+/// The place of bytes in a cell that are not UTF-8.
 fn text_of_cells(bytes: &[u8], cells: &[Cell], start: u32) -> Result<String, usize> {
     let mut kept = vec![b' '; bytes.len()];
     for cell in cells {

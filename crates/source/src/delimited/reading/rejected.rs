@@ -30,7 +30,7 @@ pub struct RejectedRecord {
     pub line: Option<u64>,
     /// See `line`.
     pub byte_offset: u64,
-    /// What is wrong, with the column and the value.
+    /// The fault, with the column and the value.
     pub reason: String,
     /// Its text, with what ended its line. Bytes that are not UTF-8 are replaced.
     pub record: String,
@@ -39,7 +39,7 @@ pub struct RejectedRecord {
     pub bytes: Vec<u8>,
 }
 
-/// Where a record is, and what is wrong with it.
+/// The place of a record, and its fault.
 struct Found {
     start: u64,
     end: u64,

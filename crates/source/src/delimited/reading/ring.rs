@@ -6,7 +6,7 @@
 //!
 //! In random order a ring gets about three times as many cold reads a second as two threads of `pread`; in ascending
 //! order no more (`docs/csv.md`, scattered reads). The ring of `sawmill-footer` opens files into slots as well, by
-//! requests of its own; this one has a library for them.
+//! separate requests; this one has a library for them.
 
 use std::fs::File;
 use std::io;
@@ -41,7 +41,7 @@ pub(super) struct Ring {
 #[derive(Clone, Copy, Default)]
 struct Asked {
     read: usize,
-    /// Bytes that earlier answers brought.
+    /// Bytes in earlier answers.
     got: usize,
 }
 
@@ -142,7 +142,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Sends what is queued, and waits for a quarter of the answers.
+    /// Sends the queued requests, and waits for a quarter of the answers.
     fn wait(&mut self) -> io::Result<()> {
         loop {
             match self.ring.submit_and_wait((self.waiting / 4).max(1)) {
@@ -205,7 +205,7 @@ mod tests {
         .unwrap();
         assert!(seen.iter().all(|seen| *seen));
 
-        // A file that was cut off fails the reads behind its end, and the ring goes on.
+        // A file that was cut off fails the reads behind its end, and the ring continues.
         let behind =
             [Read { file: &file, at: 0, len: 8 }, Read { file: &file, at: bytes.len() as u64 - 4, len: 8 }];
         let failed = ring.read(&behind, |_, _| {}).unwrap_err();

@@ -26,20 +26,20 @@ pub(super) struct Block<'t> {
     from: u64,
 }
 
-/// The delimiters and newlines of a block that are outside of quotes, and what is wrong with its quotes.
+/// The delimiters and newlines of a block that are outside of quotes, and the fault of its quotes.
 #[derive(Default)]
 pub(super) struct Stops {
     pub delimiters: u64,
     pub newlines: u64,
     /// Whether the block has quotes, or is within quotes.
     pub has_quotes: bool,
-    /// Quotes that stand for one quote together with the next byte.
+    /// Quotes that mean one quote together with the next byte.
     pub doubled: u64,
     /// Quotes that open no field, because they are not at its start.
     pub misplaced: u64,
     /// Closing quotes that no delimiter or newline follows.
     pub unended: u64,
-    /// Whether a quoted field goes on in the next block.
+    /// Whether a quoted field continues in the next block.
     pub is_open: bool,
 }
 
@@ -138,13 +138,13 @@ impl<'t> Block<'t> {
         }
     }
 
-    /// Whether a quote at the start of the block may open a field, or goes on with one.
+    /// Whether a quote at the start of the block may open a field, or continues one.
     fn divides_before(&self) -> bool {
         let before = self.base.checked_sub(1).and_then(|at| self.text.get(at)).copied();
         before.is_none_or(|byte| self.divides(byte))
     }
 
-    /// Whether a quote at the end of the block may close a field, or stands for one with the next byte.
+    /// Whether a quote at the end of the block may close a field, or means one with the next byte.
     fn divides_after(&self) -> bool {
         self.text.get(self.base + BYTES).is_some_and(|byte| self.divides(*byte))
     }

@@ -97,7 +97,7 @@ impl Grid {
         let on_grid = self.start + number * self.chunk;
         let grid_end = self.end.min(on_grid + self.chunk);
         let from = if number == 0 { on_grid } else { on_grid - 1 };
-        // What it had before is overwritten: most chunks have the same length.
+        // Its earlier content is overwritten: most chunks have the same length.
         buffer.resize((grid_end - from) as usize, 0);
         file.read_exact_at(from, buffer)?;
         let hash = xxhash_rust::xxh3::xxh3_64(&buffer[(on_grid - from) as usize..]);
@@ -326,7 +326,7 @@ impl Resolver {
         Ok(())
     }
 
-    /// Returns a hash of all bytes from the first record on, by which two contents are told apart.
+    /// Returns a hash of all bytes from the first record on, which tells two contents apart.
     pub(crate) fn digest(&self) -> u128 {
         self.hash.digest128()
     }

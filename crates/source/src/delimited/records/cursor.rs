@@ -15,7 +15,7 @@ const BLOCK: usize = 1 << 20;
 /// Most fields that are split at once.
 const MOST_CELLS: usize = 1 << 18;
 
-/// The next record, and whether it can be read. Places are those of the buffer.
+/// The next record, and whether it can be read. Places count in the buffer.
 pub(crate) enum Checked {
     Good {
         start: usize,
@@ -79,7 +79,7 @@ impl<'a> Cursor<'a> {
         self.base + self.buffer.len() as u64 >= self.file.length
     }
 
-    /// Drops what is before the next record, and reads more. Without more, the record is too long.
+    /// Drops the bytes before the next record, and reads more. Without more, the record is too long.
     fn fill(&mut self) -> Result<()> {
         let start = self.offset();
         let held = self.buffer.len() - self.at;
@@ -92,7 +92,7 @@ impl<'a> Cursor<'a> {
         let next = start + held as u64;
         // A long record is read in growing steps, so that its start is not split too often.
         let more = (held.max(BLOCK) as u64).min(self.file.length.saturating_sub(next)) as usize;
-        // What was there before is overwritten.
+        // The earlier content is overwritten.
         self.buffer.resize(held + more, 0);
         let read = self.bytes.read_exact_at(next, &mut self.buffer[held..]);
         read.map_err(|error| self.file.failed_read(&error))
@@ -280,7 +280,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What is wrong with a record of another number of fields.
+/// The fault of a record with another number of fields.
 fn other_fields(fields: usize, columns: usize) -> String {
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     format!(

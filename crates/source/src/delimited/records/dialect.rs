@@ -24,7 +24,7 @@ pub enum Ragged {
     Refused,
     /// Missing fields are NULL; more fields than columns are an error.
     Filled,
-    /// Missing fields are NULL; fields after those of the columns are left out.
+    /// Missing fields are NULL; fields beyond the columns are left out.
     FilledAndCut,
 }
 
@@ -47,9 +47,9 @@ pub struct Dialect {
     pub comment: Option<u8>,
     /// Whether the first record contains the names of the columns.
     pub header: bool,
-    /// The names of the columns; empty: those of the header, or `column_1` and so on.
+    /// The names of the columns. If empty, the header has them, or they are `column_1` and so on.
     pub names: Vec<String>,
-    /// The words that stand for NULL.
+    /// The words that mean NULL.
     pub nulls: Vec<String>,
     /// Whether they do within quotes, too.
     pub quoted_nulls: bool,
@@ -181,7 +181,7 @@ impl Dialect {
     }
 }
 
-/// Returns the extension of a name in lower case, without that of a compressed file.
+/// Returns the extension of a name in lower case, without an extension for compression.
 pub(crate) fn extension_of(path: &Path) -> Option<String> {
     let lower = |path: &Path| path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
     let extension = lower(path)?;

@@ -1,4 +1,4 @@
-//! The start of a file: what is skipped, and the names of the columns.
+//! The start of a file: skipped lines, and the names of the columns.
 
 use std::collections::{HashMap, HashSet};
 

@@ -18,7 +18,7 @@ impl Split {
 
     /// The first `kept` fields become cells of their own.
     pub(crate) fn first(kept: usize, columns: usize) -> Self {
-        // The last field alone is a cell of its own anyway.
+        // The last field alone is a separate cell anyway.
         if kept + 1 < columns { Self { columns, kept } } else { Self::all(columns) }
     }
 
@@ -97,11 +97,11 @@ impl Splitter {
 }
 
 impl Ordinary<'_> {
-    /// Appends the cells of the record at `at`, not before those that were split already, and returns where the
-    /// next one starts. `None` if it takes [`step`](Splitter::step) to say what is there: a record with quotes
+    /// Appends the cells of the record at `at`, but not cells that were split already, and returns where the
+    /// next one starts. `None` if only [`step`](Splitter::step) can tell: a record with quotes
     /// within fields, escapes or another number of fields, a blank line, a comment, or a record without a newline.
     ///
-    /// Fields without a cell of their own are counted, 64 bytes at a time.
+    /// Fields without a separate cell are counted, 64 bytes at a time.
     #[inline]
     pub(crate) fn record(&mut self, at: usize, split: Split, cells: &mut Vec<Cell>) -> Option<usize> {
         if self.splitter.escape.is_some() || !self.splitter.is_ordinary_start(*self.text.get(at)?) {

@@ -45,7 +45,7 @@ struct Division {
     score: f64,
 }
 
-/// Returns the options that the start of a text fits; none if no delimiter divides it. `is_all`: there is no more of it.
+/// Returns the options that the start of a text fits; `None` if no delimiter divides it. `is_all`: this is all of it.
 pub(crate) fn proposed(start: &[u8], is_all: bool, dialect: &Dialect, delimiter: u8) -> Vec<ProposedOption> {
     let (text, encoding) = decoded(start, is_all);
     let mut proposed = Vec::new();
@@ -259,7 +259,7 @@ fn is_plain(field: &str) -> bool {
     !is_quoted && !field.bytes().any(is_between)
 }
 
-/// Returns the text of bytes, and an encoding with what it has, if they are not UTF-8.
+/// Returns the text of bytes, and the encoding if they are not UTF-8.
 fn decoded(start: &[u8], is_all: bool) -> (String, Option<(&'static Encoding, String)>) {
     let zeros =
         |odd: usize| start.iter().skip(odd).step_by(2).filter(|byte| **byte == 0).count() * 4 > start.len();

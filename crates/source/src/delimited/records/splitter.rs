@@ -36,7 +36,7 @@ pub(crate) enum Form {
 pub(crate) enum Step {
     /// A record, and where the next one starts.
     Record(usize),
-    /// A blank line or a comment, and what is after it.
+    /// A blank line or a comment, and the place after it.
     Skipped(usize),
     /// The text ends within a record.
     Incomplete,

@@ -9,7 +9,7 @@ use arrow_schema::{ArrowError, Field, Schema};
 use crate::hive::Folder;
 use crate::parquet_files::opened_file::ColumnPlace;
 
-/// What is read of a file, and how to assemble the columns from it.
+/// The columns to read from a file, and how to assemble the source's columns from them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Chosen {
     /// The fields that are read, in ascending order; `None` for all.

@@ -42,7 +42,7 @@ pub(super) fn text_as_bytes(
 }
 
 /// Returns the first row of a row group, from this one on, in which a leaf column has text that is not UTF-8, and
-/// what is wrong with it. Reads row by row.
+/// the fault. Reads row by row.
 pub(super) fn first(
     bytes: impl ChunkReader + 'static,
     file: &ArrowReaderMetadata,
@@ -66,7 +66,7 @@ pub(super) fn first(
     None
 }
 
-/// Returns what is wrong with the first value below an array that is not UTF-8.
+/// Returns the fault of the first value below an array that is not UTF-8.
 fn not_utf8(array: &ArrayRef) -> Option<String> {
     match array.data_type() {
         DataType::Binary => array.as_binary::<i32>().iter().flatten().find_map(complaint),
@@ -77,7 +77,7 @@ fn not_utf8(array: &ArrayRef) -> Option<String> {
     }
 }
 
-/// Returns what is wrong with a text that is not UTF-8.
+/// Returns the fault of a text that is not UTF-8.
 fn complaint(value: &[u8]) -> Option<String> {
     let at = std::str::from_utf8(value).err()?.valid_up_to();
     let start: String = String::from_utf8_lossy(value).chars().take(60).collect();

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// Returns a file of 1,000 bytes, some of which were read already.
+    /// Returns a file of 1,000 bytes that is partly read.
     fn bytes(held: Range<u64>) -> (Vec<u8>, FileBytes) {
         let bytes: Vec<u8> = (0..1000).map(|i| (i % 251) as u8).collect();
         let mut file = tempfile::tempfile().unwrap();

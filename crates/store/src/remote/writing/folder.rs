@@ -1,4 +1,4 @@
-//! A folder of a store: what is in it, and objects that are written to it.
+//! A folder of a store: its objects, and writing new ones.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -194,7 +194,7 @@ impl ObjectFolder {
         Ok(())
     }
 
-    /// Begins an object. Its upload replaces no other object unless this folder may.
+    /// Begins an object. Its upload replaces another object only if this folder may.
     ///
     /// # Errors
     ///

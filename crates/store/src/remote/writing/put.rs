@@ -1,4 +1,4 @@
-//! Requests that write an object only if what is there is what was expected.
+//! Requests that write an object only if the store still has the expected one.
 //!
 //! An answer can be lost after the store has written the object; the repeated request then finds the object
 //! in its own way. So each upload has a mark, which the store keeps beside the bytes: an object with our mark
@@ -21,7 +21,7 @@ use crate::remote::faults::fault;
 /// The name of the mark. Azure allows neither `-` nor `.` in it.
 const MARK: &str = "sawmillupload";
 
-/// How often a request is sent again that the client must not repeat by itself.
+/// How often a request is sent again that the client must not repeat on its own.
 const ATTEMPTS: u32 = 4;
 
 /// What tells one upload from all others.

@@ -28,7 +28,7 @@ const ATTEMPTS: u32 = 4;
 /// An upload that was begun and neither completed nor aborted.
 #[derive(Clone, Debug)]
 pub struct Unfinished {
-    /// The name of its object, relative to the folder; empty if the folder's URL is that of the object.
+    /// The name of its object, relative to the folder; empty if the folder's URL is the object's.
     pub name: String,
     /// When it was begun, as the store says it.
     pub begun: String,

@@ -41,7 +41,7 @@ impl Default for UploadLimits {
     }
 }
 
-/// An object that gets its name when all its bytes are in the store. Dropped before, its upload is aborted.
+/// An object that takes its name when all its bytes are in the store. Dropped before, its upload is aborted.
 pub struct ObjectWriter {
     client: Client,
     url: ObjectUrl,
@@ -208,7 +208,7 @@ impl ObjectWriter {
     }
 }
 
-/// The size of parts of an object of which `written` bytes are there and about `more` will follow.
+/// The size of parts of an object that has `written` bytes, with about `more` to follow.
 fn part_for(written: u64, more: u64) -> usize {
     // A quarter more than estimated must fit, too.
     let bytes = written.saturating_add(more);
@@ -233,7 +233,7 @@ impl Drop for ObjectWriter {
         for part in &self.sending {
             part.abort();
         }
-        // The error that brought us here is the one to report; `gen clean` finds what is left.
+        // If an error led here, it is the one to report; `gen clean` finds the leftovers.
         let _ = self.client.runtime.block_on(async { tokio::time::timeout(ABORTING, upload.abort()).await });
     }
 }

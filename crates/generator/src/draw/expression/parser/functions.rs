@@ -8,7 +8,7 @@ use crate::error::Complaint;
 use crate::types::logical_type::LogicalType;
 use crate::types::number::Number;
 
-/// The functions beside those of numbers, and their arguments.
+/// The functions other than numeric ones, and their arguments.
 const OTHERS: &[(&str, &str)] = &[
     ("if", "(condition, value, otherwise)"),
     ("case", "(condition, value, condition, value, ..., otherwise)"),

@@ -52,7 +52,7 @@ pub(super) const LOCALES: &[Locale] = &[
 ];
 
 fn of<L: Data>() -> Lists {
-    // A locale that does not have a list of its own inherits the English one.
+    // A locale without a list inherits the English one.
     let is_english =
         std::ptr::eq(L::NAME_FIRST_NAME, EN::NAME_FIRST_NAME) || L::NAME_FIRST_NAME == EN::NAME_FIRST_NAME;
     let own = |list: List, english: List| if is_english || list != english { list } else { &[] };
