@@ -269,10 +269,13 @@ insert = "orders"
     assert!(service.histogram.above(200_000) <= 8, "{:?}", service.percentiles);
     assert!(result.total.errors.is_empty() && result.proof[0].holds());
     assert_eq!(result.total.intended, 2000);
-    // A busy machine delays the driver, too, but not as long as the server.
+    // On a busy machine the driver is late, too, and slow answers fill the pool: the result then says whose it is not.
     let driver = &result.driver;
     let others = driver.late_by_driver + driver.late_by_pool;
-    assert!(driver.late_by_server > 120.max(2 * others), "{}", told(&result));
+    match result.valid {
+        true => assert!(driver.late_by_server > 120.max(2 * others), "{}", told(&result)),
+        false => assert!(result.invalid_because[0].contains("is the driver's"), "{}", told(&result)),
+    }
 }
 
 /// The numbers of the server's processes that carried out operations.
