@@ -201,6 +201,7 @@ tests_of!(
         format!("{:?} {offsets:?}", metadata.column_index().map(|all| &all[group][column]))
     }
 );
+#[cfg(feature = "parquet-60")]
 tests_of!(
     version_60,
     parquet60,
