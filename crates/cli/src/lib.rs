@@ -69,14 +69,14 @@ struct Cli {
     #[arg(long, global = true, display_order = LAST)]
     json: bool,
     /// Report details on standard error.
-    #[arg(long, short, global = true, display_order = LAST, action = clap::ArgAction::Count)]
+    #[arg(long, short, global = true, display_order = LAST, hide_short_help = true, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Do not show progress bars and steps.
     #[arg(long, short, global = true, display_order = LAST)]
     quiet: bool,
     /// Draw a flame graph of the CPU time of each thread, as an SVG for a browser; for a benchmark, of an
     /// extra run. Needs the full build.
-    #[arg(long, global = true, display_order = LAST, value_name = "FILE.svg")]
+    #[arg(long, global = true, display_order = LAST, hide_short_help = true, value_name = "FILE.svg")]
     flamegraph: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,

@@ -122,7 +122,7 @@ fn partitioned_by(text: &str) -> Result<PartitionedBy, String> {
 }
 
 /// Each option names its heading, which would otherwise be that of the options after these, too.
-const PARQUET: &str = "Parquet output";
+const PARQUET: &str = "How files are written";
 
 /// How Parquet is written, as `sawmill gen` does.
 #[derive(Args, Debug)]
