@@ -57,6 +57,11 @@ pub(crate) fn lost(error: &std::io::Error, place: &str) -> Error {
     Error::new(Kind::Connection, what).at(place).advise(RUN_AGAIN)
 }
 
+/// Whether the server answered that it takes no more connections: of this role, to this database, or at all.
+pub(crate) fn is_full(error: &Error) -> bool {
+    error.what().ends_with(&format!("[{}]", SqlState::TOO_MANY_CONNECTIONS.code()))
+}
+
 /// What to do after a lost connection.
 const RUN_AGAIN: &str = "run the same command again: what was committed stays and is not loaded twice";
 

@@ -12,7 +12,7 @@ use sawmill_source::{Control, Error, Kind, Result, on_all_cores};
 use super::PostgresSession;
 use crate::partition::tables;
 use crate::table::blockers;
-use crate::table::catalogue::find;
+use crate::table::catalogue::{find, value};
 use crate::table::columns;
 use crate::table::new_table;
 use crate::table::part_tables;
@@ -151,23 +151,13 @@ impl PostgresSession<'_> {
             tables::filled(connection, checkpoints, id, partitions, control)
         })?;
         let names = partitions.names(&self.table);
-        on_all_cores(
-            "indexer",
-            &filled,
-            control,
-            || None,
-            |connection, (part, number, _), control| {
-                let connection = match connection {
-                    Some(connection) => connection,
-                    none => none.insert(self.server.connect(control)?),
-                };
+        let index =
+            |connection: &Connection, (part, number, _): &(TableName, u32, _), control: &Control<'_>| {
                 let name = names.get(*number as usize).unwrap_or(part);
                 connection.begin(control)?;
                 let sql = "SELECT count(*) FROM pg_catalog.pg_index WHERE indrelid = to_regclass($1)";
-                let rows = connection.query(control, sql, &[&part.quoted()])?;
-                let count: i64 = rows.first().map_or(Ok(0), |row| connection.get(row, 0))?;
                 // Those of an interrupted run are committed with one another.
-                if count == 0 {
+                if value::<i64>(connection, control, sql, &[&part.quoted()])? == 0 {
                     for statement in kind.complete_partition(part, name, connection, control)? {
                         connection
                             .batch(control, &statement)
@@ -175,8 +165,20 @@ impl PostgresSession<'_> {
                     }
                 }
                 connection.commit(control)
-            },
-        )
+            };
+        if self.server.allows_one_connection() {
+            return self.with_connection(control, |connection| {
+                filled.iter().try_for_each(|part| index(connection, part, control))
+            });
+        }
+        let none = || None::<Connection>;
+        on_all_cores("indexer", &filled, control, none, |connection, part, control| {
+            let connection = match connection {
+                Some(connection) => connection,
+                none => none.insert(self.server.connect(control)?),
+            };
+            index(connection, part, control)
+        })
     }
 
     /// Names the tables that this one consists of after it. Returns those that get keys and indexes of their
