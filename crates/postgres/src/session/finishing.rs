@@ -21,6 +21,7 @@ use crate::table::replaced::Replaced;
 use crate::types::made_types;
 use crate::write::durable;
 use crate::write::upsert;
+use crate::write::upsert::Merged;
 
 impl PostgresSession<'_> {
     /// Completes the load, in one transaction. If the rows do not allow a key, this is recorded: the next run then
@@ -68,7 +69,7 @@ impl PostgresSession<'_> {
             }
             if self.postgres.mode == Mode::Upsert {
                 let (written, key, verify) = (&self.written, &self.postgres.key, self.options.verify);
-                let merged = blockers::named(&self.postgres.server, connection, control, || {
+                let Merged { rows: merged, without_key } = blockers::named(&self.postgres.server, connection, control, || {
                     upsert::merge(connection, written, &self.table, &self.columns, key, verify, control)
                 })?;
                 let (planned, oid) = (&self.plan.planned, self.record.table_oid);
@@ -77,12 +78,16 @@ impl PostgresSession<'_> {
                 if only_keys {
                     // Rows whose keys exist stay as they are.
                     self.there_before.store(total.rows.saturating_sub(merged), Relaxed);
-                } else if merged != total.rows {
-                    *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!(
-                        "{merged} of {} rows were merged: a trigger or a rule of the table skipped the others",
-                        total.rows
-                    ));
                 }
+                let skipped = (!only_keys && merged != total.rows).then(|| {
+                    let what = "rows were merged: a trigger or a rule of the table skipped the others";
+                    format!("{merged} of {} {what}", total.rows)
+                });
+                let added = (without_key > 0).then(|| {
+                    format!("{without_key} rows have a null in the key: they equal no row of the table, and each upsert adds them")
+                });
+                *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
+                    skipped.into_iter().chain(added).collect();
             }
             let old = match self.postgres.mode {
                 Mode::Replace => find(connection, &self.table, control)?,
@@ -106,7 +111,7 @@ impl PostgresSession<'_> {
             if let Some(replaced) = replaced {
                 let lost = replaced.hand_on(connection, &self.table, control)?;
                 *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
-                    replaced::note(&self.table, &lost);
+                    replaced::note(&self.table, &lost).into_iter().collect();
             }
             checkpoints.complete(connection, id, total, control)?;
             durable::commit(connection, control)

@@ -67,8 +67,8 @@ pub(crate) struct PostgresSession<'a> {
     rejects: Option<Arc<RejectCounter>>,
     /// Columns of the table that the source lacks, and how the server fills them.
     not_filled: Vec<String>,
-    /// A note about the end of the load: about the replaced table, or rows that were not merged.
-    at_the_end: Mutex<Option<String>>,
+    /// Notes about the end of the load: about the replaced table, or rows that were not merged as others.
+    at_the_end: Mutex<Vec<String>>,
     /// Rows of an upsert whose keys, all of their columns, were in the table.
     there_before: AtomicU64,
     /// The rows do not allow a key or an index of the table.
