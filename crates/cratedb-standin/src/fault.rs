@@ -13,6 +13,8 @@ pub enum Fault {
     DropInTheMiddle,
     /// All rows are inserted, then the connection ends without a response.
     DropAfter,
+    /// All rows are inserted, and the answer never comes: the connection stays open.
+    Silent,
     /// The connection ends, and the request reaches the server so much later.
     Late(Duration),
     /// The connection ends when half of the rows are in, and the request runs on for so long; then the others
@@ -22,7 +24,7 @@ pub enum Fault {
     Unavailable,
     /// Status 429, without any effect.
     Busy,
-    /// The response is delayed.
+    /// The server works on the batch for so long.
     Slow(Duration),
     /// The request is delivered twice, as by a proxy that retries; the second delivery is the one that is answered.
     Twice,

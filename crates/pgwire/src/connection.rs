@@ -26,6 +26,9 @@ use crate::server_error::{from_server, unreachable};
 use crate::socket::session::Wire;
 use crate::socket::stream::{CopyStream, Progress};
 
+/// Returns why to give up waiting for an answer, if so.
+type Asks = dyn Fn(&Control<'_>) -> std::result::Result<(), String> + Send + Sync;
+
 type ServerResult<T> = std::result::Result<T, tokio_postgres::Error>;
 
 /// An open connection. Not for use from within an asynchronous runtime.
@@ -39,6 +42,8 @@ pub struct Connection {
     place: String,
     /// The process of the server that serves this connection, if it can be asked about.
     process: Option<String>,
+    /// Says whether the server still works, where its processes cannot be asked about.
+    asks: Option<Box<Asks>>,
     progress: Progress,
     /// The caller waits for something else than the server.
     aside: AtomicBool,
@@ -142,6 +147,7 @@ impl Connection {
             server: server.clone(),
             place,
             process: None,
+            asks: None,
             progress,
             aside: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
@@ -283,13 +289,24 @@ impl Connection {
         }
     }
 
+    /// From now on `asks` says, each time that the patience ends, why not to wait for an answer any longer.
+    pub fn asks_by(
+        &mut self,
+        asks: impl Fn(&Control<'_>) -> std::result::Result<(), String> + Send + Sync + 'static,
+    ) {
+        self.asks = Some(Box::new(asks));
+    }
+
     /// Asks over another connection whether the server still works on what it was asked.
     fn ask_for_activity(&self, control: &Control<'_>) -> Result<()> {
         let Self { server, endpoint, process, place, .. } = self;
         let asked = Asked { server, endpoint, process: process.as_deref() };
+        if let Some(asks) = &self.asks {
+            return asks(control).or_else(|why| control.check().and(Err(asked.gone(place, &why))));
+        }
         match asked.ask(&|| control.cancelled()) {
-            Activity::Working(how) => {
-                control.notice(&asked.still_working(place, &how));
+            Activity::Working(why) => {
+                control.notice(&asked.still_waiting(place, &why));
                 control.check()
             }
             Activity::None(why) => control.check().and(Err(asked.gone(place, &why))),
@@ -351,12 +368,19 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
-    fn drop(&mut self) {
+impl Connection {
+    /// Closes the connection; the server then ends its process.
+    pub fn close(&mut self) {
         // A name look-up may still be under way on a thread of its own: do not wait for it.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -10,10 +10,11 @@ use sawmill_source::{Error, Kind, LOOK};
 
 use crate::address::server::{Endpoint, Product, Server};
 use crate::blocking::BlockingConnection;
+use crate::server_error::is_full;
 
 /// What a server says of one of its processes.
 pub(crate) enum Activity {
-    /// It works, or has answered within the patience: how.
+    /// It works, has answered within the patience, or cannot be asked although it answers: why to go on waiting.
     Working(String),
     /// It does not: what it does instead.
     None(String),
@@ -50,13 +51,22 @@ impl Asked<'_> {
         });
         let (mut other, rows) = match asked {
             Ok(asked) => asked,
+            Err(error) if is_full(&error) => {
+                return Activity::Working(format!(
+                    "whether the server works on it cannot be asked: {}",
+                    error.what()
+                ));
+            }
             Err(error) => {
                 return Activity::None(format!("another connection cannot ask it: {}", error.what()));
             }
         };
         let mut fields = rows.into_iter().flatten();
         match (fields.next().flatten().as_deref(), fields.next().flatten()) {
-            (Some("t"), how) => Activity::Working(how.unwrap_or_default()),
+            (Some("t"), how) => {
+                let how = how.unwrap_or_default();
+                Activity::Working(format!("the server works on it, or has just answered (process {process}, {how})"))
+            }
             (Some(_), how) => {
                 let application = self.server.config.get_application_name().unwrap_or_default();
                 let end = format!(
@@ -75,14 +85,10 @@ impl Asked<'_> {
         }
     }
 
-    /// The notice about an answer that is worked on.
-    pub(crate) fn still_working(&self, place: &str, how: &str) -> String {
+    /// The notice about an answer that is waited for.
+    pub(crate) fn still_waiting(&self, place: &str, why: &str) -> String {
         let seconds = self.server.patience.as_secs_f64();
-        let process = self.process.unwrap_or_default();
-        format!(
-            "{place}: no answer for {seconds} s; the server works on it, or has just answered (process {process}, \
-             {how})"
-        )
+        format!("{place}: no answer for {seconds} s; {why}")
     }
 
     /// The error about an answer that will not come.

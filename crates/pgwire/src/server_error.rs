@@ -57,6 +57,11 @@ pub(crate) fn lost(error: &std::io::Error, place: &str) -> Error {
     Error::new(Kind::Connection, what).at(place).advise(RUN_AGAIN)
 }
 
+/// Whether the server answered that it takes no more connections: of this role, to this database, or at all.
+pub(crate) fn is_full(error: &Error) -> bool {
+    error.what().ends_with(&format!("[{}]", SqlState::TOO_MANY_CONNECTIONS.code()))
+}
+
 /// What to do after a lost connection.
 const RUN_AGAIN: &str = "run the same command again: what was committed stays and is not loaded twice";
 
@@ -126,7 +131,13 @@ fn advice_on<'a>(code: &SqlState, message: &str, hint: &'a str, kind: Kind) -> &
             "nothing can be written there, as it is a standby: name the primary server, or all servers of the cluster with \
              target_session_attrs=read-write"
         }
-        &SqlState::TOO_MANY_CONNECTIONS => "use fewer connections, or raise the server's max_connections",
+        &SqlState::FEATURE_NOT_SUPPORTED if message.contains("row-level security") => {
+            "load as the table's owner or as a role with BYPASSRLS: the policies of the table hold for this role"
+        }
+        &SqlState::TOO_MANY_CONNECTIONS => {
+            "use fewer connections (--degree 1 needs only one where a role may have no more), end other sessions, or allow \
+             more: CONNECTION LIMIT of the role or the database, max_connections of the server"
+        }
         &SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT => NOT_THROUGH_A_POOL,
         _ if kind == Kind::Connection => RUN_AGAIN,
         _ => hint,

@@ -48,6 +48,8 @@ impl Identity {
 pub struct KnownServer {
     server: Server,
     first: Identity,
+    /// The connections that the role may have to this database at the same time, if their number is limited.
+    limit: Option<i32>,
     seen: Mutex<Identity>,
     changes: Mutex<Vec<String>>,
 }
@@ -60,7 +62,32 @@ impl KnownServer {
             true => Identity::default(),
             false => Identity::of(connection, control)?,
         };
-        Ok(Self { server: server.clone(), seen: Mutex::new(first.clone()), first, changes: Mutex::default() })
+        let sql = "SELECT least(nullif(rolconnlimit, -1), \
+                     (SELECT nullif(datconnlimit, -1) FROM pg_catalog.pg_database WHERE datname = current_database())) \
+                   FROM pg_catalog.pg_roles WHERE rolname = session_user AND NOT rolsuper";
+        let rows = connection.query(control, sql, &[])?;
+        let limit = rows.first().map_or(Ok(None), |row| connection.get(row, 0))?;
+        let (server, seen) = (server.clone(), Mutex::new(first.clone()));
+        Ok(Self { server, seen, first, limit, changes: Mutex::default() })
+    }
+
+    /// Whether the role may have no other connection beside the first one.
+    pub fn allows_one_connection(&self) -> bool {
+        self.limit == Some(1)
+    }
+
+    /// Refuses work that needs several connections at the same time if the role may have one.
+    ///
+    /// # Errors
+    /// The role may have one connection, and `needed` are more.
+    pub fn refuse_more_than_one(&self, needed: usize, advice: &str) -> Result<()> {
+        if needed <= 1 || !self.allows_one_connection() {
+            return Ok(());
+        }
+        let what = format!(
+            "the role may have one connection, and {needed} are needed (CONNECTION LIMIT of the role or the database)"
+        );
+        Err(Error::new(Kind::Config, what).at(self.server.place()).advise(advice))
     }
 
     /// The server's system identifier, if this user may ask for it.

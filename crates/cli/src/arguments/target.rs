@@ -168,7 +168,8 @@ pub(crate) fn postgres(url: &str, table: &str) -> Result<Postgres, Error> {
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Connections")]
 pub(crate) struct EffortArgs {
-    /// Connections to use in parallel; -2 means one for every two cores [default: one for each core, 2 to 8].
+    /// Connections to use in parallel; -2 means one for every two cores [default: one for each core, 2 to 8]. 1 is enough
+    /// for a PostgreSQL role that may have one connection.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = degree)]
     degree: Option<NonZeroUsize>,
     /// Rows of a unit, which one transaction commits; the last units are smaller.
@@ -177,7 +178,7 @@ pub(crate) struct EffortArgs {
     /// How often to reconnect after a lost connection.
     #[arg(long, default_value_t = 8)]
     retries: u32,
-    /// How long to wait for an answer before PostgreSQL is asked whether it still works on it, and for a CrateDB
+    /// How long to wait for an answer before the server is asked whether it still works on it, and for a CrateDB
     /// cluster that is unreachable or restarting, such as 90s, 5m or 1h [default: 5m].
     #[arg(long, value_name = "DURATION", value_parser = sawmill_profile::parse_duration)]
     patience: Option<Duration>,

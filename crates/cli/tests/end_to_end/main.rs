@@ -47,6 +47,7 @@ mod load;
 mod load_memory;
 mod lossless_text;
 mod nested;
+mod one_connection;
 mod outputs;
 mod panics;
 mod parquet_files;

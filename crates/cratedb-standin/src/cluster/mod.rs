@@ -71,6 +71,7 @@ impl Shared {
 
     /// Requires a user and a password for every request.
     pub(crate) fn require(&self, user: &str, password: &str) {
+        self.engine.jobs().run_as(user);
         let credentials = Some((user.to_owned(), password.to_owned()));
         *self.credentials.lock().unwrap_or_else(PoisonError::into_inner) = credentials;
     }

@@ -25,14 +25,14 @@ pub(super) fn respond(
     let every_row =
         |code: u32, what: &str| results(&vec![RowResult::Refused(code, what.to_owned()); rows.len()]);
     match fault {
-        Some(Fault::DropBefore) => return Err(End),
+        Some(Fault::DropBefore) => return Err(End::Cut),
         Some(Fault::Unavailable) => return Ok(refused(&error(503, 5030, "Cluster unavailable"))),
         Some(Fault::Busy) => return Ok(refused(&error(429, 4290, "too many requests"))),
         Some(Fault::Slow(time)) => std::thread::sleep(time),
         Some(Fault::DropInTheMiddle | Fault::Restart(..)) => most = rows.len() / 2,
         Some(Fault::Disappear) => {
             shared.stop(node);
-            return Err(End);
+            return Err(End::Cut);
         }
         Some(Fault::Late(time)) => {
             let (statement, schema, rows) = (statement.to_owned(), request.schema.clone(), rows.to_vec());
@@ -41,7 +41,7 @@ pub(super) fn respond(
                 // The client is gone. By now the answer may be that the table is unknown.
                 let _ = shared.engine.bulk(&statement, &schema, &rows, usize::MAX);
             });
-            return Err(End);
+            return Err(End::Cut);
         }
         Some(Fault::Orphan(time)) => {
             let half = rows.len() / 2;
@@ -50,7 +50,7 @@ pub(super) fn respond(
             // As above.
             let _ = shared.engine.bulk(&statement, &schema, &rows[..half], usize::MAX);
             run_on(shared, statement, schema, rest, time);
-            return Err(End);
+            return Err(End::Cut);
         }
         Some(Fault::Echo(time)) => {
             run_on(shared, statement.to_owned(), request.schema.clone(), rows.to_vec(), time);
@@ -62,16 +62,17 @@ pub(super) fn respond(
             let block = "RELATION_READ_DELETE_ONLY/12/index read-only / allow delete (api)";
             return Ok(every_row(4037, &format!("ClusterBlockException[blocked by: [{block}];]")));
         }
-        Some(Fault::DropAfter) | None => {}
+        Some(Fault::DropAfter | Fault::Silent) | None => {}
     }
     shared.row_cost.spend(rows.len());
     let inserted = shared.engine.bulk(statement, &request.schema, rows, most);
     match fault {
         Some(Fault::Restart(away, recovering)) => {
             shared.restart(node, away, recovering);
-            Err(End)
+            Err(End::Cut)
         }
-        Some(Fault::DropAfter | Fault::DropInTheMiddle) => Err(End),
+        Some(Fault::DropAfter | Fault::DropInTheMiddle) => Err(End::Cut),
+        Some(Fault::Silent) => Err(End::Silent),
         _ => Ok(match inserted {
             Ok(rows) => results(&rows),
             Err(error) => refused(&error),

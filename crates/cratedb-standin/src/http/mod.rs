@@ -40,7 +40,15 @@ pub(crate) fn serve<S: Read + Write>(stream: S, shared: &Shared, node: usize) {
                 return;
             }
         };
-        let Ok((status, body)) = respond(shared, node, &request) else { return };
+        let (status, body) = match respond(shared, node, &request) {
+            Ok(answer) => answer,
+            Err(End::Cut) => return,
+            Err(End::Silent) => {
+                // Until the client has gone.
+                let _ = std::io::copy(&mut stream, &mut std::io::sink());
+                return;
+            }
+        };
         if write(stream.get_mut(), status, &body, request.close).is_err() || request.close {
             return;
         }
@@ -64,7 +72,7 @@ fn respond(shared: &Shared, node: usize, request: &Request) -> Result<(u16, Stri
     };
     let statement = &payload.statement;
     if shared.restarts_before(node, statement) {
-        return Err(End);
+        return Err(End::Cut);
     }
     if let Some(error) = shared.not_recovered(statement) {
         return Ok(refused(&error));
@@ -81,8 +89,9 @@ fn respond(shared: &Shared, node: usize, request: &Request) -> Result<(u16, Stri
                 let _ = shared.engine.run(&statement, &schema, &arguments);
             }
         });
-        return Err(End);
+        return Err(End::Cut);
     }
+    let _job = shared.engine.jobs().begin(statement);
     match payload.rows {
         Some(rows) => bulk::respond(shared, node, request, statement, &rows),
         None => Ok(answered(shared.engine.run(statement, &request.schema, &payload.arguments))),

@@ -6,8 +6,13 @@ use std::io::Write;
 use crate::json::quoted;
 use crate::store::{Answer, Error, RowResult};
 
-/// The connection has ended.
-pub(super) struct End;
+/// Why there is no response.
+pub(super) enum End {
+    /// The connection has ended.
+    Cut,
+    /// It stays open, and nothing comes any more.
+    Silent,
+}
 
 /// The response to a rejected request.
 pub(super) fn refused(error: &Error) -> (u16, String) {
@@ -64,5 +69,5 @@ pub(super) fn write(out: &mut impl Write, status: u16, body: &str, close: bool) 
         body.len()
     );
     // Written at once: otherwise the second of two small writes waits for the acknowledgement of the first.
-    out.write_all((head + body).as_bytes()).and_then(|()| out.flush()).map_err(|_| End)
+    out.write_all((head + body).as_bytes()).and_then(|()| out.flush()).map_err(|_| End::Cut)
 }

@@ -172,7 +172,7 @@ impl<'a> Connection<'a> {
         self.stream.flush()
     }
 
-    fn message(&mut self) -> io::Result<(u8, Vec<u8>)> {
+    pub(super) fn message(&mut self) -> io::Result<(u8, Vec<u8>)> {
         let mut kind = [0];
         self.stream.read_exact(&mut kind)?;
         Ok((kind[0], self.body()?))

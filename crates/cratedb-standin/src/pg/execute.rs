@@ -24,6 +24,7 @@ impl Connection<'_> {
             return self.error("XX000", &error.message);
         }
         self.shared.unnests.fetch_add(1, Relaxed);
+        let job = self.shared.engine.jobs().begin(&sql);
         let fault = self.shared.pg_faults.take();
         if let Some(Fault::Slow(time)) = fault {
             std::thread::sleep(time);
@@ -70,6 +71,12 @@ impl Connection<'_> {
                 return Err(ended());
             }
             Some(Fault::DropInTheMiddle | Fault::DropAfter) => return Err(ended()),
+            Some(Fault::Silent) => {
+                drop(job);
+                // Until the client has gone.
+                while self.message().is_ok() {}
+                return Err(ended());
+            }
             _ => {}
         }
         match outcome(inserted, self.fail_fast) {

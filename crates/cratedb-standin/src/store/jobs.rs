@@ -1,18 +1,20 @@
 //! `sys.jobs`: the statements that run, among them those whose connection is gone.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{Answer, Error, error};
 use crate::json::quoted;
 use crate::sql::Select;
 
-/// The jobs that run on after their connections.
+/// The jobs of all nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     running: Mutex<BTreeMap<String, Running>>,
+    number: AtomicU64,
+    user: Mutex<Option<String>>,
     hidden: AtomicBool,
     unstoppable: AtomicBool,
 }
@@ -20,7 +22,22 @@ pub(crate) struct Jobs {
 #[derive(Debug)]
 struct Running {
     statement: String,
+    /// Milliseconds since 1970.
+    started: u128,
     killed: Arc<AtomicBool>,
+}
+
+/// A job that is in the list until this is dropped.
+pub(crate) struct Job<'j> {
+    jobs: &'j Jobs,
+    id: String,
+    killed: Arc<AtomicBool>,
+}
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        self.jobs.lock().remove(&self.id);
+    }
 }
 
 impl Jobs {
@@ -28,22 +45,25 @@ impl Jobs {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Lists a statement that begins.
+    pub(crate) fn begin(&self, statement: &str) -> Job<'_> {
+        let number = self.number.fetch_add(1, Relaxed);
+        let id = format!("{:08x}-0000-4000-8000-{number:012x}", std::process::id());
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+        let killed = Arc::new(AtomicBool::new(false));
+        let running = Running { statement: statement.to_owned(), started, killed: Arc::clone(&killed) };
+        self.lock().insert(id.clone(), running);
+        Job { jobs: self, id, killed }
+    }
+
     /// Lists a statement for a while; returns whether it was killed in that time.
     pub(crate) fn run_for(&self, statement: &str, time: Duration) -> bool {
-        let killed = Arc::new(AtomicBool::new(false));
-        let id = format!(
-            "{:08x}-0000-4000-8000-{:012x}",
-            std::process::id(),
-            Arc::as_ptr(&killed) as usize as u64 & 0xFFFF_FFFF_FFFF
-        );
-        let running = Running { statement: statement.to_owned(), killed: Arc::clone(&killed) };
-        self.lock().insert(id.clone(), running);
+        let job = self.begin(statement);
         let end = Instant::now() + time;
-        while Instant::now() < end && !killed.load(Relaxed) {
+        while Instant::now() < end && !job.killed.load(Relaxed) {
             std::thread::sleep(Duration::from_millis(2));
         }
-        self.lock().remove(&id);
-        killed.load(Relaxed)
+        job.killed.load(Relaxed)
     }
 
     /// Ends a job; returns whether it did.
@@ -70,17 +90,35 @@ impl Jobs {
         self.hidden.store(true, Relaxed);
     }
 
-    /// The jobs and the statement that asks for them.
-    pub(super) fn list(&self, select: Select, asking: &str) -> Result<Answer, Error> {
-        if select.columns != ["id", "stmt"] || select.condition.is_some() {
-            return Err(error(404, 4043, format!("Columns {:?} unknown", select.columns)));
+    /// The user whose jobs these are.
+    pub(crate) fn run_as(&self, user: &str) {
+        *self.user.lock().unwrap_or_else(PoisonError::into_inner) = Some(user.to_owned());
+    }
+
+    /// The jobs, among them the statement that asks for them.
+    pub(super) fn list(&self, select: Select) -> Result<Answer, Error> {
+        let unknown = |what: String| Err(error(404, 4043, format!("ColumnUnknownException[{what}]")));
+        if select.condition.is_some() {
+            return unknown("conditions on sys.jobs are not supported here".to_owned());
         }
+        let known = ["id", "node", "started", "stmt", "username"];
+        if let Some(column) = select.columns.iter().find(|column| !known.contains(&column.as_str())) {
+            return unknown(format!("Column {column} unknown"));
+        }
+        let user = self.user.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let user = quoted(user.as_deref().unwrap_or("crate"));
         let mut rows = Vec::new();
         if !self.hidden.load(Relaxed) {
-            let jobs = self.lock();
-            let listed = jobs.iter().map(|(id, running)| (id.as_str(), running.statement.as_str()));
-            let asking = ("00000000-0000-4000-8000-000000000000", asking);
-            rows.extend(listed.chain([asking]).map(|(id, text)| vec![quoted(id), quoted(text)]));
+            for (id, Running { statement, started, .. }) in self.lock().iter() {
+                let cell = |column: &String| match column.as_str() {
+                    "id" => quoted(id),
+                    "node" => "{\"id\":\"standin\",\"name\":\"standin\"}".to_owned(),
+                    "started" => started.to_string(),
+                    "stmt" => quoted(statement),
+                    _ => user.clone(),
+                };
+                rows.push(select.columns.iter().map(cell).collect());
+            }
         }
         Ok(Answer { columns: select.columns, count: rows.len() as i64, rows })
     }

@@ -64,7 +64,7 @@ impl Engine {
                     Err(error(404, 4045, "SchemaUnknownException[Schema 'sys' unknown]"))
                 }
                 ("sys", "nodes") => nodes(select, &self.version()),
-                ("sys", "jobs") => self.jobs().list(select, sql),
+                ("sys", "jobs") => self.jobs().list(select),
                 _ => self.select(&select, arguments),
             },
             Statement::Update { name, set, condition } => {

@@ -17,8 +17,8 @@ pub struct CrateServer {
     pub(crate) tls: Option<TlsFiles>,
     /// Port of the PostgreSQL wire, on the same hosts.
     pub(crate) pg_port: u16,
-    /// How long an answer may take.
-    pub(crate) timeout: Duration,
+    /// How long an answer may take at most, whatever the server works on.
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// One node's HTTP endpoint.
@@ -94,7 +94,8 @@ impl FromStr for CrateServer {
     /// - `ca=FILE`: certificates that the server's must be signed by, `cert=FILE` and `key=FILE`: the
     ///   client's own, all in PEM;
     /// - `pg_port=N`: port of the PostgreSQL wire, 5432 by default;
-    /// - `timeout=SECONDS`: how long an answer may take, 300 by default.
+    /// - `timeout=SECONDS`: how long an answer may take at most, even if the server still works on it; no limit by
+    ///   default.
     fn from_str(address: &str) -> Result<Self> {
         let refused = |what: String| {
             Error::new(Kind::Config, what)
@@ -123,7 +124,7 @@ impl FromStr for CrateServer {
             schema: if schema.is_empty() { "doc".to_owned() } else { decode(schema).map_err(&refused)? },
             tls: (scheme == "crates").then(TlsFiles::default),
             pg_port: 5432,
-            timeout: Duration::from_secs(300),
+            timeout: None,
         };
         let mut files = TlsFiles::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -142,7 +143,7 @@ impl FromStr for CrateServer {
                 "pg_port" => server.pg_port = value.parse().map_err(|_| number("a port"))?,
                 "timeout" => {
                     let seconds: u32 = value.parse().map_err(|_| number("a number of seconds"))?;
-                    server.timeout = Duration::from_secs(seconds.max(1).into());
+                    server.timeout = Some(Duration::from_secs(seconds.max(1).into()));
                 }
                 _ => {
                     return Err(refused(format!(

@@ -17,8 +17,9 @@ use sawmill_source::{Control, Error, Kind, Result};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::connect::activity;
 use crate::connect::address::{CrateServer, Node};
-use crate::connect::http::{HttpConnection, TransportError};
+use crate::connect::http::{HttpConnection, Limit, TransportError};
 use crate::connect::tls;
 use crate::connect::waiting::{Outage, Waiting};
 
@@ -63,6 +64,11 @@ impl Cluster {
             outage: Mutex::default(),
             server: server.clone(),
         }))
+    }
+
+    /// How long nothing may come before the server is asked whether it still works on a request.
+    pub(crate) fn silence(&self) -> Duration {
+        self.server.timeout.unwrap_or(if self.patience.is_zero() { SILENCE } else { self.patience })
     }
 
     pub(crate) fn outage(&self) -> MutexGuard<'_, Outage> {
@@ -159,6 +165,8 @@ pub(crate) struct Client {
     pub cluster: Arc<Cluster>,
     connections: Vec<Option<HttpConnection>>,
     gzip: bool,
+    /// It asks about the requests of another client, and is not asked about.
+    asks: bool,
     compressed: Vec<u8>,
     head: Vec<u8>,
     /// Retries so far.
@@ -181,6 +189,12 @@ pub(crate) enum Failed {
     Refused(Error),
 }
 
+/// The silence that is borne where no patience is given.
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// How long the answer may take to the question whether the server works on a request.
+const ASKING: Duration = Duration::from_secs(10);
+
 /// How long a server that was lost may at least take until it knows its tables.
 const RECOVERY: Duration = Duration::from_secs(60);
 
@@ -199,10 +213,16 @@ impl Client {
             cluster: Arc::clone(cluster),
             connections,
             gzip,
+            asks: false,
             compressed: Vec::new(),
             head: Vec::new(),
             retries: 0,
         }
+    }
+
+    /// A client that asks what became of other clients' requests.
+    pub(crate) fn asking(cluster: &Arc<Cluster>) -> Self {
+        Self { asks: true, ..Self::new(cluster, false) }
     }
 
     /// Sends one request to the next node, once. `answer` gets the body of a success.
@@ -212,7 +232,7 @@ impl Client {
         answer: &mut dyn FnMut(&[u8]),
         control: &Control<'_>,
     ) -> Attempt {
-        let cluster = Arc::clone(&self.cluster);
+        let (cluster, asks) = (Arc::clone(&self.cluster), self.asks);
         let not_sent = |what: String| Attempt::TransportError(TransportError::NotSent(what));
         let node = cluster.next();
         let Some(place) = cluster.server.nodes.get(node) else {
@@ -234,7 +254,15 @@ impl Client {
             return not_sent("the node is not known".to_owned());
         };
         let Some(connection) = slot else { return not_sent("the client has no connection".to_owned()) };
-        let attempt = match connection.request(&whole, cluster.server.timeout, control) {
+        let goes_on = || {
+            if asks || cluster.server.timeout.is_some() {
+                return Err("that is the limit".to_owned());
+            }
+            let statement = activity::statement_of(pieces);
+            activity::goes_on(&cluster, &|job| job == statement, control)
+        };
+        let silence = if asks { cluster.silence().min(ASKING) } else { cluster.silence() };
+        let attempt = match connection.request(&whole, &Limit { silence, goes_on: &goes_on }, control) {
             Ok((200, body)) => {
                 cluster.answered(control);
                 answer(body);

@@ -5,6 +5,7 @@
 //! the connection broke. If not, the server cannot have acted on it; if so, it may have. Every wait checks
 //! the cancel flag.
 
+use std::cell::{Cell, RefCell};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
@@ -105,7 +106,7 @@ impl HttpConnection {
                 let connection =
                     ClientConnection::new(Arc::clone(config), name).map_err(|error| not_sent(&error))?;
                 let mut stream = Stream::Tls(Box::new(connection), stream);
-                stream.shake_hands(Instant::now() + CONNECT, control)?;
+                stream.shake_hands(&End::within(CONNECT), control)?;
                 stream
             }
         };
@@ -129,7 +130,7 @@ impl HttpConnection {
     pub(crate) fn request(
         &mut self,
         pieces: &[&[u8]],
-        timeout: Duration,
+        limit: &Limit<'_>,
         control: &Control<'_>,
     ) -> Result<(u16, &[u8]), TransportError> {
         let asking = wait(WaitKind::Network);
@@ -140,11 +141,11 @@ impl HttpConnection {
         }
         for (i, piece) in pieces.iter().enumerate() {
             let last = i + 1 == pieces.len();
-            if let Err(failure) = self.stream.send(piece, last, timeout, control) {
+            if let Err(failure) = self.stream.send(piece, last, limit.silence, control) {
                 return match failure {
                     Failure::Cancelled(error) => Err(TransportError::Cancelled(error)),
                     // A server that refuses a body for its length answers before it has read it all.
-                    Failure::Io(error) => match self.answer(Instant::now() + LOOK * 10, control) {
+                    Failure::Io(error) => match self.answer(&End::within(LOOK * 10), control) {
                         Ok(status) => Ok((status, &self.body)),
                         Err(Failure::Cancelled(error)) => Err(TransportError::Cancelled(error)),
                         Err(Failure::Io(_)) => {
@@ -154,7 +155,7 @@ impl HttpConnection {
                 };
             }
         }
-        match self.answer(Instant::now() + timeout, control) {
+        match self.answer(&End::of(limit), control) {
             Ok(status) => Ok((status, &self.body)),
             Err(Failure::Cancelled(error)) => Err(TransportError::Cancelled(error)),
             Err(Failure::Io(error)) => {
@@ -164,7 +165,7 @@ impl HttpConnection {
     }
 
     /// Reads an answer; its body is in `self.body`.
-    fn answer(&mut self, end: Instant, control: &Control<'_>) -> Result<u16, Failure> {
+    fn answer(&mut self, end: &End<'_>, control: &Control<'_>) -> Result<u16, Failure> {
         let mut interim = 0;
         let (status, length, keep) = loop {
             let head = loop {
@@ -252,7 +253,7 @@ impl HttpConnection {
         length: u64,
         most: usize,
         whole: bool,
-        end: Instant,
+        end: &End<'_>,
         control: &Control<'_>,
     ) -> Result<(), Failure> {
         let room = most.saturating_sub(self.body.len());
@@ -271,7 +272,7 @@ impl HttpConnection {
     }
 
     /// Reads some more input.
-    fn more(&mut self, end: Instant, control: &Control<'_>) -> Result<(), Failure> {
+    fn more(&mut self, end: &End<'_>, control: &Control<'_>) -> Result<(), Failure> {
         // Whatever comes, and however fast: the whole answer has its time.
         pause(end, control)?;
         self.input.drain(..self.at);
@@ -341,16 +342,62 @@ fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-fn pause(end: Instant, control: &Control<'_>) -> Result<(), Failure> {
+fn pause(end: &End<'_>, control: &Control<'_>) -> Result<(), Failure> {
     control.check().map_err(Failure::Cancelled)?;
-    match Instant::now() > end {
-        true => Err(Failure::Io(io::Error::new(io::ErrorKind::TimedOut, "the server took too long"))),
+    match Instant::now() > end.at.get() {
+        true => end.go_on().map_err(|why| Failure::Io(io::Error::new(io::ErrorKind::TimedOut, why))),
         false => Ok(()),
     }
 }
 
+/// How long to wait for an answer.
+pub(crate) struct Limit<'a> {
+    /// The time until `goes_on` is asked.
+    pub silence: Duration,
+    /// Whether to wait for as long again; otherwise the reason.
+    pub goes_on: &'a dyn Fn() -> Result<(), String>,
+}
+
+/// The end of a wait, which may be put off.
+struct End<'a> {
+    at: Cell<Instant>,
+    limit: Option<&'a Limit<'a>>,
+    /// Why it is not put off any more.
+    gone: RefCell<Option<String>>,
+}
+
+impl<'a> End<'a> {
+    fn within(time: Duration) -> Self {
+        Self { at: Cell::new(Instant::now() + time), limit: None, gone: RefCell::default() }
+    }
+
+    fn of(limit: &'a Limit<'a>) -> Self {
+        Self { limit: Some(limit), ..Self::within(limit.silence) }
+    }
+
+    /// Puts the end off, or returns why not.
+    fn go_on(&self) -> Result<(), String> {
+        let Some(Limit { silence, goes_on }) = self.limit else {
+            return Err("the server took too long".to_owned());
+        };
+        if let Some(why) = self.gone.take() {
+            return Err(format!("no answer for {} s, and {why}", silence.as_secs_f64()));
+        }
+        let more = match goes_on() {
+            Ok(()) => *silence,
+            // An answer may have come while the server was asked.
+            Err(why) => {
+                self.gone.replace(Some(why));
+                LOOK
+            }
+        };
+        self.at.set(Instant::now() + more);
+        Ok(())
+    }
+}
+
 impl Stream {
-    fn shake_hands(&mut self, end: Instant, control: &Control<'_>) -> Result<(), TransportError> {
+    fn shake_hands(&mut self, end: &End<'_>, control: &Control<'_>) -> Result<(), TransportError> {
         let Self::Tls(connection, socket) = self else { return Ok(()) };
         while connection.is_handshaking() {
             match connection.complete_io(socket) {
@@ -378,7 +425,7 @@ impl Stream {
         timeout: Duration,
         control: &Control<'_>,
     ) -> Result<(), Failure> {
-        let mut end = Instant::now() + timeout;
+        let mut end = End::within(timeout);
         let wire = control.phase().wire();
         match self {
             Self::Plain(socket) => {
@@ -388,9 +435,9 @@ impl Stream {
                         Ok(written) => {
                             wire.add_sent(written as u64);
                             bytes = &bytes[written..];
-                            end = Instant::now() + timeout;
+                            end = End::within(timeout);
                         }
-                        Err(error) if is_pause(&error) => pause(end, control)?,
+                        Err(error) if is_pause(&error) => pause(&end, control)?,
                         Err(error) => return Err(Failure::Io(error)),
                     }
                 }
@@ -405,9 +452,9 @@ impl Stream {
                             Ok(0) => return Err(Failure::Io(io::ErrorKind::WriteZero.into())),
                             Ok(written) => {
                                 wire.add_sent(written as u64);
-                                end = Instant::now() + timeout;
+                                end = End::within(timeout);
                             }
-                            Err(error) if is_pause(&error) => pause(end, control)?,
+                            Err(error) if is_pause(&error) => pause(&end, control)?,
                             Err(error) => return Err(Failure::Io(error)),
                         }
                     }
@@ -417,7 +464,7 @@ impl Stream {
         Ok(())
     }
 
-    fn receive(&mut self, into: &mut [u8], end: Instant, control: &Control<'_>) -> Result<usize, Failure> {
+    fn receive(&mut self, into: &mut [u8], end: &End<'_>, control: &Control<'_>) -> Result<usize, Failure> {
         let wire = control.phase().wire();
         loop {
             let read = match self {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use rustls::ClientConfig;
 use sawmill_pgwire::{Connection, Server};
 use sawmill_source::{Control, Result};
 use tokio_postgres::config::SslMode;
 use tokio_postgres::types::{Format, IsNull, ToSql, Type};
 use tokio_postgres::{Config, Statement};
 
-use crate::connect::address::CrateServer;
+use crate::connect::activity;
+use crate::connect::client::Cluster;
 
 /// A parameter that is in its binary form already.
 #[derive(Debug)]
@@ -42,7 +42,8 @@ impl ToSql for Encoded {
 }
 
 /// The addresses of the PostgreSQL wire, beginning with the `first`th node, so that connections spread.
-pub(crate) fn server(server: &CrateServer, tls: Option<&Arc<ClientConfig>>, first: usize) -> Server {
+pub(crate) fn server(cluster: &Cluster, first: usize) -> Server {
+    let Cluster { server, tls, .. } = cluster;
     let mut config = Config::new();
     config.user(&server.user).dbname(&server.schema).application_name("sawmill");
     // With TLS in the address, never fall back to plain text.
@@ -52,7 +53,7 @@ pub(crate) fn server(server: &CrateServer, tls: Option<&Arc<ClientConfig>>, firs
     }
     let nodes = server.nodes.iter().cycle().skip(first % server.nodes.len().max(1)).take(server.nodes.len());
     let nodes = nodes.map(|node| (node.host.clone(), server.pg_port));
-    Server::of_crate_db(config, nodes, Duration::from_secs(5), tls.cloned()).patience(server.timeout)
+    Server::of_crate_db(config, nodes, Duration::from_secs(5), tls.clone()).patience(cluster.silence())
 }
 
 /// A connection with the statement of a load prepared.
@@ -65,12 +66,18 @@ pub(crate) struct PgInsert {
 impl PgInsert {
     /// Connects, and prepares both statements.
     pub(crate) fn open(
-        server: &Server,
+        cluster: &Arc<Cluster>,
+        first: usize,
         [plain, repeat]: [&str; 2],
         types: &[Type],
         control: &Control<'_>,
     ) -> Result<Self> {
-        let connection = open(server, control)?;
+        let mut connection = open(&server(cluster, first), control)?;
+        if cluster.server.timeout.is_none() {
+            let (cluster, statements) = (Arc::clone(cluster), [plain.to_owned(), repeat.to_owned()]);
+            let is_meant = move |job: &str| statements.iter().any(|statement| statement == job);
+            connection.asks_by(move |control| activity::goes_on(&cluster, &is_meant, control));
+        }
         let plain = connection.wait(control, connection.client.prepare_typed(plain, types))?;
         let repeat = connection.wait(control, connection.client.prepare_typed(repeat, types))?;
         Ok(Self { connection, plain, repeat })

@@ -36,7 +36,7 @@ impl CrateStatements {
     /// # Errors
     /// Certificates that cannot be read.
     pub fn new(server: &CrateServer, timeout: Duration) -> Result<Self> {
-        let server = CrateServer { timeout, ..server.clone() };
+        let server = CrateServer { timeout: Some(timeout), ..server.clone() };
         let cluster: Arc<Cluster> = Cluster::new(&server, Duration::ZERO)?;
         Ok(Self { client: Client::new(&cluster, false), phase: Profile::new().phase("statements") })
     }

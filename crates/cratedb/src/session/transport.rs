@@ -26,7 +26,7 @@ pub(super) fn choose_transport(
             "without a key only HTTP tells which rows of a batch were refused".to_owned(),
         ));
     }
-    match pg::open(&pg::server(&crate_db.server, cluster.tls.as_ref(), 0), control) {
+    match pg::open(&pg::server(cluster, 0), control) {
         Ok(_) => Ok(Chosen::Pg),
         Err(error) if error.kind() == Kind::Cancelled || wanted == Transport::Pg => Err(error),
         Err(error) => {

@@ -14,6 +14,7 @@ mod modes;
 mod objects;
 mod other_options;
 mod out_of_range;
+mod patience;
 mod remembered;
 mod restarts;
 mod rows;

@@ -144,8 +144,8 @@ pub trait Session: Sync {
     /// Creates an encoder for one thread.
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>>;
 
-    /// Creates a writer with its own connection.
-    fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter>>;
+    /// Creates a writer with its own connection, or with the session's if there can be no other.
+    fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter + '_>>;
 
     /// Compares the target's content with `expected`, the sum of all units.
     fn verify(&self, expected: &Tally, control: &Control<'_>) -> Result<Verification>;

@@ -259,6 +259,11 @@ impl<'a> PostgresTables<'a> {
     ) -> Result<(Arc<KnownServer>, Vec<Postgres>)> {
         // Rejects columns that cannot be represented before the first table is loaded.
         self.ddl(control)?;
+        let server = Arc::new(KnownServer::of(&self.postgres.server, connection, control)?);
+        server.refuse_more_than_one(
+            3,
+            "allow the role more connections, or load lists in columns of one table (--nested jsonb or native)",
+        )?;
         let checkpoints = self.checkpoints()?;
         let rows = match self.postgres.table.schema() {
             Some(_) => self.postgres.table.clone(),
@@ -280,7 +285,6 @@ impl<'a> PostgresTables<'a> {
         let id = load_id(self.source.files(), &mapping, &rows.to_string(), self.postgres.mode.name());
         checkpoints.lock(connection, &id, control)?;
         self.refuse_existing(connection, &checkpoints, &id, &names, control)?;
-        let server = Arc::new(KnownServer::of(&self.postgres.server, connection, control)?);
         let pairs = self.tables.iter().zip(&names);
         let targets = pairs.map(|(table, name)| self.target(table, name, &id, &server)).collect();
         Ok((server, targets))

@@ -382,7 +382,7 @@ impl Remembering<'_> {
             by_value: false,
         };
         let names = columns.iter().map(|column| column.name.clone()).collect();
-        let all = Verification::new(names, recorded, read.run(self.control)?.whole);
+        let all = Verification::new(names, recorded, read.led_by(self.connection, self.control)?.whole);
         remembered.verify(all, &self.place())
     }
 

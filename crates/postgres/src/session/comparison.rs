@@ -44,7 +44,10 @@ impl PostgresSession<'_> {
             each_column,
             by_value: false,
         };
-        retry_lost(self.options.retries, control, || read.run(control))
+        match self.server.allows_one_connection() {
+            true => self.with_connection(control, |connection| read.led_by(connection, control)),
+            false => retry_lost(self.options.retries, control, || read.run(control)),
+        }
     }
 
     /// The sum of the table's rows that the load has not brought: those from before, and those of later
@@ -91,7 +94,11 @@ impl PostgresSession<'_> {
             refused,
             records: self.postgres.several.as_ref().map(|several| &several.records),
         };
-        let mut located = locating.run(rows + others, control)?;
+        let rows = rows + others;
+        let mut located = match self.server.allows_one_connection() {
+            true => self.with_connection(control, |connection| locating.on(connection, rows, control))?,
+            false => locating.run(rows, control)?,
+        };
         located.rows_of_none = located.rows_of_none.saturating_sub(others);
         Ok(located)
     }

@@ -12,7 +12,7 @@ use sawmill_source::{Control, Error, Kind, Result, on_all_cores};
 use super::PostgresSession;
 use crate::partition::tables;
 use crate::table::blockers;
-use crate::table::catalogue::find;
+use crate::table::catalogue::{find, value};
 use crate::table::columns;
 use crate::table::new_table;
 use crate::table::part_tables;
@@ -21,6 +21,7 @@ use crate::table::replaced::Replaced;
 use crate::types::made_types;
 use crate::write::durable;
 use crate::write::upsert;
+use crate::write::upsert::Merged;
 
 impl PostgresSession<'_> {
     /// Completes the load, in one transaction. If the rows do not allow a key, this is recorded: the next run then
@@ -68,7 +69,7 @@ impl PostgresSession<'_> {
             }
             if self.postgres.mode == Mode::Upsert {
                 let (written, key, verify) = (&self.written, &self.postgres.key, self.options.verify);
-                let merged = blockers::named(&self.postgres.server, connection, control, || {
+                let Merged { rows: merged, without_key } = blockers::named(&self.postgres.server, connection, control, || {
                     upsert::merge(connection, written, &self.table, &self.columns, key, verify, control)
                 })?;
                 let (planned, oid) = (&self.plan.planned, self.record.table_oid);
@@ -77,12 +78,16 @@ impl PostgresSession<'_> {
                 if only_keys {
                     // Rows whose keys exist stay as they are.
                     self.there_before.store(total.rows.saturating_sub(merged), Relaxed);
-                } else if merged != total.rows {
-                    *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) = Some(format!(
-                        "{merged} of {} rows were merged: a trigger or a rule of the table skipped the others",
-                        total.rows
-                    ));
                 }
+                let skipped = (!only_keys && merged != total.rows).then(|| {
+                    let what = "rows were merged: a trigger or a rule of the table skipped the others";
+                    format!("{merged} of {} {what}", total.rows)
+                });
+                let added = (without_key > 0).then(|| {
+                    format!("{without_key} rows have a null in the key: they equal no row of the table, and each upsert adds them")
+                });
+                *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
+                    skipped.into_iter().chain(added).collect();
             }
             let old = match self.postgres.mode {
                 Mode::Replace => find(connection, &self.table, control)?,
@@ -106,7 +111,7 @@ impl PostgresSession<'_> {
             if let Some(replaced) = replaced {
                 let lost = replaced.hand_on(connection, &self.table, control)?;
                 *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
-                    replaced::note(&self.table, &lost);
+                    replaced::note(&self.table, &lost).into_iter().collect();
             }
             checkpoints.complete(connection, id, total, control)?;
             durable::commit(connection, control)
@@ -151,23 +156,13 @@ impl PostgresSession<'_> {
             tables::filled(connection, checkpoints, id, partitions, control)
         })?;
         let names = partitions.names(&self.table);
-        on_all_cores(
-            "indexer",
-            &filled,
-            control,
-            || None,
-            |connection, (part, number, _), control| {
-                let connection = match connection {
-                    Some(connection) => connection,
-                    none => none.insert(self.server.connect(control)?),
-                };
+        let index =
+            |connection: &Connection, (part, number, _): &(TableName, u32, _), control: &Control<'_>| {
                 let name = names.get(*number as usize).unwrap_or(part);
                 connection.begin(control)?;
                 let sql = "SELECT count(*) FROM pg_catalog.pg_index WHERE indrelid = to_regclass($1)";
-                let rows = connection.query(control, sql, &[&part.quoted()])?;
-                let count: i64 = rows.first().map_or(Ok(0), |row| connection.get(row, 0))?;
                 // Those of an interrupted run are committed with one another.
-                if count == 0 {
+                if value::<i64>(connection, control, sql, &[&part.quoted()])? == 0 {
                     for statement in kind.complete_partition(part, name, connection, control)? {
                         connection
                             .batch(control, &statement)
@@ -175,8 +170,20 @@ impl PostgresSession<'_> {
                     }
                 }
                 connection.commit(control)
-            },
-        )
+            };
+        if self.server.allows_one_connection() {
+            return self.with_connection(control, |connection| {
+                filled.iter().try_for_each(|part| index(connection, part, control))
+            });
+        }
+        let none = || None::<Connection>;
+        on_all_cores("indexer", &filled, control, none, |connection, part, control| {
+            let connection = match connection {
+                Some(connection) => connection,
+                none => none.insert(self.server.connect(control)?),
+            };
+            index(connection, part, control)
+        })
     }
 
     /// Names the tables that this one consists of after it. Returns those that get keys and indexes of their

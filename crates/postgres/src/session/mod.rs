@@ -31,6 +31,7 @@ use crate::partition::rows::PartitionedRows;
 use crate::records::checkpoint::LoadRecord;
 use crate::rejected::rejects::RejectCounter;
 use crate::write::destination::PartPlan;
+use crate::write::held::Held;
 use crate::write::plan::WriterPlan;
 use crate::write::route::Route;
 use crate::write::table_writer::TableWriter;
@@ -44,7 +45,7 @@ pub(crate) struct PostgresSession<'a> {
     route: Route,
     /// The source in the order of the table's partitions, where workers fill these.
     by_partition: Option<PartitionedRows<'a>>,
-    /// Holds the load's lock, and does everything that is not copying.
+    /// Holds the load's lock, and does everything that is not copying; copies, too, if the role may have no other.
     control_connection: Mutex<Connection>,
     /// The server on which the load began.
     server: KnownServer,
@@ -66,8 +67,8 @@ pub(crate) struct PostgresSession<'a> {
     rejects: Option<Arc<RejectCounter>>,
     /// Columns of the table that the source lacks, and how the server fills them.
     not_filled: Vec<String>,
-    /// A note about the end of the load: about the replaced table, or rows that were not merged.
-    at_the_end: Mutex<Option<String>>,
+    /// Notes about the end of the load: about the replaced table, or rows that were not merged as others.
+    at_the_end: Mutex<Vec<String>>,
     /// Rows of an upsert whose keys, all of their columns, were in the table.
     there_before: AtomicU64,
     /// The rows do not allow a key or an index of the table.
@@ -111,10 +112,9 @@ impl<'a> PostgresSession<'a> {
                 Err(error) if error.kind() == Kind::Connection && attempt < self.options.retries => {
                     control.sleep(sawmill_loader::backoff(attempt))?;
                     attempt += 1;
-                    match self.reconnected(control) {
-                        Ok(opened) => *connection = opened,
-                        Err(error) if error.kind() == Kind::Connection => {}
-                        Err(error) => return Err(error),
+                    match self.reconnect(&mut connection, control) {
+                        Err(error) if error.kind() != Kind::Connection => return Err(error),
+                        _ => {}
                     }
                 }
                 Err(error) => {
@@ -131,11 +131,27 @@ impl<'a> PostgresSession<'a> {
 }
 
 impl PostgresSession<'_> {
-    /// Another connection to the same data, with the load's lock.
-    fn reconnected(&self, control: &Control<'_>) -> Result<Connection> {
+    /// Replaces the connection by another one to the same data, with the load's lock.
+    fn reconnect(&self, connection: &mut Connection, control: &Control<'_>) -> Result<()> {
+        connection.close();
         let opened = self.server.connect(control)?;
         self.plan.checkpoints.lock_again(&opened, &self.plan.load_id, self.options.share, control)?;
-        Ok(opened)
+        *connection = opened;
+        Ok(())
+    }
+
+    /// A connection for a writer: one of its own, or the one that holds the load's lock if there can be no other. A
+    /// writer that failed may have left a transaction open on that.
+    fn connection(&self, control: &Control<'_>) -> Result<Held<'_>> {
+        if !self.server.allows_one_connection() {
+            return Ok(Held::Own(self.server.connect(control)?));
+        }
+        let mut connection = self.control_connection.lock().unwrap_or_else(PoisonError::into_inner);
+        match connection.batch(control, "ROLLBACK") {
+            Err(error) if error.kind() == Kind::Connection => self.reconnect(&mut connection, control)?,
+            rolled_back => rolled_back?,
+        }
+        Ok(Held::OfSession(connection))
     }
 }
 
@@ -159,7 +175,7 @@ impl Session for PostgresSession<'_> {
     fn recorded(&self, control: &Control<'_>) -> Result<Option<HashMap<UnitKey, Tally>>> {
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
         // The connection that holds the lock may be lost, and restoring it does not matter here.
-        let connection = self.server.connect(control)?;
+        let connection = self.connection(control)?;
         let units = checkpoints.units(&connection, id, control)?;
         if units.is_empty() && checkpoints.find(&connection, id, control)?.is_none() {
             let what = "the server has lost the record of this load, and the loaded rows with it";
@@ -222,13 +238,16 @@ impl Session for PostgresSession<'_> {
         })
     }
 
-    fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter>> {
-        let connection = self.server.connect(control)?;
+    fn writer(&self, control: &Control<'_>) -> Result<Box<dyn UnitWriter + '_>> {
+        let connection = self.connection(control)?;
         let (plan, parts, rejects) = (Arc::clone(&self.plan), self.parts.clone(), self.rejects.clone());
         Ok(Box::new(TableWriter::new(plan, parts, rejects, connection, control)?))
     }
 
     fn watch(&self, done: &AtomicBool, control: &Control<'_>) -> Option<ServerWaits> {
+        if self.server.allows_one_connection() {
+            return None;
+        }
         // Without the closing quote, to match staging and part tables, too: their names are longer.
         let copy = format!("COPY {}", self.table.quoted().trim_end_matches('"'));
         let logged = !self.plan.checkpoints.of_unlogged_table();

@@ -39,6 +39,8 @@ impl<'a> PostgresSession<'a> {
         let mut route = postgres.choose(options.degree)?;
         let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
         let (connection, server) = postgres.connect(rehearse, control)?;
+        let needed = if options.degree > 1 { options.degree + 1 } else { 1 };
+        server.refuse_more_than_one(needed, "load with --degree 1, or allow the role more connections")?;
         let opening = Opening { postgres, source, options, connection: &connection, control };
         let (table, found) = opening.find_table()?;
         let Matched { columns, not_filled } = opening.match_columns(new_table, found.as_ref(), &table)?;
@@ -100,7 +102,7 @@ impl<'a> PostgresSession<'a> {
             done: earlier.done,
             rejected_before: AtomicU64::new(earlier.rejected),
             not_filled,
-            at_the_end: Mutex::new(None),
+            at_the_end: Mutex::default(),
             there_before: AtomicU64::new(0),
             keys_refused: AtomicBool::new(false),
             found_notes,
@@ -117,6 +119,12 @@ impl<'a> PostgresSession<'a> {
 impl Postgres {
     /// Rejects unsupported sources and options before connecting. Returns the table that a new one would be.
     fn check_without_server(&self, source: &dyn Source) -> Result<Option<NewTable>> {
+        if self.table.schema().is_some_and(|schema| schema.starts_with("pg_temp")) {
+            let what = "a temporary table is seen by one connection only, and ends with it";
+            return Err(Error::new(Kind::Config, what)
+                .at(format!("table {}", self.table))
+                .advise("load into a table of another schema, or without the log (--unlogged)"));
+        }
         if self.mode.makes_the_table() {
             let new = columns::natural(source.schema(), &self.table, self.nested, &self.values)?;
             self.kind.check(&new.columns, &self.table)?;

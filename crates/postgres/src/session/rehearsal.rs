@@ -93,7 +93,8 @@ impl Postgres {
         options: &LoadOptions,
         control: &Control<'_>,
     ) -> Result<Rehearsal> {
-        let session = PostgresSession::prepare(self, source, options, true, control)?;
+        let prepare = || PostgresSession::prepare(self, source, options, true, control);
+        let session = self.retried(options.retries, control, prepare)?;
         let source = session.source().unwrap_or(source);
         let units: Vec<_> = source.plan(session.unit_rows()).into_iter().flatten().collect();
         let left = match session.state() {

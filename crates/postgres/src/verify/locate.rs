@@ -108,7 +108,11 @@ impl Locating<'_> {
     /// Compares the two sides. `rows` is the number of the table's rows when it was compared as a whole, and
     /// decides the number of passes.
     pub(crate) fn run(&self, rows: u64, control: &Control<'_>) -> Result<Located> {
-        let connection = self.server.connect(control)?;
+        self.on(&self.server.connect(control)?, rows, control)
+    }
+
+    /// The same on a connection on which no transaction is open.
+    pub(crate) fn on(&self, connection: &Connection, rows: u64, control: &Control<'_>) -> Result<Located> {
         connection.batch(control, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
         let rows = rows + self.rejected.map_or(0, |(source, _)| source.rows());
         let passes = rows.div_ceil(self.options.locate_rows.max(1)).max(1);
@@ -116,7 +120,7 @@ impl Locating<'_> {
         let mut rows_of_none = 0;
         for pass in 0..passes {
             let range = HashRange { pass, passes };
-            let mut hashes = self.table_hashes(&connection, range, control)?;
+            let mut hashes = self.table_hashes(connection, range, control)?;
             if let Some((source, columns)) = self.rejected {
                 self.source_hashes(source, columns, control, |_, _, hash| {
                     hashes.extend(hash.filter(|hash| range.has(*hash)));

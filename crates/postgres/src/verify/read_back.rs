@@ -4,6 +4,7 @@
 //! Several connections read the table under one exported snapshot, each taking ranges of pages (`ctid`
 //! ranges, which PostgreSQL 14 and newer scan directly). Rows are summed as they arrive; none is kept.
 
+use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -16,6 +17,7 @@ use sawmill_profile::{WaitKind, on_threads, wait};
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::encode::canonical_row::CanonicalRow;
+use crate::table::catalogue::value;
 use crate::table::columns;
 use crate::verify::tuples::Tuples;
 
@@ -67,21 +69,17 @@ pub(crate) struct ReadBack<'a> {
 impl ReadBack<'_> {
     /// Reads the table and sums it.
     pub(crate) fn run(&self, control: &Control<'_>) -> Result<Sums> {
-        let leader = self.server.connect(control)?;
+        self.led_by(&self.server.connect(control)?, control)
+    }
+
+    /// The same, led by a connection on which no transaction is open. With a degree of 1 it reads all rows.
+    pub(crate) fn led_by(&self, leader: &Connection, control: &Control<'_>) -> Result<Sums> {
         leader.batch(control, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-        let rows = leader.query(
-            control,
-            "SELECT pg_export_snapshot(), \
-             (SELECT relkind::text FROM pg_catalog.pg_class WHERE oid = to_regclass($1))",
-            &[&self.table.quoted()],
-        )?;
-        let Some(row) = rows.first() else {
-            return Err(Error::new(Kind::Server, "no snapshot was exported").at(leader.place()));
-        };
-        let (snapshot, kind): (String, Option<String>) = (leader.get(row, 0)?, leader.get(row, 1)?);
+        let sql = "SELECT relkind::text FROM pg_catalog.pg_class WHERE oid = to_regclass($1)";
+        let kind: Option<String> = value(leader, control, sql, &[&self.table.quoted()])?;
         let degree = self.degree.max(1);
         let ranges = match kind.as_deref() {
-            Some("r" | "p") => self.ranges(&leader, degree, control)?,
+            Some("r" | "p") => self.ranges(leader, degree, control)?,
             Some(_) => VecDeque::from([self.table.quoted()]),
             None => {
                 return Err(Error::new(Kind::Schema, "the table does not exist")
@@ -90,14 +88,39 @@ impl ReadBack<'_> {
             }
         };
         let ranges = Mutex::new(ranges);
-        let stop = AtomicBool::new(false);
-        let control = control.with_stop(&stop);
-        let sums = on_threads("reader", 1..degree + 1, &stop, |_| {
-            let _attached = control.phase().attach("reader");
-            self.read_ranges(&snapshot, &ranges, &control)
-        })?;
-        drop(leader);
+        let sums = match degree {
+            1 => vec![self.read_ranges(&ranges, control, || Ok(leader))?],
+            _ => {
+                let snapshot: String = value(leader, control, "SELECT pg_export_snapshot()", &[])?;
+                let stop = AtomicBool::new(false);
+                let control = control.with_stop(&stop);
+                on_threads("reader", 1..degree + 1, &stop, |_| {
+                    let _attached = control.phase().attach("reader");
+                    self.read_ranges(&ranges, &control, || self.beside(&snapshot, &control))
+                })?
+            }
+        };
+        leader.batch(control, "COMMIT")?;
         Ok(Sums::of(sums, self.columns.len()))
+    }
+
+    /// Another connection that reads under the snapshot.
+    fn beside(&self, snapshot: &str, control: &Control<'_>) -> Result<Connection> {
+        let _connecting = wait(WaitKind::Network);
+        let connection = self.server.connect(control)?;
+        // The server makes the snapshot's name from digits and hyphens.
+        let taken = connection.batch(
+            control,
+            &format!(
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{snapshot}'"
+            ),
+        );
+        taken.map_err(|error| match error.kind() {
+            // The transaction of the snapshot has ended with its connection.
+            Kind::Server => Error::new(Kind::Connection, error.what()).at(error.place()),
+            _ => error,
+        })?;
+        Ok(connection)
     }
 
     /// The table and its descendants, each in ranges of its pages.
@@ -128,31 +151,17 @@ impl ReadBack<'_> {
         Ok(ranges)
     }
 
-    fn read_ranges(
+    /// Reads what is left of the ranges, over the connection that `connect` returns.
+    fn read_ranges<C: Borrow<Connection>>(
         &self,
-        snapshot: &str,
         ranges: &Mutex<VecDeque<String>>,
         control: &Control<'_>,
+        connect: impl FnOnce() -> Result<C>,
     ) -> Result<Sums> {
         let take = || ranges.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let Some(mut range) = take() else { return Ok(Sums::default()) };
-        let connection = {
-            let _connecting = wait(WaitKind::Network);
-            let connection = self.server.connect(control)?;
-            // The server makes the snapshot's name from digits and hyphens.
-            let taken = connection.batch(
-                control,
-                &format!(
-                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{snapshot}'"
-                ),
-            );
-            taken.map_err(|error| match error.kind() {
-                // The transaction of the snapshot has ended with its connection.
-                Kind::Server => Error::new(Kind::Connection, error.what()).at(error.place()),
-                _ => error,
-            })?;
-            connection
-        };
+        let connected = connect()?;
+        let connection = connected.borrow();
         let canonical = CanonicalRow::of(self.columns, self.by_value);
         let mut tuples = Tuples::new(self.columns.len(), canonical, self.each_column);
         loop {
@@ -160,14 +169,13 @@ impl ReadBack<'_> {
                 "COPY (SELECT {} FROM {range}) TO STDOUT (FORMAT binary)",
                 columns::list(self.columns)
             );
-            let reading = read_rows(&connection, &sql, &mut tuples);
+            let reading = read_rows(connection, &sql, &mut tuples);
             connection.wait_for(control, reading)?;
             match take() {
                 Some(next) => range = next,
                 None => break,
             }
         }
-        connection.batch(control, "COMMIT")?;
         Ok(tuples.into_sums())
     }
 }

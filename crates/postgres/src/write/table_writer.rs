@@ -15,15 +15,16 @@ use crate::rejected::rejects::RejectCounter;
 use crate::table::planned_columns::columns_changed;
 use crate::write::binary_copy::{BinaryCopy, Next, drain, next};
 use crate::write::destination::{Destination, OpenTable, PartPlan};
+use crate::write::held::Held;
 use crate::write::plan::WriterPlan;
 use crate::write::rejecting_unit::{Rejecter, RejectingUnit};
 use crate::write::unit_group::UnitGroup;
 use crate::write::unit_records::UnitRecorder;
 
 /// A connection that copies units: small ones several in a transaction.
-pub(crate) struct TableWriter {
+pub(crate) struct TableWriter<'s> {
     plan: Arc<WriterPlan>,
-    connection: Connection,
+    connection: Held<'s>,
     records: UnitRecorder,
     destination: Destination,
     /// Records rejected rows. Without it a refused row ends the load.
@@ -62,13 +63,13 @@ struct Sent {
     ended: bool,
 }
 
-impl TableWriter {
+impl<'s> TableWriter<'s> {
     /// A writer into parts if `parts` say how to make them, else into the table that all connections share.
     pub(crate) fn new(
         plan: Arc<WriterPlan>,
         parts: Option<Arc<PartPlan>>,
         rejects: Option<Arc<RejectCounter>>,
-        connection: Connection,
+        connection: Held<'s>,
         control: &Control<'_>,
     ) -> Result<Self> {
         let destination = match parts {
@@ -247,7 +248,7 @@ fn committed_elsewhere(connection: &Connection) -> Error {
     Error::new(Kind::Connection, "another run has committed some of these units").at(connection.place())
 }
 
-impl UnitWriter for TableWriter {
+impl UnitWriter for TableWriter<'_> {
     fn committed(&mut self, key: UnitKey, control: &Control<'_>) -> Result<Option<Tally>> {
         let Self { plan, connection, rejecter, .. } = self;
         let tally = plan.checkpoints.unit(connection, &plan.load_id, key, control)?;
@@ -301,8 +302,10 @@ impl UnitWriter for TableWriter {
     }
 }
 
-impl Drop for TableWriter {
+impl Drop for TableWriter<'_> {
     fn drop(&mut self) {
         self.forget_rejected();
+        // A COPY must not outlive the hold of its connection.
+        self.open = None;
     }
 }

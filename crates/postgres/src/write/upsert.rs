@@ -5,6 +5,7 @@ use sawmill_pgcopy::Column;
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
+use crate::table::catalogue::value;
 use crate::table::columns::list;
 
 /// Checks, before a row is sent, that the source has the key's columns and that the table has a unique index
@@ -27,12 +28,13 @@ pub(crate) fn check_key(
         return Err(refused(format!("the source has no column {missing:?}, which is part of the key"))
             .advise("rename the source's column (--rename), or choose another key"));
     }
-    // Partial indexes and indexes on expressions do not resolve conflicts.
+    // Partial, deferrable and unfinished indexes and those on expressions do not resolve conflicts.
     let sql = "SELECT array(SELECT a.attname::text FROM pg_catalog.pg_attribute a \
                  WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) \
                  ORDER BY a.attname::text) \
                FROM pg_catalog.pg_index i \
-               WHERE i.indrelid = $1 AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL";
+               WHERE i.indrelid = $1 AND i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL \
+               AND i.indexprs IS NULL";
     let mut wanted = key.to_vec();
     wanted.sort_unstable();
     wanted.dedup();
@@ -46,15 +48,23 @@ pub(crate) fn check_key(
         there.push(names.join(", "));
     }
     let advice = match there.is_empty() {
-        true => format!("the table has no unique key: add one, PRIMARY KEY ({})", key.join(", ")),
+        true => format!("add one that is not deferrable: PRIMARY KEY ({})", key.join(", ")),
         false => format!("its unique keys are {}", there.join("; ")),
     };
-    Err(refused(format!("the table has no unique key on exactly {}", key.join(", "))).advise(advice))
+    Err(refused(format!("the table has no unique key on exactly {} that can find rows", key.join(", ")))
+        .advise(advice))
+}
+
+/// What a merge did.
+pub(crate) struct Merged {
+    /// Rows that the server inserted or updated.
+    pub rows: u64,
+    /// Rows with a null in the key, to which no key is equal.
+    pub without_key: i64,
 }
 
 /// Merges the rows of `gathered` into the table and drops it, in the caller's transaction. With `verify` each
-/// row is then looked up in the table: a trigger or a rule may have changed or skipped it. Returns how many
-/// rows the server inserted or updated.
+/// row is then looked up in the table: a trigger or a rule may have changed or skipped it.
 ///
 /// # Errors
 /// Errors of the server: two rows of the source with the same key, a violated constraint. With `verify`, rows
@@ -67,7 +77,7 @@ pub(crate) fn merge(
     key: &[String],
     verify: bool,
     control: &Control<'_>,
-) -> Result<u64> {
+) -> Result<Merged> {
     let names = list(columns);
     let updates: Vec<String> = columns
         .iter()
@@ -85,7 +95,7 @@ pub(crate) fn merge(
         table.quoted(),
         gathered.quoted(),
     );
-    let merged = connection
+    let rows = connection
         .execute(control, &merge, &[])
         .map_err(|error| same_key(error, connection, gathered, table, &listed, control))?;
     if verify {
@@ -93,8 +103,16 @@ pub(crate) fn merge(
         let others: Vec<String> = others.map(|column| quote(&column.name)).collect();
         find_in_table(connection, gathered, table, &quoted, &others, control)?;
     }
+    let null = quoted.iter().map(|name| format!("{name} IS NULL")).collect::<Vec<_>>().join(" OR ");
+    // Since version 15 nulls may be equal in an index.
+    let without_key = format!(
+        "SELECT count(*) FROM {} WHERE ({null}) AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i \
+         WHERE i.indrelid = to_regclass($1) AND to_jsonb(i) ->> 'indnullsnotdistinct' = 'true')",
+        gathered.quoted()
+    );
+    let without_key = value(connection, control, &without_key, &[&table.quoted()])?;
     connection.batch(control, &format!("DROP TABLE {}", gathered.quoted()))?;
-    Ok(merged)
+    Ok(Merged { rows, without_key })
 }
 
 /// Looks up each gathered row in the table: one with an equal key, whose other columns have the same bytes.

@@ -21,6 +21,7 @@ mod modes;
 mod native;
 mod nested;
 mod new_tables;
+mod one_connection;
 mod partitions;
 mod parts;
 mod pgbouncer;

@@ -393,7 +393,13 @@ fn a_verified_upsert_takes_keys_with_nulls_and_keys_that_are_equal_in_other_byte
                  INSERT INTO people VALUES (5.00, 'name 5 ü', 1)";
     database.client().batch_execute(table).unwrap();
     let target = database.target("people").mode(Mode::Upsert).key(vec!["id".into(), "name".into()]);
-    assert!(run(&source, &target, &small()).unwrap().verified.unwrap().matches());
+    let report = run(&source, &target, &small()).unwrap();
+    assert!(report.verified.unwrap().matches());
+    assert!(
+        report.notes.iter().any(|note| note.contains("400 rows have a null in the key")),
+        "{:?}",
+        report.notes
+    );
     assert_eq!(database.count("people"), 1200);
     assert_eq!(database.count("people WHERE id::text = '5.00' AND amount = 0.625"), 1);
 }
@@ -420,6 +426,18 @@ fn an_upsert_without_a_matching_unique_key_is_refused_before_a_row_is_sent() {
     assert!(!database.has("people__sawmill_loading"));
     upsert(&["amount", "id"]).unwrap();
     assert_eq!(database.count("people"), 1200);
+    // Nor does the server find rows by an index that is checked later, or that could not be built.
+    let mut client = database.client();
+    client
+        .batch_execute(
+            "ALTER TABLE people ADD UNIQUE (name) DEFERRABLE; INSERT INTO people (id) VALUES (1), (1)",
+        )
+        .unwrap();
+    client.batch_execute("CREATE UNIQUE INDEX CONCURRENTLY broken ON people (id)").unwrap_err();
+    for key in ["name", "id"] {
+        let error = upsert(&[key]).unwrap_err();
+        assert!(error.what().contains("no unique key"), "{key}: {error}");
+    }
     let absent = database.target("nobody").mode(Mode::Upsert).key(vec!["id".into()]);
     assert!(run(&source, &absent, &small()).unwrap_err().what().contains("the table does not exist"));
 }

@@ -44,6 +44,25 @@ impl Case {
 }
 
 #[test]
+fn a_temporary_table_and_one_with_policies_are_refused_with_advice() {
+    let case = case(&[1], "CREATE TABLE t (id bigint, word text); ALTER TABLE t ENABLE ROW LEVEL SECURITY");
+    let temporary = Postgres::new(case.database.url.parse().unwrap(), "pg_temp.t".parse().unwrap());
+    case.refused(&temporary, "a temporary table", "another schema");
+    assert!(!case.database.has("_sawmill.loads"));
+    let (scheme, rest) = case.database.url.split_once("://").unwrap();
+    let (_, host) = rest.rsplit_once('@').unwrap();
+    let (_, name) = host.rsplit_once('/').unwrap();
+    let role = format!("bound_{name}");
+    let sql = format!(
+        "CREATE ROLE {role} LOGIN PASSWORD 'x'; GRANT ALL ON DATABASE {name} TO {role}; GRANT ALL ON t TO {role}; \
+         CREATE POLICY p ON t USING (id < 5)"
+    );
+    case.database.client().batch_execute(&sql).unwrap();
+    let bound = case.database.with_url(format!("{scheme}://{role}:x@{host}"));
+    case.refused(&bound.target("t").mode(Mode::Append), "row-level security", "BYPASSRLS");
+}
+
+#[test]
 fn only_tables_are_filled_and_replaced() {
     for (statements, what) in [
         ("CREATE VIEW t AS SELECT 1::bigint AS id, 'x' AS word", "it is a view, not a table"),

@@ -6,7 +6,6 @@ use sawmill_loader::Marks;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use super::CrateWriter;
-use crate::connect::pg;
 use crate::connect::pg::PgInsert;
 use crate::table::columns::Key;
 use crate::tags::Tags;
@@ -68,10 +67,10 @@ impl CrateWriter {
         if self.pg.is_some() {
             return Ok(Ok(()));
         }
-        let server = pg::server(&plan.cluster.server, plan.cluster.tls.as_ref(), self.first_node);
         self.pg_comment = plan.tags.as_ref().map(Tags::next_comment).unwrap_or_default();
         let statements = statements.each_ref().map(|statement| format!("{statement} {}", self.pg_comment));
-        match PgInsert::open(&server, statements.each_ref().map(|text| text.trim_end()), types, control) {
+        let statements = statements.each_ref().map(|text| text.trim_end());
+        match PgInsert::open(&plan.cluster, self.first_node, statements, types, control) {
             Ok(connection) => {
                 self.pg = Some(connection);
                 Ok(Ok(()))

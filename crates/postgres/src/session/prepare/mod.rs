@@ -319,7 +319,7 @@ impl Preparing<'_, '_> {
                     each_column: false,
                     by_value: false,
                 };
-                Some(read.run(self.control)?.whole)
+                Some(read.led_by(self.connection, self.control)?.whole)
             }
         };
         let record = self.record(oid, before);
