@@ -118,6 +118,17 @@ impl Block {
         self.first..self.first + self.ends.len() as u64
     }
 
+    /// Some of its rows, with memory of their own.
+    pub(crate) fn part(&self, numbers: Range<u64>) -> Self {
+        let mut part = Self { first: numbers.start, bytes: Vec::new(), ends: Vec::new() };
+        part.bytes.reserve_exact(numbers.clone().map(|number| self.row(number).len()).sum());
+        for number in numbers {
+            part.bytes.extend_from_slice(self.row(number));
+            part.ends.push(part.bytes.len() as u32);
+        }
+        part
+    }
+
     /// A row, as in COPY: its number of fields, then each with its length.
     pub(crate) fn row(&self, number: u64) -> &[u8] {
         let at = number.wrapping_sub(self.first) as usize;

@@ -76,14 +76,6 @@ impl SharedTable {
         self.supply.drain();
     }
 
-    /// New rows that no one else has.
-    fn take(&self) -> Result<Slice> {
-        match self.supply.take() {
-            Some(slice) => Ok(slice),
-            None => self.fill_block().map(Slice::whole),
-        }
-    }
-
     /// The block with a row.
     fn block_of(&self, number: u64, other: bool) -> Result<Arc<Block>> {
         let key = (number / BLOCK_ROWS, other);
@@ -125,8 +117,6 @@ struct Touched {
 pub(crate) struct Rows {
     pub tables: Arc<Vec<Arc<SharedTable>>>,
     fresh: Vec<Option<Slice>>,
-    /// The block of the earlier row that was used last, for each table.
-    old: Vec<Option<Arc<Block>>>,
     pickers: Vec<(Pick, usize, Picker)>,
     touched: Vec<Touched>,
     seed: u64,
@@ -139,7 +129,6 @@ impl Rows {
     pub(crate) fn new(tables: &Arc<Vec<Arc<SharedTable>>>, seed: u64, stream: u64) -> Self {
         Self {
             fresh: tables.iter().map(|_| None).collect(),
-            old: tables.iter().map(|_| None).collect(),
             tables: Arc::clone(tables),
             pickers: Vec::new(),
             touched: Vec::new(),
@@ -159,7 +148,8 @@ impl Rows {
         let slot = &mut self.fresh[table];
         let mut next = slot.as_mut().and_then(Slice::next);
         if next.is_none() {
-            next = slot.insert(self.tables[table].take()?).next();
+            let shared = &self.tables[table];
+            next = slot.insert(shared.supply.take(self.stream, || shared.fill_block())?).next();
         }
         // A supply hands over slices of at least one row.
         let Some((number, row)) = next else { unreachable!("what is taken has rows") };
@@ -197,15 +187,15 @@ impl Rows {
     }
 
     /// The bytes of an earlier row of which so much is known.
-    pub(crate) fn old(&mut self, table: usize, number: u64, known: Known) -> Result<Vec<u8>> {
+    pub(crate) fn old(&self, table: usize, number: u64, known: Known) -> Result<Vec<u8>> {
         let other = known.version % 2 == 1;
-        let block = self.old[table].insert(self.tables[table].block_of(number, other)?);
+        let block = self.tables[table].block_of(number, other)?;
         Ok(with_version(block.row(number), known.version.into()))
     }
 
     /// The bytes of an earlier row after its next update. Where the server counts, its version is what is added.
     pub(crate) fn next_version(
-        &mut self,
+        &self,
         table: usize,
         number: u64,
         known: Known,
