@@ -48,8 +48,12 @@ impl RowMaker {
 
     /// Name and type of each column, the number first.
     pub(crate) fn column_types(&self) -> impl Iterator<Item = (&str, PgType)> {
-        let plain = |column: &Column| column.column_type.plain().unwrap_or(PgType::Text);
-        self.columns.iter().map(move |column| (column.name.as_str(), plain(column)))
+        self.columns.iter().map(|column| (column.name.as_str(), plain_type(column)))
+    }
+
+    /// The type of a column.
+    pub(crate) fn type_of(&self, column: usize) -> PgType {
+        self.columns.get(column).map_or(PgType::Text, plain_type)
     }
 
     /// Encodes block `block`: its rows of version 0, or with the `other` values that rows of odd versions have.
@@ -87,6 +91,10 @@ impl RowMaker {
         made.find_ends();
         Ok(made)
     }
+}
+
+fn plain_type(column: &Column) -> PgType {
+    column.column_type.plain().unwrap_or(PgType::Text)
 }
 
 /// Encoded rows.
