@@ -9,6 +9,7 @@ mod plans;
 mod postgres;
 mod truth;
 mod variables;
+mod workloads;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
