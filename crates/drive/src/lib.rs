@@ -51,7 +51,10 @@ pub use plan::abort::Abort;
 pub use plan::limit::Limit;
 pub use plan::pooling::{Pooling, Reconnect};
 pub use plan::reader::MOST_CONNECTIONS;
-pub use plan::types::{Chaos, ChaosAction, Operation, Pace, Parameter, Plan, PlanTable, Work, Writes};
+pub use plan::types::{
+    Chaos, ChaosAction, ChosenRow, Operation, Pace, Parameter, Plan, PlanCheck, PlanTable, Variable, Work,
+    Writes,
+};
 pub use report::{NamedResult, html_report};
 pub use result::file::{
     DriveResult, DriverReport, FORMAT, FindMax, LimitResult, OperationResult, RunDescription, Trial, VERSION,

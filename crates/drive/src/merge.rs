@@ -14,7 +14,7 @@ use crate::result::file::{
 };
 use crate::result::histogram::Durations;
 use crate::result::latency::{Distribution, Percentiles};
-use crate::result::proof::Proof;
+use crate::result::proof::{EXAMPLES, Proof};
 use crate::result::second::{OperationSecond, Second, ServerSample};
 
 /// Merges the results of the parts of one load test.
@@ -93,6 +93,7 @@ fn same_plan(first: &NamedResult, other: &NamedResult) -> Result<(), Error> {
         ("loop", a.loop_kind != b.loop_kind),
         ("arrivals", a.arrivals != b.arrivals),
         ("warm-up", a.warm_up != b.warm_up),
+        ("length", a.duration != b.duration),
     ];
     let differs: Vec<&str> = differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
     if differs.is_empty() {
@@ -179,7 +180,6 @@ fn run(results: &[&DriveResult]) -> RunDescription {
     RunDescription {
         shape: shapes.join(" and "),
         connections: results.iter().map(|result| result.run.connections).sum(),
-        duration: results.iter().map(|result| result.run.duration).fold(0.0, f64::max),
         part: None,
         ..first
     }
@@ -307,7 +307,7 @@ fn proof(results: &[&DriveResult]) -> Vec<Proof> {
         sum.read_back += one.read_back;
         sum.replaced |= one.replaced;
         sum.unchecked = sum.unchecked.take().or_else(|| one.unchecked.clone());
-        let room = 10usize.saturating_sub(sum.examples.len());
+        let room = EXAMPLES.saturating_sub(sum.examples.len());
         sum.examples.extend(one.examples.iter().take(room).cloned());
     }
     tables
@@ -437,6 +437,9 @@ mod tests {
         let mut other = of("2/2");
         other.result.run.name = "trips".into();
         assert_eq!(what(&[of("1/2"), other]), "the results are not of one load test: plan differs");
+        let mut longer = of("2/2");
+        longer.result.run.duration = 30.0;
+        assert_eq!(what(&[of("1/2"), longer]), "the results are not of one load test: length differs");
         assert!(merge(&[part(None, &[(1, 1)]), part(None, &[(2, 1)])]).is_ok());
         assert_eq!(what(&[part(None, &[(1, 1)]), part(None, &[(1, 1)])]), "one result comes twice");
         let (mut first, mut second) = (of("1/2"), of("2/2"));

@@ -26,6 +26,7 @@ Examples:
   sawmill drive gen:orders --to local --rate 500 --for 60s --chaos 'kill server every 10s'
   sawmill drive gen:events --to crate://localhost:4200 --rate 200 --for 30s
   sawmill drive shop.toml --to postgres://me@localhost/db --json result.json
+  sawmill drive fixtures/plans/tpc-b.toml --to local --for 30s                  # transfers that meet at one branch
   sawmill drive gen:events --to local --rate 1000 --for 30s --html run.html --prometheus :9400
   sawmill drive merge one.json two.json --out both.json
   sawmill drive gen:orders --to null --rate 100k --connections 1 --for 10s      # the driver's own capacity
@@ -36,9 +37,11 @@ With --clients the loop is closed: the next operation of a client begins when th
 Rates: 200, 50k, 'ramp 100..5k over 60s', 'steps 100,200,400 every 30s', 'sine 100..1000 every 60s'.
 Arrivals: poisson, constant, 'bursts of 50', 'trace FILE' (a moment in seconds on each line).
 
-Afterwards every table is read back: acknowledged rows must be there with their values, refused ones not.
+Afterwards every table is read back: acknowledged rows must be there with their values, refused ones not. Then the
+checks of the plan are carried out: each is a statement that must return no row.
 Exit codes: 1 the driver spoilt the figures (the result is invalid), or the rows could not be read back, 3 a limit
-does not hold or --abort-when ended the run, 4 rows or updates are lost or differ."
+does not hold or --abort-when ended the run, 4 rows or updates are lost or differ,
+or a check of the plan does not hold."
 )]
 pub(crate) struct DriveCommand {
     #[command(subcommand)]
@@ -116,7 +119,7 @@ pub(crate) struct DriveArgs {
     /// 'COMMAND every 1m'.
     #[arg(long, value_name = "WHAT", allow_hyphen_values = true)]
     pub chaos: Option<String>,
-    /// Do not read the tables back.
+    /// Do not read the tables back, and carry out no checks.
     #[arg(long)]
     pub no_proof: bool,
     /// Drop tables that exist.

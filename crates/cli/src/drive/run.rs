@@ -108,11 +108,11 @@ fn verdict(result: &DriveResult, address: &Address, cancel: &AtomicBool) -> Resu
 
 /// The error of a result whose rows could not be looked for.
 pub(super) fn refuse_unchecked(result: &DriveResult) -> Result<(), Error> {
-    let unchecked = |proof: &Proof| Some((proof.table.clone(), proof.unchecked.clone()?));
-    result.proof.iter().find_map(unchecked).map_or(Ok(()), |(table, why)| {
+    let unchecked = |proof: &Proof| Some((proof.place(), proof.unchecked.clone()?));
+    result.proof.iter().find_map(unchecked).map_or(Ok(()), |(place, why)| {
         let advice = "the figures above stand, and say nothing about the rows; their tables were not dropped";
         let what = format!("the rows could not be looked for: {why}");
-        Err(Error::failure(what, format!("table {table}"), advice))
+        Err(Error::failure(what, place, advice))
     })
 }
 
@@ -126,7 +126,7 @@ pub(super) fn refuse_lost(result: &DriveResult) -> Result<(), Error> {
             false => "see the examples above",
         };
         let what = proof.violations().join(", ");
-        return Err(Error::new(Exit::Mismatch, what, format!("table {}", proof.table), advice));
+        return Err(Error::new(Exit::Mismatch, what, proof.place(), advice));
     }
     Ok(())
 }

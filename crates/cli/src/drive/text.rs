@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use sawmill_drive::{DriveResult, OperationResult, Proof};
-use sawmill_profile::{Align, Table, format_count, format_grouped};
+use sawmill_profile::{Align, Table, format_count, format_counted, format_grouped};
 
 /// What a person reads after a run.
 pub(super) fn text(result: &DriveResult) -> String {
@@ -116,9 +116,16 @@ fn operations(result: &DriveResult) -> Table {
 
 fn proof_text(proof: &Proof) -> String {
     let number = format_grouped;
-    let mut out = format!("table {}: ", proof.table);
+    let mut out = format!("{}: ", proof.place());
     if let Some(why) = &proof.unchecked {
         return out + &format!("NOT CHECKED, so nothing is said about its rows: {why}\n");
+    }
+    if proof.check {
+        out += &match proof.broken {
+            0 => "holds\n".to_owned(),
+            rows => format!("DOES NOT HOLD: it returns {}\n", format_counted(rows, "row")),
+        };
+        return out + &examples(proof);
     }
     let verdict = match proof.holds() {
         true => {
@@ -166,8 +173,9 @@ fn proof_text(proof: &Proof) -> String {
     if proof.replaced {
         out.push_str("  another program dropped the table during the run and made one of the same name\n");
     }
-    proof.examples.iter().for_each(|example| {
-        let _ = writeln!(out, "  {example}");
-    });
-    out
+    out + &examples(proof)
+}
+
+fn examples(proof: &Proof) -> String {
+    proof.examples.iter().map(|example| format!("  {example}\n")).collect()
 }

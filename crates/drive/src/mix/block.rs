@@ -48,8 +48,12 @@ impl RowMaker {
 
     /// Name and type of each column, the number first.
     pub(crate) fn column_types(&self) -> impl Iterator<Item = (&str, PgType)> {
-        let plain = |column: &Column| column.column_type.plain().unwrap_or(PgType::Text);
-        self.columns.iter().map(move |column| (column.name.as_str(), plain(column)))
+        self.columns.iter().map(|column| (column.name.as_str(), plain_type(column)))
+    }
+
+    /// The type of a column.
+    pub(crate) fn type_of(&self, column: usize) -> PgType {
+        self.columns.get(column).map_or(PgType::Text, plain_type)
     }
 
     /// Encodes block `block`: its rows of version 0, or with the `other` values that rows of odd versions have.
@@ -89,6 +93,10 @@ impl RowMaker {
     }
 }
 
+fn plain_type(column: &Column) -> PgType {
+    column.column_type.plain().unwrap_or(PgType::Text)
+}
+
 /// Encoded rows.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
@@ -116,6 +124,17 @@ impl Block {
     /// The numbers of its rows.
     pub(crate) fn numbers(&self) -> Range<u64> {
         self.first..self.first + self.ends.len() as u64
+    }
+
+    /// Some of its rows, with memory of their own.
+    pub(crate) fn part(&self, numbers: Range<u64>) -> Self {
+        let mut part = Self { first: numbers.start, bytes: Vec::new(), ends: Vec::new() };
+        part.bytes.reserve_exact(numbers.clone().map(|number| self.row(number).len()).sum());
+        for number in numbers {
+            part.bytes.extend_from_slice(self.row(number));
+            part.ends.push(part.bytes.len() as u32);
+        }
+        part
     }
 
     /// A row, as in COPY: its number of fields, then each with its length.

@@ -1,5 +1,7 @@
 //! Which rows earlier operations have written: what references and reads of past rows choose from.
 
+use std::sync::Arc;
+
 use sawmill_generator::ZipfSampler;
 
 use crate::arrivals::process::Draws;
@@ -29,19 +31,30 @@ const ROWS: u64 = 1 << 24;
 /// Draws ranks by Zipf's law, a block at a time.
 pub(crate) struct Picker {
     pick: Pick,
-    sampler: Option<ZipfSampler>,
+    sampler: Option<Arc<ZipfSampler>>,
     ranks: [u64; RANKS],
     next: usize,
     block: u64,
     stream: u64,
 }
 
+impl Pick {
+    /// The exponent of a skewed choice.
+    pub(crate) fn skew(self) -> Option<f64> {
+        match self {
+            Self::Uniform => None,
+            Self::Zipf(s) | Self::Latest(s) => Some(s),
+        }
+    }
+}
+
+/// What skewed choices draw from: tables of 90 KB, which connections share.
+pub(crate) fn sampler(skew: f64, seed: u64) -> Option<Arc<ZipfSampler>> {
+    ZipfSampler::new(ROWS, skew, seed).ok().map(Arc::new)
+}
+
 impl Picker {
-    pub(crate) fn new(pick: Pick, seed: u64, stream: u64) -> Self {
-        let sampler = match pick {
-            Pick::Uniform => None,
-            Pick::Zipf(s) | Pick::Latest(s) => ZipfSampler::new(ROWS, s, seed ^ stream).ok(),
-        };
+    pub(crate) fn new(pick: Pick, sampler: Option<Arc<ZipfSampler>>, stream: u64) -> Self {
         Self { pick, sampler, ranks: [0; RANKS], next: RANKS, block: 0, stream }
     }
 
@@ -92,7 +105,11 @@ impl Picker {
 /// The row, if it is there for certain.
 fn acknowledged(states: &RowStates, number: u64, own: bool) -> Option<(u64, Known)> {
     let known = states.get(number);
-    let there = known.state == RowState::Acknowledged || own && known.state == RowState::Own;
+    let there = match known.state {
+        RowState::Acknowledged => true,
+        RowState::Own | RowState::MaybeOwn => own,
+        _ => false,
+    };
     there.then_some((number, known))
 }
 
@@ -103,7 +120,7 @@ mod tests {
     #[test]
     fn a_few_rows_among_many_numbers_are_found() {
         let states = RowStates::default();
-        let mut picker = Picker::new(Pick::Uniform, 1, 1);
+        let mut picker = Picker::new(Pick::Uniform, None, 1);
         assert_eq!(picker.pick(&states, 7, false), None);
         states.set(3, RowState::Acknowledged);
         states.set(4000, RowState::Failed);

@@ -6,9 +6,11 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sawmill_source::Result;
+
 use crate::mix::block::Block;
 
-/// Rows that a connection takes at once. Few, so that thousands of connections do not keep a block each.
+/// Rows that a connection takes at once, and keeps in memory: few, where there are thousands of connections.
 const SLICE: u64 = 64;
 /// Blocks that are made ahead.
 const AHEAD: usize = 4;
@@ -16,16 +18,16 @@ const AHEAD: usize = 4;
 pub(crate) const KEPT_BYTES: usize = 64 << 20;
 
 /// Rows that one connection has for itself.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Slice {
-    block: Arc<Block>,
+    block: Block,
     numbers: Range<u64>,
 }
 
 impl Slice {
     /// All rows of a block.
-    pub(crate) fn whole(block: Block) -> Self {
-        Self { numbers: block.numbers(), block: Arc::new(block) }
+    fn whole(block: Block) -> Self {
+        Self { numbers: block.numbers(), block }
     }
 
     /// The next row: its number and its bytes.
@@ -39,46 +41,44 @@ impl Slice {
 #[derive(Debug)]
 pub(crate) struct Supply {
     make: SyncSender<Block>,
-    made: Mutex<Made>,
-}
-
-#[derive(Debug)]
-struct Made {
-    blocks: Receiver<Block>,
-    /// What is left of the block that was taken last.
-    open: Option<Slice>,
+    made: Mutex<Receiver<Block>>,
+    /// What is left of the blocks that were taken last, one for each processor.
+    open: Vec<Mutex<Slice>>,
 }
 
 impl Default for Supply {
     fn default() -> Self {
-        let (make, blocks) = sync_channel(AHEAD);
-        Self { make, made: Mutex::new(Made { blocks, open: None }) }
+        let (make, made) = sync_channel(AHEAD);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { make, made: Mutex::new(made), open: (0..processors).map(|_| Mutex::default()).collect() }
     }
 }
 
-impl Supply {
-    fn lock(&self) -> MutexGuard<'_, Made> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// What a thread that panicked has left is whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-    /// Rows of a block that was made ahead, if there is one.
-    pub(crate) fn take(&self) -> Option<Slice> {
-        let mut made = self.lock();
-        if made.open.as_ref().is_none_or(|open| open.numbers.is_empty()) {
-            made.open = Some(Slice::whole(made.blocks.try_recv().ok()?));
+impl Supply {
+    /// Rows for a connection, of a block that was made ahead or that `make` makes now. Connections of one processor
+    /// that find none wait for one block, instead of making one each.
+    pub(crate) fn take(&self, connection: u64, make: impl FnOnce() -> Result<Block>) -> Result<Slice> {
+        let mut open = locked(&self.open[connection as usize % self.open.len()]);
+        if open.numbers.is_empty() {
+            let ahead = locked(&self.made).try_recv().ok();
+            *open = Slice::whole(ahead.map_or_else(make, Ok)?);
         }
-        let open = made.open.as_mut()?;
         let end = (open.numbers.start + SLICE).min(open.numbers.end);
-        let numbers = open.numbers.start..end;
+        let slice = Slice::whole(open.block.part(open.numbers.start..end));
         open.numbers.start = end;
-        Some(Slice { block: Arc::clone(&open.block), numbers })
+        Ok(slice)
     }
 
     /// Offers the rows of a block from `number` on: they are taken next.
     pub(crate) fn offer(&self, block: Block, number: u64) {
         let numbers = number..block.numbers().end;
-        if !numbers.is_empty() {
-            self.lock().open = Some(Slice { block: Arc::new(block), numbers });
+        if let (Some(open), false) = (self.open.first(), numbers.is_empty()) {
+            *locked(open) = Slice { block, numbers };
         }
     }
 
@@ -90,8 +90,8 @@ impl Supply {
 
     /// Ends the waiting of the thread that makes blocks: what was made ahead is forgotten.
     pub(crate) fn drain(&self) {
-        let made = self.lock();
-        while made.blocks.try_recv().is_ok() {}
+        let made = locked(&self.made);
+        while made.try_recv().is_ok() {}
     }
 }
 
@@ -109,7 +109,7 @@ struct Kept {
 
 impl KeptBlocks {
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 
     /// The block of this number, perhaps with other values, if it is kept.
@@ -152,23 +152,25 @@ mod tests {
     #[test]
     fn connections_share_a_block_and_every_row_is_taken_once() {
         let (maker, supply) = (maker(), Supply::default());
-        assert!(supply.take().is_none(), "nothing was made yet");
         (0..2).for_each(|block| supply.add(maker.block(block, false).unwrap()));
+        let take = || supply.take(7, || maker.block(2, false)).unwrap();
         let mut numbers = Vec::new();
-        let (mut one, mut other) = (supply.take().unwrap(), supply.take().unwrap());
-        while let Some((number, row)) = one.next() {
-            assert_eq!(row, maker.block(0, false).unwrap().row(number));
-            numbers.push(number);
-        }
-        while let Some((number, _)) = other.next() {
-            numbers.push(number);
-        }
-        while let Some(mut slice) = supply.take() {
-            while let Some((number, _)) = slice.next() {
+        let mut slices: Vec<Slice> = (0..3 * 1024 / SLICE).map(|_| take()).collect();
+        for slice in &mut slices {
+            assert!(
+                slice.block.bytes() < maker.block(0, false).unwrap().bytes() / 8,
+                "it keeps no whole block"
+            );
+            while let Some((number, row)) = slice.next() {
+                assert_eq!(row, maker.block(number / 1024, false).unwrap().row(number));
                 numbers.push(number);
             }
         }
-        assert_eq!(numbers, (0..2048).collect::<Vec<_>>());
+        assert_eq!(
+            numbers,
+            (0..3072).collect::<Vec<_>>(),
+            "two blocks were made ahead, and one when it was needed"
+        );
     }
 
     #[test]

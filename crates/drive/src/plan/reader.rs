@@ -16,10 +16,10 @@ use crate::plan::limit::Limit;
 use crate::plan::node::{self, Item, Node};
 use crate::plan::operation::operation;
 use crate::plan::pooling::{Pooling, Reconnect};
-use crate::plan::types::{Chaos, Operation, Pace, Plan, PlanTable, Work};
+use crate::plan::types::{Chaos, Operation, Pace, Plan, PlanCheck, PlanTable, Work};
 
 /// The keys of a plan.
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 23] = [
     "name",
     "rate",
     "arrivals",
@@ -36,6 +36,7 @@ const KEYS: [&str; 22] = [
     "reconnect",
     "limits",
     "abort-when",
+    "checks",
     "chaos",
     "proof",
     "overwrite",
@@ -51,8 +52,14 @@ impl Plan {
     pub fn of_dataset(dataset: Dataset) -> Self {
         let name = dataset.name().to_owned();
         let work = Work::Insert { table: 0, rows: 1, prepared: true, upsert: false };
-        let insert =
-            Operation { name: "insert".to_owned(), weight: 1.0, steps: vec![work], transaction: false };
+        let insert = Operation {
+            name: "insert".to_owned(),
+            weight: 1.0,
+            rows: Vec::new(),
+            variables: Vec::new(),
+            steps: vec![work],
+            transaction: false,
+        };
         let tables = vec![PlanTable { name: name.clone(), dataset: Arc::new(dataset), rows: 0, with: None }];
         Self { operations: vec![insert], tables, ..Self::empty(name) }
     }
@@ -72,6 +79,7 @@ impl Plan {
             retries: 3,
             pooling: Pooling::Kept,
             reconnect: Reconnect::default(),
+            checks: Vec::new(),
             limits: Vec::new(),
             abort_when: Vec::new(),
             part: (1, 1),
@@ -131,6 +139,7 @@ impl Plan {
         if plan.operations.iter().all(|operation| operation.weight == 0.0) {
             return Err(list.error("no operation has a weight above 0", "add operations, or weights"));
         }
+        plan.checks = checks(root)?;
         plan.pace = pace(root, folder)?;
         plan.settings(root)?;
         Ok(plan)
@@ -225,6 +234,18 @@ impl Plan {
         };
         self.length.or(natural).unwrap_or(Duration::from_secs(60))
     }
+}
+
+fn checks(root: Node<'_>) -> Result<Vec<PlanCheck>> {
+    let items = root.get("checks").map_or(Ok(Vec::new()), Item::items)?;
+    let check = |(place, item): (usize, Item<'_>)| {
+        let of = format!("check {}", place + 1);
+        let node = item.table()?.named(&of);
+        node.allow(&["name", "sql"])?;
+        let text = |key| node.get(key).ok_or_else(|| node.error(format!("no `{key}`"), "give it"))?.text();
+        Ok(PlanCheck { name: text("name")?.to_owned(), sql: text("sql")?.to_owned() })
+    };
+    items.into_iter().enumerate().map(check).collect()
 }
 
 fn pace(root: Node<'_>, folder: &Path) -> Result<Pace> {

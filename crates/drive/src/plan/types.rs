@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use sawmill_generator::Dataset;
+use sawmill_pgcopy::PgType;
 
 use crate::arrivals::process::Arrivals;
 use crate::arrivals::shape::Shape;
@@ -42,6 +43,8 @@ pub struct Plan {
     pub pooling: Pooling,
     /// How an operation waits for a lost connection to come back.
     pub reconnect: Reconnect,
+    /// Statements that return nothing after the run, if the database holds what it has to.
+    pub checks: Vec<PlanCheck>,
     /// What the result has to keep to.
     pub limits: Vec<Limit>,
     /// What ends the run before its time.
@@ -99,10 +102,47 @@ pub struct Operation {
     pub name: String,
     /// How often it is chosen, relative to the others.
     pub weight: f64,
-    /// One statement, or those of a transaction.
+    /// The rows that its own statements take their parameters from.
+    pub rows: Vec<ChosenRow>,
+    /// What its own statements read for later ones.
+    pub variables: Vec<Variable>,
+    /// One statement, or several that are carried out one after the other.
     pub steps: Vec<Work>,
     /// The steps are one transaction.
     pub transaction: bool,
+}
+
+/// A statement that is carried out after the run: each row that it returns is one that must not be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanCheck {
+    /// Its name in results.
+    pub name: String,
+    /// The statement.
+    pub sql: String,
+}
+
+/// A row that is chosen before an operation begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChosenRow {
+    /// Its name in statements; empty for a row of one statement's `parameters`.
+    pub name: String,
+    /// Which table.
+    pub table: usize,
+    /// An earlier row, or a new one.
+    pub old: bool,
+    /// Which earlier row.
+    pub pick: Pick,
+    /// What the operation does to it.
+    pub writes: Writes,
+}
+
+/// A value that one statement reads and later ones use.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variable {
+    /// Its name in statements.
+    pub name: String,
+    /// Its type: a value of another one is an error of the operation.
+    pub pg_type: PgType,
 }
 
 /// A statement.
@@ -173,12 +213,10 @@ pub enum Work {
     Sql {
         /// The statement, with `$1`, `$2`, ...
         sql: String,
-        /// Which table the parameters are of.
-        table: usize,
         /// The parameters.
         parameters: Vec<Parameter>,
-        /// Which row `old` is.
-        pick: Pick,
+        /// The variables that the only row of its answer sets, column by column.
+        into: Vec<usize>,
         /// How many rows it has to return or to change.
         expect: Option<u64>,
         /// What it does to rows.
@@ -227,24 +265,50 @@ fn words(sql: &str) -> impl Iterator<Item = String> {
 }
 
 impl Work {
-    /// Whether it may write rows of the table of this name, and the plan does not say which.
-    pub(crate) fn may_write(&self, table: &str) -> bool {
+    /// Whether it may write rows of the table of this name, and does not say which.
+    fn may_write(&self, table: &str) -> bool {
         let name = table.rsplit('.').next().unwrap_or(table).to_lowercase();
         matches!(self, Self::Sql { sql, writes: Writes::Undeclared, .. } if words(sql).any(|word| word == name))
     }
 
     /// The table that gets new rows.
-    pub(crate) fn writes_new_rows_to(&self) -> Option<usize> {
+    fn new_rows(&self) -> Option<usize> {
         match self {
             Self::Insert { table, .. }
             | Self::Copy { table, .. }
             | Self::Bulk { table, .. }
             | Self::Unnest { table, .. } => Some(*table),
-            Self::Sql { table, parameters, .. } => {
-                parameters.iter().any(|parameter| !parameter.old).then_some(*table)
-            }
-            Self::Update { .. } | Self::Delete { .. } | Self::Select { .. } => None,
+            _ => None,
         }
+    }
+
+    /// The table of the earlier row whose values it needs, and which row that is.
+    fn earlier_row(&self) -> Option<(usize, Pick)> {
+        match self {
+            Self::Update { table, pick, .. } | Self::Select { table, pick, .. } => Some((*table, *pick)),
+            Self::Insert { table, upsert: true, .. } => Some((*table, Pick::Uniform)),
+            _ => None,
+        }
+    }
+}
+
+impl Operation {
+    /// The tables that get new rows.
+    pub(crate) fn new_rows(&self) -> impl Iterator<Item = usize> {
+        let chosen = self.rows.iter().filter(|row| !row.old).map(|row| row.table);
+        self.steps.iter().filter_map(Work::new_rows).chain(chosen)
+    }
+
+    /// The tables of the earlier rows whose values it needs, and which rows these are.
+    pub(crate) fn earlier_rows(&self) -> impl Iterator<Item = (usize, Pick)> {
+        let chosen = self.rows.iter().filter(|row| row.old).map(|row| (row.table, row.pick));
+        self.steps.iter().filter_map(Work::earlier_row).chain(chosen)
+    }
+
+    /// Whether it may write rows of this table, and the plan does not say which.
+    pub(crate) fn may_write(&self, place: usize, table: &str) -> bool {
+        let says = |row: &ChosenRow| row.table == place && row.writes != Writes::Undeclared;
+        !self.rows.iter().any(says) && self.steps.iter().any(|step| step.may_write(table))
     }
 }
 
@@ -271,13 +335,18 @@ impl Plan {
     }
 }
 
-/// A parameter of a statement: a column of a new row, or of an earlier one.
+/// A parameter of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameter {
-    /// Of an earlier row.
-    pub old: bool,
-    /// The place of the column; 0 is the number.
-    pub column: usize,
+pub enum Parameter {
+    /// A column of a chosen row.
+    Column {
+        /// The place of the row among those of the operation.
+        row: usize,
+        /// The place of the column; 0 is the number.
+        column: usize,
+    },
+    /// What an earlier statement of the operation has read, by its place among the variables.
+    Variable(usize),
 }
 
 /// What is done to the server.

@@ -7,13 +7,11 @@ use sawmill_source::{Error, Kind, Result};
 
 use crate::mix::block::{Blocks, fields, version_of, with_version};
 use crate::proof::states::{Known, RowState};
-use crate::result::proof::Proof;
+use crate::result::proof::{EXAMPLES, Proof};
 use crate::work::rows::SharedTable;
 
 /// Blocks of expected rows that are kept: of a version each.
 const KEPT: usize = 4;
-/// Examples of what is wrong.
-const EXAMPLES: usize = 10;
 
 /// A comparison that is under way.
 pub(crate) struct Check<'a> {
@@ -67,14 +65,23 @@ impl<'a> Check<'a> {
         let known = self.table.states.get(number);
         let has_values = !matches!(
             known.state,
-            RowState::Untouched | RowState::Outside | RowState::Own | RowState::Failed | RowState::Deleted
+            RowState::Untouched
+                | RowState::Outside
+                | RowState::Own
+                | RowState::MaybeOwn
+                | RowState::Failed
+                | RowState::Deleted
         );
         let equal = match version {
             _ if !has_values => true,
             None => false,
             Some(version) => {
-                let row = self.blocks.row(&self.table.maker, number, version % 2 != 0)?;
-                is(&with_version(row, version))
+                let mut has = |other| -> Result<bool> {
+                    let row = self.blocks.row(&self.table.maker, number, other)?;
+                    Ok(is(&with_version(row, version)))
+                };
+                let other = version % 2 != 0;
+                has(other)? || known.contended && has(!other)?
             }
         };
         self.note(number, known, if has_values { version } else { None }, equal);
@@ -93,10 +100,10 @@ impl<'a> Check<'a> {
         self.next = number + 1;
         self.count(known.state);
         let ahead = version.map_or(0, |version| known.ahead(version));
-        let (lost, more) = ((-ahead).max(0) as u64, (ahead - known.pending()).max(0) as u64);
+        let (lost, more) = ((-ahead).max(0) as u64, (ahead - i64::from(known.pending)).max(0) as u64);
         match known.state {
             RowState::Outside => self.proof.not_checked += 1,
-            RowState::Own => self.proof.found += 1,
+            RowState::Own | RowState::MaybeOwn => self.proof.found += 1,
             RowState::Untouched | RowState::Failed | RowState::Deleted if self.is_undeclared() => {}
             RowState::Untouched => {
                 self.proof.foreign += 1;
@@ -124,7 +131,7 @@ impl<'a> Check<'a> {
                 self.proof.different += 1;
                 self.example(number, "has other values than were written");
             }
-            RowState::Acknowledged | RowState::MaybeUpdated => self.proof.found += 1,
+            RowState::Acknowledged => self.proof.found += 1,
             _ => self.proof.unknown_found += 1,
         }
     }
@@ -143,7 +150,7 @@ impl<'a> Check<'a> {
             let state = self.table.states.get(missing).state;
             self.count(state);
             match state {
-                RowState::Acknowledged | RowState::MaybeUpdated | RowState::Own if !self.is_undeclared() => {
+                RowState::Acknowledged | RowState::MaybeOwn | RowState::Own if !self.is_undeclared() => {
                     self.proof.lost += 1;
                     self.example(missing, "was acknowledged and is not there");
                 }
@@ -158,10 +165,10 @@ impl<'a> Check<'a> {
         let proof = &mut self.proof;
         match state {
             RowState::Untouched | RowState::Outside => return,
-            RowState::Acknowledged | RowState::MaybeUpdated | RowState::Own => proof.acknowledged += 1,
+            RowState::Acknowledged | RowState::MaybeOwn | RowState::Own => proof.acknowledged += 1,
             RowState::Failed => proof.failed += 1,
             RowState::Deleted => {}
-            RowState::Unknown | RowState::MaybeDeleted | RowState::Changing => proof.unknown += 1,
+            RowState::Unknown | RowState::MaybeDeleted => proof.unknown += 1,
         }
         proof.written += 1;
     }

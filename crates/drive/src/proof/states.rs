@@ -1,19 +1,21 @@
-//! What is known of every row that a run tried to write: two bytes a row, in pages of which a bounded number is
+//! What is known of every row that a run tried to write: four bytes a row, in pages of which a bounded number is
 //! in memory; the others are in a temporary file.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 /// Rows of a page.
 const PAGE_ROWS: u64 = 1 << 17;
-const PAGE_BYTES: usize = 2 * PAGE_ROWS as usize;
-/// Pages in memory: 32 MiB, 16 million rows.
+const PAGE_BYTES: usize = 4 * PAGE_ROWS as usize;
+/// Pages in memory: 64 MiB, 16 million rows.
 const PAGES: usize = 128;
 /// Versions of rows are known modulo this.
-pub(crate) const VERSIONS: u16 = 1 << 12;
+const VERSIONS: i64 = 1 << 16;
+/// Updates of a row that may be under way or unknown at a time.
+pub(crate) const MAX_PENDING: u16 = (1 << 11) - 1;
 /// How often a page is loaded for one look at it.
 const PATIENCE: u32 = 1000;
 
@@ -32,72 +34,89 @@ pub(crate) enum RowState {
     Unknown = 3,
     /// Its deletion was acknowledged.
     Deleted = 4,
-    /// Its deletion may have happened.
+    /// Its deletion is under way, or may have happened.
     MaybeDeleted = 5,
-    /// One more update than is acknowledged may have happened.
-    MaybeUpdated = 6,
-    /// An operation is changing it.
-    Changing = 7,
+    /// A statement of the user's own is changing it.
+    MaybeOwn = 6,
     /// Statements of the user's own used its number: nothing is known of it.
-    Outside = 8,
+    Outside = 7,
     /// A statement of the user's own has written it: it is there, with values of its own.
-    Own = 9,
+    Own = 8,
 }
 
 impl RowState {
-    fn of(bits: u16) -> Self {
-        const ALL: [RowState; 10] = [
+    fn of(bits: u32) -> Self {
+        const ALL: [RowState; 9] = [
             RowState::Untouched,
             RowState::Acknowledged,
             RowState::Failed,
             RowState::Unknown,
             RowState::Deleted,
             RowState::MaybeDeleted,
-            RowState::MaybeUpdated,
-            RowState::Changing,
+            RowState::MaybeOwn,
             RowState::Outside,
             RowState::Own,
         ];
-        ALL.get(usize::from(bits & 15)).copied().unwrap_or_default()
+        ALL.get((bits & 15) as usize).copied().unwrap_or_default()
     }
 }
 
-/// The state of a row, and how many of its updates were acknowledged, modulo [`VERSIONS`].
+/// What is known of a row, and of its updates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known {
     pub state: RowState,
+    /// How many of its updates were acknowledged, modulo [`VERSIONS`].
     pub version: u16,
+    /// How many more are under way, or may have happened.
+    pub pending: u16,
+    /// Several updates were under way at a time: the last one decides between the row's two sets of values.
+    pub contended: bool,
 }
 
 impl From<RowState> for Known {
     fn from(state: RowState) -> Self {
-        Self { state, version: 0 }
+        Self { state, ..Self::default() }
     }
 }
 
 impl Known {
-    fn of(bits: u16) -> Self {
-        Self { state: RowState::of(bits), version: bits >> 4 }
+    fn of(bits: u32) -> Self {
+        Self {
+            state: RowState::of(bits),
+            version: (bits >> 16) as u16,
+            pending: (bits >> 5) as u16 & MAX_PENDING,
+            contended: bits & 16 != 0,
+        }
     }
 
-    fn bits(self) -> u16 {
-        self.version << 4 | self.state as u16
+    fn bits(self) -> u32 {
+        u32::from(self.version) << 16
+            | u32::from(self.pending) << 5
+            | u32::from(self.contended) << 4
+            | self.state as u32
     }
 
-    /// The same with one more acknowledged update.
-    pub(crate) fn updated(self) -> Self {
-        Self { state: RowState::Acknowledged, version: (self.version + 1) % VERSIONS }
+    /// The same in another state.
+    pub(crate) fn with(self, state: RowState) -> Self {
+        Self { state, ..self }
+    }
+
+    /// The same with one more update under way; `None` if there are `max` already.
+    pub(crate) fn updating(self, max: u16) -> Option<Self> {
+        let contended = self.contended || self.pending > 0;
+        (self.pending < max).then(|| Self { pending: self.pending + 1, contended, ..self })
+    }
+
+    /// The same after an update that was under way: `done`, or without effect.
+    pub(crate) fn updated(self, done: bool) -> Self {
+        let version = self.version.wrapping_add(done.into());
+        Self { version, pending: self.pending.saturating_sub(1), ..self }
     }
 
     /// How many updates a row of this version has more than are acknowledged: negative if some are lost.
     pub(crate) fn ahead(self, version: i64) -> i64 {
-        let (versions, half) = (i64::from(VERSIONS), i64::from(VERSIONS) / 2);
-        (version.wrapping_sub(self.version.into()) + half).rem_euclid(versions) - half
-    }
-
-    /// How many updates may have happened that are not acknowledged.
-    pub(crate) fn pending(self) -> i64 {
-        i64::from(matches!(self.state, RowState::Changing | RowState::MaybeUpdated))
+        let half = VERSIONS / 2;
+        (version.wrapping_sub(self.version.into()) + half).rem_euclid(VERSIONS) - half
     }
 }
 
@@ -125,7 +144,7 @@ struct Pages {
 
 #[derive(Debug)]
 struct Page {
-    rows: Box<[AtomicU16]>,
+    rows: Box<[AtomicU32]>,
     /// How many pages were loaded when it was last used.
     used: AtomicU64,
 }
@@ -155,7 +174,7 @@ impl Pages {
             file.read_exact_at(&mut bytes, number * PAGE_BYTES as u64)?;
         }
         self.loads += 1;
-        let rows = bytes.as_chunks().0.iter().map(|two| AtomicU16::new(u16::from_le_bytes(*two))).collect();
+        let rows = bytes.as_chunks().0.iter().map(|bits| AtomicU32::new(u32::from_le_bytes(*bits))).collect();
         self.there.insert(number, Page { rows, used: AtomicU64::new(self.loads) });
         Ok(())
     }
@@ -205,20 +224,16 @@ impl RowStates {
         }
     }
 
-    /// Marks a row as changing if it is what it was; whether it was.
-    pub(crate) fn claim(&self, number: u64, was: Known) -> bool {
-        let next = Known { state: RowState::Changing, ..was };
-        let claimed = self
-            .at(number, |row| row.compare_exchange(was.bits(), next.bits(), Relaxed, Relaxed).is_ok())
-            .unwrap_or(false);
-        if claimed {
-            self.high.fetch_max(number + 1, Relaxed);
-        }
-        claimed
+    /// Changes what is known of a row, at once for all connections; what it was, unless `next` refuses that.
+    pub(crate) fn change(&self, number: u64, next: impl Fn(Known) -> Option<Known>) -> Option<Known> {
+        let next = |bits| next(Known::of(bits)).map(Known::bits);
+        let was = self.at(number, |row| row.fetch_update(Relaxed, Relaxed, next).ok())??;
+        self.high.fetch_max(number + 1, Relaxed);
+        Some(Known::of(was))
     }
 
     /// Passes the place of what is known of a row to `work`.
-    fn at<T>(&self, number: u64, work: impl FnOnce(&AtomicU16) -> T) -> Option<T> {
+    fn at<T>(&self, number: u64, work: impl FnOnce(&AtomicU32) -> T) -> Option<T> {
         let (page, row) = (number / PAGE_ROWS, number % PAGE_ROWS);
         // Another connection may push it out again before it is read.
         for _ in 0..PATIENCE {
@@ -270,21 +285,24 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_claimed_once() {
+    fn updates_of_one_row_that_are_under_way_are_counted() {
         let states = RowStates::default();
-        let known = Known::from(RowState::Acknowledged).updated();
-        states.set(7, known);
-        assert!(states.claim(7, known) && !states.claim(7, known));
-        assert_eq!((states.get(7).state, states.get(7).version), (RowState::Changing, 1));
-        assert_eq!((states.get(6).state, states.high()), (RowState::Untouched, 8));
+        states.set(7, RowState::Acknowledged);
+        let updating = || states.change(7, |known| known.updating(2));
+        assert_eq!(updating(), Some(RowState::Acknowledged.into()));
+        assert!(!states.get(7).contended && updating().is_some() && updating().is_none());
+        states.change(7, |known| Some(known.updated(true)));
+        states.change(7, |known| Some(known.updated(false)));
+        let known = Known { state: RowState::Acknowledged, version: 1, pending: 0, contended: true };
+        assert_eq!((states.get(7), states.get(6).state, states.high()), (known, RowState::Untouched, 8));
     }
 
     #[test]
     fn versions_are_compared_across_the_end_of_their_count() {
         let mut known = Known::from(RowState::Acknowledged);
-        (0..i64::from(VERSIONS) + 5).for_each(|_| known = known.updated());
+        (0..VERSIONS + 5).for_each(|_| known = known.updated(true));
         assert_eq!(known.version, 5);
-        let there = i64::from(VERSIONS) + 5;
+        let there = VERSIONS + 5;
         assert_eq!([there, there - 7, there + 1].map(|version| known.ahead(version)), [0, -7, 1]);
     }
 }

@@ -84,7 +84,7 @@ pub(super) fn limits(result: &DriveResult) -> Section {
 
 pub(super) fn proof(result: &DriveResult) -> Section {
     let heads = [
-        "table",
+        "table or check",
         "read back",
         "acknowledged",
         "found",
@@ -99,9 +99,10 @@ pub(super) fn proof(result: &DriveResult) -> Section {
         "updates",
         "lost updates",
         "not checked",
+        "breaks the check",
     ];
     let line = |proof: &crate::Proof| {
-        let mut cells = vec![proof.table.clone()];
+        let mut cells = vec![proof.place()];
         let counts = [
             proof.read_back,
             proof.acknowledged,
@@ -117,6 +118,7 @@ pub(super) fn proof(result: &DriveResult) -> Section {
             proof.updates,
             proof.lost_updates,
             proof.not_checked,
+            proof.broken,
         ];
         cells.extend(counts.map(format_grouped));
         cells

@@ -3,6 +3,7 @@
 use sawmill_profile::{format_counted, format_grouped, format_rate};
 
 use crate::result::file::{DriveResult, LimitResult};
+use crate::result::proof::Proof;
 use crate::watch::screen::micros;
 
 /// The sentence: an invalid run, lost rows, missed limits, the highest rate, or how the run went.
@@ -24,10 +25,14 @@ pub(super) fn verdict(result: &DriveResult) -> String {
         );
     }
     if let Some(broken) = result.proof.iter().find(|proof| !proof.violations().is_empty()) {
-        return format!("Table {} does not hold what was acknowledged", broken.table);
+        return match broken.check {
+            true => format!("The check {:?} does not hold", broken.table),
+            false => format!("Table {} does not hold what was acknowledged", broken.table),
+        };
     }
-    if let Some((table, why)) = unchecked(result) {
-        return format!("The rows of table {table} could not be looked for: {why}");
+    let unchecked = |proof: &Proof| Some((proof.place(), proof.unchecked.clone()?));
+    if let Some((place, why)) = result.proof.iter().find_map(unchecked) {
+        return format!("{} could not be looked at: {why}", capital(&place));
     }
     if let Some(found) = &result.find_max {
         return format!(
@@ -58,11 +63,6 @@ pub(super) fn verdict(result: &DriveResult) -> String {
         return format!("The limit {} is missed: {}{more}", first.limit, first.measured);
     }
     went(result)
-}
-
-/// The first table whose rows could not be looked for, and why.
-fn unchecked(result: &DriveResult) -> Option<(&str, &str)> {
-    result.proof.iter().find_map(|proof| Some((proof.table.as_str(), proof.unchecked.as_deref()?)))
 }
 
 fn searches(count: usize) -> String {
@@ -110,7 +110,7 @@ pub(super) fn findings(result: &DriveResult) -> Vec<String> {
         ));
     }
     let acknowledged: u64 = result.proof.iter().map(|proof| proof.acknowledged).sum();
-    if acknowledged > 0 && result.proof.iter().all(crate::Proof::holds) {
+    if acknowledged > 0 && result.proof.iter().all(Proof::holds) {
         let (found, unknown) = result
             .proof
             .iter()
@@ -146,7 +146,6 @@ fn capital(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::proof::Proof;
 
     #[test]
     fn the_worst_news_is_the_verdict() {

@@ -3,11 +3,22 @@
 use sawmill_profile::format_grouped;
 use serde::{Deserialize, Serialize};
 
-/// The rows of one table after the run, compared with what the server acknowledged.
+use crate::work::target::TextRows;
+
+/// The most examples of what is wrong.
+pub(crate) const EXAMPLES: usize = 10;
+
+/// The rows of one table after the run, compared with what the server acknowledged; or a check of the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// The table.
+    /// The table, or the name of the check.
     pub table: String,
+    /// This is a check of the plan: a statement that returns what must not be there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub check: bool,
+    /// Rows that the check returned.
+    #[serde(default)]
+    pub broken: u64,
     /// Rows that the run tried to write.
     pub written: u64,
     /// Rows whose write (and not later deletion) the server acknowledged.
@@ -64,9 +75,35 @@ impl Proof {
         self.unchecked.is_none() && self.violations().is_empty()
     }
 
+    /// What it is about: `table orders`, `check "balances"`.
+    pub fn place(&self) -> String {
+        match self.check {
+            true => format!("check {:?}", self.table),
+            false => format!("table {}", self.table),
+        }
+    }
+
+    /// The result of a check of the plan: the rows that its statement returned, or why there are none.
+    pub(crate) fn of_check(name: &str, rows: sawmill_source::Result<TextRows>) -> Self {
+        let check = Self { table: name.to_owned(), check: true, ..Self::default() };
+        let shown = |row: &Vec<Option<String>>| {
+            let fields = row.iter().map(|field| field.as_deref().unwrap_or("NULL"));
+            format!("returns {}", fields.collect::<Vec<_>>().join(", "))
+        };
+        match rows {
+            Ok(rows) => Self {
+                broken: rows.len() as u64,
+                examples: rows.iter().take(EXAMPLES).map(shown).collect(),
+                ..check
+            },
+            Err(error) => Self { unchecked: Some(error.to_string()), ..check },
+        }
+    }
+
     /// What does not hold, in words: `3 acknowledged rows are lost`.
     pub fn violations(&self) -> Vec<String> {
         let all = [
+            (self.broken, "rows break the check"),
             (self.lost, "acknowledged rows are lost"),
             (self.lost_updates, "acknowledged updates are lost"),
             (self.unsent_updates, "updates are there that were not sent"),

@@ -8,7 +8,7 @@ use sawmill_source::Result;
 use crate::arrivals::schedule::Schedule;
 use crate::mix::block::BLOCK_ROWS;
 use crate::mix::pick::Pick;
-use crate::plan::types::{Pace, Plan, Work};
+use crate::plan::types::{Operation, Pace, Plan};
 use crate::proof::states::RowState;
 use crate::result::file::RunDescription;
 use crate::run::connection::Shared;
@@ -94,14 +94,5 @@ pub(crate) fn capacity(plan: &Plan, cancel: &AtomicBool) -> Result<Option<f64>> 
 
 /// Whether an operation chooses each earlier row of a table as often as any other.
 fn picks_evenly(plan: &Plan, place: usize) -> bool {
-    plan.operations.iter().flat_map(|operation| &operation.steps).any(|work| match work {
-        Work::Update { table, pick, .. }
-        | Work::Delete { table, pick, .. }
-        | Work::Select { table, pick, .. } => *table == place && *pick == Pick::Uniform,
-        Work::Insert { table, upsert, .. } => *table == place && *upsert,
-        Work::Sql { table, parameters, pick, .. } => {
-            *table == place && *pick == Pick::Uniform && parameters.iter().any(|parameter| parameter.old)
-        }
-        Work::Copy { .. } | Work::Bulk { .. } | Work::Unnest { .. } => false,
-    })
+    plan.operations.iter().flat_map(Operation::earlier_rows).any(|row| row == (place, Pick::Uniform))
 }

@@ -348,7 +348,8 @@ pub(crate) fn carry_out(
         }
         let outcome = first.take().unwrap_or_else(|| session.execute());
         // It was not sent: the server may come back in time.
-        let not_sent = matches!(&outcome, Outcome::Failed(failure) if failure.kind == "connect");
+        let not_sent = matches!(&outcome, Outcome::Failed(failure)
+            if failure.kind == "connect" && failure.without_effect);
         if not_sent && away.wait(shared) {
             continue;
         }

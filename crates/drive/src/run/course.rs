@@ -11,7 +11,7 @@ use sawmill_localpg::LocalPg;
 use sawmill_profile::{cpu_time, joined};
 use sawmill_source::{Error, Kind, Result};
 
-use crate::plan::types::{Chaos, Pace, Plan};
+use crate::plan::types::{Chaos, Operation, Pace, Plan};
 use crate::result::second::{ChaosEvent, Second, ServerSample};
 use crate::run::chaos;
 use crate::run::connection::{Before, Shared, client_schedule, drive, stand_back, wake_on_time};
@@ -116,10 +116,9 @@ impl Course<'_> {
         scope: &'scope Scope<'scope, 'env>,
         is_over: &'scope (dyn Fn() -> bool + Sync),
     ) -> Vec<Worker<'scope>> {
-        let works = || self.plan.operations.iter().flat_map(|operation| &operation.steps);
         let mut makers = Vec::new();
         for (place, table) in self.tables.iter().enumerate() {
-            if works().any(|work| work.writes_new_rows_to() == Some(place)) {
+            if self.plan.operations.iter().flat_map(Operation::new_rows).any(|table| table == place) {
                 let maker = Builder::new().name("rows".to_owned());
                 let shared = self.shared;
                 let supply = move || {

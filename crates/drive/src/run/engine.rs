@@ -16,7 +16,7 @@ use crate::arrivals::trace::Trace;
 use crate::mix::block::RowMaker;
 use crate::observer::Observer;
 use crate::plan::pooling::Pooling;
-use crate::plan::types::{ChaosAction, Pace, Plan};
+use crate::plan::types::{ChaosAction, Pace, Plan, PlanTable, Work};
 use crate::result::file::{DriveResult, DriverReport, FORMAT, RunDescription, VERSION};
 use crate::result::proof::Proof;
 use crate::result::second::{Second, ServerSample};
@@ -69,22 +69,27 @@ pub fn run(plan: &Plan, driving: Driving<'_>) -> Result<DriveResult> {
         .at("--chaos")
         .advise("give --to local, or a command of your own: --chaos 'docker restart db every 1m'"));
     }
+    if plan.part.1 > 1 && !plan.checks.is_empty() {
+        return Err(Error::new(Kind::Config, "checks in a part of a run: other parts may still write")
+            .at("--part")
+            .advise("drive in one process, or leave `checks` out and carry them out by hand"));
+    }
     let capacity = capacity(plan, driving.cancel)?;
     target.set_up(plan, &tables, driving.cancel)?;
     run_on(plan, target.as_ref(), &tables, capacity, driving)
 }
 
 pub(crate) fn tables_of(plan: &Plan) -> Result<Arc<Vec<Arc<SharedTable>>>> {
-    let table = |table: &crate::plan::types::PlanTable| {
+    let works = || plan.operations.iter().flat_map(|operation| &operation.steps);
+    let table = |(place, table): (usize, &PlanTable)| {
         let maker = RowMaker::new(Arc::clone(&table.dataset), plan.seed)?;
-        let undeclared = plan
-            .operations
-            .iter()
-            .find(|operation| operation.steps.iter().any(|step| step.may_write(&table.name)));
+        let undeclared = plan.operations.iter().find(|operation| operation.may_write(place, &table.name));
         let undeclared = undeclared.map(|operation| operation.name.clone());
-        Ok(SharedTable::new(table.name.clone(), maker, plan.part, undeclared))
+        let upserts =
+            works().any(|work| matches!(work, Work::Insert { table, upsert: true, .. } if *table == place));
+        Ok(SharedTable::new(table.name.clone(), maker, plan.part, undeclared, upserts))
     };
-    Ok(Arc::new(plan.tables.iter().map(table).collect::<Result<_>>()?))
+    Ok(Arc::new(plan.tables.iter().enumerate().map(table).collect::<Result<_>>()?))
 }
 
 /// The schedule, how long the counted part of it is, and the rate over time.
@@ -183,7 +188,7 @@ pub(crate) fn run_on(
     result.valid = result.invalid_because.is_empty();
     result.limits = plan.limits.iter().map(|limit| limit.judge(&result)).collect();
     if plan.proof && target.keeps_rows() && !result.interrupted {
-        result.proof = proofs(target, tables, cancel);
+        result.proof = proofs(plan, target, tables, cancel);
     }
     // Rows that were not looked for may be looked for by hand.
     let looked_for = !result.interrupted && result.proof.iter().all(|proof| proof.unchecked.is_none());
@@ -194,15 +199,22 @@ pub(crate) fn run_on(
     Ok(result)
 }
 
-/// Looks for the rows of each table. The figures of a run stay when that fails.
-pub(super) fn proofs(target: &dyn Target, tables: &[Arc<SharedTable>], cancel: &AtomicBool) -> Vec<Proof> {
+/// Looks for the rows of each table, and carries out the plan's checks. The figures of a run stay when that fails.
+pub(super) fn proofs(
+    plan: &Plan,
+    target: &dyn Target,
+    tables: &[Arc<SharedTable>],
+    cancel: &AtomicBool,
+) -> Vec<Proof> {
     let one = |table: &Arc<SharedTable>| match target.prove(table, cancel) {
         Ok(proof) => proof,
         Err(error) => {
             Proof { table: table.name.clone(), unchecked: Some(error.to_string()), ..Proof::default() }
         }
     };
-    tables.iter().map(one).collect()
+    let checks = plan.checks.iter();
+    let checks = checks.map(|check| Proof::of_check(&check.name, target.query(&check.sql, cancel)));
+    tables.iter().map(one).chain(checks).collect()
 }
 
 /// The figures of a run; nothing is judged yet.

@@ -32,26 +32,23 @@ const FEW_ROWS: u64 = 16;
 /// operations of several statements or many rows, and those that have to make earlier rows anew, would keep
 /// other connections waiting.
 pub(crate) fn groups(plan: &Plan, pace: &Pace, sessions: &[Box<dyn Session + '_>]) -> Option<usize> {
-    let short = |operation: &Operation| !operation.transaction && operation.steps.iter().all(is_short);
     let together = matches!(pace, Pace::Closed { think, .. } if think.is_zero())
         && plan.pooling == Pooling::Kept
-        && plan.operations.iter().all(short)
+        && plan.operations.iter().all(is_short)
         && sessions.len() > 1
         && sessions.iter().all(|session| session.descriptor().is_some());
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     together.then(|| processors.min(sessions.len().div_ceil(CONNECTIONS)))
 }
 
-fn is_short(work: &Work) -> bool {
-    match work {
-        Work::Insert { rows, upsert, .. } => *rows <= FEW_ROWS && !upsert,
-        Work::Delete { .. } => true,
-        Work::Update { pick, .. } | Work::Select { pick, .. } => *pick != Pick::Uniform,
-        Work::Sql { parameters, pick, .. } => {
-            *pick != Pick::Uniform || parameters.iter().all(|parameter| !parameter.old)
-        }
-        Work::Copy { .. } | Work::Bulk { .. } | Work::Unnest { .. } => false,
-    }
+fn is_short(operation: &Operation) -> bool {
+    let few = match operation.steps.as_slice() {
+        [Work::Insert { rows, .. }] => *rows <= FEW_ROWS,
+        [Work::Copy { .. } | Work::Bulk { .. } | Work::Unnest { .. }] => false,
+        [_] => !operation.transaction,
+        _ => false,
+    };
+    few && operation.earlier_rows().all(|(_, pick)| pick != Pick::Uniform)
 }
 
 /// A client with its connection.

@@ -83,7 +83,7 @@ pub fn find_max(
         bound_by.into_iter().max_by_key(|(_, count)| *count).map(|(what, _)| what).unwrap_or_default();
     let mut result = reported.or(first).ok_or_else(|| refused("no trial was made", "raise --repeats"))?;
     if proof && target.keeps_rows() {
-        result.proof = proofs(target.as_ref(), &tables, cancel);
+        result.proof = proofs(plan, target.as_ref(), &tables, cancel);
     }
     if let Some(reason) = spoilt {
         result.valid = false;

@@ -21,7 +21,7 @@ use crate::result::proof::Proof;
 use crate::result::second::ServerSample;
 use crate::work::rows::{Rows, SharedTable};
 use crate::work::statements;
-use crate::work::target::{Session, Target};
+use crate::work::target::{Session, Target, TextRows};
 
 /// How long a statement that is no operation may take.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -41,7 +41,10 @@ impl CrateTarget {
                 Err(Error::new(Kind::Config, what.to_owned()).at(place.clone()).advise(advice.to_owned()))
             };
             if operation.transaction {
-                return unfit("CrateDB has no transactions", "make each statement an operation");
+                return unfit(
+                    "CrateDB has no transactions",
+                    "write `steps` instead: statements one after the other",
+                );
             }
             if operation.steps.iter().any(|step| matches!(step, Work::Copy { .. })) {
                 return unfit("CrateDB takes no rows by COPY", "use bulk, which sends bulk_args");
@@ -190,6 +193,16 @@ impl Target for CrateTarget {
                 return check.end();
             }
         }
+    }
+
+    fn query(&self, sql: &str, cancel: &AtomicBool) -> Result<TextRows> {
+        let text = |value: Value| match value {
+            Value::Null => None,
+            Value::String(text) => Some(text),
+            other => Some(other.to_string()),
+        };
+        let rows = self.ask(sql, &[], cancel)?;
+        Ok(rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
     }
 
     fn tear_down(&self, tables: &[Arc<SharedTable>]) -> Result<()> {

@@ -14,10 +14,15 @@ pub(crate) const UNSTARTED: &str = "unstarted";
 /// The kind of an operation that was never sent: there was no earlier row to choose.
 pub(crate) const NO_ROW: &str = "no-row";
 
+/// The kind of an operation whose statement read nothing that its variables can have.
+const VARIABLE: &str = "variable";
+/// The kind of an operation whose answer is not what it has to be.
+pub(crate) const CHECK: &str = "check";
+
 /// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// An SQLSTATE, `crate-4000`, `timeout`, `lost`, `connect`, `check` or `no-row`.
+    /// An SQLSTATE, `crate-4000`, `timeout`, `lost`, `connect`, `check`, `variable` or `no-row`.
     pub kind: String,
     /// What the server said.
     pub message: String,
@@ -29,9 +34,24 @@ impl Failure {
     pub(crate) fn new(kind: impl Into<String>, message: impl Into<String>, without_effect: bool) -> Self {
         Self { kind: kind.into(), message: message.into(), without_effect }
     }
+
+    /// A statement that did not read one value of the right type for each of its variables.
+    pub(crate) fn variable(message: impl Into<String>) -> Self {
+        Self::new(VARIABLE, message, false)
+    }
+
+    /// Whether the connection can be used further: the server has answered, and the session goes on.
+    pub(crate) fn keeps_connection(&self) -> bool {
+        self.without_effect || [CHECK, VARIABLE].contains(&self.kind.as_str())
+    }
 }
 
 impl Outcome {
+    /// Whether it ended well.
+    pub(crate) fn is_ok(&self) -> bool {
+        matches!(self, Self::Ok(_))
+    }
+
     /// An operation that found no earlier row to work on.
     pub(crate) fn no_row() -> Self {
         let message = "no earlier row could be chosen: give the table `rows`, or operations that insert";

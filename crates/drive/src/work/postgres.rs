@@ -21,7 +21,7 @@ use crate::result::proof::Proof;
 use crate::result::second::ServerSample;
 use crate::work::rows::{Rows, SharedTable};
 use crate::work::statements;
-use crate::work::target::{Session, Target};
+use crate::work::target::{Session, Target, TextRows};
 
 pub(crate) struct PgTarget {
     /// For operations: with the isolation level and the time limit of the plan.
@@ -117,6 +117,12 @@ impl Target for PgTarget {
         let mut proof = proof::prove(&mut connection, table, cancel, &mut patience)?;
         proof.replaced = now.as_ref() != self.tables().get(&table.name);
         Ok(proof)
+    }
+
+    fn query(&self, sql: &str, cancel: &AtomicBool) -> Result<TextRows> {
+        let mut connection = self.connect(cancel)?;
+        let mut patience = Patience::new(&self.plain, &mut connection, cancel);
+        connection.ask(sql, &mut || patience.given_up())
     }
 
     fn tear_down(&self, tables: &[Arc<SharedTable>]) -> Result<()> {

@@ -1,15 +1,21 @@
 //! The rows of operations: new ones by their numbers, earlier ones by choice, and what becomes known of each.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use sawmill_generator::ZipfSampler;
 use sawmill_source::Result;
 
-use crate::mix::block::{BLOCK_ROWS, Block, RowMaker, with_version};
-use crate::mix::pick::{Pick, Picker};
+use crate::mix::block::{BLOCK_ROWS, Block, RowMaker, fields, with_version};
+use crate::mix::pick::{Pick, Picker, sampler};
 use crate::mix::supply::{KEPT_BYTES, KeptBlocks, Slice, Supply};
-use crate::proof::states::{Known, RowState, RowStates};
+use crate::plan::types::{ChosenRow, Writes};
+use crate::proof::states::{Known, MAX_PENDING, RowState, RowStates};
 use crate::work::outcome::{Change, Outcome};
+use crate::work::step::Arguments;
+
+/// Keeps the draws of an operation's rows and statements apart.
+pub(crate) const DRAWS: u64 = 1_000_003;
 
 /// A table while a run lasts, shared by all connections.
 #[derive(Debug)]
@@ -21,10 +27,14 @@ pub(crate) struct SharedTable {
     pub updates: AtomicU64,
     /// The first operation whose statement writes the table and does not say how: what differs may be its doing.
     pub undeclared: Option<String>,
+    /// Operations upsert rows of it.
+    pub upserts: bool,
     /// New rows that were made ahead.
     supply: Supply,
     /// Earlier rows.
     kept: KeptBlocks,
+    /// By the skew of the choices that draw from them.
+    samplers: Mutex<Vec<(f64, Arc<ZipfSampler>)>>,
     /// Blocks that were given out.
     next: AtomicU64,
     /// Which of how many processes this is: block `b` belongs to process `b % n`.
@@ -37,6 +47,7 @@ impl SharedTable {
         maker: RowMaker,
         part: (u64, u64),
         undeclared: Option<String>,
+        upserts: bool,
     ) -> Arc<Self> {
         Arc::new(Self {
             name,
@@ -44,8 +55,10 @@ impl SharedTable {
             states: RowStates::default(),
             updates: AtomicU64::new(0),
             undeclared,
+            upserts,
             supply: Supply::default(),
             kept: KeptBlocks::default(),
+            samplers: Mutex::default(),
             next: AtomicU64::new(0),
             part,
         })
@@ -76,14 +89,6 @@ impl SharedTable {
         self.supply.drain();
     }
 
-    /// New rows that no one else has.
-    fn take(&self) -> Result<Slice> {
-        match self.supply.take() {
-            Some(slice) => Ok(slice),
-            None => self.fill_block().map(Slice::whole),
-        }
-    }
-
     /// The block with a row.
     fn block_of(&self, number: u64, other: bool) -> Result<Arc<Block>> {
         let key = (number / BLOCK_ROWS, other);
@@ -99,6 +104,17 @@ impl SharedTable {
     pub(crate) fn keeps(&self, rows: u64) -> Result<bool> {
         let blocks = 2 * rows.div_ceil(BLOCK_ROWS);
         Ok(blocks * self.block_of(0, false)?.bytes() as u64 <= KEPT_BYTES as u64)
+    }
+
+    /// What choices of this skew draw from: one for all connections.
+    fn sampler(&self, skew: f64, seed: u64) -> Option<Arc<ZipfSampler>> {
+        let mut samplers = self.samplers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = samplers.iter().find(|(its, _)| *its == skew) {
+            return Some(Arc::clone(known));
+        }
+        let sampler = sampler(skew, seed)?;
+        samplers.push((skew, Arc::clone(&sampler)));
+        Some(sampler)
     }
 
     /// Makes the block of an earlier row, with its values before and after an update.
@@ -118,17 +134,16 @@ struct Touched {
     table: usize,
     number: u64,
     change: Change,
-    was: Known,
 }
 
 /// The rows of one connection.
 pub(crate) struct Rows {
     pub tables: Arc<Vec<Arc<SharedTable>>>,
     fresh: Vec<Option<Slice>>,
-    /// The block of the earlier row that was used last, for each table.
-    old: Vec<Option<Arc<Block>>>,
     pickers: Vec<(Pick, usize, Picker)>,
     touched: Vec<Touched>,
+    /// The rows that the operation's own statements take their parameters from, with their tables.
+    chosen: Vec<(usize, Vec<u8>)>,
     seed: u64,
     stream: u64,
     /// Updates add to the version that the server has, so that it counts each. Otherwise they set it.
@@ -139,10 +154,10 @@ impl Rows {
     pub(crate) fn new(tables: &Arc<Vec<Arc<SharedTable>>>, seed: u64, stream: u64) -> Self {
         Self {
             fresh: tables.iter().map(|_| None).collect(),
-            old: tables.iter().map(|_| None).collect(),
             tables: Arc::clone(tables),
             pickers: Vec::new(),
             touched: Vec::new(),
+            chosen: Vec::new(),
             seed,
             stream,
             server_counts: false,
@@ -159,11 +174,12 @@ impl Rows {
         let slot = &mut self.fresh[table];
         let mut next = slot.as_mut().and_then(Slice::next);
         if next.is_none() {
-            next = slot.insert(self.tables[table].take()?).next();
+            let shared = &self.tables[table];
+            next = slot.insert(shared.supply.take(self.stream, || shared.fill_block())?).next();
         }
         // A supply hands over slices of at least one row.
         let Some((number, row)) = next else { unreachable!("what is taken has rows") };
-        self.touched.push(Touched { table, number, change, was: Known::default() });
+        self.touched.push(Touched { table, number, change });
         Ok(take(number, row))
     }
 
@@ -171,13 +187,14 @@ impl Rows {
     pub(crate) fn pick(&mut self, table: usize, pick: Pick, draw: u64, own: bool) -> Option<(u64, Known)> {
         let at = self.pickers.iter().position(|(of, its, _)| (*of, *its) == (pick, table));
         let at = at.unwrap_or_else(|| {
-            self.pickers.push((pick, table, Picker::new(pick, self.seed, self.stream)));
+            let sampler = pick.skew().and_then(|skew| self.tables[table].sampler(skew, self.seed));
+            self.pickers.push((pick, table, Picker::new(pick, sampler, self.stream)));
             self.pickers.len() - 1
         });
         self.pickers[at].2.pick(&self.tables[table].states, draw, own)
     }
 
-    /// Chooses an earlier row to change it; no one else changes it meanwhile.
+    /// Chooses an earlier row to change it. Others may be changing it, too; an operation changes a row once.
     pub(crate) fn claim(
         &mut self,
         table: usize,
@@ -185,63 +202,110 @@ impl Rows {
         draw: u64,
         change: Change,
     ) -> Option<(u64, Known)> {
+        let shared = Arc::clone(&self.tables[table]);
+        // Versions that are set, and not counted, tell nothing of two updates at a time.
+        let max_pending = if self.server_counts { MAX_PENDING } else { 1 };
+        // An upsert of a row that is deleted under it makes the row again.
+        let max_deleted = if shared.upserts { 0 } else { max_pending - 1 };
+        let next = |was: Known| match (change, was.state) {
+            (Change::Update, RowState::Acknowledged) => was.updating(max_pending),
+            (Change::Delete, RowState::Acknowledged) if was.pending <= max_deleted => {
+                Some(was.with(RowState::MaybeDeleted))
+            }
+            (Change::OwnUpdate, RowState::Acknowledged) => Some(was.with(RowState::MaybeOwn)),
+            // Where two write values of their own at a time, one of them that fails leaves those of the other.
+            (Change::OwnUpdate, RowState::MaybeOwn | RowState::Own) => Some(was.with(RowState::Own)),
+            _ => None,
+        };
         for attempt in 0..16 {
             let own = change == Change::OwnUpdate;
-            let (number, was) = self.pick(table, pick, draw.wrapping_add(attempt), own)?;
-            if self.tables[table].states.claim(number, was) {
-                self.touched.push(Touched { table, number, change, was });
+            let (number, _) = self.pick(table, pick, draw.wrapping_add(attempt), own)?;
+            if self.touched.iter().any(|other| (other.table, other.number) == (table, number)) {
+                continue;
+            }
+            if let Some(was) = shared.states.change(number, next) {
+                self.touched.push(Touched { table, number, change });
                 return Some((number, was));
             }
         }
         None
     }
 
+    /// Chooses the rows of an operation's own statements; whether there are earlier ones where they are needed.
+    pub(crate) fn choose(&mut self, rows: &[ChosenRow], draw: u64) -> Result<bool> {
+        self.chosen.clear();
+        for ChosenRow { table, old, pick, writes, .. } in rows {
+            let (table, pick) = (*table, *pick);
+            let draw = draw.rotate_left(32).wrapping_add(self.chosen.len() as u64 * DRAWS);
+            let change = match writes {
+                Writes::Insert => Change::OwnInsert,
+                Writes::Update => Change::OwnUpdate,
+                Writes::Delete => Change::Delete,
+                Writes::Nothing | Writes::Undeclared => Change::Outside,
+            };
+            let row = if *old {
+                let earlier = match change {
+                    Change::Outside => self.pick(table, pick, draw, true),
+                    _ => self.claim(table, pick, draw, change),
+                };
+                let Some((number, known)) = earlier else { return Ok(false) };
+                self.old(table, number, known)?
+            } else {
+                self.fresh(table, change, |_, row| row.to_vec())?
+            };
+            self.chosen.push((table, row));
+        }
+        Ok(true)
+    }
+
+    /// Passes a column of a chosen row.
+    pub(crate) fn column(&self, row: usize, column: usize, out: &mut impl Arguments) {
+        let Some((table, row)) = self.chosen.get(row) else { return };
+        out.field(self.tables[*table].maker.type_of(column), fields(row).nth(column).flatten());
+    }
+
     /// The bytes of an earlier row of which so much is known.
-    pub(crate) fn old(&mut self, table: usize, number: u64, known: Known) -> Result<Vec<u8>> {
+    pub(crate) fn old(&self, table: usize, number: u64, known: Known) -> Result<Vec<u8>> {
         let other = known.version % 2 == 1;
-        let block = self.old[table].insert(self.tables[table].block_of(number, other)?);
+        let block = self.tables[table].block_of(number, other)?;
         Ok(with_version(block.row(number), known.version.into()))
     }
 
     /// The bytes of an earlier row after its next update. Where the server counts, its version is what is added.
-    pub(crate) fn next_version(
-        &mut self,
-        table: usize,
-        number: u64,
-        known: Known,
-        add: i64,
-    ) -> Result<Vec<u8>> {
-        let row = self.old(table, number, known.updated())?;
+    pub(crate) fn next_version(&self, table: usize, number: u64, known: Known, add: i64) -> Result<Vec<u8>> {
+        let version = known.version.wrapping_add(known.pending + 1);
+        let row = self.old(table, number, Known { version, ..known })?;
         Ok(if self.server_counts { with_version(&row, add) } else { row })
     }
 
     /// Notes what the outcome says of the rows that were touched.
     pub(crate) fn settle(&mut self, outcome: &Outcome) {
-        for Touched { table, number, change, was } in self.touched.drain(..) {
-            use RowState::{
-                Acknowledged, Deleted, Failed, MaybeDeleted, MaybeUpdated, Outside, Own, Unknown,
-            };
-            let without_effect = matches!(outcome, Outcome::Failed(failure) if failure.without_effect);
-            let state = match (change, outcome) {
-                (Change::Outside, _) => Outside,
-                (Change::Insert, Outcome::Ok(_)) => Acknowledged,
-                (Change::Update, Outcome::Ok(_)) => {
-                    self.tables[table].updates.fetch_add(1, Relaxed);
-                    self.tables[table].states.set(number, was.updated());
-                    continue;
-                }
-                (Change::Delete, Outcome::Ok(_)) => Deleted,
-                (Change::OwnInsert, Outcome::Ok(_)) => Own,
-                (Change::Insert | Change::OwnInsert, _) if without_effect => Failed,
-                (_, Outcome::Failed(_)) if without_effect => was.state,
-                (Change::OwnUpdate, _) => Own,
-                (Change::OwnInsert, _) => Outside,
-                (Change::Insert, _) => Unknown,
-                (Change::Update, _) => MaybeUpdated,
-                (Change::Delete, _) => MaybeDeleted,
-            };
-            let state = Known { state, ..was };
-            self.tables[table].states.set(number, state);
+        for Touched { table, number, change } in self.touched.drain(..) {
+            let table = &self.tables[table];
+            if (change, outcome.is_ok()) == (Change::Update, true) {
+                table.updates.fetch_add(1, Relaxed);
+            }
+            table.states.change(number, |now| Some(settled(now, change, outcome)));
         }
+    }
+}
+
+/// What is known of a row after a change of it that was under way.
+fn settled(now: Known, change: Change, outcome: &Outcome) -> Known {
+    use RowState::{Acknowledged, Deleted, Failed, MaybeOwn, Outside, Own, Unknown};
+    let without_effect = matches!(outcome, Outcome::Failed(failure) if failure.without_effect);
+    match (change, outcome.is_ok(), without_effect) {
+        (Change::Outside, ..) => now.with(Outside),
+        (Change::Insert, true, _) => now.with(Acknowledged),
+        (Change::Insert, _, true) | (Change::OwnInsert, _, true) => now.with(Failed),
+        (Change::Insert, ..) => now.with(Unknown),
+        (Change::OwnInsert, true, _) => now.with(Own),
+        (Change::OwnInsert, ..) => now.with(Outside),
+        (Change::Update, done, no_effect) if done || no_effect => now.updated(done),
+        (Change::Delete, true, _) => now.with(Deleted),
+        (Change::Delete, _, true) => now.with(Acknowledged),
+        (Change::OwnUpdate, _, true) if now.state == MaybeOwn => now.with(Acknowledged),
+        (Change::OwnUpdate, done, no_effect) if done || !no_effect => now.with(Own),
+        (Change::Update | Change::Delete | Change::OwnUpdate, ..) => now,
     }
 }

@@ -1,12 +1,12 @@
 //! One statement of an operation, whatever the server: which rows it takes, and what its answer has to be.
 
+use sawmill_pgcopy::PgType;
 use sawmill_source::Result;
 
-use crate::mix::block::fields;
 use crate::mix::pick::Pick;
-use crate::plan::types::{Work, Writes};
+use crate::plan::types::{Parameter, Work};
 use crate::proof::states::{Known, RowState};
-use crate::work::outcome::{Change, Failure};
+use crate::work::outcome::{CHECK, Change, Failure};
 use crate::work::rows::Rows;
 
 /// Receives the arguments of a statement, in their order.
@@ -14,24 +14,26 @@ pub(crate) trait Arguments {
     /// All fields of a row, encoded as in COPY.
     fn row(&mut self, row: &[u8]);
     /// The number of a row.
-    fn key(&mut self, number: u64);
+    fn key(&mut self, _number: u64) {}
     /// One field of a row.
-    fn field(&mut self, column: usize, field: Option<&[u8]>);
+    fn field(&mut self, _of: PgType, _field: Option<&[u8]>) {}
+    /// What an earlier statement has read.
+    fn variable(&mut self, _number: usize) {}
 }
 
 /// What a statement has to return.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) enum Expect {
+    #[default]
     Anything,
     /// As many rows, returned or changed.
     Rows(u64),
+    /// One row without NULLs: its fields are the values of variables.
+    Variables,
+    /// This row was changed, unless another operation has deleted it.
+    Changed { table: usize, number: u64 },
     /// This row, unless what is known of it has changed meanwhile.
-    Row {
-        table: usize,
-        number: u64,
-        known: Known,
-        row: Vec<u8>,
-    },
+    Row { table: usize, number: u64, known: Known, row: Vec<u8> },
 }
 
 /// Passes the arguments of a statement to `out`. `None` if there is no earlier row that it could take.
@@ -61,13 +63,13 @@ pub(crate) fn arguments(
             None => None,
             Some((number, known)) => {
                 out.row(&rows.next_version(*table, number, known, 1)?);
-                Some(Expect::Rows(1))
+                Some(Expect::Changed { table: *table, number })
             }
         },
         Work::Delete { table, pick, .. } => {
             rows.claim(*table, *pick, draw, Change::Delete).map(|(number, _)| {
                 out.key(number);
-                Expect::Rows(1)
+                Expect::Changed { table: *table, number }
             })
         }
         Work::Select { table, pick, .. } => match rows.pick(*table, *pick, draw, false) {
@@ -78,7 +80,19 @@ pub(crate) fn arguments(
                 Some(Expect::Row { table: *table, number, known, row })
             }
         },
-        Work::Sql { .. } => own_statement(rows, work, draw, out)?,
+        Work::Sql { parameters, into, expect, .. } => {
+            for parameter in parameters {
+                match parameter {
+                    Parameter::Column { row, column } => rows.column(*row, *column, out),
+                    Parameter::Variable(number) => out.variable(*number),
+                }
+            }
+            Some(match expect {
+                _ if !into.is_empty() => Expect::Variables,
+                Some(count) => Expect::Rows(*count),
+                None => Expect::Anything,
+            })
+        }
     })
 }
 
@@ -96,35 +110,6 @@ fn upsert(rows: &mut Rows, table: usize, draw: u64, out: &mut impl Arguments) ->
     Ok(())
 }
 
-/// The parameters of a statement of the user's own: of a new row, of an earlier one, or of both.
-fn own_statement(
-    rows: &mut Rows,
-    work: &Work,
-    draw: u64,
-    out: &mut impl Arguments,
-) -> Result<Option<Expect>> {
-    let Work::Sql { table, parameters, pick, expect, writes, .. } = work else { return Ok(None) };
-    let (mut new, mut old) = (Vec::new(), Vec::new());
-    if parameters.iter().any(|parameter| !parameter.old) {
-        let change = if *writes == Writes::Insert { Change::OwnInsert } else { Change::Outside };
-        new = rows.fresh(*table, change, |_, row| row.to_vec())?;
-    }
-    if parameters.iter().any(|parameter| parameter.old) {
-        let chosen = match writes {
-            Writes::Update => rows.claim(*table, *pick, draw, Change::OwnUpdate),
-            Writes::Delete => rows.claim(*table, *pick, draw, Change::Delete),
-            Writes::Nothing | Writes::Insert | Writes::Undeclared => rows.pick(*table, *pick, draw, true),
-        };
-        let Some((number, known)) = chosen else { return Ok(None) };
-        old = rows.old(*table, number, known)?;
-    }
-    for parameter in parameters {
-        let row = if parameter.old { &old } else { &new };
-        out.field(parameter.column, fields(row).nth(parameter.column).flatten());
-    }
-    Ok(Some(expect.map_or(Expect::Anything, Expect::Rows)))
-}
-
 impl Expect {
     /// Judges an answer: the rows that were returned or changed, whether a returned one is the expected one, and which
     /// version it has.
@@ -135,11 +120,25 @@ impl Expect {
         equal: bool,
         version: Option<i64>,
     ) -> std::result::Result<u64, Failure> {
-        let wrong = |what: String, without_effect| Err(Failure::new("check", what, without_effect));
+        let wrong = |what: String, without_effect| Err(Failure::new(CHECK, what, without_effect));
         match self {
-            Self::Anything => Ok(count),
+            Self::Variables if count != 1 => {
+                Err(Failure::variable(format!("{count} rows where one is read")))
+            }
+            Self::Anything | Self::Variables => Ok(count),
             Self::Rows(expected) if *expected == count => Ok(count),
             Self::Rows(expected) => wrong(format!("{count} rows where {expected} are expected"), count == 0),
+            Self::Changed { .. } if count == 1 => Ok(count),
+            Self::Changed { table, number } => {
+                let table = &rows.tables[*table];
+                match table.states.get(*number).state {
+                    RowState::Deleted | RowState::MaybeDeleted if count == 0 => Ok(count),
+                    _ => {
+                        let what = format!("table {}, row {number}: {count} rows were changed", table.name);
+                        wrong(what, count == 0)
+                    }
+                }
+            }
             Self::Row { table, number, known, .. } => {
                 let table = &rows.tables[*table];
                 if count == 1 && equal {
@@ -148,12 +147,13 @@ impl Expect {
                 // Another operation may have changed the row since.
                 let now = table.states.get(*number);
                 let what = match (count, version) {
-                    (0, _) if matches!(now.state, RowState::Acknowledged | RowState::MaybeUpdated) => {
+                    (0, _) if now.state == RowState::Acknowledged => {
                         "an acknowledged row is not there".to_owned()
                     }
                     (0, _) => return Ok(count),
+                    (1, _) if matches!(now.state, RowState::MaybeOwn | RowState::Own) => return Ok(count),
                     (1, Some(version)) => {
-                        let newest = known.ahead(now.version.into()) + now.pending();
+                        let newest = known.ahead(now.version.into()) + i64::from(now.pending);
                         match known.ahead(version) {
                             ahead if ahead < 0 => {
                                 format!("a stale read: {} acknowledged updates are missing", -ahead)
@@ -161,7 +161,7 @@ impl Expect {
                             ahead if ahead > newest => {
                                 format!("it has {} updates more than were sent", ahead - newest)
                             }
-                            0 => "the row has other values than were written".to_owned(),
+                            0 if !now.contended => "the row has other values than were written".to_owned(),
                             _ => return Ok(count),
                         }
                     }

@@ -28,6 +28,9 @@ pub enum Address {
     Null,
 }
 
+/// Rows as text; `None` is NULL.
+pub(crate) type TextRows = Vec<Vec<Option<String>>>;
+
 /// A server.
 pub(crate) trait Target: Sync {
     /// Makes the tables and inserts the rows that are there before the run.
@@ -43,6 +46,8 @@ pub(crate) trait Target: Sync {
     fn watch<'a>(&'a self, plan: &'a Plan) -> Option<Box<dyn FnMut() -> Option<ServerSample> + Send + 'a>>;
     /// Compares the rows of a table with what is known of them.
     fn prove(&self, table: &SharedTable, cancel: &AtomicBool) -> Result<Proof>;
+    /// The rows that a statement returns, as text.
+    fn query(&self, sql: &str, cancel: &AtomicBool) -> Result<TextRows>;
     /// Drops the tables.
     fn tear_down(&self, tables: &[Arc<SharedTable>]) -> Result<()>;
     /// Name and version of the server.

@@ -2,11 +2,14 @@
 
 mod chaos;
 mod closed_loop;
+mod contention;
 mod cratedb;
 mod own_statements;
 mod plans;
 mod postgres;
 mod truth;
+mod variables;
+mod workloads;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

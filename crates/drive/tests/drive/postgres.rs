@@ -364,3 +364,30 @@ fn parts_share_the_rate_and_each_proves_its_own_rows() {
         assert!(result.proof[0].holds() && result.proof[0].found == 200, "{:?}", result.proof);
     }
 }
+
+#[test]
+fn a_login_that_gets_no_answer_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    // They take connections, and never answer.
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let _unix = std::os::unix::net::UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();
+    let hosts = [
+        format!("127.0.0.1:{}/db?", tcp.local_addr().unwrap().port()),
+        format!("/db?host={}&", folder.path().display()),
+    ];
+    for host in hosts {
+        let url = format!("postgres://me@{host}connect_timeout=1");
+        let address = sawmill_drive::Address::Postgres(Box::new(url.parse().unwrap()));
+        let cancel = std::sync::atomic::AtomicBool::new(false);
+        let driving = sawmill_drive::Driving {
+            address: &address,
+            server: None,
+            cancel: &cancel,
+            observer: &mut (),
+            command: String::new(),
+        };
+        let plan = plan("[tables.events]\n[[operations]]\ninsert = \"events\"\n");
+        let error = sawmill_drive::run(&plan, driving).map(drop).unwrap_err().to_string();
+        assert!(error.contains("no answer within 1 s") && error.contains("database \"db\""), "{error}");
+    }
+}

@@ -14,6 +14,8 @@ pub(super) struct List<'a> {
     pub body: &'a mut String,
     /// The types of the table's columns.
     pub types: &'a [PgType],
+    /// The values of the operation's variables.
+    pub variables: &'a [Value],
     pub empty: bool,
 }
 
@@ -37,9 +39,13 @@ impl Arguments for List<'_> {
         self.value(&number.into());
     }
 
-    fn field(&mut self, column: usize, field: Option<&[u8]>) {
-        let of = self.types.get(column).copied().unwrap_or(PgType::Text);
+    fn field(&mut self, of: PgType, field: Option<&[u8]>) {
         self.value(&json::value(field, of));
+    }
+
+    fn variable(&mut self, number: usize) {
+        let variables = self.variables;
+        self.value(variables.get(number).unwrap_or(&Value::Null));
     }
 }
 
@@ -58,10 +64,6 @@ impl Arguments for BulkRows<'_> {
         }
         json::write_row(row, self.types, self.body);
     }
-
-    fn key(&mut self, _: u64) {}
-
-    fn field(&mut self, _: usize, _: Option<&[u8]>) {}
 }
 
 /// `args` of UNNEST: a list of each column.
@@ -93,8 +95,4 @@ impl Arguments for Columns<'_> {
             let _ = write!(column, "{}", json::value(field, *of));
         }
     }
-
-    fn key(&mut self, _: u64) {}
-
-    fn field(&mut self, _: usize, _: Option<&[u8]>) {}
 }

@@ -95,6 +95,17 @@ pub(super) fn is_equal(expected: &[u8], types: &[PgType], row: &[Value]) -> bool
         })
 }
 
+/// Whether a value that was read is of this type.
+pub(super) fn is_of(value: &Value, pg_type: PgType) -> bool {
+    match pg_type {
+        PgType::Bool => value.is_boolean(),
+        PgType::Int2 | PgType::Int4 | PgType::Int8 => value.is_i64(),
+        PgType::Date | PgType::Timestamp | PgType::TimestampTz => value.is_i64(),
+        PgType::Float4 | PgType::Float8 => value.is_number(),
+        _ => value.is_string(),
+    }
+}
+
 /// The rows of an answer.
 pub(super) fn rows(body: &[u8]) -> Option<Vec<Vec<Value>>> {
     let answer: Value = serde_json::from_slice(body).ok()?;

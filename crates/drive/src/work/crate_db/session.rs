@@ -7,11 +7,11 @@ use sawmill_pgcopy::PgType;
 use sawmill_source::Result;
 use serde_json::Value;
 
-use crate::plan::types::{Plan, Work};
+use crate::plan::types::{Operation, Plan, Variable, Work};
 use crate::work::crate_db::arguments::{BulkRows, Columns, List};
 use crate::work::crate_db::json;
-use crate::work::outcome::{Failure, Outcome};
-use crate::work::rows::Rows;
+use crate::work::outcome::{CHECK, Failure, Outcome};
+use crate::work::rows::{DRAWS, Rows};
 use crate::work::statements;
 use crate::work::step::{Expect, arguments};
 use crate::work::target::Session;
@@ -22,12 +22,21 @@ pub(super) struct CrateSession<'a> {
     plan: &'a Plan,
     rows: Rows,
     cancel: &'a AtomicBool,
-    sql: Vec<String>,
+    /// The statements of each operation.
+    sql: Vec<Vec<String>>,
     types: Vec<Vec<PgType>>,
+    operation: usize,
+    /// The requests of the operation's steps.
+    requests: Vec<Request>,
+    /// What steps of the operation have read.
+    variables: Vec<Value>,
+}
+
+/// A request that is ready to be sent.
+#[derive(Default)]
+struct Request {
     body: String,
     expect: Expect,
-    /// The request has `bulk_args`.
-    bulk: bool,
 }
 
 impl<'a> CrateSession<'a> {
@@ -37,27 +46,32 @@ impl<'a> CrateSession<'a> {
         rows: Rows,
         cancel: &'a AtomicBool,
     ) -> Result<Self> {
-        let statement = |step: &Work| statement(plan, step, &rows);
-        let sql = plan.operations.iter().flat_map(|operation| &operation.steps).map(statement);
-        let sql = sql.collect::<Result<Vec<String>>>()?;
+        let statements = |operation: &Operation| {
+            operation.steps.iter().map(|step| statement(plan, step, &rows)).collect::<Result<Vec<String>>>()
+        };
+        let sql = plan.operations.iter().map(statements).collect::<Result<_>>()?;
         let types = rows.tables.iter().map(|table| table.maker.column_types().map(|(_, of)| of).collect());
         let types = types.collect();
         let statements = CrateStatements::new(server, plan.timeout)?;
-        let (body, expect) = (String::new(), Expect::Anything);
-        Ok(Self { server, statements, plan, rows, cancel, sql, types, body, expect, bulk: false })
+        let (requests, variables) = (Vec::new(), Vec::new());
+        Ok(Self { server, statements, plan, rows, cancel, sql, types, operation: 0, requests, variables })
     }
 
-    /// The arguments of a step, as the rest of a request's body; an outcome if there is no row for it.
-    fn arguments(&mut self, step: &Work, draw: u64) -> Result<Option<Outcome>> {
-        let Self { rows, body, types, .. } = self;
+    /// Makes the request of a step; an outcome if there is no row for it.
+    fn make(&mut self, at: usize, draw: u64) -> Result<Option<Outcome>> {
+        let Self { rows, requests, types, variables, plan, operation, .. } = self;
+        let step = &plan.operations[*operation].steps[at];
+        let Request { body, expect } = &mut requests[at];
         let types = |table: usize| types.get(table).map_or(&[][..], Vec::as_slice);
+        body.clear();
+        body.push_str("{\"stmt\":");
+        body.push_str(&Value::from(self.sql[*operation][at].as_str()).to_string());
+        body.push_str(if is_bulk(step) { ",\"bulk_args\":[" } else { ",\"args\":[" });
         let made = match step {
             Work::Bulk { table, .. } => {
-                body.push_str(",\"bulk_args\":[");
                 arguments(rows, step, draw, &mut BulkRows { body, types: types(*table), empty: true })
             }
             Work::Unnest { table, .. } => {
-                body.push_str(",\"args\":[");
                 let mut columns = Columns { columns: Vec::new(), types: types(*table) };
                 let made = arguments(rows, step, draw, &mut columns);
                 columns.append_to(body);
@@ -67,24 +81,50 @@ impl<'a> CrateSession<'a> {
             | Work::Copy { table, .. }
             | Work::Update { table, .. }
             | Work::Delete { table, .. }
-            | Work::Select { table, .. }
-            | Work::Sql { table, .. } => {
-                body.push_str(",\"args\":[");
-                arguments(rows, step, draw, &mut List { body, types: types(*table), empty: true })
+            | Work::Select { table, .. } => {
+                arguments(rows, step, draw, &mut List { body, types: types(*table), variables, empty: true })
+            }
+            Work::Sql { .. } => {
+                arguments(rows, step, draw, &mut List { body, types: &[], variables, empty: true })
             }
         };
         body.push_str("]}");
-        let Some(expect) = made? else { return Ok(Some(Outcome::no_row())) };
-        (self.expect, self.bulk) = (expect, matches!(step, Work::Bulk { .. }));
+        let Some(made) = made? else { return Ok(Some(Outcome::no_row())) };
+        *expect = made;
         Ok(None)
     }
 
-    /// Whether an answer is what it has to be.
-    fn judge(&self, body: &[u8]) -> Outcome {
+    /// Sends the request of a step, and judges its answer.
+    fn run(&mut self, at: usize) -> std::result::Result<u64, Failure> {
+        let lost = |what: String, without_effect| {
+            let kind =
+                if what.contains("timed out") || what.contains("in time") { "timeout" } else { "lost" };
+            Err(Failure::new(kind, what, without_effect))
+        };
+        // It takes what earlier steps have read.
+        if at > 0 && matches!(self.plan.operations[self.operation].steps[at], Work::Sql { .. }) {
+            self.make(at, 0).map_err(|error| Failure::new(CHECK, error.to_string(), true))?;
+        }
+        match self.statements.send(self.requests[at].body.as_bytes(), self.cancel) {
+            CrateReply::Done(body) => self.judge(at, &body),
+            // What CrateDB refuses for its own state may have reached some of the shards.
+            CrateReply::Refused(code, message) => {
+                Err(Failure::new(format!("crate-{code}"), message, (4000..5000).contains(&code)))
+            }
+            CrateReply::NotSent(what) => Err(Failure::new("connect", what, true)),
+            CrateReply::Unknown(what) => lost(what, false),
+        }
+    }
+
+    /// Whether an answer is what it has to be; sets the variables that it has values for.
+    fn judge(&mut self, at: usize, body: &[u8]) -> std::result::Result<u64, Failure> {
+        let operation = &self.plan.operations[self.operation];
+        let (step, expect) = (&operation.steps[at], &self.requests[at].expect);
         let mut version = None;
-        let (count, equal) = match &self.expect {
-            Expect::Rows(expected) if self.bulk => match json::bulk_failure(body, *expected) {
-                Some(what) => return Outcome::Failed(Failure::new("crate-bulk", what, false)),
+        let mut read = Vec::new();
+        let (count, equal) = match expect {
+            Expect::Rows(expected) if is_bulk(step) => match json::bulk_failure(body, *expected) {
+                Some(what) => return Err(Failure::new("crate-bulk", what, false)),
                 None => (*expected, true),
             },
             Expect::Row { table, row, .. } => {
@@ -93,10 +133,34 @@ impl<'a> CrateSession<'a> {
                 let equal = found.first().is_some_and(|one| json::is_equal(row, &self.types[*table], one));
                 (found.len() as u64, equal)
             }
-            Expect::Anything | Expect::Rows(_) => (json::count(body).unwrap_or(0), true),
+            Expect::Variables => {
+                read = json::rows(body).unwrap_or_default();
+                (read.len() as u64, true)
+            }
+            Expect::Anything | Expect::Rows(_) | Expect::Changed { .. } => {
+                (json::count(body).unwrap_or(0), true)
+            }
         };
-        self.expect.judge(&self.rows, count, equal, version).into()
+        let count = expect.judge(&self.rows, count, equal, version)?;
+        if let Work::Sql { into, .. } = step {
+            for (place, number) in into.iter().enumerate() {
+                let Variable { name, pg_type } = &operation.variables[*number];
+                let value = read.first().and_then(|row| row.get(place)).cloned().unwrap_or_default();
+                if !json::is_of(&value, *pg_type) {
+                    let what = format!("{name} has no value: {value} was read where {pg_type} is declared");
+                    return Err(Failure::variable(what));
+                }
+                self.variables.resize(operation.variables.len(), Value::Null);
+                self.variables[*number] = value;
+            }
+        }
+        Ok(count)
     }
+}
+
+/// Whether the request has `bulk_args`.
+fn is_bulk(step: &Work) -> bool {
+    matches!(step, Work::Bulk { .. })
 }
 
 impl Session for CrateSession<'_> {
@@ -113,31 +177,33 @@ impl Session for CrateSession<'_> {
     }
 
     fn prepare(&mut self, operation: usize, draw: u64) -> Result<Option<Outcome>> {
-        // Operations of CrateDB have one step each.
-        let plan = self.plan;
-        let Some(step) = plan.operations[operation].steps.first() else { return Ok(None) };
-        let sql = Value::from(self.sql[operation].as_str());
-        self.body.clear();
-        self.body.push_str("{\"stmt\":");
-        self.body.push_str(&sql.to_string());
-        self.arguments(step, draw)
+        self.operation = operation;
+        let Operation { rows, steps, .. } = &self.plan.operations[operation];
+        if !self.rows.choose(rows, draw)? {
+            return Ok(Some(Outcome::no_row()));
+        }
+        self.requests.resize_with(steps.len(), Request::default);
+        for at in 0..steps.len() {
+            if let Some(outcome) = self.make(at, draw.wrapping_add(at as u64 * DRAWS))? {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
     }
 
     fn execute(&mut self) -> Outcome {
-        let lost = |what: String, without_effect| {
-            let kind =
-                if what.contains("timed out") || what.contains("in time") { "timeout" } else { "lost" };
-            Outcome::Failed(Failure::new(kind, what, without_effect))
-        };
-        match self.statements.send(self.body.as_bytes(), self.cancel) {
-            CrateReply::Done(body) => self.judge(&body),
-            // What CrateDB refuses for its own state may have reached some of the shards.
-            CrateReply::Refused(code, message) => {
-                Outcome::Failed(Failure::new(format!("crate-{code}"), message, (4000..5000).contains(&code)))
+        let mut rows = 0;
+        for at in 0..self.requests.len() {
+            match self.run(at) {
+                Ok(count) => rows += count,
+                // Earlier steps had their effect.
+                Err(failure) => {
+                    let without_effect = failure.without_effect && at == 0;
+                    return Outcome::Failed(Failure { without_effect, ..failure });
+                }
             }
-            CrateReply::NotSent(what) => Outcome::Failed(Failure::new("connect", what, true)),
-            CrateReply::Unknown(what) => lost(what, false),
         }
+        Outcome::Ok(rows)
     }
 
     fn settle(&mut self, outcome: &Outcome) {

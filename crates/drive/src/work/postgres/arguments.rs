@@ -10,20 +10,28 @@ use crate::work::step::Arguments;
 const NULL: [u8; 4] = (-1_i32).to_be_bytes();
 
 /// Parameters, one after the other.
-pub(super) struct Parameters<'a>(pub &'a mut Vec<u8>);
+pub(super) struct Parameters<'a> {
+    pub out: &'a mut Vec<u8>,
+    /// The values of the operation's variables.
+    pub variables: &'a [Vec<u8>],
+}
 
 impl Arguments for Parameters<'_> {
     fn row(&mut self, row: &[u8]) {
         // Behind the number of its fields a row is as parameters are.
-        self.0.extend_from_slice(row.get(2..).unwrap_or_default());
+        self.out.extend_from_slice(row.get(2..).unwrap_or_default());
     }
 
     fn key(&mut self, number: u64) {
-        append(self.0, Some(&(number as i64).to_be_bytes()));
+        append(self.out, Some(&(number as i64).to_be_bytes()));
     }
 
-    fn field(&mut self, _: usize, field: Option<&[u8]>) {
-        append(self.0, field);
+    fn field(&mut self, _: PgType, field: Option<&[u8]>) {
+        append(self.out, field);
+    }
+
+    fn variable(&mut self, number: usize) {
+        append(self.out, self.variables.get(number).map(Vec::as_slice));
     }
 }
 
@@ -34,10 +42,6 @@ impl Arguments for CopyRows<'_> {
     fn row(&mut self, row: &[u8]) {
         self.0.extend_from_slice(row);
     }
-
-    fn key(&mut self, _: u64) {}
-
-    fn field(&mut self, _: usize, _: Option<&[u8]>) {}
 }
 
 /// An array of each column, for UNNEST.
@@ -81,10 +85,6 @@ impl Arguments for ArrayColumns {
         }
         self.rows += 1;
     }
-
-    fn key(&mut self, _: u64) {}
-
-    fn field(&mut self, _: usize, _: Option<&[u8]>) {}
 }
 
 /// A field with its length before it.

@@ -35,11 +35,13 @@ pub(super) fn parse(out: &mut Vec<u8>, name: &str, sql: &str, oids: &[u32]) {
     });
 }
 
-/// Bind, Execute and Sync: `values` appends `count` parameters; they and all results are binary.
+/// Bind, Execute and Sync: `values` appends `count` parameters; they and all results are binary. `describe`: asks for
+/// the types of the results, too.
 pub(super) fn bind<T>(
     out: &mut Vec<u8>,
     name: &str,
     count: u16,
+    describe: bool,
     values: impl FnOnce(&mut Vec<u8>) -> T,
 ) -> T {
     let made = push(out, b'B', |out| {
@@ -51,6 +53,9 @@ pub(super) fn bind<T>(
         out.extend_from_slice(&[0, 1, 0, 1]);
         made
     });
+    if describe {
+        push(out, b'D', |out| out.extend_from_slice(b"P\0"));
+    }
     push(out, b'E', |out| out.extend_from_slice(&[0; 5]));
     push(out, b'S', |_| {});
     made
@@ -86,7 +91,8 @@ pub(super) fn begin_copy(
 }
 
 /// Reads until the server is ready: the number of rows of the last command, if it names one, or its error.
-/// Each row that it returns, and that a statement was parsed, is passed to `row` by the message's type.
+/// Each row that it returns, the description of rows, and that a statement was parsed, is passed to `row` by the
+/// message's type.
 pub(super) fn answer(
     connection: &mut BlockingConnection,
     row: &mut dyn FnMut(u8, &[u8]),
@@ -99,6 +105,20 @@ pub(super) fn answer(
             return Ok(answered);
         }
     }
+}
+
+/// The types of the columns that a description of rows has, by their object identifiers.
+pub(super) fn column_types(description: &[u8]) -> Vec<u32> {
+    let mut rest = description.get(2..).unwrap_or_default();
+    let mut types = Vec::new();
+    // Behind its name a column has table, number, type, length, modifier and format.
+    while let Some(end) = rest.iter().position(|byte| *byte == 0)
+        && let Some(column) = rest.get(end + 1..end + 19)
+    {
+        types.push(column.get(6..10).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes));
+        rest = rest.get(end + 19..).unwrap_or_default();
+    }
+    types
 }
 
 /// What a server has answered to a statement: the number of rows that its last command names, or its error.
@@ -115,7 +135,7 @@ impl Answer {
     /// Takes a message; the answer, if it was the last one.
     pub(super) fn take(&mut self, message: Message<'_>, row: &mut dyn FnMut(u8, &[u8])) -> Option<Answered> {
         match message.tag {
-            b'D' | b'1' => row(message.tag, message.body),
+            b'D' | b'T' | b'1' => row(message.tag, message.body),
             b'C' => {
                 let text = message.body.strip_suffix(&[0]).unwrap_or(message.body);
                 let last = text.rsplit(|byte| *byte == b' ').next().unwrap_or_default();

@@ -8,12 +8,15 @@ use sawmill_pgcopy::{HEADER, PgType, TRAILER};
 use sawmill_pgwire::{BlockingConnection, Message, Server, ServerReport};
 use sawmill_source::Result;
 
-use crate::mix::block::{version_of, with_version};
-use crate::plan::types::{Plan, Work};
+use crate::mix::block::{fields, version_of, with_version};
+use crate::plan::own_statement::type_name;
+use crate::plan::types::{Operation, Parameter, Plan, Variable, Work};
 use crate::work::outcome::{Failure, Outcome};
 use crate::work::postgres::arguments::{ArrayColumns, CopyRows, Parameters};
-use crate::work::postgres::messages::{Answer, Answered, answer, begin_copy, bind, parse, push, query};
-use crate::work::rows::Rows;
+use crate::work::postgres::messages::{
+    Answer, Answered, answer, begin_copy, bind, column_types, parse, push, query,
+};
+use crate::work::rows::{DRAWS, Rows};
 use crate::work::statements;
 use crate::work::step::{Expect, arguments};
 use crate::work::target::Session;
@@ -30,11 +33,14 @@ struct Statement {
     count: u16,
     /// Their types, if they are not the server's choice.
     oids: Vec<u32>,
+    /// It takes what earlier statements of the operation read: it is made when it is sent.
+    takes_variables: bool,
     /// On the present connection.
     known: bool,
 }
 
 /// A statement that is ready to be sent.
+#[derive(Default)]
 struct Ready {
     /// Operation and step.
     statement: (usize, usize),
@@ -50,6 +56,9 @@ struct UnderWay {
     /// Rows that it returned.
     rows: u64,
     parsed: bool,
+    /// The row that variables are read from, and the types of its columns.
+    read: Vec<u8>,
+    types: Vec<u32>,
     /// A row is not the expected one.
     differs: bool,
     /// The version of the row that was returned last.
@@ -58,19 +67,40 @@ struct UnderWay {
 
 impl UnderWay {
     fn take(&mut self, message: Message<'_>, expect: &Expect) -> Option<Answered> {
-        let Self { answer, rows, parsed, differs, version } = self;
-        answer.take(message, &mut |tag, row| match tag {
-            b'1' => *parsed = true,
-            _ => {
+        let Self { answer, rows, parsed, read, types, differs, version } = self;
+        answer.take(message, &mut |tag, row| match (tag, expect) {
+            (b'1', _) => *parsed = true,
+            (b'T', _) => *types = column_types(row),
+            (_, Expect::Row { row: expected, known, .. }) => {
                 *rows += 1;
-                if let Expect::Row { row: expected, known, .. } = expect {
-                    *version = version_of(row);
-                    // A version beyond those that are counted is the same as its remainder.
-                    let same = version.filter(|version| known.ahead(*version) == 0);
-                    *differs |= same.is_none_or(|version| with_version(expected, version) != row);
+                *version = version_of(row);
+                // A version beyond those that are counted is the same as its remainder.
+                let same = version.filter(|version| known.ahead(*version) == 0);
+                *differs |= same.is_none_or(|version| with_version(expected, version) != row);
+            }
+            (_, expect) => {
+                *rows += 1;
+                if matches!(expect, Expect::Variables) {
+                    *read = row.to_vec();
                 }
             }
         })
+    }
+
+    /// The value of a variable, by its place in the row that was read.
+    fn variable(
+        &self,
+        place: usize,
+        Variable { name, pg_type }: &Variable,
+    ) -> std::result::Result<Vec<u8>, Failure> {
+        let wrong = |what: &str| Failure::variable(format!("{name} has no value: {what}"));
+        let found = self.types.get(place).ok_or_else(|| wrong("the row has too few columns"))?;
+        if *found != statements::oid(*pg_type) {
+            let found = type_name(*found, statements::oid);
+            return Err(wrong(&format!("{found} was read where {pg_type} is declared")));
+        }
+        let field = fields(&self.read).nth(place).flatten();
+        field.map(<[u8]>::to_vec).ok_or_else(|| wrong("NULL was read"))
     }
 }
 
@@ -87,7 +117,11 @@ pub(super) struct PgSession<'a> {
     ready: Vec<Ready>,
     steps: usize,
     columns: ArrayColumns,
+    /// What statements of the operation have read.
+    variables: Vec<Vec<u8>>,
     transaction: bool,
+    /// The step that was sent last.
+    sent: usize,
     under_way: UnderWay,
 }
 
@@ -121,21 +155,20 @@ impl<'a> PgSession<'a> {
             ready: Vec::new(),
             steps: 0,
             columns: ArrayColumns::default(),
+            variables: Vec::new(),
             transaction: false,
+            sent: 0,
             under_way: UnderWay::default(),
         })
     }
 
     /// Makes the messages of one step; an outcome if there is no row for it.
-    fn make(&mut self, operation: usize, step: usize, draw: u64) -> Result<Option<Outcome>> {
-        let Self { plan, rows, ready, steps, columns, types, .. } = self;
+    fn make(&mut self, at: usize, draw: u64) -> Result<Option<Outcome>> {
+        let Self { plan, rows, ready, columns, variables, types, .. } = self;
+        let ready = &mut ready[at];
+        let (operation, step) = ready.statement;
         let work = &plan.operations[operation].steps[step];
         let Statement { name, count, .. } = &self.statements[operation][step];
-        if ready.len() == *steps {
-            let (messages, expect) = (Vec::new(), Expect::Anything);
-            ready.push(Ready { statement: (0, 0), messages, copies: false, expect });
-        }
-        let ready = &mut ready[*steps];
         let out = &mut ready.messages;
         out.clear();
         let expect = match work {
@@ -151,15 +184,18 @@ impl<'a> PgSession<'a> {
             }
             Work::Unnest { table, .. } => {
                 let expect = arguments(rows, work, draw, columns);
-                bind(out, name, *count, |out| columns.append_to(out, &types[*table]));
+                bind(out, name, *count, false, |out| columns.append_to(out, &types[*table]));
                 expect
             }
-            _ => bind(out, name, *count, |out| arguments(rows, work, draw, &mut Parameters(out))),
+            _ => {
+                let reads = matches!(work, Work::Sql { into, .. } if !into.is_empty());
+                bind(out, name, *count, reads, |out| {
+                    arguments(rows, work, draw, &mut Parameters { out, variables })
+                })
+            }
         };
         let Some(expect) = expect? else { return Ok(Some(Outcome::no_row())) };
-        (ready.statement, ready.copies, ready.expect) =
-            ((operation, step), matches!(work, Work::Copy { .. }), expect);
-        *steps += 1;
+        (ready.copies, ready.expect) = (matches!(work, Work::Copy { .. }), expect);
         Ok(None)
     }
 
@@ -182,11 +218,13 @@ impl<'a> PgSession<'a> {
 
     /// Sends a statement; an error of the server is one of COPY, which it has to agree to first.
     fn send(&mut self, at: usize) -> io::Result<std::result::Result<(), ServerReport>> {
-        let (Some(connection), Some(ready)) = (&mut self.connection, self.ready.get(at)) else {
-            return Err(io::ErrorKind::NotConnected.into());
-        };
+        let (operation, step) = self.ready[at].statement;
+        if self.statements[operation][step].takes_variables {
+            self.make(at, 0).map_err(io::Error::other)?;
+        }
+        let Some(connection) = &mut self.connection else { return Err(io::ErrorKind::NotConnected.into()) };
         self.under_way = UnderWay::default();
-        let statement = &self.statements[ready.statement.0][ready.statement.1];
+        let (ready, statement) = (&self.ready[at], &self.statements[operation][step]);
         if ready.copies {
             if let Err(report) =
                 begin_copy(connection, &statement.sql, &mut patience(self.plan.patience(), self.cancel))?
@@ -202,18 +240,40 @@ impl<'a> PgSession<'a> {
 
     /// Judges the whole answer to a statement.
     fn judge(&mut self, at: usize, answered: Answered) -> std::result::Result<u64, Failure> {
-        let UnderWay { rows, parsed, differs, version, .. } = self.under_way;
+        let under_way = &self.under_way;
         let ready = &self.ready[at];
-        let statement = &mut self.statements[ready.statement.0][ready.statement.1];
+        let (operation, step) = ready.statement;
+        let statement = &mut self.statements[operation][step];
         // Known from the moment it was parsed, even if carrying it out failed.
-        statement.known |= parsed && !statement.name.is_empty();
-        match answered {
-            Ok(count) => ready.expect.judge(&self.rows, count.unwrap_or(rows), !differs, version),
-            Err(report) => {
-                statement.known &= report.code != UNKNOWN_STATEMENT;
-                Err(refused(&report))
+        statement.known |= under_way.parsed && !statement.name.is_empty();
+        let count = answered.map_err(|report| {
+            statement.known &= report.code != UNKNOWN_STATEMENT;
+            refused(&report)
+        })?;
+        let count = count.unwrap_or(under_way.rows);
+        let count = ready.expect.judge(&self.rows, count, !under_way.differs, under_way.version)?;
+        let operation = &self.plan.operations[operation];
+        if let Work::Sql { into, .. } = &operation.steps[step] {
+            for (place, number) in into.iter().enumerate() {
+                let value = under_way.variable(place, &operation.variables[*number])?;
+                self.variables.resize(operation.variables.len(), Vec::new());
+                self.variables[*number] = value;
             }
         }
+        Ok(count)
+    }
+
+    /// Carries out the steps, one after the other; the last one that was sent is `self.sent`.
+    fn sequence(&mut self) -> io::Result<std::result::Result<u64, Failure>> {
+        let mut rows = 0;
+        for at in 0..self.steps {
+            self.sent = at;
+            match self.run(at)? {
+                Ok(count) => rows += count,
+                Err(failure) => return Ok(Err(failure)),
+            }
+        }
+        Ok(Ok(rows))
     }
 
     /// The outcome of an operation of one statement.
@@ -246,21 +306,17 @@ impl<'a> PgSession<'a> {
             Ok(Err(report)) => return self.failed(refused(&report)),
             Err(error) => return lost(self, &error, true),
         }
-        let mut rows = 0;
-        for at in 0..self.steps {
-            match self.run(at) {
-                Ok(Ok(count)) => rows += count,
-                Ok(Err(failure)) => {
-                    let fatal = !failure.without_effect && failure.kind != "check";
-                    if fatal || !matches!(self.simple("ROLLBACK"), Ok(Ok(()))) {
-                        self.connection = None;
-                    }
-                    // What was not committed had no effect.
-                    return Outcome::Failed(Failure { without_effect: true, ..failure });
+        let rows = match self.sequence() {
+            Ok(Ok(rows)) => rows,
+            Ok(Err(failure)) => {
+                if !failure.keeps_connection() || !matches!(self.simple("ROLLBACK"), Ok(Ok(()))) {
+                    self.connection = None;
                 }
-                Err(error) => return lost(self, &error, true),
+                // What was not committed had no effect.
+                return Outcome::Failed(Failure { without_effect: true, ..failure });
             }
-        }
+            Err(error) => return lost(self, &error, true),
+        };
         match self.simple("COMMIT") {
             Ok(Ok(())) => Outcome::Ok(rows),
             Ok(Err(report)) => self.failed(refused(&report)),
@@ -281,7 +337,7 @@ impl<'a> PgSession<'a> {
     }
 
     fn failed(&mut self, failure: Failure) -> Outcome {
-        if !failure.without_effect && failure.kind != "check" {
+        if !failure.keeps_connection() {
             self.connection = None;
         }
         Outcome::Failed(failure)
@@ -307,10 +363,20 @@ impl Session for PgSession<'_> {
     }
 
     fn prepare(&mut self, operation: usize, draw: u64) -> Result<Option<Outcome>> {
-        self.steps = 0;
-        self.transaction = self.plan.operations[operation].transaction;
-        for step in 0..self.plan.operations[operation].steps.len() {
-            if let Some(outcome) = self.make(operation, step, draw.wrapping_add(step as u64 * 1_000_003))? {
+        let Operation { rows, steps, transaction, .. } = &self.plan.operations[operation];
+        (self.steps, self.transaction) = (steps.len(), *transaction);
+        if !self.rows.choose(rows, draw)? {
+            return Ok(Some(Outcome::no_row()));
+        }
+        for step in 0..self.steps {
+            if self.ready.len() == step {
+                self.ready.push(Ready::default());
+            }
+            self.ready[step].statement = (operation, step);
+            if self.statements[operation][step].takes_variables {
+                continue;
+            }
+            if let Some(outcome) = self.make(step, draw.wrapping_add(step as u64 * DRAWS))? {
                 return Ok(Some(outcome));
             }
         }
@@ -321,8 +387,14 @@ impl Session for PgSession<'_> {
         if self.transaction {
             return self.transaction();
         }
-        let ended = self.run(0);
-        self.ended(ended)
+        let ended = self.sequence();
+        match self.ended(ended) {
+            // Earlier steps had their effect.
+            Outcome::Failed(failure) if self.sent > 0 => {
+                Outcome::Failed(Failure { without_effect: false, ..failure })
+            }
+            outcome => outcome,
+        }
     }
 
     #[cfg(target_os = "linux")]
@@ -369,17 +441,19 @@ impl Statement {
             Work::Sql { parameters, prepared, .. } => (parameters.len(), *prepared),
             Work::Copy { .. } | Work::Bulk { .. } => (0, false),
         };
-        let mut oids = Vec::new();
-        if let Work::Sql { table, parameters, .. } = work {
-            let of = |column| types.get(*table).and_then(|types| types.get(column));
-            oids = parameters
-                .iter()
-                .map(|parameter| of(parameter.column).map_or(0, |pg_type| statements::oid(*pg_type)))
-                .collect();
+        let (mut oids, mut takes_variables) = (Vec::new(), false);
+        if let Work::Sql { parameters, .. } = work {
+            let operation = &plan.operations[at.0];
+            let of = |parameter: &Parameter| match parameter {
+                Parameter::Column { row, column } => types[operation.rows[*row].table][*column],
+                Parameter::Variable(number) => operation.variables[*number].pg_type,
+            };
+            oids = parameters.iter().map(|parameter| statements::oid(of(parameter))).collect();
+            takes_variables = parameters.iter().any(|parameter| matches!(parameter, Parameter::Variable(_)));
         }
         let sql = statements::of(plan, work, &rows.tables, true)?;
         let name = if prepared { format!("s{}_{}", at.0, at.1) } else { String::new() };
-        Ok(Self { sql, name, count: count as u16, oids, known: false })
+        Ok(Self { sql, name, count: count as u16, oids, takes_variables, known: false })
     }
 }
 
