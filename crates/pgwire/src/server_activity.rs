@@ -65,7 +65,9 @@ impl Asked<'_> {
         match (fields.next().flatten().as_deref(), fields.next().flatten()) {
             (Some("t"), how) => {
                 let how = how.unwrap_or_default();
-                Activity::Working(format!("the server works on it, or has just answered (process {process}, {how})"))
+                Activity::Working(format!(
+                    "the server works on it, or has just answered (process {process}, {how})"
+                ))
             }
             (Some(_), how) => {
                 let application = self.server.config.get_application_name().unwrap_or_default();

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use sawmill_profile::{Section, escape_html, format_grouped, format_rate};
 
+use crate::Proof;
 use crate::report::over_time::operations_a_second;
 use crate::result::file::{DriveResult, OperationResult};
 use crate::result::latency::Percentiles;
@@ -82,46 +83,36 @@ pub(super) fn limits(result: &DriveResult) -> Section {
     Section::new("Limits", "", table(&["limit", "measured", "result"], &lines))
 }
 
+/// What the table of the proof counts: a heading, the count, and whether it is shown if it is 0 everywhere.
+type Count = (&'static str, fn(&Proof) -> u64, bool);
+
+const COUNTS: [Count; 16] = [
+    ("read back", |proof| proof.read_back, true),
+    ("acknowledged", |proof| proof.acknowledged, true),
+    ("found", |proof| proof.found, true),
+    ("lost", |proof| proof.lost, true),
+    ("different", |proof| proof.different, true),
+    ("failed", |proof| proof.failed, false),
+    ("failed but found", |proof| proof.failed_but_found, false),
+    ("unknown", |proof| proof.unknown, false),
+    ("unknown found", |proof| proof.unknown_found, false),
+    ("foreign", |proof| proof.foreign, false),
+    ("doubled", |proof| proof.doubled, true),
+    ("updates", |proof| proof.updates, false),
+    ("lost updates", |proof| proof.lost_updates, false),
+    ("unsent updates", |proof| proof.unsent_updates, false),
+    ("not checked", |proof| proof.not_checked, false),
+    ("breaks the check", |proof| proof.broken, false),
+];
+
 pub(super) fn proof(result: &DriveResult) -> Section {
-    let heads = [
-        "table or check",
-        "read back",
-        "acknowledged",
-        "found",
-        "lost",
-        "different",
-        "failed",
-        "failed but found",
-        "unknown",
-        "unknown found",
-        "foreign",
-        "doubled",
-        "updates",
-        "lost updates",
-        "not checked",
-        "breaks the check",
-    ];
-    let line = |proof: &crate::Proof| {
-        let mut cells = vec![proof.place()];
-        let counts = [
-            proof.read_back,
-            proof.acknowledged,
-            proof.found,
-            proof.lost,
-            proof.different,
-            proof.failed,
-            proof.failed_but_found,
-            proof.unknown,
-            proof.unknown_found,
-            proof.foreign,
-            proof.doubled,
-            proof.updates,
-            proof.lost_updates,
-            proof.not_checked,
-            proof.broken,
-        ];
-        cells.extend(counts.map(format_grouped));
-        cells
+    let is_shown = |(_, count, always): &&Count| *always || result.proof.iter().any(|proof| count(proof) > 0);
+    let shown: Vec<&Count> = COUNTS.iter().filter(is_shown).collect();
+    let heads: Vec<&str> =
+        std::iter::once("table or check").chain(shown.iter().map(|(head, ..)| *head)).collect();
+    let line = |proof: &Proof| {
+        let counts = shown.iter().map(|(_, count, _)| format_grouped(count(proof)));
+        std::iter::once(proof.place()).chain(counts).collect()
     };
     let lines: Vec<Vec<String>> = result.proof.iter().map(line).collect();
     let mut content = table(&heads, &lines);
@@ -129,8 +120,8 @@ pub(super) fn proof(result: &DriveResult) -> Section {
     for example in unchecked.chain(result.proof.iter().flat_map(|proof| &proof.examples)) {
         let _ = writeln!(content, "<p class=\"note\">{}</p>", escape_html(example));
     }
-    let note =
-        "The rows of each table, read back after the run and compared with what the server had acknowledged.";
+    let note = "The rows of each table, read back after the run and compared with what the server had acknowledged. Counts that \
+         are 0 everywhere may be left out.";
     Section::new("Proof of the writes", note, content)
 }
 
