@@ -16,7 +16,6 @@ TABLE = [
     ("2 footers at once, half", "all chunks, 2 threads with a footer each", True),
     ("AVX2", "all chunks, AVX2/BMI2", True),
     ("portable", "all chunks, portable", True),
-    ("index pass", "index pass", True),
     ("with statistics", "all chunks and their statistics", True),
     ("10 columns", "10 columns and their statistics", True),
     ("first row group", "first row group", True),
@@ -29,7 +28,6 @@ COLOURS = {
     "all chunks and their statistics": "#e08a1e",
     "all chunks, portable": "#7fb3d5",
     "all chunks": "#1f6fb2",
-    "index pass": "#2e8b57",
     "first row group": "#a0428c",
 }
 LEFT, TOP, WIDTH, HEIGHT, LEGEND = 70, 40, 520, 360, 230
@@ -79,7 +77,7 @@ def without_avx512(results):
 
 
 def footer_files(results):
-    """Page indexes, many small files, columns of wide files, chunks through a saved index."""
+    """Page indexes, many small files, columns of wide files."""
     tables, why = tables_of(results)
     rows = []
     for each in tables:

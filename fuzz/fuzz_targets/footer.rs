@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 use everything::{everything, page_indexes, page_indexes_one_by_one};
 use libfuzzer_sys::fuzz_target;
 use sawmill_footer::{
-    ColumnIndex, Error, Footer, FooterBytes, FooterIndex, Method, OffsetIndex, Options, RangeReader, Root,
+    ColumnIndex, Error, Footer, FooterBytes, Method, OffsetIndex, Options, RangeReader, Root,
     SyntheticColumns, SyntheticFooter, ThriftWriter, dump,
 };
 
@@ -67,36 +67,16 @@ fn conversions(decoded: &Result<Footer, Error>, file: &Everywhere<'_>) -> impl P
     })
 }
 
-/// Chunks found by a saved index must be those that were decoded.
-fn by_saved_index(footer: &Footer, saved: &Result<Vec<u8>, String>) {
-    let Ok(saved) = saved else { return };
-    let index = FooterIndex::from_bytes(saved.clone()).expect("an index that was just saved opens");
-    for chunk in footer.row_groups().take(3).flat_map(|group| group.columns().take(5).collect::<Vec<_>>()) {
-        let found = index.chunk(footer.bytes(), chunk.row_group().index(), chunk.leaf());
-        let found = found.expect("a chunk that was decoded is found").expect("its index has it");
-        let what = |details: Result<_, Error>| match details {
-            Ok(details) => format!("{details:?}"),
-            Err(error) => error.what(),
-        };
-        assert_eq!(what(found.details()), what(chunk.details()));
-    }
-}
-
-/// Decodes by all methods, whole and to an index, and asks for everything that a footer can give.
+/// Decodes by all methods, and asks for everything that a footer can give.
 fn agree(bytes: &FooterBytes, options: &Options) {
     let by = |method| Footer::decode(bytes.clone(), &options.clone().method(method));
-    let index = |method| {
-        let built = FooterIndex::build(bytes.clone(), &Options::new().method(method));
-        built.map(|index| index.to_bytes()).map_err(|error| error.to_string())
-    };
     let file = Everywhere(bytes.as_slice());
     let indexes =
         |footer: &Result<Footer, Error>| footer.as_ref().ok().map(|footer| page_indexes(footer, &file));
-    let (scalar, of_scalar) = (by(Method::Scalar), index(Method::Scalar));
+    let scalar = by(Method::Scalar);
     let (expected, expected_indexes) = (everything(&scalar), indexes(&scalar));
     let expected_conversions = conversions(&scalar, &file);
     if let Ok(footer) = &scalar {
-        by_saved_index(footer, &of_scalar);
         // However many chunks name the same bytes, memory is a multiple of the file's length.
         if let Ok(together) = footer.read_page_indexes(&file) {
             let chunks = footer.num_row_groups() * footer.num_columns();
@@ -111,7 +91,6 @@ fn agree(bytes: &FooterBytes, options: &Options) {
         let other = by(method);
         assert_eq!(expected, everything(&other), "{method:?}");
         assert_eq!(expected_indexes, indexes(&other), "{method:?}");
-        assert_eq!(of_scalar, index(method), "{method:?}");
         let converted = conversions(&other, &file);
         // Bounds that are NaN differ from themselves, and text is made slowly.
         let same = expected_conversions == converted

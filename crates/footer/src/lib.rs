@@ -138,7 +138,6 @@
 //! | `PageIndexPolicy`, `metadata.column_index()` | [`Options::page_indexes`], [`Footer::read_page_indexes`] | reads of neighbours together; a few shared tables |
 //! | `ArrowReaderMetadata::load` | `Footer::to_parquet_59` or `to_parquet_60`, `ArrowReaderMetadata::try_new` (features `parquet-59`, `parquet-60`) | what `parquet` takes to decode the wanted chunks |
 //! | the same, with `PageIndexPolicy::Optional` | `Footer::to_parquet_59_with_page_indexes`, `to_parquet_60_with_page_indexes` | also reads and decodes the wanted columns' page indexes |
-//! | no equivalent | [`FooterIndex`], [`Footer::open_with_index`] | any chunk of a huge footer by one small read |
 //!
 //! Of the columns that `to_parquet_*` converts, `parquet` knows what it would have decoded itself, and nothing of
 //! the others. Left out are encrypted columns (their metadata is `parquet`'s to decrypt: open such files with
@@ -169,7 +168,6 @@
 //! | `schema` | the schema's elements, their types, and selections of columns |
 //! | `chunk` | row groups and column chunks, statistics and page headers on demand |
 //! | `page_index` | finds and decodes column and offset indexes |
-//! | `saved_index` | saves and reopens the offset of each chunk's struct |
 //! | `check` | checks a footer against itself, its file and its page indexes |
 //! | `memory` | fallible allocation, huge pages, reusable tables |
 //! | `interop` | conversion to the `parquet` crate's metadata (features `parquet-59`, `parquet-60`) |
@@ -194,7 +192,6 @@ mod memory;
 mod open;
 mod options;
 mod page_index;
-mod saved_index;
 mod schema;
 mod synthetic;
 mod thrift;
@@ -228,9 +225,6 @@ pub use options::{
     DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE_INDEXES, Options, PageIndexPolicy, StatisticsPolicy, Verify,
 };
 pub use page_index::indexes::{ColumnIndex, OffsetIndex, PageIndexes, PageLocation};
-pub use saved_index::index::FooterIndex;
-pub use saved_index::indexed_chunk::IndexedChunk;
-pub use saved_index::indexed_footer::IndexedFooter;
 pub use schema::arena::Schema;
 pub use schema::columns::ColumnSelector;
 pub use schema::element::Element;

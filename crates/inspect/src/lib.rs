@@ -7,7 +7,6 @@
 //!    ├──▶ FooterDifference ───▶ how two files differ
 //!    ├──▶ MergePlan ──────────▶ which small files to merge
 //!    └──▶ Facts ──▶ Dataset ──▶ sums of many files, and what is unusual
-//! saved index ──▶ IndexedFile ▶ text, JSON of a few column chunks, without decoding the footer
 //! ```
 //!
 //! ```
@@ -33,7 +32,7 @@
 //! | room | what it does |
 //! |---|---|
 //! | `views` | one view in each file: schema, row groups, columns, statistics, page index and headers, sizes, dump, ... |
-//! | `chunks` | column chunks one by one: records, NDJSON, CSV, and chunks that a saved index locates |
+//! | `chunks` | column chunks one by one: records, NDJSON, CSV |
 //! | `dataset` | one file in a line, many files together, which to merge, how two files differ |
 //! | `file` | what views share of an open file, and many files decoded in order |
 //! | `text` | typed values, dates, tables, safe text for terminals, JSON while it is made |
@@ -49,7 +48,6 @@ mod file;
 mod text;
 mod views;
 
-pub use chunks::indexed::IndexedFile;
 pub use chunks::lines::{CSV_HEADER, write_csv, write_ndjson};
 pub use dataset::footer_difference::{ComparedParts, FooterDifference};
 pub use dataset::merge_plan::MergePlan;

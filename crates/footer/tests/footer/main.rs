@@ -11,7 +11,6 @@ mod examples;
 mod files;
 mod foreign;
 mod handmade;
-mod indexes;
 mod interop;
 mod interop_60;
 mod interop_page_indexes;
