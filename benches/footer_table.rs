@@ -6,6 +6,8 @@
 //! those of ways measured one after the other. The feature `old-peers` adds the releases 56 and 57 of the
 //! `parquet` crate, in every fifth round. Every time includes dropping the result.
 
+#[path = "../crates/footer/tests/footer/synthetic.rs"]
+mod synthetic;
 mod turns;
 
 use std::hint::black_box;
@@ -13,7 +15,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parquet60::file::metadata::{ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy};
-use sawmill_footer::{Footer, FooterBytes, Method, Options, SyntheticColumns, SyntheticFooter};
+use sawmill_footer::{Footer, FooterBytes, Method, Options};
+use synthetic::{SyntheticColumns, SyntheticFooter};
 use turns::{Turns, chosen};
 
 /// The footers: name, contents, columns, row groups.

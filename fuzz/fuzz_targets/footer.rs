@@ -8,6 +8,8 @@
 
 #[path = "../../crates/footer/tests/footer/everything.rs"]
 mod everything;
+#[path = "../../crates/footer/tests/footer/synthetic.rs"]
+mod synthetic;
 
 use std::fmt::Debug;
 use std::io;
@@ -16,9 +18,10 @@ use std::sync::LazyLock;
 use everything::{everything, page_indexes, page_indexes_one_by_one};
 use libfuzzer_sys::fuzz_target;
 use sawmill_footer::{
-    ColumnIndex, Error, Footer, FooterBytes, Method, OffsetIndex, Options, RangeReader, Root,
-    SyntheticColumns, SyntheticFooter, ThriftWriter, dump,
+    ColumnIndex, Error, Footer, FooterBytes, Method, OffsetIndex, Options, RangeReader, Root, ThriftWriter,
+    dump,
 };
+use synthetic::{SyntheticColumns, SyntheticFooter};
 
 /// The element type of a list of structs.
 const STRUCT: u8 = 12;

@@ -10,11 +10,8 @@
 //! ```
 //!
 //! ```
-//! # use sawmill_footer::{Footer, Options, SyntheticColumns, SyntheticFooter};
-//! # let kind = SyntheticColumns::Mixed;
-//! # let bytes = SyntheticFooter { columns: 3, row_groups: 2, kind, seed: 1 }.bytes();
-//! # let (path, mut out) = (std::path::Path::new("orders.parquet"), Vec::new());
-//! # let footer = Footer::decode(bytes, &Options::new())?;
+//! # let (path, mut out) = (std::path::Path::new("../../fixtures/foreign/pyarrow_plain.parquet"), Vec::new());
+//! # let footer = sawmill_footer::Footer::open(path)?;
 //! use sawmill_inspect::{OpenFile, TextStyle, View};
 //!
 //! let file = OpenFile::new(path, footer, TextStyle::default());
@@ -47,6 +44,11 @@ mod error;
 mod file;
 mod text;
 mod views;
+
+#[cfg(test)]
+#[path = "../../footer/tests/footer/synthetic.rs"]
+#[allow(dead_code, reason = "tests here need two of its three kinds of columns")]
+mod synthetic;
 
 pub use chunks::lines::{CSV_HEADER, write_csv, write_ndjson};
 pub use dataset::footer_difference::{ComparedParts, FooterDifference};

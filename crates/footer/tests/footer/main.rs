@@ -26,4 +26,5 @@ mod requests;
 mod samples;
 mod selection;
 mod sparse_page_indexes;
+mod synthetic;
 mod without_paths;

@@ -3,12 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
-use sawmill_footer::{
-    ColumnSelector, Footer, Options, PageIndexPolicy, StatisticsPolicy, SyntheticColumns, SyntheticFooter,
-    Verify,
-};
+use sawmill_footer::{ColumnSelector, Footer, Options, PageIndexPolicy, StatisticsPolicy, Verify};
 
 use crate::samples;
+use crate::synthetic::{SyntheticColumns, SyntheticFooter};
 
 fn mixed() -> Vec<u8> {
     SyntheticFooter { columns: 40, row_groups: 9, kind: SyntheticColumns::Mixed, seed: 3 }.bytes()
