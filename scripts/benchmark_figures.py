@@ -288,22 +288,6 @@ def crate_load(results):
     return "\n".join(table(head, rows) + commands(["cargo bench -p sawmill-benches --bench crate_load"]))
 
 
-def load_strategies(results):
-    """The times of both strategies."""
-    found, why = entry(results, "load-strategies")
-    if not found:
-        return missing("load-strategies", why)
-    rows = []
-    for case in found["cases"]:
-        side, asked = case["sides"][0], case["parameters"]
-        wall = side["wall"]["median"]
-        rows.append(
-            [asked["strategy"], asked["degree"], time(side["wall"]), rate(side["work"]["rows"], wall), time(side["cpu"])]
-        )
-    titles = ["strategy", "degree", "time", "rows/s", "CPU of the client"]
-    return "\n".join(table(titles, rows) + commands([found["command"]]))
-
-
 def load_tables(results):
     """Loads into four kinds of tables over an increasing number of connections."""
     found, why = entry(results, "load-tables")
@@ -414,7 +398,6 @@ PARTS = {
     "crate-rows": crate_rows,
     "crate-load": crate_load,
     "crate-settings": crate_settings,
-    "load-strategies": load_strategies,
     "load-tables": load_tables,
     "load-kinds": load_kinds,
     "load-floor": load_floor,

@@ -28,7 +28,7 @@ AREAS = [
     ),
 ]
 # Results of loads that are not comparisons.
-OURS_ALONE = ("load-tables", "load-strategies")
+OURS_ALONE = ("load-tables",)
 # Peers of the hot paths, by the prefixes of their names.
 PEERS = ("ArrowWriter", "pgpq", "parquet60")
 

@@ -363,7 +363,7 @@ impl Preparing<'_, '_> {
     /// Refuses an earlier run with other units before counting their rows. If workers fill partitions, units
     /// are known later.
     fn refuse_cut_otherwise(&self, record: &LoadRecord) -> Result<()> {
-        if self.staged && self.postgres.partitions.is_some() {
+        if self.staged {
             return Ok(());
         }
         let done = self.checkpoints.units(self.connection, self.id, self.control)?;
