@@ -5,6 +5,9 @@
 //! in the layouts of the `parquet` crate's writer: in `float` and `text` all columns are alike, `mixed`
 //! resembles real tables. Every time includes dropping the result.
 
+#[path = "../crates/footer/tests/footer/synthetic.rs"]
+mod synthetic;
+
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +16,8 @@ use criterion::{
     BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime,
 };
 use parquet60::file::metadata::{ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy};
-use sawmill_footer::{Footer, FooterBytes, Method, Options, SyntheticColumns, SyntheticFooter};
+use sawmill_footer::{Footer, FooterBytes, Method, Options};
+use synthetic::{SyntheticColumns, SyntheticFooter};
 
 /// The `parquet` crate's options that skip everything possible.
 fn skip_all() -> ParquetMetaDataOptions {

@@ -21,7 +21,7 @@ use parquet60::file::metadata::{
 use parquet60::file::properties::WriterProperties;
 use parquet60::file::writer::SerializedFileWriter;
 use parquet60::schema::parser::parse_message_type;
-use sawmill_footer::{Footer, FooterBytes, Options};
+use sawmill_footer::{Footer, Options};
 use turns::{Turns, chosen};
 
 /// A file of FLOAT columns with statistics and page indexes.
@@ -144,10 +144,6 @@ fn mapped(directory: &Path, columns: usize) {
     let path = directory.join("wide.parquet");
     std::fs::write(&path, file(columns, 20, 1)).expect("the disk has room");
     let three = Options::new().columns([5, columns / 2, columns - 1]);
-    let index = directory.join("wide.index");
-    let bytes =
-        Footer::open(&path).and_then(|footer| footer.index_bytes()).expect("the file was just written");
-    std::fs::write(&index, bytes).expect("the disk has room");
     let mut turns = Turns::new(format!("3 of {columns} columns x 20 row groups, from a file"));
     let theirs = |options: ParquetMetaDataOptions| {
         let path = &path;
@@ -175,35 +171,6 @@ fn mapped(directory: &Path, columns: usize) {
             turns.at_least(10.0);
         }
     }
-    turns.way("sawmill, by a kept index", || {
-        let footer = Footer::open_with_index(&path, &index).expect("the files were just written");
-        let mut buffer = Vec::new();
-        for (group, column) in
-            (0..20).flat_map(|group| [(group, 5), (group, columns / 2), (group, columns - 1)])
-        {
-            black_box(footer.chunk(group, column, &mut buffer).expect("a chunk"));
-        }
-    });
-    turns.run();
-    chunk_by_index(&path);
-}
-
-/// Reads one chunk through an index of a footer in memory.
-fn chunk_by_index(path: &Path) {
-    let footer = Footer::open(path).expect("the file was just written");
-    let bytes = FooterBytes::from(footer.bytes().to_vec());
-    let index = footer.index().expect("a whole footer");
-    let chunks = index.num_columns() * index.num_row_groups();
-    let mut at = 0;
-    let mut turns = Turns::new("a thousand chunks by an index in memory".to_string());
-    turns.peer("sawmill, 1000 chunks", || {
-        for _ in 0..1000 {
-            // A prime step visits distant chunks.
-            at = (at + 104_729) % chunks;
-            let place = (at / index.num_columns(), at % index.num_columns());
-            black_box(index.chunk(bytes.as_slice(), place.0, place.1).expect("a chunk"));
-        }
-    });
     turns.run();
 }
 

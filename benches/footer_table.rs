@@ -6,6 +6,8 @@
 //! those of ways measured one after the other. The feature `old-peers` adds the releases 56 and 57 of the
 //! `parquet` crate, in every fifth round. Every time includes dropping the result.
 
+#[path = "../crates/footer/tests/footer/synthetic.rs"]
+mod synthetic;
 mod turns;
 
 use std::hint::black_box;
@@ -13,7 +15,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parquet60::file::metadata::{ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy};
-use sawmill_footer::{Footer, FooterBytes, FooterIndex, Method, Options, SyntheticColumns, SyntheticFooter};
+use sawmill_footer::{Footer, FooterBytes, Method, Options};
+use synthetic::{SyntheticColumns, SyntheticFooter};
 use turns::{Turns, chosen};
 
 /// The footers: name, contents, columns, row groups.
@@ -124,14 +127,6 @@ fn main() {
             turns.at_least(if mixed { 2.5 } else { 3.0 });
         }
         turns.way("all chunks, scalar", ours(Options::new().method(Method::Scalar)));
-        turns.way("index pass", || {
-            drop(black_box(
-                FooterIndex::build(shared.clone(), &Options::new()).expect("a synthetic footer is valid"),
-            ));
-        });
-        if columns >= 10_000 {
-            turns.at_least(12.0);
-        }
         turns.way_of("all chunks and their statistics", "parquet 60, default", || {
             drop(black_box(with_statistics(&shared, &Options::new())));
         });

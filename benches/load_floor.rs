@@ -6,9 +6,8 @@
 //! with two connections, into new tables of the same server, logged and unlogged, with and without a primary
 //! key. Reports medians of wall time, of the ratio to the floor in the same round, and of the CPU time of the
 //! client and of the whole machine. Ways: the loader with its defaults; with small units, whose extra time is
-//! the cost of a unit and so of a checkpoint; and with verification of what arrived. Without a key, the
-//! loader and the sending client also copy the same rows into one private table per connection; these become
-//! children of one table. Targets: 1.05 times the floor, 1.1 times that of private tables, checkpoints 1 %.
+//! the cost of a unit and so of a checkpoint; and with verification of what arrived. Targets: 1.05 times the
+//! floor, checkpoints 1 %.
 //!
 //! The server is one of the loader's private servers, but with `fsync` on, as for data that must survive.
 
@@ -23,7 +22,7 @@ use copy_client::CopyClient;
 use datasets::{DATASETS, write_file};
 use sawmill_loader::{Block, LoadOptions, Mode, load};
 use sawmill_localpg::LocalPg;
-use sawmill_postgres::{Postgres, Strategy, TableKind};
+use sawmill_postgres::{Postgres, TableKind};
 use sawmill_profile::Profile;
 use sawmill_source::{Control, ParquetFiles, Source};
 
@@ -31,17 +30,8 @@ use sawmill_source::{Control, ParquetFiles, Source};
 const JSON: &str = "SAWMILL_TURNS_JSON";
 /// The number of connections.
 const DEGREE: usize = 2;
-/// The ways by their reported names, each with the index of the way it is compared with.
-const WAYS: [(&str, usize); 6] = [
-    ("floor", 0),
-    ("loader", 0),
-    ("loader, small units", 0),
-    ("loader, verified", 0),
-    ("floor of private tables", 4),
-    ("loader, staged", 4),
-];
-/// The number of ways for a table with a key: a table made of children has no key over all of them.
-const WITH_A_KEY: usize = 4;
+/// The ways by their reported names; all are compared with the first.
+const WAYS: [&str; 4] = ["floor", "loader", "loader, small units", "loader, verified"];
 
 /// CPU seconds used by this process so far (proc(5): fields 14 and 15 of stat, in ticks of 10 ms).
 fn cpu() -> f64 {
@@ -118,8 +108,6 @@ impl Bench {
             Postgres::new(address, name.parse().expect("a name")).mode(Mode::Append)
         };
         let (ours, floors) = (table("bench_loader"), table("bench_floor"));
-        let staged = table("bench_loader").mode(Mode::Create).kind(kind.clone()).strategy(Strategy::Staged);
-        let ways = if kind.primary_key.is_empty() { WAYS.len() } else { WITH_A_KEY };
         let (cancel, profile) = (AtomicBool::new(false), Profile::new());
         let phase = profile.phase("load");
         let control = Control::new(&cancel, &phase);
@@ -127,21 +115,18 @@ impl Bench {
         let whole = LoadOptions { degree: DEGREE, ..LoadOptions::default() };
         let eighths = LoadOptions { unit_rows: whole.unit_rows.div_ceil(8), ..whole.clone() };
         let verified = LoadOptions { verify: true, ..whole.clone() };
-        let loadings = [&whole, &whole, &eighths, &verified, &whole, &whole];
+        let loadings = [&whole, &whole, &eighths, &verified];
         let mut runs: [Runs; WAYS.len()] = Default::default();
         for round in 0..=self.rounds {
             // Each way is first as often as last.
-            for turn in 0..ways {
-                let way = (turn + round) % ways;
-                let target = [&floors, &ours, &ours, &ours, &floors, &staged][way];
-                if way != 5 {
-                    target.create_empty(source, kind, &control).expect("the table can be created");
-                }
+            for turn in 0..WAYS.len() {
+                let way = (turn + round) % WAYS.len();
+                let target = if way == 0 { &floors } else { &ours };
+                target.create_empty(source, kind, &control).expect("the table can be created");
                 // What one way leaves to be written must not burden the next.
                 server.run("CHECKPOINT");
                 runs[way].measure(round > 0, || match way {
                     0 => self.send(blocks),
-                    4 => self.send_apart(blocks, kind.unlogged),
                     way => {
                         let report =
                             load(source, target, loadings[way], &control).expect("the rows can be loaded");
@@ -156,10 +141,10 @@ impl Bench {
         let logged = if kind.unlogged { "unlogged" } else { "logged" };
         let keyed = if kind.primary_key.is_empty() { "no key" } else { "primary key" };
         let mut lines = Vec::new();
-        for ((way, loading), (label, floor)) in runs.iter().zip(loadings).zip(WAYS).take(ways) {
+        for ((way, loading), label) in runs.iter().zip(loadings).zip(WAYS) {
             let wall = median(way.wall.iter().copied());
             let cpu = median(way.cpu.iter().copied());
-            let of_floor = median(way.wall.iter().zip(&runs[floor].wall).map(|(own, floor)| own / floor));
+            let of_floor = median(way.wall.iter().zip(&runs[0].wall).map(|(own, floor)| own / floor));
             let machine = median(way.machine_cpu.iter().copied());
             println!(
                 "| {name} | {logged}, {keyed} | {label} | {wall:.3} | {of_floor:.3} | {cpu:.2} | {machine:.2} |"
@@ -184,33 +169,6 @@ impl Bench {
                 });
             }
         });
-    }
-}
-
-impl Bench {
-    /// The floor of private tables: each connection copies into its own table, created in the same
-    /// transaction; finally they become children of one table.
-    fn send_apart(&self, blocks: &[Block], unlogged: bool) {
-        let kind = if unlogged { "UNLOGGED" } else { "" };
-        std::thread::scope(|scope| {
-            for (number, part) in blocks.chunks(blocks.len().div_ceil(DEGREE)).enumerate() {
-                scope.spawn(move || {
-                    let blocks: Vec<&[u8]> = part.iter().map(|block| &block.bytes[..]).collect();
-                    let mut client = CopyClient::connect(&self.url);
-                    client.run("BEGIN");
-                    client.run(&format!("CREATE {kind} TABLE bench_part_{number} (LIKE bench_floor)"));
-                    client.copy(
-                        &format!("COPY bench_part_{number} FROM STDIN (FORMAT binary, FREEZE)"),
-                        &blocks,
-                    );
-                    client.run("COMMIT");
-                });
-            }
-        });
-        let mut client = CopyClient::connect(&self.url);
-        for number in 0..DEGREE.min(blocks.len()) {
-            client.run(&format!("ALTER TABLE bench_part_{number} INHERIT bench_floor"));
-        }
     }
 }
 

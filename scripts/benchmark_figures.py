@@ -119,22 +119,6 @@ def spans(results):
     return "\n".join(lines + commands(["cargo bench -p sawmill-benches --bench span"]))
 
 
-def load_strategies(results):
-    """The times of both strategies."""
-    found, why = entry(results, "load-strategies")
-    if not found:
-        return missing("load-strategies", why)
-    rows = []
-    for case in found["cases"]:
-        side, asked = case["sides"][0], case["parameters"]
-        wall = side["wall"]["median"]
-        rows.append(
-            [asked["strategy"], asked["degree"], time(side["wall"]), rate(side["work"]["rows"], wall), time(side["cpu"])]
-        )
-    titles = ["strategy", "degree", "time", "rows/s", "CPU of the client"]
-    return "\n".join(table(titles, rows) + commands(["scripts/benchmarks --only strategies"]))
-
-
 def crate_settings(results):
     """Results recorded once on a real server."""
     found, why = entry(results, "cratedb-settings")
@@ -149,7 +133,6 @@ def crate_settings(results):
 PARTS = {
     "readme": readme,
     "crate-settings": crate_settings,
-    "load-strategies": load_strategies,
     "generator-runs": generator_runs,
     "spans": spans,
     "footer-without": footer_table,

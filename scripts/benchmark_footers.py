@@ -11,7 +11,6 @@ TABLE = [
     ("all chunks", "all chunks", True),
     ("2 threads", "all chunks, 2 threads", True),
     ("portable", "all chunks, portable", True),
-    ("index pass", "index pass", True),
     ("with statistics", "all chunks and their statistics", True),
     ("10 columns", "10 columns and their statistics", True),
     ("first row group", "first row group", True),
@@ -56,7 +55,7 @@ def footer_table(results):
 
 
 def footer_files(results):
-    """Page indexes, many small files, columns of wide files, chunks through a saved index."""
+    """Page indexes, many small files, columns of wide files."""
     tables, why = tables_of(results, WITH)
     rows = []
     for each in tables:

@@ -23,7 +23,7 @@ AREAS = [
     ),
 ]
 # Results of loads that are not comparisons.
-OURS_ALONE = ("load-tables", "load-strategies")
+OURS_ALONE = ("load-tables",)
 # More of a peer's time than this is a weak result.
 WEAK = 0.9
 PATHS = ["what", "peer", "as fast", "ours", "theirs"]

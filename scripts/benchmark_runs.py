@@ -69,7 +69,7 @@ for dataset, (spec, rows) in DATASETS.items():
     )
 MICRO = ["copy", "contacts", "generator", "span", "crate_rows"]
 TURNS = ["footer_table", "footer_files", "crate_load"]
-OTHERS = ["tables", "table_peers", "strategies", "postgres_floor", "micro", "turns"]
+OTHERS = ["tables", "table_peers", "postgres_floor", "micro", "turns"]
 # Peers that load into each of the four kinds of tables, and the rows that they load: spec and key.
 TABLE_PEERS = {
     "DuckDB postgres": "load_duckdb",
@@ -117,7 +117,6 @@ class Benchmarks:
         for name in OWN:
             yield name, "sawmill bench", name, lambda name=name: self.own(name)
         yield "tables", "sawmill bench", "load-tables", self.tables
-        yield "strategies", "sawmill bench", "load-strategies", self.strategies
         yield "postgres_floor", "turns", "postgres-floor", self.postgres_floor
         yield "micro", "criterion", "micro", self.micro
         # Footer decoders differ without AVX-512: both kinds of machines have their figures.
@@ -193,11 +192,6 @@ class Benchmarks:
         command = [self.binary, "bench", "load", files, "--table", "logged,unlogged", "--pk", "yes,no", "--key", "trip_id"]
         command += ["--degree", "1,2" if self.quick else "1,2,4,8", "--runs", "2" if self.quick else "3"]
         return self.bench("load-tables", command + ["--json", str(self.written / "load-tables.json")])
-
-    def strategies(self):
-        command = [self.binary, "bench", "load", self.trips("5000" if self.quick else "2000000")]
-        command += ["--strategy", "direct,staged", "--degree", "1,2", "--runs", "2" if self.quick else "5"]
-        return self.bench("load-strategies", command + ["--json", str(self.written / "load-strategies.json")])
 
     def cargo(self, names, arguments, environment=None, timeout=1800):
         # One set of features for all benchmarks, so that nothing is built twice.

@@ -28,15 +28,7 @@
 //! }
 //! # Ok(())
 //! # }
-//! # let path = std::env::temp_dir().join(format!("sawmill-footer-{}-list.parquet", std::process::id()));
-//! # let footer = sawmill_footer::SyntheticFooter {
-//! #     columns: 3, row_groups: 2, kind: sawmill_footer::SyntheticColumns::Mixed, seed: 1,
-//! # }.bytes();
-//! # let len = (footer.len() as u32).to_le_bytes();
-//! # std::fs::write(&path, [b"PAR1", footer.as_slice(), &len, b"PAR1"].concat()).unwrap();
-//! # let listed = list(&path);
-//! # std::fs::remove_file(&path).unwrap();
-//! # listed?;
+//! # list(std::path::Path::new("../../fixtures/foreign/pyarrow_plain.parquet"))?;
 //! # Ok::<(), sawmill_footer::Error>(())
 //! ```
 //!
@@ -47,22 +39,14 @@
 //! use sawmill_footer::{Footer, Options};
 //!
 //! // Other columns are skipped: that takes two thirds of the time, and no memory.
-//! let options = Options::new().column_globs(["column_*1"]).row_groups(0..1);
+//! let options = Options::new().column_globs(["m*e"]).row_groups(0..1);
 //! let footer = Footer::open_with(path, &options)?;
 //! for chunk in footer.row_groups().flat_map(|group| group.columns()) {
 //!     println!("{} at {:?}", chunk.path(), chunk.byte_range());
 //! }
 //! # Ok(())
 //! # }
-//! # let path = std::env::temp_dir().join(format!("sawmill-footer-{}-project.parquet", std::process::id()));
-//! # let footer = sawmill_footer::SyntheticFooter {
-//! #     columns: 3, row_groups: 2, kind: sawmill_footer::SyntheticColumns::Float, seed: 1,
-//! # }.bytes();
-//! # let len = (footer.len() as u32).to_le_bytes();
-//! # std::fs::write(&path, [b"PAR1", footer.as_slice(), &len, b"PAR1"].concat()).unwrap();
-//! # let projected = project(&path);
-//! # std::fs::remove_file(&path).unwrap();
-//! # projected?;
+//! # project(std::path::Path::new("../../fixtures/foreign/pyarrow_plain.parquet"))?;
 //! # Ok::<(), sawmill_footer::Error>(())
 //! ```
 //!
@@ -138,7 +122,6 @@
 //! | `PageIndexPolicy`, `metadata.column_index()` | [`Options::page_indexes`], [`Footer::read_page_indexes`] | reads of neighbours together; a few shared tables |
 //! | `ArrowReaderMetadata::load` | `Footer::to_parquet_59` or `to_parquet_60`, `ArrowReaderMetadata::try_new` (features `parquet-59`, `parquet-60`) | what `parquet` takes to decode the wanted chunks |
 //! | the same, with `PageIndexPolicy::Optional` | `Footer::to_parquet_59_with_page_indexes`, `to_parquet_60_with_page_indexes` | also reads and decodes the wanted columns' page indexes |
-//! | no equivalent | [`FooterIndex`], [`Footer::open_with_index`] | any chunk of a huge footer by one small read |
 //!
 //! Of the columns that `to_parquet_*` converts, `parquet` knows what it would have decoded itself, and nothing of
 //! the others. Left out are encrypted columns (their metadata is `parquet`'s to decrypt: open such files with
@@ -169,7 +152,6 @@
 //! | `schema` | the schema's elements, their types, and selections of columns |
 //! | `chunk` | row groups and column chunks, statistics and page headers on demand |
 //! | `page_index` | finds and decodes column and offset indexes |
-//! | `saved_index` | saves and reopens the offset of each chunk's struct |
 //! | `check` | checks a footer against itself, its file and its page indexes |
 //! | `memory` | fallible allocation, huge pages, reusable tables |
 //! | `interop` | conversion to the `parquet` crate's metadata (features `parquet-59`, `parquet-60`) |
@@ -194,10 +176,12 @@ mod memory;
 mod open;
 mod options;
 mod page_index;
-mod saved_index;
 mod schema;
-mod synthetic;
 mod thrift;
+
+#[cfg(test)]
+#[path = "../tests/footer/synthetic.rs"]
+mod synthetic;
 
 pub use check::Finding;
 pub use chunk::column_chunk::ColumnChunk;
@@ -228,9 +212,6 @@ pub use options::{
     DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE_INDEXES, Options, PageIndexPolicy, StatisticsPolicy, Verify,
 };
 pub use page_index::indexes::{ColumnIndex, OffsetIndex, PageIndexes, PageLocation};
-pub use saved_index::index::FooterIndex;
-pub use saved_index::indexed_chunk::IndexedChunk;
-pub use saved_index::indexed_footer::IndexedFooter;
 pub use schema::arena::Schema;
 pub use schema::columns::ColumnSelector;
 pub use schema::element::Element;
@@ -239,6 +220,5 @@ pub use schema::enums::{
     PageType, PhysicalType, Repetition,
 };
 pub use schema::logical::{LogicalType, TimeUnit};
-pub use synthetic::{SyntheticColumns, SyntheticFooter};
 pub use thrift::dump::{DumpLine, DumpValue, Root, dump};
 pub use thrift::writer::ThriftWriter;

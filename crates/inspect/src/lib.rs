@@ -7,15 +7,11 @@
 //!    ├──▶ FooterDifference ───▶ how two files differ
 //!    ├──▶ MergePlan ──────────▶ which small files to merge
 //!    └──▶ Facts ──▶ Dataset ──▶ sums of many files, and unusual facts
-//! saved index ──▶ IndexedFile ▶ text, JSON of a few column chunks, without decoding the footer
 //! ```
 //!
 //! ```
-//! # use sawmill_footer::{Footer, Options, SyntheticColumns, SyntheticFooter};
-//! # let kind = SyntheticColumns::Mixed;
-//! # let bytes = SyntheticFooter { columns: 3, row_groups: 2, kind, seed: 1 }.bytes();
-//! # let (path, mut out) = (std::path::Path::new("orders.parquet"), Vec::new());
-//! # let footer = Footer::decode(bytes, &Options::new())?;
+//! # let (path, mut out) = (std::path::Path::new("../../fixtures/foreign/pyarrow_plain.parquet"), Vec::new());
+//! # let footer = sawmill_footer::Footer::open(path)?;
 //! use sawmill_inspect::{OpenFile, TextStyle, View};
 //!
 //! let file = OpenFile::new(path, footer, TextStyle::default());
@@ -33,7 +29,7 @@
 //! | room | content |
 //! |---|---|
 //! | `views` | one view in each file: schema, row groups, columns, statistics, page index and headers, sizes, dump, ... |
-//! | `chunks` | column chunks one by one: records, NDJSON, CSV, and chunks that a saved index locates |
+//! | `chunks` | column chunks one by one: records, NDJSON, CSV |
 //! | `dataset` | one file in a line, many files together, which to merge, how two files differ |
 //! | `file` | what views share of an open file, and many files decoded in order |
 //! | `text` | typed values, dates, tables, safe text for terminals, JSON while it is made |
@@ -49,7 +45,11 @@ mod file;
 mod text;
 mod views;
 
-pub use chunks::indexed::IndexedFile;
+#[cfg(test)]
+#[path = "../../footer/tests/footer/synthetic.rs"]
+#[allow(dead_code, reason = "tests here need two of its three kinds of columns")]
+mod synthetic;
+
 pub use chunks::lines::{CSV_HEADER, write_csv, write_ndjson};
 pub use dataset::footer_difference::{ComparedParts, FooterDifference};
 pub use dataset::merge_plan::MergePlan;

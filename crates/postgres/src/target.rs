@@ -28,8 +28,8 @@ pub enum Strategy {
     Auto,
     /// All connections copy into one table.
     Direct,
-    /// Each connection copies into tables of its own, which become children of the table (`INHERIT`) or its
-    /// partitions. For new tables only.
+    /// Each connection copies into tables of its own, which become the table's partitions. For new
+    /// partitioned tables only.
     Staged,
 }
 
@@ -49,7 +49,6 @@ pub struct Postgres {
     /// Keys, indexes and storage of a new table.
     pub(crate) kind: TableKind,
     pub(crate) strategy: Strategy,
-    pub(crate) part_rows: u64,
     /// The partitions of the new table, if it has any.
     pub(crate) partitions: Option<Arc<Partitions>>,
     pub(crate) values: ValueOptions,
@@ -59,9 +58,6 @@ pub struct Postgres {
 impl Postgres {
     /// The default schema of the checkpoint tables.
     pub const CHECKPOINT_SCHEMA: &str = "_sawmill";
-
-    /// The default number of rows of a part table.
-    pub const PART_ROWS: u64 = 4 << 20;
 
     /// A new table on a server.
     pub fn new(server: Server, table: TableName) -> Self {
@@ -76,7 +72,6 @@ impl Postgres {
             key: Vec::new(),
             kind: TableKind::default(),
             strategy: Strategy::Auto,
-            part_rows: Self::PART_ROWS,
             partitions: None,
             values: ValueOptions::default(),
             rejects: None,
@@ -92,13 +87,6 @@ impl Postgres {
     /// How rows get into a new table.
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
-        self
-    }
-
-    /// The number of rows after which a connection starts another part table, in the staged strategy: what is
-    /// committed at once, and sent again after a lost connection.
-    pub fn part_rows(mut self, rows: u64) -> Self {
-        self.part_rows = rows.max(1);
         self
     }
 

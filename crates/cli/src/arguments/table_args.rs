@@ -29,9 +29,6 @@ pub(crate) struct TableArgs {
     /// How connections fill the new table. PostgreSQL only [default: auto].
     #[arg(long, value_enum)]
     strategy: Option<StrategyArg>,
-    /// With --strategy staged: rows of each connection's table, committed together [default: 4M].
-    #[arg(long, value_name = "ROWS", value_parser = phases::count)]
-    part_rows: Option<u64>,
     /// Add the primary key after all rows are loaded, which is faster. PostgreSQL only.
     #[arg(long, requires = "primary_key")]
     key_after: bool,
@@ -62,8 +59,8 @@ pub(crate) enum StrategyArg {
     Auto,
     /// All connections copy into one table.
     Direct,
-    /// Each connection copies into tables of its own, which become partitions of the table, or children
-    /// (INHERIT) of a table without partitions.
+    /// Each connection copies into tables of its own, which become partitions of the table. With
+    /// --partition-by.
     Staged,
 }
 
@@ -169,13 +166,6 @@ impl TableArgs {
     pub(crate) fn apply(&self, target: Destination) -> Result<Destination, Error> {
         match target {
             Destination::Postgres(postgres) => {
-                if self.partition_by.is_some() && self.part_rows.is_some() {
-                    return Err(Error::usage(
-                        "--part-rows with --partition-by: each partition is filled as a whole",
-                        "--part-rows",
-                        "leave the option out",
-                    ));
-                }
                 let names =
                     |columns: &String| columns.split(',').map(|name| name.trim().to_owned()).collect();
                 let mut postgres = postgres.kind(TableKind {
@@ -186,8 +176,6 @@ impl TableArgs {
                     tablespace: self.tablespace.clone(),
                 });
                 postgres = postgres.strategy(self.strategy.map(Into::into).unwrap_or_default());
-                postgres =
-                    postgres.part_rows(self.part_rows.unwrap_or(sawmill_postgres::Postgres::PART_ROWS));
                 if let Some(time) = &self.lock_timeout {
                     postgres = postgres.setting("lock_timeout", time);
                 }
@@ -199,7 +187,6 @@ impl TableArgs {
             Destination::CrateDb(crate_db) => {
                 let given = [
                     ("--strategy", self.strategy.is_some()),
-                    ("--part-rows", self.part_rows.is_some()),
                     ("--key-after", self.key_after),
                     ("--index", !self.index.is_empty()),
                     ("--unlogged", self.unlogged),

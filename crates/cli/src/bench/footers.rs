@@ -29,11 +29,10 @@ pub(crate) struct FooterBench {
     pub plan: PlanArgs,
 }
 
-/// Hides what a benchmark refuses: nothing is printed and no index is saved or read.
+/// Hides what a benchmark refuses: nothing is printed.
 fn without_views(arg: Arg) -> Arg {
-    let refused = arg.get_help_heading() == Some("Views")
-        || ["save_index", "by_index"].contains(&arg.get_id().as_str());
-    arg.hide(refused)
+    let is_view = arg.get_help_heading() == Some("Views");
+    arg.hide(is_view)
 }
 
 pub(crate) fn measure(args: &FooterBench, measurement: &Measurement<'_>) -> Result<Measured, Error> {

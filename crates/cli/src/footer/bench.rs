@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use parquet::file::metadata::{ParquetMetaDataOptions, ParquetMetaDataReader, ParquetStatisticsPolicy};
-use sawmill_footer::{Footer, FooterBytes, FooterIndex, Method, Options};
+use sawmill_footer::{Footer, FooterBytes, Method, Options};
 use sawmill_inspect::OpenFile;
 use serde::Serialize;
 
@@ -71,10 +71,6 @@ pub(crate) fn bench(file: &OpenFile, cancel: &AtomicBool) -> Bench {
             .with_encoding_stats_policy(policy())
             .with_size_stats_policy(policy())
     };
-    let index: Box<dyn Fn() -> bool + '_> = {
-        let shared = shared.clone();
-        Box::new(move || black_box(FooterIndex::build(shared.clone(), &Options::new())).is_ok())
-    };
     let statistics_of = |options: Options| -> Box<dyn Fn() -> bool + '_> {
         let shared = shared.clone();
         Box::new(move || {
@@ -93,7 +89,6 @@ pub(crate) fn bench(file: &OpenFile, cancel: &AtomicBool) -> Bench {
         ("sawmill, all chunks, AVX2 and BMI2", ours(Options::new().method(Method::Avx2))),
         ("sawmill, all chunks, portable", ours(Options::new().method(Method::Portable))),
         ("sawmill, all chunks, a byte at a time", ours(Options::new().method(Method::Scalar))),
-        ("sawmill, index alone", index),
         ("sawmill, all chunks and their statistics", all_statistics),
         ("sawmill, all chunks, values checked", ours(Options::new().verify(sawmill_footer::Verify::Values))),
         ("sawmill, 10 columns with statistics", with_statistics),

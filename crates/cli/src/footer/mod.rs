@@ -11,14 +11,12 @@ mod bench;
 mod bench_files;
 mod diff;
 mod document;
-mod kept_index;
 pub(crate) mod place;
 mod run;
 mod selection;
 pub(crate) mod values;
 
 use std::fmt;
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -26,18 +24,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand};
-use sawmill_footer::{Footer, Options, RangeReader};
-use sawmill_inspect::{FooterSummary, IndexedFile, TextStyle, View, escaped};
-use sawmill_source::ObjectBytes;
+use sawmill_footer::{Footer, Options};
+use sawmill_inspect::{FooterSummary, TextStyle, View, escaped};
 
 use crate::arguments::part_arg::PartArg;
 use crate::arguments::size_arg;
-use crate::arguments::stores::{Objects, StoreArgs};
+use crate::arguments::stores::StoreArgs;
 use crate::error::Error;
-use crate::footer::kept_index::KeptIndex;
 use crate::footer::place::{Place, Places};
 pub(crate) use crate::footer::run::Opening;
-use crate::footer::run::{OutputFormat, Run, unwritten};
+use crate::footer::run::{OutputFormat, Run};
 use crate::footer::values::{bloom_args, dictionary_args, head_args};
 use crate::screen::console::Console;
 use crate::screen::phases::{bytes, seconds, thousands};
@@ -92,8 +88,6 @@ Examples:
   sawmill footer dictionary data.parquet --column city       # the values of dictionaries
   curl -s https://example.com/data.parquet | sawmill footer -
   sawmill footer wide.parquet --bench
-  sawmill footer wide.parquet --save-index wide.index
-  sawmill footer wide.parquet --by-index wide.index --column 'price_*' --row-group 7
   sawmill footer bench-files --dir /tmp/footers   # files of up to 100,000 columns to measure
   sawmill footer s3://bucket/trips --ndjson --part 2/8   # in a job of 8 processes
   sawmill footer *.parquet --json | jq '.files[].rows'
@@ -160,7 +154,7 @@ pub(crate) struct FooterArgs {
     /// order of their names (with --json, all of their names).
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, num_args = 0..=1, require_equals = true,
         default_missing_value = "256MiB", help_heading = "Views", conflicts_with_all = VIEWS,
-        conflicts_with_all = PARTS, conflicts_with_all = ["ndjson", "csv", "save_index", "by_index"])]
+        conflicts_with_all = PARTS, conflicts_with_all = ["ndjson", "csv"])]
     plan_merge: Option<u64>,
     /// Only columns whose paths match: * is any part of a name, ** any part of a path, ? any character. A
     /// text without these selects the columns at or below that path. A \ makes the next character literal.
@@ -196,17 +190,8 @@ pub(crate) struct FooterArgs {
     /// Map footers into memory instead of reading them: for footers of hundreds of megabytes in the page
     /// cache. The files must not be changed or truncated meanwhile.
     #[cfg(all(unix, target_pointer_width = "64"))]
-    #[arg(long, help_heading = "Opening", conflicts_with = "by_index")]
+    #[arg(long, help_heading = "Opening")]
     mapped: bool,
-    /// Save an index of the file's footer to INDEX, a path or the URL of an object: twelve bytes for each
-    /// column chunk, the schema and a checksum.
-    #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = PARTS, conflicts_with = "by_index")]
-    save_index: Option<PathBuf>,
-    /// Locate column chunks by a saved index, at a path or a URL: the footer is not decoded, and each chunk
-    /// takes one small read.
-    #[arg(long, value_name = "INDEX", help_heading = "Opening", conflicts_with_all = VIEWS,
-        conflicts_with_all = ["ndjson", "csv", "row_group_rows", "row_group_bytes", "verify"])]
-    by_index: Option<PathBuf>,
     #[command(flatten)]
     stores: StoreArgs,
     /// How many objects to read at the same time.
@@ -252,10 +237,8 @@ impl Shown {
 impl FooterArgs {
     /// The files and what to decode of them, for a benchmark, which shows nothing.
     pub(crate) fn without_views(&self, cancel: &Arc<AtomicBool>) -> Result<(Places, Opening), Error> {
-        let indexed = self.save_index.is_some() || self.by_index.is_some() || self.plan_merge.is_some();
-        if !self.views().is_empty() || self.ndjson || self.csv || indexed {
-            let advice = "leave out views and indexes";
-            return Err(Error::usage("a benchmark shows nothing of the files", "a view", advice));
+        if !self.views().is_empty() || self.ndjson || self.csv || self.plan_merge.is_some() {
+            return Err(Error::usage("a benchmark shows nothing of the files", "a view", "leave out views"));
         }
         Ok((self.located(cancel)?, self.opening()))
     }
@@ -282,11 +265,6 @@ impl FooterArgs {
             };
             return Err(Error::usage(what, escaped_place(other), "leave out --mapped"));
         }
-        if (self.save_index.is_some() || self.by_index.is_some()) && places.len() != 1 {
-            let what =
-                format!("expected one file, because an index belongs to one footer, found {}", places.len());
-            return Err(Error::usage(what, "", "run the command for each file, with an index of its own"));
-        }
         if let (Some(_), [Place::StandardInput(_)]) = (self.plan_merge, places) {
             let what = "expected files whose merge to plan, found standard input, which is one file";
             return Err(Error::usage(what, "-", "name the files, their directory, or a pattern"));
@@ -300,7 +278,6 @@ impl FooterArgs {
             row_groups: self.row_group.clone(),
             #[cfg(all(unix, target_pointer_width = "64"))]
             mapped: self.mapped,
-            index: None,
             tail: self.tail_hint,
             max_footer: self.max_footer,
             requests: self.requests.get(),
@@ -370,13 +347,7 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<Atomic
     }
     let Places { places, objects } = args.located(cancel)?;
     args.suit(&places)?;
-    let index = args.save_index.as_deref().map(|path| KeptIndex::to_save(path, &args.stores, cancel));
-    let index = index.transpose()?.map(Arc::new);
-    if let (Some(path), [place]) = (&args.by_index, places.as_slice()) {
-        let index = KeptIndex::to_read(path, &args.stores, cancel)?;
-        return by_index(args, (place, &objects), &index, console, cancel);
-    }
-    let opening = Opening { index, ..args.opening() };
+    let opening = args.opening();
     if let Some(target) = args.plan_merge {
         return Run::new((&places, &objects), opening, Vec::new(), OutputFormat::MergePlan, console, cancel)
             .plan_merge(target);
@@ -388,56 +359,4 @@ pub(crate) fn run(command: &FooterCommand, console: Console, cancel: &Arc<Atomic
         _ => OutputFormat::Text,
     };
     Run::new((&places, &objects), opening, args.views(), format, console, cancel).run()
-}
-
-/// Locates the column chunks that the arguments select by an index, and shows them.
-fn by_index(
-    args: &FooterArgs,
-    (place, objects): (&Place, &Objects),
-    index: &KeptIndex,
-    console: Console,
-    cancel: &AtomicBool,
-) -> Result<(), Error> {
-    let (columns, name) = (selection::columns(args), place.name());
-    let (index, style) = (index.path(), style(console));
-    match place {
-        Place::Path(file) => {
-            let indexed = IndexedFile::open(file, index, &columns, style, cancel)?;
-            show_by_index(args, file, indexed, console, cancel)
-        }
-        Place::Object(url) => {
-            let reader = ObjectBytes(objects.open(url, args.tail_hint)?);
-            let indexed = IndexedFile::over((reader, &name), index, &columns, style, cancel)?;
-            show_by_index(args, &name, indexed, console, cancel)
-        }
-        Place::StandardInput(bytes) => {
-            let indexed = IndexedFile::over((bytes.clone(), &name), index, &columns, style, cancel)?;
-            show_by_index(args, &name, indexed, console, cancel)
-        }
-    }
-}
-
-/// Shows the column chunks of `file` that the arguments select, located by an index.
-fn show_by_index<R: RangeReader>(
-    args: &FooterArgs,
-    file: &Path,
-    mut indexed: IndexedFile<'_, R>,
-    console: Console,
-    cancel: &AtomicBool,
-) -> Result<(), Error> {
-    if let Some(range) = &args.row_group {
-        if let Some(what) = selection::none_of(range, indexed.num_row_groups()) {
-            return Err(Error::failure(what, escaped_path(file), "leave --row-group out for all"));
-        }
-        indexed = indexed.row_groups(range.clone());
-    }
-    let mut out = console.output(cancel);
-    let written = match console.json {
-        true => indexed.json(&mut out),
-        false => indexed.text(&mut out),
-    };
-    match indexed.into_fault() {
-        Some(fault) => Err(fault.into()),
-        None => written.and_then(|()| out.flush()).map_err(|error| unwritten(&error, cancel)),
-    }
 }

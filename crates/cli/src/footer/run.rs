@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sawmill_footer::{Footer, Options, RangeReader};
@@ -20,7 +19,6 @@ use crate::error::{Error, Exit};
 use crate::footer::Shown;
 use crate::footer::bench;
 use crate::footer::document::Document;
-use crate::footer::kept_index::KeptIndex;
 use crate::footer::place::Place;
 use crate::footer::selection;
 use crate::footer::{decode, escaped_place, style};
@@ -65,8 +63,6 @@ pub(crate) struct Opening {
     /// Whether to map footers into memory instead of reading them.
     #[cfg(all(unix, target_pointer_width = "64"))]
     pub mapped: bool,
-    /// Where to save the index of the only file.
-    pub index: Option<Arc<KeptIndex>>,
     /// How many last bytes of an object to read first.
     pub tail: u64,
     /// The longest footer to read.
@@ -239,9 +235,6 @@ impl<'r> Run<'r> {
                 return Ok(None);
             }
             let (summary, footer, reader) = opening.open(&files[index], objects)?;
-            if let Some(index) = &opening.index {
-                index.save(&footer)?;
-            }
             let there = footer.num_row_groups_in_file();
             let missed = opening.row_groups.as_ref().and_then(|wanted| selection::none_of(wanted, there));
             let facts = dataset.then(|| Facts::of(&summary, &footer, several));

@@ -91,7 +91,7 @@ fn a_text_that_is_not_utf8_is_named_and_rejects_leave_out_its_row_alone() {
         let rejects = file(&bench, &format!("rejects_{dictionary}.parquet"));
         let more = ["--mode", "replace", "--rejects", rejects.to_str().unwrap(), "--verify", "--json"];
         for strategy in ["direct", "staged"] {
-            let more = [&more[..], &["--strategy", strategy]].concat();
+            let more = [&more[..], &["--strategy", strategy, "--partition-by", "hash(id, 3)"]].concat();
             let report = bench.load(&path, "t", &more).json();
             assert_eq!(report["report"]["rows_rejected"], 1, "{report}");
             let rows = format!("select count(*) from t where id <> {BROKEN}");

@@ -4,7 +4,7 @@ mod bloom;
 mod damaged;
 mod datasets;
 mod dictionaries;
-mod indexes;
+mod mapped;
 mod memory;
 mod odd;
 mod page_headers;

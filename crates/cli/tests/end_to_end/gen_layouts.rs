@@ -128,7 +128,7 @@ fn files_of_an_earlier_run_are_rejected_kept_or_replaced() {
     let mut damaged = whole["contacts-00002.parquet"].clone();
     damaged[100] ^= 1;
     fs::write(out.join("contacts-00002.parquet"), damaged).unwrap();
-    fs::write(out.join("contacts-00003.parquet.partial"), b"half").unwrap();
+    fs::write(out.join("contacts-00003.parquet.1-2-3.partial"), b"half").unwrap();
     let resumed = run(&["--resume", "--json"]).ok().json();
     let kept: Vec<bool> =
         resumed["files"].as_array().unwrap().iter().map(|f| f["kept"].as_bool().unwrap()).collect();

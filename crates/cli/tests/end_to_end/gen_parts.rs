@@ -110,25 +110,6 @@ fn datasets_in_one_directory_have_a_manifest_each_and_are_resumed_by_it() {
 }
 
 #[test]
-fn manifests_under_their_earlier_names_are_read_and_take_the_new_ones() {
-    let dir = tempfile::tempdir().unwrap();
-    let rename = |from: &str, to: &str| fs::rename(dir.path().join(from), dir.path().join(to)).unwrap();
-    run(dir.path(), &[]).ok();
-    rename("_sawmill.devices.json", "_sawmill.json");
-    // That of another dataset is none of ours.
-    let contacts = ["gen", "contacts", "--rows", "1000", "--out", dir.path().to_str().unwrap()];
-    sawmill(contacts).ok();
-    assert!(dir.path().join("_sawmill.json").exists());
-    assert!(run(dir.path(), &["--resume"]).ok().out.contains("6 kept"));
-    assert!(!dir.path().join("_sawmill.json").exists() && dir.path().join("_sawmill.devices.json").exists());
-    let out = dir.path().join("part");
-    run(&out, &["--part", "1/2"]).ok();
-    fs::rename(out.join("_sawmill.devices.part-1-of-2.json"), out.join("_sawmill-part-1-of-2.json")).unwrap();
-    assert!(run(&out, &["--part", "1/2", "--resume"]).ok().out.contains("3 kept"));
-    assert_eq!(names(&out)[0], "_sawmill.devices.part-1-of-2.json");
-}
-
-#[test]
 fn overwriting_with_other_folders_or_fewer_files_leaves_none_of_the_old_ones() {
     let dir = tempfile::tempdir().unwrap();
     for (first, second) in [

@@ -382,7 +382,7 @@ fn an_append_over_a_directory_that_grows_loads_the_new_files_and_a_truncated_tab
 }
 
 #[test]
-fn a_new_table_gets_keys_indexes_and_children_as_asked_for_and_a_dry_run_changes_nothing() {
+fn a_new_table_gets_keys_indexes_and_partitions_as_asked_for_and_a_dry_run_changes_nothing() {
     let bench = Bench::new();
     let file = bench.contacts("5000");
     let told = bench.load(&file, "t", &["--index", "name", "--dry-run"]).ok().out;
@@ -394,17 +394,16 @@ fn a_new_table_gets_keys_indexes_and_children_as_asked_for_and_a_dry_run_changes
         bench.load(&file, "t", &["--unlogged", "--primary-key", "name", "--key-after", "--ddl"]).ok().out;
     assert!(ddl.contains("CREATE UNLOGGED TABLE") && ddl.ends_with("ADD PRIMARY KEY (\"name\");\n"), "{ddl}");
 
-    let staged =
-        ["--strategy", "staged", "--part-rows", "1k", "--unit-rows", "500", "--index", "name", "--verify"];
+    let staged = ["--strategy", "staged", "--partition-by", "hash(name, 2)", "--index", "name", "--verify"];
     let told = bench.load(&file, "t", &staged).ok().out;
     assert!(told.contains("verified"), "{told}");
     assert_eq!(bench.count("select count(*) from t"), 5000);
     assert_eq!(bench.count("select count(*) from only t"), 0);
-    assert!(bench.exists("t_1") && bench.exists("t_2"));
+    assert!(bench.exists("t_0") && bench.exists("t_1"));
     sawmill(bench.args("verify", &file, "t", &[])).ok();
 
-    let refused = bench.load(&file, "u", &["--strategy", "staged", "--primary-key", "name"]).fails(2);
-    assert!(refused.contains("primary key"), "{refused}");
+    let refused = bench.load(&file, "u", &["--strategy", "staged"]).fails(2);
+    assert!(refused.contains("--partition-by") && refused.contains("one table"), "{refused}");
     let refused = bench.load(&file, "u", &["--set", "no_such_thing=1"]).fails(2);
     assert!(refused.contains("no_such_thing"), "{refused}");
 }

@@ -10,7 +10,7 @@ use crate::harness::{Ran, command};
 const TEXT: &str = "a,b\n2024-01-01,2\n3,4,5\n";
 
 /// Commands that write a file, as they are in a folder with `x.csv`. `OUT` is the name of the file.
-const WRITERS: [&str; 8] = [
+const WRITERS: [&str; 7] = [
     "convert x.csv --rejects r.csv --to csv --out OUT",
     "convert x.csv --rejects r.csv --to parquet --out OUT",
     "convert x.csv --sort-by a --rejects r.csv --to ndjson --out OUT",
@@ -18,7 +18,6 @@ const WRITERS: [&str; 8] = [
     "convert x.csv --overwrite --out y.parquet --rejected-lines OUT",
     "gen contacts --rows 3 --format ndjson --out OUT",
     "gen contacts --rows 3 --out OUT",
-    "footer y.parquet --save-index OUT",
 ];
 
 /// A folder with text, of which one line cannot be read, and with a Parquet file.
@@ -50,8 +49,7 @@ fn a_pipe_or_a_device_gets_the_bytes_and_is_never_replaced() {
         for name in ["pipe", "link"] {
             let reader = std::thread::spawn({
                 let pipe = at("pipe");
-                // A process that another test forks may hold the first run's end of the pipe for a moment.
-        move || while !fs::read(&pipe).unwrap().ends_with(b"PAR1") {}
+                move || fs::read(pipe).unwrap()
             });
             run(folder.path(), writer, name).ok();
             assert!(!reader.join().unwrap().is_empty(), "{writer}");

@@ -43,7 +43,7 @@ fn several_files_are_one_transaction_and_each_has_its_record() {
     let rejected = bench.dir.path().join("refused.parquet");
     for (table, more) in [
         ("direct", &[][..]),
-        ("staged", &["--strategy", "staged"]),
+        ("staged", &["--strategy", "staged", "--partition-by", "hash(id, 4)"]),
         ("rejecting", &["--rejects", rejected.to_str().unwrap()]),
         ("some", &["--where", "id > 500 or id < 100"]),
         ("few", &["--limit", "5005"]),
@@ -78,11 +78,7 @@ fn a_load_that_is_killed_among_tiny_files_is_finished_exactly_once() {
     let bench = Bench::new();
     let files = orders(&bench, 2000);
     let rejected = bench.dir.path().join("refused.parquet");
-    for (table, more) in [
-        ("direct", &[][..]),
-        ("rejecting", &["--rejects", rejected.to_str().unwrap()]),
-        ("staged", &["--strategy", "staged", "--part-rows", "200"]),
-    ] {
+    for (table, more) in [("direct", &[][..]), ("rejecting", &["--rejects", rejected.to_str().unwrap()])] {
         let args = ["--columns", "id,status", "--unit-rows", "100", "--degree", "2", "--verify"];
         let args = bench.args("load", &files, table, &[&args[..], more].concat());
         let child = start(&args);

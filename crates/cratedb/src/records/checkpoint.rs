@@ -66,8 +66,8 @@ pub(crate) struct LoadRecord {
     pub rows: u64,
     /// What the table held before, where rows are appended and will be verified.
     pub before: Option<Tally>,
-    /// What the load makes; none in records of earlier versions.
-    pub shape: Option<Shape>,
+    /// What the load makes.
+    pub shape: Shape,
     /// Runs that have begun, this one included: tags begin with their number.
     pub runs: u64,
 }
@@ -87,8 +87,8 @@ pub(crate) struct RecordedLoad {
     pub mode: String,
     pub state: State,
     pub files: Vec<String>,
-    /// Moments by the clock of the loader, UTC, RFC 3339; none in records of earlier versions.
-    pub begun: Option<String>,
+    /// Moments by the clock of the loader, UTC, RFC 3339.
+    pub begun: String,
     pub completed: Option<String>,
     /// Requests whose rows were counted when the load ended; none of loads without tags.
     pub audited: Option<u64>,
@@ -99,10 +99,10 @@ pub(crate) struct LoadIntoTable {
     pub load: EarlierLoad,
     /// Rows of the table as it was counted when the load was complete.
     pub rows: u64,
-    /// When that was; none of loads that are not, and in records of earlier versions.
+    /// When that was; none of loads that are not.
     pub completed: Option<String>,
     /// As of [`LoadRecord::shape`].
-    pub shape: Option<Shape>,
+    pub shape: Shape,
 }
 
 fn record_is_gone(client: &Client) -> Error {
@@ -166,7 +166,7 @@ impl Checkpoints {
             json!(now()),
             stored_stamps(&record.files),
             json!(mapping),
-            json!(record.shape.as_ref().and_then(|shape| serde_json::to_string(shape).ok())),
+            json!(json!(record.shape).to_string()),
             json!(record.runs),
         ];
         self.run(client, &statement, &arguments, control)?;

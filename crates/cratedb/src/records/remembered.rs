@@ -26,23 +26,14 @@ use crate::verify::without_refused::WithoutRefused;
 impl CrateDb {
     /// What a load of this source is recorded by.
     pub(crate) fn id_of(&self, source: &dyn Source, table: &CrateTable, key: &Key) -> String {
-        // Row keys of filtered rows were others in earlier versions.
-        let by_place = matches!(key, Key::Row(_)) && !source.facts().counts_all_rows;
-        let keys = if by_place { " keys by place" } else { "" };
-        let mapping = format!("{}{key:?}{:?}{keys}", source.facts().mapping, self.options.by_position);
+        let mapping = format!("{}{key:?}{:?}", source.facts().mapping, self.options.by_position);
         load_id(source.files(), &mapping, &table.to_string(), self.mode.name())
     }
 
     /// What makes two loads of a file loads of the same rows and columns: a hash.
     pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
         let mapping = earlier::mapping_of_files(source, self.options.by_position);
-        format!("{FILES}{:032x}", xxhash_rust::xxh3::xxh3_128(mapping.as_bytes()))
-    }
-
-    /// The same as earlier versions recorded it, together with the key.
-    fn earlier_mapping(&self, source: &dyn Source, key: &Key) -> String {
-        let mapping = format!("{}{key:?}{:?}", source.facts().mapping, self.options.by_position);
-        format!("{:016x}", xxhash_rust::xxh3::xxh3_64(mapping.as_bytes()))
+        format!("{:032x}", xxhash_rust::xxh3::xxh3_128(mapping.as_bytes()))
     }
 
     /// What the records say of the source's files, where they are appended.
@@ -84,9 +75,6 @@ impl CrateDb {
     }
 }
 
-/// What mappings begin with that name rows and columns, and not the key.
-const FILES: &str = "files ";
-
 struct Remembering<'r> {
     crate_db: &'r CrateDb,
     source: &'r dyn Source,
@@ -101,9 +89,8 @@ struct Remembering<'r> {
 
 impl Remembering<'_> {
     fn run(&self, loads: &[LoadIntoTable]) -> Result<Option<Remembered>> {
-        let all = || loads.iter().map(|into| &into.load);
-        let here: Vec<&EarlierLoad> = all().filter(|load| self.is_of_same_rows(load)).collect();
-        self.refuse_unclear(all().filter(|load| !self.is_clear(load)).collect())?;
+        let all = loads.iter().map(|into| &into.load);
+        let here: Vec<&EarlierLoad> = all.filter(|load| self.is_of_same_rows(load)).collect();
         let own = self.crate_db.id_of(self.source, self.table, &self.plan.key);
         let unfinished = self.unfinished(&here)?;
         if self.options.again {
@@ -131,7 +118,7 @@ impl Remembering<'_> {
         let shape = Shape::new(&self.crate_db.options, self.plan, None);
         for Found { file, load, .. } in found {
             let recorded = loads.iter().find(|into| into.load.id == load.id);
-            let differs = recorded.and_then(|into| shape.differs_from(into.shape.as_ref()?));
+            let differs = recorded.and_then(|into| shape.differs_from(&into.shape));
             if let Some(differs) = differs {
                 let name = self.source.files().get(*file as usize).map_or("", |file| file.name.as_str());
                 return Err(loaded_with_other_options(&differs).at(format!("{name}, {}", self.place())));
@@ -142,35 +129,7 @@ impl Remembering<'_> {
 
     /// Whether a load was one of the same rows and columns of its files.
     fn is_of_same_rows(&self, load: &EarlierLoad) -> bool {
-        let mapping = self.crate_db.mapping_of_files(self.source);
-        load.mapping.as_ref() == Some(&mapping) || self.is_clear(load) && !is_by_files(load)
-    }
-
-    /// Whether the record says what was loaded of its files, and under which row keys. Those of earlier
-    /// versions do where all rows were meant, as a mapping of the same columns shows.
-    fn is_clear(&self, load: &EarlierLoad) -> bool {
-        let key = &self.plan.key;
-        let numbered_as_now = !matches!(key, Key::Row(_)) || self.source.facts().counts_all_rows;
-        is_by_files(load)
-            || numbered_as_now
-                && load.mapping.as_ref() == Some(&self.crate_db.earlier_mapping(self.source, key))
-    }
-
-    /// Where a record of an earlier version does not say which rows of a file were loaded, only the table's
-    /// own key finds them: its row keys may number rows otherwise.
-    fn refuse_unclear(&self, unclear: Vec<&EarlierLoad>) -> Result<()> {
-        let key = &self.plan.key;
-        let by_choice = self.options.again && *key == Key::None;
-        if by_choice || matches!(key, Key::Own(_)) {
-            return Ok(());
-        }
-        let all: Vec<u32> = (0..self.source.files().len() as u32).collect();
-        earlier::refuse_unclear(self.source, &unclear, &all).map_err(|error| match key {
-            Key::None => error.at(self.place()),
-            _ => error
-                .at(self.place())
-                .advise("give the new files alone; or load all files into a new table (mode replace)"),
-        })
+        load.mapping == self.crate_db.mapping_of_files(self.source)
     }
 
     /// The files of each load that was broken off and has some of the source's. With a key a load that has
@@ -214,7 +173,10 @@ impl Remembering<'_> {
 
     /// Compares the table's count with the one at the end of the last load into it.
     fn refuse_fewer(&self, rows: u64, loads: &[LoadIntoTable], remembered: &mut Remembered) -> Result<()> {
-        let last = loads.iter().filter(|into| into.load.complete).max_by_key(|into| by_time(&into.completed));
+        let last = loads
+            .iter()
+            .filter(|into| into.load.complete)
+            .max_by_key(|into| into.completed.as_deref().map(by_time));
         let at_end = last.map_or(0, |last| last.rows);
         if rows >= at_end {
             return Ok(());
@@ -271,17 +233,7 @@ impl Remembering<'_> {
             return Ok(());
         }
         let of_looked_at = || units.iter().filter(|(key, _)| looked_at.contains(&key.file));
-        let Some(refused) = WithoutRefused::refused(of_looked_at()) else {
-            let unknown = of_looked_at().find(|(_, unit)| unit.rejected > 0);
-            let file = unknown.and_then(|(key, _)| portion.files().get(key.file as usize));
-            return Err(Error::new(
-                Kind::Changed,
-                "an earlier version of sawmill rejected some rows of the file without recording their content, so the file's \
-                 content now cannot be compared with it",
-            )
-            .at(file.map(|file| file.name.clone()).unwrap_or_default())
-            .advise("load the files without it, or load it once more with --again"));
-        };
+        let refused = WithoutRefused::refused(of_looked_at());
         let encode = Arc::new(EncodePlan {
             rows: self.crate_db.options.request_rows(),
             bytes: self.options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
@@ -371,11 +323,6 @@ impl Remembering<'_> {
     }
 }
 
-/// Whether the record says which rows and columns its files were loaded by, as this version does.
-fn is_by_files(load: &EarlierLoad) -> bool {
-    load.mapping.as_ref().is_some_and(|mapping| mapping.starts_with(FILES))
-}
-
 /// Those of the loads that have brought other rows or columns of the same files, which share row keys with
 /// these.
 pub(crate) fn sharing_files<'l>(
@@ -389,7 +336,7 @@ pub(crate) fn sharing_files<'l>(
     };
     loads.iter().filter(move |LoadIntoTable { load, .. }| {
         load.id != id
-            && load.mapping.as_deref() != Some(mapping)
+            && load.mapping != mapping
             && load.files.names.iter().zip(&load.files.fingerprints).any(named)
     })
 }

@@ -55,9 +55,8 @@ pub(crate) struct CrateSession<'a> {
     record: LoadRecord,
     state: LoadState,
     done: HashMap<UnitKey, Tally>,
-    /// Rows of the units in [`done`](Self::done) that were refused; none where that was not recorded of all
-    /// of them.
-    refused: Option<Arc<BTreeMap<UnitKey, Tally>>>,
+    /// Rows of the units in [`done`](Self::done) that were refused.
+    refused: Arc<BTreeMap<UnitKey, Tally>>,
     /// Rows of the units in [`done`](Self::done) that were in the table before.
     there_before: Tally,
     /// Another load has brought other rows of the same files, and what it has brought was not summed up.
@@ -155,10 +154,9 @@ impl Session for CrateSession<'_> {
         if self.rejected() == 0 {
             return Ok(Some(Box::new(|| self.encoder())));
         }
-        let Some(refused) = &self.refused else { return Ok(None) };
         let encode =
             Arc::new(EncodePlan { leave_out: true, columns: false, ..EncodePlan::clone(&self.encode) });
-        Ok(Some(Box::new(move || Ok(Box::new(WithoutRefused::new(&encode, &self.bodies, refused))))))
+        Ok(Some(Box::new(move || Ok(Box::new(WithoutRefused::new(&encode, &self.bodies, &self.refused))))))
     }
 
     fn can_verify(&self) -> bool {

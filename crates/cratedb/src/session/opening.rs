@@ -315,7 +315,7 @@ fn check_mode(mode: Mode) -> Result<()> {
 struct EarlierUnits {
     done: HashMap<UnitKey, Tally>,
     rejected: u64,
-    refused: Option<Arc<BTreeMap<UnitKey, Tally>>>,
+    refused: Arc<BTreeMap<UnitKey, Tally>>,
     there_before: Tally,
 }
 

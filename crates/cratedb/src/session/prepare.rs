@@ -46,13 +46,8 @@ impl Preparing<'_> {
         Ok(self.read_back(table).count(&mut client, self.control)? == 0)
     }
 
-    /// How the options of a recorded load differ from those of this one.
-    fn differs(&self, record: &LoadRecord) -> Option<String> {
-        self.shape.differs_from(record.shape.as_ref()?)
-    }
-
     fn refuse_other_options(&self, record: &LoadRecord) -> Result<()> {
-        match self.differs(record) {
+        match self.shape.differs_from(&record.shape) {
             None => Ok(()),
             Some(differs) => Err(self.unfinished(Some(&differs), None)),
         }
@@ -102,7 +97,7 @@ impl Preparing<'_> {
             files: RecordedFiles::of(self.source.files()),
             rows: 0,
             before,
-            shape: Some(self.shape.clone()),
+            shape: self.shape.clone(),
             // What an earlier statement has sent must not arrive under the tags of this one.
             runs: if self.crate_db.of_statement { statement_run() } else { 1 },
         }

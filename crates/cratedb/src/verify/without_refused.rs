@@ -21,14 +21,11 @@ pub(crate) struct WithoutRefused {
 }
 
 impl WithoutRefused {
-    /// What was refused of units; none where that was not recorded of all of them.
+    /// What was refused of units.
     pub(crate) fn refused<'u>(
         units: impl Iterator<Item = (&'u UnitKey, &'u UnitRecord)>,
-    ) -> Option<Arc<BTreeMap<UnitKey, Tally>>> {
-        let with_rejected = units.filter(|(_, unit)| unit.rejected > 0);
-        let refused: Option<BTreeMap<UnitKey, Tally>> =
-            with_rejected.map(|(key, unit)| Some((*key, unit.refused.clone()?))).collect();
-        refused.map(Arc::new)
+    ) -> Arc<BTreeMap<UnitKey, Tally>> {
+        Arc::new(units.filter_map(|(key, unit)| Some((*key, unit.refused.clone()?))).collect())
     }
 
     pub(crate) fn new(

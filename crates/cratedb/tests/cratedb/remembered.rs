@@ -304,23 +304,6 @@ fn a_file_of_other_content_is_another_one_and_a_note_says_so() {
 }
 
 #[test]
-fn records_of_an_earlier_version_are_understood_where_they_say_what_was_loaded() {
-    for files in Directory::of_both_kinds() {
-        files.append().unwrap();
-        let loads = format!("\"{}\".\"loads\"", files.cluster.checkpoints());
-        files.cluster.sql(&format!("REFRESH TABLE {loads}"));
-        // As far as the record shows, these may be some columns of some rows.
-        files.cluster.sql(&format!("UPDATE {loads} SET \"mapping\" = '0123456789abcdef'"));
-        files.file("b", 1);
-        let error = files.append().unwrap_err();
-        assert_eq!(error.kind(), Kind::Exists);
-        assert!(error.what().contains("a.parquet, but not which rows and columns"), "{error}");
-        assert_eq!(run(&files.only("b"), &files.target(), &small()).unwrap().files_loaded, 1);
-        files.holds_files(2);
-    }
-}
-
-#[test]
 fn the_status_lists_files_with_their_rows() {
     for files in Directory::of_both_kinds() {
         files.file("b", 1);

@@ -138,42 +138,6 @@ fn the_status_says_which_loads_run_are_broken_off_complete_or_left_behind() {
 }
 
 #[test]
-fn records_of_an_earlier_version_are_read_and_completed() {
-    let cluster = Cluster::any();
-    let schema = cluster.checkpoints();
-    cluster.sql(&format!(
-        "CREATE TABLE \"{schema}\".\"loads\" (\"load_id\" TEXT PRIMARY KEY, \"target\" TEXT, \"mode\" TEXT, \"state\" TEXT, \
-         \"unit_rows\" BIGINT, \"files\" ARRAY(TEXT), \"fingerprints\" ARRAY(TEXT), \"rows\" BIGINT, \"content_sum\" TEXT, \
-         \"before\" TEXT INDEX OFF STORAGE WITH (columnstore = false)) CLUSTERED INTO 1 SHARDS"
-    ));
-    cluster.sql(&format!(
-        "CREATE TABLE \"{schema}\".\"units\" (\"load_id\" TEXT, \"file\" INTEGER, \"row_group\" INTEGER, \"first_row\" BIGINT, \
-         \"rows\" BIGINT, \"rejected\" BIGINT, \"content_sum\" TEXT, \"non_null\" ARRAY(BIGINT), \
-         PRIMARY KEY (\"load_id\", \"file\", \"row_group\", \"first_row\")) CLUSTERED INTO 1 SHARDS"
-    ));
-    cluster.sql(&format!(
-        "INSERT INTO \"{schema}\".\"loads\" (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"rows\") \
-         VALUES ('x', 'doc.old', 'create', 'complete', 10, ['a.parquet'], 5)"
-    ));
-    let before = status_of(&cluster, "old");
-    assert_eq!((before.begun.as_str(), before.completed.as_deref()), ("", Some("")));
-    let (_kept, source) = people(300);
-    let table = cluster.table();
-    run(&source, &cluster.target(&table, options()), &small()).unwrap();
-    assert!(status_of(&cluster, &table).completed.is_some_and(|at| at.ends_with('Z')));
-    assert_eq!(status_of(&cluster, "old").completed.as_deref(), Some(""));
-}
-
-fn status_of(cluster: &Cluster, table: &str) -> LoadStatus {
-    let table = table.parse().unwrap();
-    let found = with_control(|control| {
-        crate_status(&cluster.server(), &cluster.checkpoints(), Some(&table), control)
-    });
-    let [load] = <[LoadStatus; 1]>::try_from(found.unwrap()).unwrap();
-    load
-}
-
-#[test]
 fn an_append_that_cannot_be_verified_says_so_before_it_sends_a_row() {
     let cluster = Cluster::standin();
     let standin = cluster.standin.as_ref().unwrap();

@@ -95,14 +95,6 @@ pub(crate) fn column_chunk<'a>(cursor: &mut Cursor<'a>, want: Want) -> Step<Chun
     }
 }
 
-/// Decodes the statistics of a chunk without validating what follows them.
-pub(crate) fn statistics<'a>(cursor: &mut Cursor<'a>) -> Step<Option<Statistics<'a>>> {
-    match statistics_at(cursor)? {
-        Some(_) => statistics::statistics(cursor).map(Some),
-        None => Ok(None),
-    }
-}
-
 /// Moves the cursor to the chunk's first statistics and returns their offset; `None` if the chunk has none.
 pub(crate) fn statistics_at(cursor: &mut Cursor<'_>) -> Step<Option<usize>> {
     let mut last = 0;

@@ -8,7 +8,6 @@ pub(crate) mod page_checksums;
 #[cfg(feature = "page-checksums")]
 pub(crate) mod page_sizes;
 pub(crate) mod pages;
-pub(crate) mod row;
 pub(crate) mod row_group;
 pub(crate) mod rows;
 pub(crate) mod statistics;

@@ -19,14 +19,14 @@ use crate::options::Options;
 /// 6 MiB.
 ///
 /// ```
-/// # use sawmill_footer::{SyntheticColumns, SyntheticFooter};
 /// use sawmill_footer::{Decoder, Options};
 ///
-/// # let files: Vec<Vec<u8>> = (0..3).map(|seed| SyntheticFooter { columns: 3, row_groups: 2, kind: SyntheticColumns::Mixed, seed }.bytes()).collect();
+/// # let footer = sawmill_footer::Footer::open("../../fixtures/foreign/pyarrow_plain.parquet")?;
+/// # let files = [footer.bytes().to_vec(), footer.bytes().to_vec()];
 /// let mut decoder = Decoder::new(Options::new());
 /// for footer in files {
 ///     let footer = decoder.decode(footer)?;
-///     assert_eq!(footer.num_row_groups(), 2);
+///     assert_eq!(footer.num_row_groups(), 3);
 /// }
 /// # Ok::<(), sawmill_footer::Error>(())
 /// ```

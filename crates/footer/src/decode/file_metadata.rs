@@ -1,10 +1,9 @@
 //! The walk over `FileMetaData`: from the footer's bytes to the parts of a [`Footer`](crate::Footer).
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::chunk::details::{self, Want};
-use crate::chunk::rows::{Chunk, HAS_DICTIONARY, Packed, Rows};
+use crate::chunk::rows::{Chunk, HAS_DICTIONARY, Rows};
 use crate::decode::carried::Carried;
 use crate::decode::groups::{self, GroupFields, Groups, Wanted};
 use crate::decode::scan;
@@ -204,27 +203,10 @@ fn skip_groups(cursor: &mut Cursor<'_>, wanted: &Wanted<'_>, method: Method) -> 
     impl kernel::Choose for Skip<'_, '_> {
         type Output = Step<()>;
         fn with<K: Kernel>(self, kernel: K) -> Step<()> {
-            groups::decode::<K, Packed>(kernel, self.0, self.1, None).map(drop)
+            groups::decode(kernel, self.0, self.1, None).map(drop)
         }
     }
     method.choose(Skip(cursor, wanted))
-}
-
-/// The range of the schema's list in a decoded footer.
-pub(crate) fn schema_list(bytes: &[u8]) -> Option<Range<usize>> {
-    let cursor = &mut Cursor::new(bytes, 0);
-    let mut last = 0;
-    loop {
-        let field = cursor.field(&mut last).ok()?;
-        let start = cursor.at;
-        if field.wire == STOP {
-            return None;
-        }
-        cursor.skip(field.wire).ok()?;
-        if (field.id, field.wire) == (2, LIST) {
-            return Some(start..cursor.at);
-        }
-    }
 }
 
 fn wire(cursor: &Cursor<'_>, found: u8, expected: &'static str) -> Fault {
@@ -268,8 +250,8 @@ fn row_groups(
 ) -> Result<FoundGroups, Stop> {
     struct Decode<'a, 'b>(&'a mut Cursor<'b>, &'a Wanted<'a>, Option<Box<Engine>>);
     impl kernel::Choose for Decode<'_, '_> {
-        type Output = Step<Groups<Packed>>;
-        fn with<K: Kernel>(self, kernel: K) -> Step<Groups<Packed>> {
+        type Output = Step<Groups>;
+        fn with<K: Kernel>(self, kernel: K) -> Step<Groups> {
             groups::decode(kernel, self.0, self.1, self.2)
         }
     }

@@ -3,15 +3,14 @@
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Range;
 
-use crate::chunk::row::Row;
-use crate::chunk::rows::Chunk;
+use crate::chunk::rows::{Chunk, Packed};
 use crate::decode::scan::{RowGroupFields, RowGroupWalk};
 use crate::error::{Fault, FaultKind};
 use crate::matching::boundary::Opening;
 use crate::matching::engine::{Engine, Lane, Learning, SKIPPED};
 use crate::matching::kernel::{Kernel, PREFETCH};
 use crate::matching::portable::{prefetch_range, prefetch_rows};
-use crate::memory::allocate;
+use crate::memory::{allocate, spare};
 use crate::thrift::cursor::{Cursor, STRUCT, Step};
 
 /// The usual number of row groups walked in lockstep. Two hide much of the latency, four a little more.
@@ -60,11 +59,11 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// The decoded row groups.
-pub(crate) struct Groups<T> {
+pub(crate) struct Groups {
     /// Each with its index in the file and the offset of its first chunk.
     pub fields: Vec<GroupFields>,
     /// A row for every decoded chunk, row group by row group.
-    pub rows: Vec<T>,
+    pub rows: Vec<Packed>,
     /// What the walk learned, including the chunks' traits. Boxed because it is moved often.
     pub engine: Box<Engine>,
     /// Chunks too wide for a row, with their rows, in ascending order.
@@ -84,12 +83,12 @@ pub(crate) struct GroupFields {
 }
 
 /// Decodes the list of row groups at the cursor, reusing the engine of a previous footer if given.
-pub(crate) fn decode<K: Kernel, T: Row>(
+pub(crate) fn decode<K: Kernel>(
     kernel: K,
     cursor: &mut Cursor<'_>,
     wanted: &Wanted<'_>,
     engine: Option<Box<Engine>>,
-) -> Step<Groups<T>> {
+) -> Step<Groups> {
     let start = cursor.at;
     let in_file = cursor.list_of(STRUCT, "a list of row groups (struct)")?;
     if in_file.saturating_mul(wanted.columns) > cursor.left() / SMALLEST_CHUNK {
@@ -126,15 +125,15 @@ pub(crate) fn decode<K: Kernel, T: Row>(
         opening: None,
         size: 0,
     };
-    let bytes = (groups.len() as u64).saturating_mul((width * size_of::<T>()) as u64);
-    let table = T::table(groups.len(), width);
+    let bytes = (groups.len() as u64).saturating_mul((width * size_of::<Packed>()) as u64);
+    let table = spare::table(groups.len() * width, width);
     let mut rows = table.ok_or(Fault::new(start, FaultKind::Memory { bytes }))?;
     let mut fields = Vec::new();
-    walk.run::<T>(cursor, 0..groups.start, 0, &mut [], None)?;
+    walk.run(cursor, 0..groups.start, 0, &mut [], None)?;
     walk.shared(cursor, groups.clone(), &mut rows, &mut fields, wanted.threads)?;
     let finished = !wanted.stop_early || groups.end == in_file;
     if finished {
-        walk.run::<T>(cursor, groups.end..in_file, 0, &mut [], None)?;
+        walk.run(cursor, groups.end..in_file, 0, &mut [], None)?;
     }
     let mut rows = ManuallyDrop::new(rows);
     // SAFETY: every row of `rows` is written. `run` and `shared` return an error or finish all row groups of
@@ -169,12 +168,12 @@ pub(crate) struct ListWalk<'a, K> {
 impl<K: Kernel> ListWalk<'_, K> {
     /// Walks the row groups with these indices, all decoded or all skipped. `rows` starts with the rows of
     /// the first decoded one, which is row `first_row` overall.
-    pub fn run<T: Row>(
+    pub fn run(
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
         first_row: usize,
-        rows: &mut [MaybeUninit<T>],
+        rows: &mut [MaybeUninit<Packed>],
         mut fields: Option<&mut Vec<GroupFields>>,
     ) -> Step<()> {
         let mut index = indices.start;
@@ -187,10 +186,10 @@ impl<K: Kernel> ListWalk<'_, K> {
                 let mut done: [Option<(u32, RowGroupFields)>; MOST_LANES] = Default::default();
                 let place = (cursor.at, self.in_file - index, first_row + row);
                 let count = match lanes_for(left) {
-                    5.. => self.lockstep::<T, 5>(cursor, place, rows, &mut done),
-                    4 => self.lockstep::<T, 4>(cursor, place, rows, &mut done),
-                    3 => self.lockstep::<T, 3>(cursor, place, rows, &mut done),
-                    _ => self.lockstep::<T, 2>(cursor, place, rows, &mut done),
+                    5.. => self.lockstep::<5>(cursor, place, rows, &mut done),
+                    4 => self.lockstep::<4>(cursor, place, rows, &mut done),
+                    3 => self.lockstep::<3>(cursor, place, rows, &mut done),
+                    _ => self.lockstep::<2>(cursor, place, rows, &mut done),
                 };
                 for (first_chunk, group) in done.into_iter().take(count).flatten() {
                     if let Some(fields) = &mut fields {
@@ -209,12 +208,12 @@ impl<K: Kernel> ListWalk<'_, K> {
     }
 
     /// Walks the row group at the cursor.
-    fn single<T: Row>(
+    fn single(
         &mut self,
         cursor: &mut Cursor<'_>,
         index: usize,
         first_row: usize,
-        rows: &mut [MaybeUninit<T>],
+        rows: &mut [MaybeUninit<Packed>],
         fields: Option<&mut Vec<GroupFields>>,
     ) -> Step<()> {
         let start = cursor.at;
@@ -278,11 +277,11 @@ impl<K: Kernel> ListWalk<'_, K> {
 
     /// Walks the next row groups in lockstep, the first of which starts at `start`. Returns how many it
     /// walked, possibly none, and leaves the cursor after the last of them.
-    fn lockstep<T: Row, const N: usize>(
+    fn lockstep<const N: usize>(
         &mut self,
         cursor: &mut Cursor<'_>,
         (start, left, first_row): (usize, usize, usize),
-        rows: &mut [MaybeUninit<T>],
+        rows: &mut [MaybeUninit<Packed>],
         done: &mut [Option<(u32, RowGroupFields)>; MOST_LANES],
     ) -> usize {
         let Some(starts) = self.guess::<N>(start, left) else { return 0 };
@@ -301,11 +300,13 @@ impl<K: Kernel> ListWalk<'_, K> {
             chunks[lane] = at.at;
         }
         let width = if rows.is_empty() { 0 } else { self.width };
-        if let Some(next) = rows.get(N * width..(N * width + NEAR_ROWS / size_of::<T>()).min(2 * N * width)) {
+        if let Some(next) =
+            rows.get(N * width..(N * width + NEAR_ROWS / size_of::<Packed>()).min(2 * N * width))
+        {
             prefetch_rows(next);
         }
         let mut parts = rows.chunks_mut(width.max(1));
-        let mut lanes: [Lane<'_, T>; N] = std::array::from_fn(|lane| Lane {
+        let mut lanes: [Lane<'_>; N] = std::array::from_fn(|lane| Lane {
             at: chunks[lane],
             first_row: first_row + lane * self.width,
             rows: parts.next().unwrap_or_default(),

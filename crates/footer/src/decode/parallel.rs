@@ -19,8 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::chunk::row::Row;
-use crate::chunk::rows::Chunk;
+use crate::chunk::rows::{self, Chunk, Packed};
 use crate::decode::groups::{GroupFields, LANES, ListWalk, MOST_LANES, lanes_for};
 use crate::matching::kernel::Kernel;
 use crate::memory::allocate;
@@ -41,16 +40,16 @@ const FEW: usize = 64;
 const SOON: Duration = Duration::from_micros(200);
 
 /// A part that no thread has taken yet.
-struct WaitingPart<'r, T> {
+struct WaitingPart<'r> {
     indices: Range<usize>,
     /// The row of its first row group's first chunk, if it starts where expected.
     first_row: usize,
-    rows: &'r mut [MaybeUninit<T>],
+    rows: &'r mut [MaybeUninit<Packed>],
 }
 
 /// State shared among threads.
-struct SharedWork<'r, T> {
-    waiting: std::vec::IntoIter<WaitingPart<'r, T>>,
+struct SharedWork<'r> {
+    waiting: std::vec::IntoIter<WaitingPart<'r>>,
     /// Row groups and their known or guessed starts.
     starts: BTreeMap<usize, usize>,
     /// Whether row groups are so few that a start found is that of the row group searched for.
@@ -59,7 +58,7 @@ struct SharedWork<'r, T> {
     size: usize,
 }
 
-impl<T> SharedWork<'_, T> {
+impl SharedWork<'_> {
     fn found(&mut self, index: usize, start: usize) {
         if self.few {
             self.starts.insert(index, start);
@@ -102,11 +101,11 @@ struct WalkedPart {
 
 impl<K: Kernel> ListWalk<'_, K> {
     /// Like [`ListWalk::run`] for all decoded row groups, but shares them among threads if that may pay.
-    pub fn shared<T: Row>(
+    pub fn shared(
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: Range<usize>,
-        rows: &mut [MaybeUninit<T>],
+        rows: &mut [MaybeUninit<Packed>],
         fields: &mut Vec<GroupFields>,
         threads: usize,
     ) -> Step<()> {
@@ -128,11 +127,11 @@ impl<K: Kernel> ListWalk<'_, K> {
     }
 
     /// Walks parts of the row groups on several threads and returns how many row groups are done.
-    fn parts<T: Row>(
+    fn parts(
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: &Range<usize>,
-        rows: &mut [MaybeUninit<T>],
+        rows: &mut [MaybeUninit<Packed>],
         fields: &mut Vec<GroupFields>,
         threads: usize,
     ) -> Step<usize> {
@@ -200,7 +199,7 @@ impl<K: Kernel> ListWalk<'_, K> {
     }
 
     /// Takes waiting parts one by one, sharing them with other threads, from the front or from the back.
-    fn take_turns<T: Row>(&mut self, shared: &Mutex<SharedWork<'_, T>>, last: bool) -> Vec<WalkedPart> {
+    fn take_turns(&mut self, shared: &Mutex<SharedWork<'_>>, last: bool) -> Vec<WalkedPart> {
         let before = std::mem::take(&mut self.engine.wide);
         let mut parts = Vec::new();
         let shared = || shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -229,7 +228,7 @@ impl<K: Kernel> ListWalk<'_, K> {
     }
 
     /// Walks a part from its start while row groups follow.
-    fn part<T: Row>(&mut self, waiting: WaitingPart<'_, T>, start: usize) -> WalkedPart {
+    fn part(&mut self, waiting: WaitingPart<'_>, start: usize) -> WalkedPart {
         let WaitingPart { indices, first_row, rows } = waiting;
         let mut cursor = Cursor::new(self.bytes, start);
         let (room, mut end) = (allocate::with_room(indices.len()), start);
@@ -256,12 +255,12 @@ impl<K: Kernel> ListWalk<'_, K> {
 
     /// Takes over a part's row groups from the one that starts where the previous part ends; false if the
     /// part cannot be used.
-    fn take<T: Row>(
+    fn take(
         &mut self,
         cursor: &mut Cursor<'_>,
         indices: &Range<usize>,
         part: WalkedPart,
-        rows: &mut [MaybeUninit<T>],
+        rows: &mut [MaybeUninit<Packed>],
         fields: &mut Vec<GroupFields>,
         done: &mut usize,
     ) -> Step<bool> {
@@ -271,7 +270,7 @@ impl<K: Kernel> ListWalk<'_, K> {
             |cursor: &Cursor<'_>| found.binary_search_by_key(&cursor.at, |group| group.fields.at as usize);
         // Row groups before the part's first are walked here, into a buffer: the part's own rows occupy their
         // place.
-        let mut between: Vec<MaybeUninit<T>> = Vec::new();
+        let mut between: Vec<MaybeUninit<Packed>> = Vec::new();
         let most = guessed.len() / 4 + 1;
         let before = *done;
         while starts_at(cursor).is_err() {
@@ -301,7 +300,7 @@ impl<K: Kernel> ListWalk<'_, K> {
                 for row in rows.get_mut(own.clone()).into_iter().flatten() {
                     // SAFETY: these are rows of row groups that the part walked to the end, so they are
                     // written.
-                    unsafe { row.assume_init_mut() }.relocate(&places);
+                    rows::relocate(unsafe { row.assume_init_mut() }, &places);
                 }
             }
             if from != to && own.end <= rows.len() && to + own.len() <= rows.len() {

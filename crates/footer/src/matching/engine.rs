@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::mem::MaybeUninit;
 
-use crate::chunk::row::Row;
 use crate::chunk::rows::{self, Chunk, Packed, TraitTable};
+use crate::decode::scan;
 use crate::decode::usual::{self, Usual};
 use crate::matching::kernel::{Kernel, Task, Values};
 use crate::matching::prefixes::Prefixes;
@@ -96,13 +96,13 @@ pub(crate) struct Tally {
 }
 
 /// Where a row group's chunks are read from and stored.
-pub(crate) struct Lane<'a, T> {
+pub(crate) struct Lane<'a> {
     /// Where the first chunk starts; afterwards, where the last one ends.
     pub at: usize,
     /// The row of the row group's first decoded column.
     pub first_row: usize,
     /// A slot for every decoded column; empty if none is wanted.
-    pub rows: &'a mut [MaybeUninit<T>],
+    pub rows: &'a mut [MaybeUninit<Packed>],
 }
 
 /// A column that is not decoded.
@@ -155,28 +155,22 @@ impl Engine {
 
     /// Walks the chunks of as many row groups as there are lanes. `slots` maps every column to its position
     /// among the decoded ones; `None` if all are decoded.
-    pub fn chunks<K: Kernel, T: Row, const LANES: usize>(
+    pub fn chunks<K: Kernel, const LANES: usize>(
         &mut self,
         kernel: K,
         bytes: &[u8],
         columns: usize,
         slots: Option<&[u32]>,
-        lanes: &mut [Lane<'_, T>; LANES],
+        lanes: &mut [Lane<'_>; LANES],
     ) -> Step<()> {
         self.tally.chunks += (columns * LANES) as u64;
         if !self.matching {
             return self.walk(bytes, columns, slots, lanes);
         }
         let outcome = if lanes[0].rows.is_empty() {
-            kernel.enter(MatchChunks::<'_, '_, T, LANES, false> {
-                engine: self,
-                bytes,
-                columns,
-                slots,
-                lanes,
-            })
+            kernel.enter(MatchChunks::<'_, '_, LANES, false> { engine: self, bytes, columns, slots, lanes })
         } else {
-            kernel.enter(MatchChunks::<'_, '_, T, LANES, true> { engine: self, bytes, columns, slots, lanes })
+            kernel.enter(MatchChunks::<'_, '_, LANES, true> { engine: self, bytes, columns, slots, lanes })
         };
         // If chunks differ so much that most are walked, trying shapes first only costs time.
         if self.tally.walked > ENOUGH && self.tally.walked > self.tally.chunks / 4 * 3 {
@@ -185,12 +179,12 @@ impl Engine {
         outcome
     }
 
-    fn walk<T: Row>(
+    fn walk(
         &mut self,
         bytes: &[u8],
         columns: usize,
         slots: Option<&[u32]>,
-        lanes: &mut [Lane<'_, T>],
+        lanes: &mut [Lane<'_>],
     ) -> Step<()> {
         for lane in lanes {
             let mut cursor = Cursor::new(bytes, lane.at);
@@ -208,24 +202,27 @@ impl Engine {
     /// Walks the chunk at the cursor and stores its row, if `slot` says that it is wanted. Returns its values
     /// and its kind, if it is usual.
     #[inline(always)]
-    pub fn walk_one<T: Row>(
+    pub fn walk_one(
         &mut self,
         cursor: &mut Cursor<'_>,
         slot: Option<usize>,
-        lane: &mut Lane<'_, T>,
+        lane: &mut Lane<'_>,
     ) -> Step<Option<(Chunk, u64)>> {
         if self.learning != Learning::Never
             && let Some(Usual { chunk, end, kind }) = usual::column_chunk(cursor.bytes, cursor.at)
         {
             cursor.at = end;
             if let Some(slot) = slot {
-                let row = T::of_chunk(self, &chunk, end, lane.first_row + slot);
+                let row = self.pack(&chunk, lane.first_row + slot);
                 lane.rows[slot].write(row);
             }
             return Ok(Some((chunk, kind)));
         }
         match slot {
-            Some(slot) => _ = lane.rows[slot].write(T::walked(self, cursor, lane.first_row + slot)?),
+            Some(slot) => {
+                let chunk = scan::column_chunk(cursor)?;
+                lane.rows[slot].write(self.pack(&chunk, lane.first_row + slot));
+            }
             // An unwanted chunk need only be well-formed Thrift.
             None => cursor.skip(STRUCT)?,
         }
@@ -265,15 +262,15 @@ impl Engine {
 }
 
 /// The walk over the chunks of some row groups, for any kernel.
-struct MatchChunks<'a, 'b, T, const LANES: usize, const ROWS: bool> {
+struct MatchChunks<'a, 'b, const LANES: usize, const ROWS: bool> {
     engine: &'a mut Engine,
     bytes: &'a [u8],
     columns: usize,
     slots: Option<&'a [u32]>,
-    lanes: &'a mut [Lane<'b, T>; LANES],
+    lanes: &'a mut [Lane<'b>; LANES],
 }
 
-impl<T: Row, const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, T, LANES, ROWS> {
+impl<const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, LANES, ROWS> {
     type Output = Step<()>;
 
     #[inline(always)]
@@ -303,7 +300,7 @@ impl<T: Row, const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, 
             let mut ends = [0; LANES];
             let mut values = [Values::default(); LANES];
             if let Some(shape) = engine.shapes.get(usize::from(expected)) {
-                ends = if wanted && T::VALUES {
+                ends = if wanted {
                     kernel.step::<true, LANES>(bytes, at, shape, &mut values)
                 } else {
                     kernel.step::<false, LANES>(bytes, at, shape, &mut values)
@@ -311,7 +308,7 @@ impl<T: Row, const LANES: usize, const ROWS: bool> Task for MatchChunks<'_, '_, 
                 if wanted {
                     for lane in 0..LANES {
                         if ends[lane] != 0 {
-                            match T::matched(kernel, &values[lane], at[lane], ends[lane], shape) {
+                            match kernel.pack(&values[lane], at[lane], shape) {
                                 Some(row) => _ = lanes[lane].rows[slot].write(row),
                                 None => ends[lane] = 0,
                             }

@@ -5,13 +5,12 @@
 //! dictionary half-way differs from its neighbours only after the statistics. The match resumes there with
 //! the other shape.
 
-use crate::chunk::row::Row;
 use crate::matching::engine::{Engine, Lane, UNKNOWN};
 use crate::matching::kernel::{Kernel, Task, Values};
 use crate::thrift::cursor::{Cursor, Step};
 
 /// Chunks of one column in several row groups, some of which did not match the expected shape.
-pub(crate) struct Missed<'a, 'b, T, const LANES: usize> {
+pub(crate) struct Missed<'a, 'b, const LANES: usize> {
     pub engine: &'a mut Engine,
     pub bytes: &'a [u8],
     pub at: [usize; LANES],
@@ -19,7 +18,7 @@ pub(crate) struct Missed<'a, 'b, T, const LANES: usize> {
     pub expected: u16,
     /// The column's index in a row group's rows, if it is wanted.
     pub slot: Option<usize>,
-    pub lanes: &'a mut [Lane<'b, T>; LANES],
+    pub lanes: &'a mut [Lane<'b>; LANES],
     /// The values found with the expected shape.
     pub values: &'a [Values; LANES],
     /// Where the chunks end; 0 for those that did not match.
@@ -29,35 +28,29 @@ pub(crate) struct Missed<'a, 'b, T, const LANES: usize> {
 /// Resolves the chunks and returns the shape to expect next.
 #[cold]
 #[inline(never)]
-pub(crate) fn resolve<K: Kernel, T: Row, const LANES: usize>(
-    kernel: K,
-    missed: Missed<'_, '_, T, LANES>,
-) -> Step<u16> {
+pub(crate) fn resolve<K: Kernel, const LANES: usize>(kernel: K, missed: Missed<'_, '_, LANES>) -> Step<u16> {
     kernel.enter(missed)
 }
 
 /// Chunks of one column in several row groups, of which no shape is expected.
-pub(crate) struct Unseen<'a, 'b, T, const LANES: usize> {
+pub(crate) struct Unseen<'a, 'b, const LANES: usize> {
     pub engine: &'a mut Engine,
     pub bytes: &'a [u8],
     pub column: usize,
     /// The column's index in a row group's rows, if it is wanted.
     pub slot: Option<usize>,
-    pub lanes: &'a mut [Lane<'b, T>; LANES],
+    pub lanes: &'a mut [Lane<'b>; LANES],
     /// Where the chunks start; afterwards, where they end.
     pub at: &'a mut [usize; LANES],
 }
 
 /// Walks the chunks and returns the shape to expect next.
 #[inline(never)]
-pub(crate) fn unseen<K: Kernel, T: Row, const LANES: usize>(
-    kernel: K,
-    unseen: Unseen<'_, '_, T, LANES>,
-) -> Step<u16> {
+pub(crate) fn unseen<K: Kernel, const LANES: usize>(kernel: K, unseen: Unseen<'_, '_, LANES>) -> Step<u16> {
     kernel.enter(unseen)
 }
 
-impl<T: Row, const LANES: usize> Task for Unseen<'_, '_, T, LANES> {
+impl<const LANES: usize> Task for Unseen<'_, '_, LANES> {
     type Output = Step<u16>;
 
     #[inline(always)]
@@ -79,7 +72,7 @@ impl<T: Row, const LANES: usize> Task for Unseen<'_, '_, T, LANES> {
     }
 }
 
-impl<T: Row, const LANES: usize> Task for Missed<'_, '_, T, LANES> {
+impl<const LANES: usize> Task for Missed<'_, '_, LANES> {
     type Output = Step<u16>;
 
     #[inline(always)]
@@ -107,7 +100,7 @@ impl<T: Row, const LANES: usize> Task for Missed<'_, '_, T, LANES> {
     }
 }
 
-impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
+impl<const LANES: usize> Missed<'_, '_, LANES> {
     /// Matches all unresolved chunks against one shape.
     #[inline(always)]
     fn together<K: Kernel>(&mut self, kernel: K, place: u16) {
@@ -116,7 +109,7 @@ impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
         // Finished lanes follow an unfinished one.
         let starts = std::array::from_fn(|lane| self.at[if self.ends[lane] == 0 { lane } else { left }]);
         let mut values = [Values::default(); LANES];
-        let ends = match self.slot.is_some() && T::VALUES {
+        let ends = match self.slot.is_some() {
             true => kernel.step::<true, LANES>(self.bytes, starts, shape, &mut values),
             false => kernel.step::<false, LANES>(self.bytes, starts, shape, &mut values),
         };
@@ -127,7 +120,7 @@ impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
             match self.slot {
                 None => self.ends[lane] = ends[lane],
                 Some(slot) => {
-                    if let Some(row) = T::matched(kernel, &values[lane], starts[lane], ends[lane], shape) {
+                    if let Some(row) = kernel.pack(&values[lane], starts[lane], shape) {
                         self.lanes[lane].rows[slot].write(row);
                         self.ends[lane] = ends[lane];
                     }
@@ -166,7 +159,7 @@ impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
         let begins_alike =
             tried.zip(so_far.stopped).is_some_and(|(tried, stopped)| shape.begins_as(tried, stopped.segment));
         let mut values = [if begins_alike { *so_far } else { Values::default() }];
-        let [end] = match (begins_alike, slot.is_some() && T::VALUES) {
+        let [end] = match (begins_alike, slot.is_some()) {
             (true, true) => [kernel.resume::<true>(bytes, shape, &mut values[0])],
             (true, false) => [kernel.resume::<false>(bytes, shape, &mut values[0])],
             (false, true) => kernel.step::<true, 1>(bytes, [at], shape, &mut values),
@@ -176,7 +169,7 @@ impl<T: Row, const LANES: usize> Missed<'_, '_, T, LANES> {
             return false;
         }
         if let Some(slot) = *slot {
-            match T::matched(kernel, &values[0], at, end, shape) {
+            match kernel.pack(&values[0], at, shape) {
                 Some(row) => _ = self.lanes[lane].rows[slot].write(row),
                 None => return false,
             }

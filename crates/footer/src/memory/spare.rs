@@ -130,7 +130,8 @@ mod tests {
     use std::sync::{Mutex, PoisonError};
 
     use super::{PATIENCE, SPARE, Table, WIDE, WORTH, table};
-    use crate::{Footer, Options, SyntheticColumns, SyntheticFooter};
+    use crate::synthetic::{SyntheticColumns, SyntheticFooter};
+    use crate::{Footer, Options};
 
     /// The spare table is process-wide: only one test may use it at a time.
     static ALONE: Mutex<()> = Mutex::new(());

@@ -15,12 +15,8 @@ use crate::options::Options;
 /// A footer that is being opened without I/O of this crate: which bytes it needs next, until it has them.
 ///
 /// ```
-/// # use sawmill_footer::{FooterRequest, NextStep, Options, SyntheticColumns, SyntheticFooter};
-/// # let footer = SyntheticFooter { columns: 3, row_groups: 2, kind: SyntheticColumns::Float, seed: 1 }.bytes();
-/// # let mut file = b"PAR1".to_vec();
-/// # file.extend_from_slice(&footer);
-/// # file.extend_from_slice(&(footer.len() as u32).to_le_bytes());
-/// # file.extend_from_slice(b"PAR1");
+/// # use sawmill_footer::{FooterRequest, NextStep, Options};
+/// # let file = std::fs::read("../../fixtures/foreign/pyarrow_plain.parquet")?;
 /// # let get = |range: std::ops::Range<u64>| file[range.start as usize..range.end as usize].to_vec();
 /// let mut request = FooterRequest::new(file.len() as u64, "s3://trips/1.parquet", &Options::new())?;
 /// let footer = loop {
@@ -30,8 +26,8 @@ use crate::options::Options;
 ///         NextStep::Done(footer) => break footer,
 ///     }
 /// };
-/// assert_eq!(footer.num_row_groups(), 2);
-/// # Ok::<(), sawmill_footer::Error>(())
+/// assert_eq!(footer.num_row_groups(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct FooterRequest {

@@ -8,14 +8,13 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::{ProjectionMask, arrow_reader::ArrowReaderBuilder};
 use proptest::prelude::*;
-use sawmill_footer::{
-    ColumnSelector, Footer, FooterBytes, Method, Options, StatisticsPolicy, SyntheticColumns, SyntheticFooter,
-};
+use sawmill_footer::{ColumnSelector, Footer, FooterBytes, Method, Options, StatisticsPolicy};
 
 use crate::equality::by_parquet;
 use crate::handmade;
 use crate::methods::OTHERS;
 use crate::samples;
+use crate::synthetic::{SyntheticColumns, SyntheticFooter};
 
 #[test]
 fn metadata_converted_from_a_footer_equals_the_parquet_crates_own() {

@@ -5,8 +5,9 @@ use parquet60::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use parquet60::file::metadata::{ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader};
-use sawmill_footer::{Footer, Options, SyntheticColumns, SyntheticFooter};
+use sawmill_footer::{Footer, Options};
 
+use crate::synthetic::{SyntheticColumns, SyntheticFooter};
 use crate::{handmade, samples};
 
 fn by_parquet(bytes: &[u8]) -> parquet60::errors::Result<ParquetMetaData> {

@@ -11,7 +11,6 @@ mod examples;
 mod files;
 mod foreign;
 mod handmade;
-mod indexes;
 mod interop;
 #[cfg(feature = "parquet-60")]
 mod interop_60;
@@ -28,4 +27,5 @@ mod requests;
 mod samples;
 mod selection;
 mod sparse_page_indexes;
+mod synthetic;
 mod without_paths;

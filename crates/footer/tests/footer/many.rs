@@ -5,9 +5,10 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use sawmill_footer::{Decoder, Footer, Method, Options, SyntheticColumns, SyntheticFooter, ThriftWriter};
+use sawmill_footer::{Decoder, Footer, Method, Options, ThriftWriter};
 
 use crate::handmade::{STRUCT, chunk, schema};
+use crate::synthetic::{SyntheticColumns, SyntheticFooter};
 
 /// A file that contains only a footer.
 fn file(metadata: &[u8]) -> Vec<u8> {

@@ -1,12 +1,13 @@
 //! All methods agree on everything: what they accept, what they reject and where, what they decode.
 
 use proptest::prelude::*;
-use sawmill_footer::{Footer, Method, Options, SyntheticColumns, SyntheticFooter};
+use sawmill_footer::{Footer, Method, Options};
 
 use crate::equality::{assert_equal, by_parquet};
 use crate::everything::everything;
 use crate::handmade;
 use crate::samples;
+use crate::synthetic::{SyntheticColumns, SyntheticFooter};
 
 /// The methods compared with the scalar one.
 pub const OTHERS: [Method; 4] = [Method::Fastest, Method::Portable, Method::Avx2, Method::Avx512];

@@ -4,7 +4,7 @@ use parquet::data_type::AsBytes;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
-use sawmill_footer::{ColumnIndex, Error, Footer, FooterIndex, Method, OffsetIndex, Options};
+use sawmill_footer::{ColumnIndex, Footer, Method, OffsetIndex, Options};
 
 use crate::everything::{everything, page_indexes, page_indexes_one_by_one};
 use crate::methods::OTHERS;
@@ -32,7 +32,6 @@ pub fn assert_methods_read_the_same_page_indexes(name: &str, file: &[u8]) -> Foo
         let found = page_indexes(&other.unwrap(), file);
         assert_same(&format!("{name}, page indexes, {method:?}"), &expected_indexes, &found);
     }
-    by_index(name, &scalar);
     scalar
 }
 
@@ -41,23 +40,6 @@ fn assert_same(name: &str, expected: &str, found: &str) {
         let differs = expected.lines().zip(found.lines()).find(|(a, b)| a != b);
         let (expected, found) = differs.unwrap_or((expected, found));
         panic!("{name}\nexpected {expected:.2000}\nfound    {found:.2000}");
-    }
-}
-
-/// A chunk found through an index of the footer must have the same page index locations.
-fn by_index(name: &str, footer: &Footer) {
-    fn text<T: std::fmt::Debug>(found: Result<T, Error>) -> Result<String, String> {
-        found.map(|found| format!("{found:?}")).map_err(|error| error.what())
-    }
-    for method in OTHERS {
-        let index = FooterIndex::build(footer.bytes(), &Options::new().method(method)).unwrap();
-        let index = FooterIndex::from_bytes(index.to_bytes()).unwrap();
-        for chunk in footer.row_groups().flat_map(|group| group.columns()) {
-            let (group, column) = (chunk.row_group().index(), chunk.leaf());
-            let found = index.chunk(footer.bytes(), group, column).unwrap().unwrap();
-            assert_eq!(text(found.details()), text(chunk.details()), "{name}, {method:?}");
-            assert_eq!(text(found.statistics()), text(chunk.statistics()), "{name}, {method:?}");
-        }
     }
 }
 

@@ -3,12 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
-use sawmill_footer::{
-    ColumnSelector, Footer, FooterIndex, Method, Options, PageIndexPolicy, StatisticsPolicy,
-    SyntheticColumns, SyntheticFooter, Verify,
-};
+use sawmill_footer::{ColumnSelector, Footer, Options, PageIndexPolicy, StatisticsPolicy, Verify};
 
 use crate::samples;
+use crate::synthetic::{SyntheticColumns, SyntheticFooter};
 
 fn mixed() -> Vec<u8> {
     SyntheticFooter { columns: 40, row_groups: 9, kind: SyntheticColumns::Mixed, seed: 3 }.bytes()
@@ -70,49 +68,6 @@ fn verification_covers_exactly_the_requested_level() {
     }
     let error = Footer::from_file_bytes(&file, &Options::new().verify(Verify::Consistency)).unwrap_err();
     assert!(error.to_string().contains("rows"), "{error}");
-}
-
-#[test]
-fn the_index_pass_agrees_with_a_decoded_footer_for_all_methods() {
-    for kind in [SyntheticColumns::Float, SyntheticColumns::Text, SyntheticColumns::Mixed] {
-        for (columns, row_groups) in [(40, 9), (3, 1), (17, 2), (1, 0), (1_100, 30)] {
-            let bytes = SyntheticFooter { columns, row_groups, kind, seed: 8 }.bytes();
-            let decoded = Footer::decode(bytes.as_slice(), &Options::new()).unwrap();
-            let expected = decoded.index().unwrap().to_bytes();
-            for method in [Method::Fastest, Method::Avx2, Method::Portable, Method::Scalar] {
-                for threads in [1, 3] {
-                    let options = Options::new().method(method).threads(threads);
-                    let index = FooterIndex::build(bytes.as_slice(), &options).unwrap();
-                    assert_eq!(index.to_bytes(), expected, "{kind:?} {columns}x{row_groups} {method:?}");
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn a_file_opened_by_its_saved_index_reads_each_chunk_with_one_small_read() {
-    let directory = tempfile::tempdir().unwrap();
-    let (path, index) = (directory.path().join("a.parquet"), directory.path().join("a.index"));
-    let file = sample();
-    std::fs::write(&path, &file).unwrap();
-    let footer = Footer::open(&path).unwrap();
-    std::fs::write(&index, footer.index_bytes().unwrap()).unwrap();
-    let indexed = Footer::open_with_index(&path, &index).unwrap();
-    assert_eq!(indexed.index().schema().unwrap(), footer.schema());
-    let mut buffer = Vec::new();
-    for chunk in footer.row_groups().flat_map(|group| group.columns()) {
-        let found = indexed.chunk(chunk.row_group().index(), chunk.leaf(), &mut buffer).unwrap().unwrap();
-        assert_eq!(found.byte_range(), chunk.byte_range());
-        assert_eq!(found.details().unwrap(), chunk.details().unwrap());
-        assert_eq!(found.statistics().unwrap(), chunk.statistics().unwrap());
-    }
-    assert!(indexed.chunk(999, 0, &mut buffer).unwrap().is_none());
-    let part = Footer::open_with(&path, &Options::new().columns([0])).unwrap();
-    assert!(part.index_bytes().unwrap_err().to_string().contains("completely decoded"));
-    std::fs::write(&path, samples::write(&samples::flat(900), samples::settings().remove(0).1)).unwrap();
-    assert!(Footer::open_with_index(&path, &index).unwrap_err().advice().contains("write the index again"));
-    assert!(Footer::open_with_index(&path, &path).unwrap_err().to_string().contains("index"));
 }
 
 #[test]

@@ -123,7 +123,7 @@ mod tests {
             "trips-1.parquet",
             "trips-0000x.parquet",
             "old-trips-00000.parquet",
-            "trips-00000.parquet.partial",
+            "trips-00000.parquet.1-2-3.partial",
             "trips-00000.csv",
         ] {
             assert!(!whole.has(name), "{name}");
@@ -136,7 +136,7 @@ mod tests {
     fn additional_files_of_an_earlier_run_are_refused_or_replaced_too() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
-        for name in ["trips-00007.parquet", "trips-00001.parquet.partial", "other-00000.parquet"] {
+        for name in ["trips-00007.parquet", "trips-00001.parquet.1-2-3.partial", "other-00000.parquet"] {
             fs::write(at(name), b"old").unwrap();
         }
         let whole = files(dir.path(), "1/1", 0..2);

@@ -1,5 +1,4 @@
-//! Column chunks one by one: as records, as lines for programs, and found by a saved index.
+//! Column chunks one by one: as records, and as lines for programs.
 
-pub(crate) mod indexed;
 pub(crate) mod lines;
 pub(crate) mod record;

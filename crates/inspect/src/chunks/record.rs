@@ -1,6 +1,6 @@
-//! A column chunk as tables and JSON show it, whether its footer was decoded or an index located it.
+//! A column chunk as tables and JSON show it.
 
-use sawmill_footer::{Codec, ColumnChunk, IndexedChunk};
+use sawmill_footer::{Codec, ColumnChunk};
 use serde::Serialize;
 
 use crate::file::column::Column;
@@ -30,14 +30,12 @@ pub(crate) struct ChunkRecord<'a> {
     pub first_byte: u64,
 }
 
-/// Both kinds of chunks have these methods, and no trait in common.
-macro_rules! record {
-    ($chunk:expr, $row_group:expr, $index:expr, $column:expr) => {{
-        let (chunk, column) = ($chunk, $column);
+impl<'a> ChunkRecord<'a> {
+    pub(crate) fn of(chunk: &ColumnChunk<'_>, column: &'a Column) -> Self {
         let number = |value: i64| chunk.has_metadata().then_some(value);
-        ChunkRecord {
-            row_group: $row_group,
-            column: $index,
+        Self {
+            row_group: chunk.row_group().index(),
+            column: chunk.leaf(),
             path: &column.path,
             physical_type: &column.physical_type,
             logical_type: column.logical_type.as_deref(),
@@ -50,16 +48,6 @@ macro_rules! record {
             dictionary_page_offset: chunk.dictionary_page_offset(),
             first_byte: chunk.byte_range().start,
         }
-    }};
-}
-
-impl<'a> ChunkRecord<'a> {
-    pub(crate) fn of(chunk: &ColumnChunk<'_>, column: &'a Column) -> Self {
-        record!(chunk, chunk.row_group().index(), chunk.leaf(), column)
-    }
-
-    pub(crate) fn of_indexed(chunk: &IndexedChunk<'_>, column: &'a Column) -> Self {
-        record!(chunk, chunk.row_group(), chunk.column(), column)
     }
 
     /// `INT64 (TIMESTAMP(MICROS,true))`

@@ -8,10 +8,7 @@ use crate::views::schema::physical_type;
 /// A column's names, and how to read its values.
 ///
 /// ```
-/// # use sawmill_footer::{Footer, Options, SyntheticColumns, SyntheticFooter};
-/// # let kind = SyntheticColumns::Mixed;
-/// # let bytes = SyntheticFooter { columns: 3, row_groups: 2, kind, seed: 1 }.bytes();
-/// # let footer = Footer::decode(bytes, &Options::new())?;
+/// # let footer = sawmill_footer::Footer::open("../../fixtures/foreign/pyarrow_plain.parquet")?;
 /// use sawmill_inspect::Column;
 ///
 /// for leaf in footer.schema().leaves() {

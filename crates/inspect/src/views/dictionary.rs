@@ -128,9 +128,10 @@ impl Serialize for Document<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use sawmill_footer::{Footer, Options, SyntheticColumns, SyntheticFooter};
+    use sawmill_footer::{Footer, Options};
 
     use super::*;
+    use crate::synthetic::{SyntheticColumns, SyntheticFooter};
 
     /// The shown values of a dictionary of the first column of this kind.
     fn shown(kind: SyntheticColumns, bytes: &[u8], count: usize) -> Result<Vec<String>, String> {

@@ -27,9 +27,8 @@ pub struct EarlierLoad {
     pub files: RecordedFiles,
     /// Whether all of its units are committed.
     pub complete: bool,
-    /// The selection of rows and columns that its files were loaded with; `None` in records of earlier
-    /// versions.
-    pub mapping: Option<String>,
+    /// The selection of rows and columns that its files were loaded with.
+    pub mapping: String,
 }
 
 /// A file of the source that a load brought.
@@ -139,31 +138,6 @@ pub fn broken_off(
         unfinished.push(places);
     }
     Ok(unfinished)
-}
-
-/// Refuses new files that an earlier version recorded without their selection of rows and columns.
-///
-/// # Errors
-/// If there is such a file.
-pub fn refuse_unclear(source: &dyn Source, unclear: &[&EarlierLoad], new: &[u32]) -> Result<()> {
-    let listed: BTreeSet<(&String, &String)> =
-        unclear.iter().flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints)).collect();
-    let files = new.iter().filter_map(|file| source.files().get(*file as usize));
-    let Some(file) = files.into_iter().find(|file| listed.contains(&(&file.name, &file.fingerprint))) else {
-        return Ok(());
-    };
-    Err(Error::new(
-        Kind::Exists,
-        format!(
-            "an earlier version of sawmill recorded a load of {}, but not which rows and columns of it, so whether the \
-             same are meant now is not known",
-            file.name
-        ),
-    )
-    .advise(
-        "name the new files alone; or load all files with --again; or give the files and options of that load; or remove \
-         its record (sawmill load forget)",
-    ))
 }
 
 /// Remarks about new files whose earlier content was loaded before.

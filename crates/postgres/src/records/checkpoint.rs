@@ -46,9 +46,8 @@ pub(crate) struct LoadRecord {
     pub complete: bool,
     /// What the table held before, if rows are appended and will be verified.
     pub before: Option<Tally>,
-    /// Identifies which rows and columns of a file are loaded. Empty if files are not remembered one by one;
-    /// none in records of earlier versions.
-    pub mapping: Option<String>,
+    /// Identifies which rows and columns of a file are loaded. Empty if files are not remembered one by one.
+    pub mapping: String,
 }
 
 impl Checkpoints {
@@ -200,17 +199,6 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Records which rows and columns of its files a load is of. Earlier versions did not record this.
-    pub(crate) fn set_mapping(
-        &self,
-        connection: &Connection,
-        id: &str,
-        mapping: &str,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        self.set(connection, id, "mapping", &mapping, control)
-    }
-
     /// Records the current stamps of a load's files.
     pub(crate) fn set_stamps(
         &self,
@@ -233,7 +221,7 @@ impl Checkpoints {
         self.set(connection, id, "columns", &columns, control)
     }
 
-    /// The columns of its table that a load fills; none in records of earlier versions.
+    /// The columns of its table that a load fills; none before they are known.
     pub(crate) fn columns(
         &self,
         connection: &Connection,
@@ -532,13 +520,13 @@ impl Checkpoints {
     }
 }
 
-/// The files of a load's record, as `find` selects it. Records of earlier versions have no stamps.
+/// The files of a load's record, as `find` selects it.
 fn read_files(connection: &Connection, row: &Row) -> Result<RecordedFiles> {
-    let (names, fingerprints): (Vec<String>, Vec<String>) =
-        (connection.get(row, 3)?, connection.get(row, 4)?);
-    let stamps: Option<Vec<Option<String>>> = connection.get(row, 9)?;
-    let stamps = stamps.unwrap_or_else(|| vec![None; names.len()]);
-    Ok(RecordedFiles { names, fingerprints, stamps })
+    Ok(RecordedFiles {
+        names: connection.get(row, 3)?,
+        fingerprints: connection.get(row, 4)?,
+        stamps: connection.get(row, 9)?,
+    })
 }
 
 /// A unit's key as the records' columns: file, row group and first row.

@@ -50,7 +50,7 @@ impl Postgres {
         let own = self.id_of(source, &table, false);
         self.follow_renamed(source, &server, &connection, &checkpoints, found.oid, &own, control)?;
         let of_table = OfTable { table: &table, oid: found.oid, database: database.as_deref() };
-        let mut loads = checkpoints.of_files(&connection, &of_table, &mapping, control)?;
+        let loads = checkpoints.of_files(&connection, &of_table, &mapping, control)?;
         let remembering = Remembering {
             postgres: self,
             source,
@@ -61,7 +61,6 @@ impl Postgres {
             table: &table,
             oid: found.oid,
         };
-        remembering.adopt(&mut loads, &mapping)?;
         remembering.run(&loads)
     }
 
@@ -168,27 +167,9 @@ struct Remembering<'r> {
 }
 
 impl Remembering<'_> {
-    /// Earlier versions did not record which rows and columns of the files were loaded. If the load's ID
-    /// shows that they are the same as now, this is recorded now.
-    fn adopt(&self, loads: &mut [EarlierLoad], mapping: &str) -> Result<()> {
-        for load in loads.iter_mut().filter(|load| load.mapping.is_none()) {
-            let same = [false, true].into_iter().any(|staged| {
-                let names = load.files.names.iter().map(String::as_str);
-                self.postgres.id_of_names(names, self.source, self.table, &load.mode, staged) == load.id
-            });
-            if same {
-                self.checkpoints.set_mapping(self.connection, &load.id, mapping, self.control)?;
-                load.mapping = Some(mapping.to_owned());
-            }
-        }
-        Ok(())
-    }
-
     fn run(&self, loads: &[EarlierLoad]) -> Result<Option<Remembered>> {
-        let (known, unclear): (Vec<&EarlierLoad>, Vec<&EarlierLoad>) =
-            loads.iter().partition(|load| load.mapping.is_some());
         let (here, elsewhere): (Vec<&EarlierLoad>, Vec<&EarlierLoad>) =
-            known.into_iter().partition(|load| load.table == Some(self.oid));
+            loads.iter().partition(|load| load.table == Some(self.oid));
         let own = self.postgres.append_id(self.source, self.table);
         let unfinished = self.unfinished(&here)?;
         if self.options.again {
@@ -202,10 +183,6 @@ impl Remembering<'_> {
             return Ok(None);
         }
         let mut remembered = Remembered::with_the_rest(self.source, unfinished, in_found);
-        let unclear: Vec<&EarlierLoad> =
-            unclear.into_iter().filter(|load| load.table == Some(self.oid)).collect();
-        earlier::refuse_unclear(self.source, &unclear, &remembered.new)
-            .map_err(|error| error.at(self.place()))?;
         remembered.notes.extend(earlier::of_another_content(self.source, &here, &remembered.new));
         if found.is_empty() && remembered.unfinished.is_empty() && remembered.notes.is_empty() {
             return Ok(None);
@@ -396,7 +373,7 @@ impl Remembering<'_> {
 }
 
 impl Checkpoints {
-    /// The loads of the same rows and columns, as far as that is recorded, into this table or into one that had its
+    /// The loads of the same rows and columns, into this table or into one that had its
     /// name and is gone, in the order in which they began.
     fn of_files(
         &self,
@@ -410,7 +387,7 @@ impl Checkpoints {
              WHERE (table_oid = $3 AND (database = $4 OR target = $1) OR target = $1 AND NOT (table_oid <> $3 \
                  AND coalesce(database = $4, false) AND completed IS NOT NULL \
                  AND EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = table_oid::oid))) \
-             AND coalesce(mapping, $2) = $2 AND mode <> 'upsert' AND strpos(load_id, '/') = 0 \
+             AND mapping = $2 AND mode <> 'upsert' AND strpos(load_id, '/') = 0 \
              ORDER BY begun, load_id",
             self.table("loads")
         );
@@ -418,15 +395,16 @@ impl Checkpoints {
         let rows = connection.query(control, &sql, &[&target, &mapping, &oid, &of.database])?;
         let read = |row: &tokio_postgres::Row| -> Result<EarlierLoad> {
             let (oid, unit_rows): (i64, i64) = (connection.get(row, 2)?, connection.get(row, 3)?);
-            let names: Vec<String> = connection.get(row, 5)?;
-            let stamps: Option<Vec<Option<String>>> = connection.get(row, 7)?;
-            let stamps = stamps.unwrap_or_else(|| vec![None; names.len()]);
             Ok(EarlierLoad {
                 id: connection.get(row, 0)?,
                 mode: connection.get(row, 1)?,
                 table: Some(oid as u32),
                 unit_rows: unit_rows.max(1) as u64,
-                files: RecordedFiles { names, fingerprints: connection.get(row, 6)?, stamps },
+                files: RecordedFiles {
+                    names: connection.get(row, 5)?,
+                    fingerprints: connection.get(row, 6)?,
+                    stamps: connection.get(row, 7)?,
+                },
                 complete: connection.get(row, 4)?,
                 mapping: connection.get(row, 8)?,
             })
@@ -451,7 +429,7 @@ impl Checkpoints {
         );
         let mut since = Tally::default();
         for row in connection.query(control, &sql, &[&record.id, &record.mapping])? {
-            if connection.get::<Option<bool>>(&row, 3)? != Some(true) {
+            if !connection.get::<bool>(&row, 3)? {
                 return Ok(None);
             }
             since.add(&crate::records::checkpoint::read_tally(connection, &row, 0)?);
@@ -470,7 +448,7 @@ impl Checkpoints {
     ) -> Result<Option<Tally>> {
         let loads = self.table("loads");
         let sql = format!(
-            "SELECT u.rows, u.content_sum, u.non_null, l.mapping IS NOT DISTINCT FROM $2 \
+            "SELECT u.rows, u.content_sum, u.non_null, l.mapping = $2 \
              FROM {} u JOIN {loads} l USING (load_id) WHERE l.table_oid = $1 AND l.mode <> 'upsert'",
             self.all_units()
         );

@@ -14,20 +14,6 @@ use crate::table::catalogue::value;
 /// All tables that hold records.
 const TABLES: [&str; 5] = ["loads", UNITS, UNITS_UNLOGGED, REJECTS, REJECTS_UNLOGGED];
 
-/// Columns of `loads` that earlier versions did not create, with their types: the file system's stamps of the
-/// files, which rows and columns of them are loaded, the file of the table, in how many parts it is loaded,
-/// whether its rows did not allow a key, the columns of the table that it fills, and the database that gave the table
-/// its OID.
-const LATER: [(&str, &str); 7] = [
-    ("stamps", "text[]"),
-    ("mapping", "text"),
-    ("table_file", "bigint"),
-    ("parts", "integer"),
-    ("keys_refused", "boolean"),
-    ("columns", "text[]"),
-    ("database", "text"),
-];
-
 /// The comment on a schema that was created for the records, and is dropped with the last of them.
 const COMMENT: &str = "records of sawmill load";
 
@@ -45,7 +31,7 @@ impl Checkpoints {
     /// Creates missing tables; several loads may do so at the same time.
     pub(crate) fn create(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         if self.exist(connection, control)? {
-            return self.upgrade(connection, control);
+            return Ok(());
         }
         let key = advisory_key(&self.schema);
         let loads = self.table("loads");
@@ -74,39 +60,12 @@ impl Checkpoints {
                    files text[] NOT NULL, fingerprints text[] NOT NULL, \
                    begun timestamptz NOT NULL DEFAULT now(), completed timestamptz, \
                    rows bigint, content_sum text, non_null bigint[], \
-                   before_rows bigint, before_sum text, before_non_null bigint[], {}); \
-                 {units}; {unlogged}",
-                LATER.map(|(name, kind)| format!("{name} {kind}")).join(", ")
+                   before_rows bigint, before_sum text, before_non_null bigint[], \
+                   stamps text[] NOT NULL, mapping text NOT NULL, table_file bigint, parts integer, \
+                   keys_refused boolean, columns text[], database text); \
+                 {units}; {unlogged}"
             ),
         )?;
-        connection.commit(control)
-    }
-
-    /// Adds the columns that tables of earlier versions lack.
-    fn upgrade(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        let missing = "SELECT name FROM unnest($2::text[]) name WHERE NOT EXISTS (\
-                       SELECT FROM pg_catalog.pg_attribute \
-                       WHERE attrelid = to_regclass($1) AND attname = name AND NOT attisdropped)";
-        let names = LATER.map(|(name, _)| name);
-        let missing = connection.query(control, missing, &[&self.table("loads"), &names.as_slice()])?;
-        let missing = missing.iter().map(|row| connection.get(row, 0)).collect::<Result<Vec<String>>>()?;
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let added = LATER.iter().filter(|(name, _)| missing.iter().any(|missing| missing == name));
-        let added: Vec<String> =
-            added.map(|(name, kind)| format!("ADD COLUMN IF NOT EXISTS {name} {kind}")).collect();
-        let alter = format!("ALTER TABLE {} {}", self.table("loads"), added.join(", "));
-        connection.begin(control)?;
-        connection.batch(control, &alter).map_err(|error| match error.kind() {
-            Kind::Server => {
-                let what = format!("the records of loads come from an earlier version: {}", error.what());
-                Error::new(Kind::Server, what)
-                    .at(error.place())
-                    .advise(format!("ask the owner of the table to run: {alter}"))
-            }
-            _ => error,
-        })?;
         connection.commit(control)
     }
 

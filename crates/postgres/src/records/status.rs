@@ -57,10 +57,9 @@ fn read(
            ARRAY(SELECT coalesce(sum(f.rows), 0)::bigint FROM generate_series(0, cardinality(l.files) - 1) at \
              LEFT JOIN {} f ON f.load_id = l.load_id AND f.file = at GROUP BY at ORDER BY at) \
          FROM {} l LEFT JOIN {} u USING (load_id) GROUP BY l.load_id ORDER BY l.begun DESC, l.load_id",
-        // Records of earlier versions have no such column.
         "(SELECT n.nspname || '.' || c.relname FROM pg_catalog.pg_class c \
            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-           WHERE c.oid = l.table_oid::oid AND to_jsonb(l)->>'database' = $1 AND strpos(l.load_id, '/') = 0 \
+           WHERE c.oid = l.table_oid::oid AND l.database = $1 AND strpos(l.load_id, '/') = 0 \
            AND (l.completed IS NOT NULL OR l.mode IN ('append', 'truncate')))",
         moment("l.begun"),
         moment("l.completed"),

@@ -92,7 +92,7 @@ pub(crate) fn check(path: &Path, of: RejectsOf<'_>) -> Result<()> {
     })
 }
 
-/// The table whose rejected rows a file holds; none in files of earlier versions.
+/// The table whose rejected rows a file holds, if the file names one.
 fn table_of(path: &Path) -> Result<Option<String>> {
     let unreadable = |error: &dyn std::fmt::Display| {
         Error::new(Kind::Source, format!("the file of rejected rows cannot be read: {error}"))

@@ -118,7 +118,7 @@ impl PostgresSession<'_> {
         })
     }
 
-    /// Makes the committed part tables children or partitions of the staging table, unless they are already.
+    /// Makes the committed part tables partitions of the staging table, unless they are already.
     pub(super) fn assemble(&self, control: &Control<'_>) -> Result<()> {
         let Some(parts) = &self.parts else { return Ok(()) };
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
@@ -127,16 +127,8 @@ impl PostgresSession<'_> {
             if checkpoints.of_unlogged_table() {
                 part_tables::drop_emptied(connection, checkpoints, &self.table, control)?;
             }
-            match &parts.partitions {
-                None => {
-                    let parts = part_tables::of_load(connection, checkpoints, id, control)?;
-                    part_tables::inherit(connection, &parts, &self.written, control)?;
-                }
-                Some(partitions) => {
-                    let filled = tables::filled(connection, checkpoints, id, partitions, control)?;
-                    tables::attach(connection, &filled, partitions, &self.written, control)?;
-                }
-            }
+            let filled = tables::filled(connection, checkpoints, id, &parts.partitions, control)?;
+            tables::attach(connection, &filled, &parts.partitions, &self.written, control)?;
             connection.commit(control)
         })
     }
@@ -144,9 +136,7 @@ impl PostgresSession<'_> {
     /// Builds the keys and indexes of partitions that were filled by themselves, several at a time: those of
     /// the whole table then only bring them together.
     fn index_partitions(&self, control: &Control<'_>) -> Result<()> {
-        let Some(partitions) = self.parts.as_ref().and_then(|parts| parts.partitions.as_ref()) else {
-            return Ok(());
-        };
+        let Some(partitions) = self.parts.as_ref().map(|parts| &parts.partitions) else { return Ok(()) };
         let kind = self.postgres.kind_for(self.route.staged);
         if kind.complete(&self.table).is_empty() || !self.postgres.mode.makes_the_table() {
             return Ok(());
@@ -186,17 +176,10 @@ impl PostgresSession<'_> {
         })
     }
 
-    /// Names the tables that this one consists of after it. Returns those that get keys and indexes of their
-    /// own.
-    fn rename_parts(&self, connection: &Connection, control: &Control<'_>) -> Result<Vec<TableName>> {
+    /// Names the partitions of the table after it.
+    fn rename_partitions(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
-        let Some(partitions) = &self.postgres.partitions else {
-            if self.parts.is_none() {
-                return Ok(Vec::new());
-            }
-            let parts = part_tables::of_load(connection, checkpoints, id, control)?;
-            return part_tables::rename(connection, &parts, &self.table, control);
-        };
+        let Some(partitions) = &self.postgres.partitions else { return Ok(()) };
         let mut now: HashMap<u32, TableName> = (0..).zip(partitions.gathering_names(&self.table)).collect();
         if self.route.staged {
             now.retain(|partition, _| partitions.is_empty(*partition));
@@ -206,8 +189,7 @@ impl PostgresSession<'_> {
         for name in tables::rename(connection, &now, partitions, &self.table, control)? {
             new_table::rename_key(connection, &name, control)?;
         }
-        // Partitions share the table's keys and indexes.
-        Ok(Vec::new())
+        Ok(())
     }
 
     /// Renames the staging table to its final name, and creates the keys and indexes that waited for the
@@ -226,10 +208,8 @@ impl PostgresSession<'_> {
         let rename = format!("ALTER TABLE {} RENAME TO {}", self.written.quoted(), quote(self.table.name()));
         connection.batch(control, &rename)?;
         new_table::rename_key(connection, &self.table, control)?;
-        let mut made = vec![self.table.clone()];
-        made.extend(self.rename_parts(connection, control)?);
-        let kind = self.postgres.kind_for(self.route.staged);
-        for statement in made.iter().flat_map(|table| kind.complete(table)) {
+        self.rename_partitions(connection, control)?;
+        for statement in self.postgres.kind_for(self.route.staged).complete(&self.table) {
             connection.batch(control, &statement).map_err(|error| self.unkeyed(&error, &statement))?;
         }
         Ok(())

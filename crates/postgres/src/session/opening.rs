@@ -13,6 +13,7 @@ use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 use super::PostgresSession;
 use crate::encode::canonical_row::CanonicalRow;
 use crate::partition::rows::PartitionedRows;
+use crate::partition::survey::Partitions;
 use crate::records::checkpoint::{Checkpoints, LoadRecord};
 use crate::rejected::file;
 use crate::rejected::rejects::RejectCounter;
@@ -76,12 +77,11 @@ impl<'a> PostgresSession<'a> {
             checkpoints.create_rejects(&connection, control)?;
         }
         let plan = opening.writer_plan(checkpoints, &record, &written, planned, &columns, staged);
-        let parts = match staged && state != LoadState::Complete {
-            true => {
-                Some(Arc::new(opening.part_plan(&plan, &table, record.table_oid, &columns, options.share)?))
-            }
-            false => None,
+        let filled = postgres.partitions.as_ref().filter(|_| staged && state != LoadState::Complete);
+        let part_plan = |partitions| {
+            opening.part_plan(partitions, &plan, &table, record.table_oid, &columns, options.share)
         };
+        let parts = filled.map(part_plan).transpose()?.map(Arc::new);
         let session = Self {
             postgres,
             source,
@@ -385,7 +385,7 @@ impl<'a> Opening<'_, 'a> {
             copy: format!("COPY {table} ({names}) FROM STDIN (FORMAT binary)"),
             rows_planned: self.source.facts().knows_rows,
             rows_of_files: self.source.facts().counts_all_rows,
-            by_partition: staged && self.postgres.partitions.is_some(),
+            by_partition: staged,
             planned,
             columns: columns.len(),
             canonical: CanonicalRow::of(columns, false),
@@ -398,6 +398,7 @@ impl<'a> Opening<'_, 'a> {
     /// first.
     fn part_plan(
         &self,
+        partitions: &Arc<Partitions>,
         plan: &WriterPlan,
         table: &TableName,
         parent_oid: u32,
@@ -410,7 +411,7 @@ impl<'a> Opening<'_, 'a> {
         }
         let made = part_tables::of_load(connection, &plan.checkpoints, &plan.load_id, control)?;
         // Partitions that no worker fills have the first numbers.
-        let first = postgres.partitions.as_ref().map_or(1, |partitions| partitions.count() as u32 + 1);
+        let first = partitions.count() as u32 + 1;
         let (kind, schema) = (postgres.kind.of_parts(), Arc::clone(source.schema()));
         let columns = Arc::clone(columns);
         Ok(PartPlan {
@@ -422,8 +423,7 @@ impl<'a> Opening<'_, 'a> {
                 let new = NewTable { columns: Arc::clone(&columns), types: Vec::new() };
                 kind.create(part, &new, &schema, None)
             }),
-            part_rows: postgres.part_rows,
-            partitions: postgres.partitions.clone(),
+            partitions: Arc::clone(partitions),
             numbers: part_tables::Numbers::from(part_tables::next_number(&made).max(first), share),
         })
     }

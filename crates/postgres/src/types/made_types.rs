@@ -8,7 +8,6 @@ use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
 use crate::table::catalogue::find;
-use crate::table::part_tables;
 use crate::types::natural::MadeComposite;
 
 /// The comment on each type.
@@ -141,7 +140,7 @@ pub(crate) fn drop_table(
     control: &Control<'_>,
 ) -> Result<()> {
     let types = of_table(connection, oid, control)?;
-    part_tables::drop_table(connection, table, control)?;
+    connection.batch(control, &format!("DROP TABLE IF EXISTS {}", table.quoted()))?;
     drop_unused(connection, &types, control)
 }
 

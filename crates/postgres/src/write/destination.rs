@@ -21,7 +21,7 @@ use crate::write::unit_group::UnitGroup;
 
 /// How the part tables of a load are created and filled.
 pub(crate) struct PartPlan {
-    /// The table that all parts will belong to.
+    /// The table whose partitions the parts become.
     pub parent: TableName,
     /// The OID of the table that they will be attached to.
     pub parent_oid: u32,
@@ -29,10 +29,8 @@ pub(crate) struct PartPlan {
     pub columns: String,
     /// `CREATE TABLE` of a part.
     pub create: Box<dyn Fn(&TableName) -> String + Send + Sync>,
-    /// Rows after which a part is complete, unless it becomes a partition.
-    pub part_rows: u64,
     /// The partitions that parts become: each part gets all rows of one.
-    pub partitions: Option<Arc<Partitions>>,
+    pub partitions: Arc<Partitions>,
     /// The parts' numbers.
     pub numbers: Numbers,
 }
@@ -56,21 +54,20 @@ pub(crate) struct OpenTable {
 pub(crate) struct OpenPart {
     pub oid: u32,
     /// The partition that it becomes.
-    pub partition: Option<u32>,
+    pub partition: u32,
     /// The number of rows, rejected ones included, with which it is complete.
     complete: u64,
 }
 
 impl Destination {
-    /// The partition of a unit, if parts become partitions.
+    /// The partition of a unit, if connections fill part tables.
     pub(crate) fn partition_of(&self, unit: &Unit) -> Option<u32> {
         let Self::Parts(plan) = self else { return None };
-        let share = plan.partitions.as_ref()?.share_of(unit.key)?;
-        Some(share.partition)
+        plan.partitions.share_of(unit.key).map(|share| share.partition)
     }
 
-    /// Begins a transaction that copies rows, those of `partition` if parts become partitions. With
-    /// `savepoints` the rows go in behind savepoints.
+    /// Begins a transaction that copies rows, those of `partition` into a part table. With `savepoints` the
+    /// rows go in behind savepoints.
     pub(crate) fn begin(
         &self,
         partition: Option<u32>,
@@ -92,6 +89,11 @@ impl Destination {
             }
             Self::Parts(plan) => {
                 let format = if savepoints { "FORMAT binary" } else { "FORMAT binary, FREEZE" };
+                let partition = partition.ok_or_else(|| {
+                    Error::new(Kind::Changed, "a unit belongs to no partition of the table")
+                        .at(format!("table {}, {}", plan.parent, connection.place()))
+                        .advise("forget the load (sawmill load forget) and start it from the beginning")
+                })?;
                 plan.begin(partition, begin, format, connection, control)
             }
         }
@@ -102,19 +104,17 @@ impl PartPlan {
     /// Begins a transaction that creates and fills a part table.
     fn begin(
         &self,
-        partition: Option<u32>,
+        partition: u32,
         begin: &str,
         format: &str,
         connection: &Connection,
         control: &Control<'_>,
     ) -> Result<OpenTable> {
         let name = self.parent.part(self.numbers.next());
-        let (mut create, mut complete) = ((self.create)(&name), self.part_rows);
-        if let Some((partitions, partition)) = self.partitions.as_ref().zip(partition) {
-            create = format!("{create}; {}", partitions.add_check(&name, partition, self.parent_oid));
-            complete = partitions.rows_of(partition).unwrap_or(0);
-        }
-        connection.batch(control, &format!("{begin}; {create}"))?;
+        let (create, check) =
+            ((self.create)(&name), self.partitions.add_check(&name, partition, self.parent_oid));
+        let complete = self.partitions.rows_of(partition).unwrap_or(0);
+        connection.batch(control, &format!("{begin}; {create}; {check}"))?;
         let Some(found) = find(connection, &name, control)? else {
             return Err(Error::new(Kind::Server, "the table that was just created is missing")
                 .at(format!("table {name}, {}", connection.place())));
@@ -128,7 +128,7 @@ impl PartPlan {
 impl OpenTable {
     /// The partition that the table becomes.
     pub(crate) fn partition(&self) -> Option<u32> {
-        self.part.as_ref().and_then(|part| part.partition)
+        self.part.as_ref().map(|part| part.partition)
     }
 
     /// Whether the transaction is to be committed.
@@ -141,8 +141,6 @@ impl OpenTable {
 
     /// Whether the transaction may be committed: a partition only with all of its rows.
     pub(crate) fn is_whole(&self, group: &UnitGroup) -> bool {
-        self.part
-            .as_ref()
-            .is_none_or(|part| part.partition.is_none() || group.planned_rows() == part.complete)
+        self.part.as_ref().is_none_or(|part| group.planned_rows() == part.complete)
     }
 }

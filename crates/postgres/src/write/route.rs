@@ -1,4 +1,4 @@
-//! Which route rows take into a table, directly or through part tables of the workers, and why.
+//! Which route rows take into a table, directly or through part tables that become partitions, and why.
 
 use std::sync::Arc;
 
@@ -132,9 +132,9 @@ impl Postgres {
             ));
         }
         match &self.partitions {
-            None if !self.kind.primary_key.is_empty() => Some((
-                "a table that consists of children cannot have a primary key over all of them",
-                "leave the key out, or load directly; or partition the table by a column of the key",
+            None => Some((
+                "the staged strategy fills the partitions of a table, and this one has none",
+                "partition the table (--partition-by), or leave the strategy out: all connections then copy into one table",
             )),
             Some(partitions) if partitions.rule.is_none() => Some((
                 "every connection would read every row for partitions by a hash",
@@ -152,26 +152,19 @@ impl Postgres {
             (Strategy::Direct, Some(_)) => {
                 direct("all connections copy into the table and the server routes rows, as requested".into())
             }
-            (Strategy::Staged, partitions) => match (self.refuses_staged(), partitions) {
-                (Some((what, advice)), _) => Err(Error::new(Kind::Config, what)
+            (Strategy::Staged, _) => match self.refuses_staged() {
+                Some((what, advice)) => Err(Error::new(Kind::Config, what)
                     .at(format!("table {}, mode {}", self.table, self.mode.name()))
                     .advise(advice)),
-                (None, None) => Ok(Route {
-                    staged: true,
-                    why: "each connection fills tables of its own, which become the table's children".into(),
-                }),
-                (None, Some(_)) => Ok(Route {
+                None => Ok(Route {
                     staged: true,
                     why: "each connection fills whole partitions, as requested".into(),
                 }),
             },
-            (Strategy::Auto, None) if self.mode.makes_the_table() => direct(
-                "all connections copy into one table (only --strategy staged makes a table of private tables)"
+            (Strategy::Auto, None) => direct(
+                "all connections copy into one table (the staged strategy fills the partitions of a new one)"
                     .into(),
             ),
-            (Strategy::Auto, None) => {
-                direct("all connections copy into one table (the staged strategy creates a new one)".into())
-            }
             (Strategy::Auto, Some(partitions)) => Ok(self.choose_for(partitions, degree)),
         }
     }
@@ -204,7 +197,7 @@ impl Postgres {
 
     /// How the table is created: if partitions are attached, the key is added to all of them in the end.
     pub(crate) fn kind_for(&self, staged: bool) -> TableKind {
-        let key_after = self.kind.key_after || (staged && self.partitions.is_some());
+        let key_after = self.kind.key_after || staged;
         TableKind { key_after, ..self.kind.clone() }
     }
 

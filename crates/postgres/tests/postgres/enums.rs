@@ -136,7 +136,7 @@ fn categories(directory: &Path) -> ParquetFiles {
 }
 
 #[test]
-fn enumerations_go_with_private_tables_composite_types_keys_and_rehearsals() {
+fn enumerations_go_with_partitions_composite_types_keys_and_rehearsals() {
     let directory = tempfile::tempdir().unwrap();
     let source = categories(directory.path());
     let database = Database::new();
@@ -145,7 +145,9 @@ fn enumerations_go_with_private_tables_composite_types_keys_and_rehearsals() {
     with_control(|control| keyed.rehearse(&source, &small(), control)).unwrap();
     assert!(types(&database).is_empty());
     run(&source, &keyed, &small()).unwrap();
-    let staged = target(&database, Mode::Replace).strategy(Strategy::Staged).part_rows(600);
+    let staged = target(&database, Mode::Replace).strategy(Strategy::Staged);
+    let by = "hash(id, 5)".parse().unwrap();
+    let staged = with_control(|control| staged.partitioned(&by, &source, control)).unwrap();
     assert!(run(&source, &staged, &small()).unwrap().verified.unwrap().matches());
     assert_eq!(types(&database), [pair("t_kind", "high,low,mid")]);
     let native = target(&database, Mode::Replace).nested(Nested::Native);

@@ -10,7 +10,7 @@ use sawmill_localpg::LocalPg;
 use sawmill_postgres::{Postgres, Strategy, TableKind};
 use sawmill_source::{Kind, ParquetFiles};
 
-use crate::database::{run, small};
+use crate::database::{run, small, with_control};
 use crate::fixture::people;
 
 /// A file system of a few megabytes in memory, for as long as the value lives.
@@ -63,7 +63,11 @@ fn a_full_tablespace_is_named_and_with_more_space_the_load_resumes() {
     let (mut at, mut room) = (target.clone(), 6);
     for strategy in [Strategy::Direct, Strategy::Staged] {
         disk.grow(room);
-        at = at.strategy(strategy).part_rows(20_000).mode(Mode::Replace);
+        at = at.strategy(strategy).mode(Mode::Replace);
+        if strategy == Strategy::Staged {
+            let by = "hash(id, 10)".parse().unwrap();
+            at = with_control(|control| at.partitioned(&by, &source, control)).unwrap();
+        }
         let error = run(&source, &at, &options).unwrap_err();
         assert_eq!(error.kind(), Kind::Server);
         // The first message if not a byte of a page fits, the second if some do.

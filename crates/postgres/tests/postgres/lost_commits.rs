@@ -140,6 +140,13 @@ fn options() -> LoadOptions {
     LoadOptions { unit_rows: 300, verify: false, ..small() }
 }
 
+/// Partitions of some 900 rows, each of which a connection fills.
+fn in_partitions(target: Postgres, source: &ParquetFiles) -> Postgres {
+    let by = format!("hash(id, {})", ROWS / 900).parse().unwrap();
+    let target = target.strategy(Strategy::Staged);
+    with_control(|control| target.partitioned(&by, source, control)).unwrap()
+}
+
 #[test]
 fn units_lost_in_a_crash_are_sent_again_before_the_load_is_complete() {
     let server = Forgetful::start();
@@ -147,11 +154,11 @@ fn units_lost_in_a_crash_are_sent_again_before_the_load_is_complete() {
     let unlogged = TableKind { unlogged: true, ..TableKind::default() };
     for (table, target) in [
         ("direct", server.target("direct")),
-        ("staged", server.target("staged").strategy(Strategy::Staged).part_rows(900)),
+        ("staged", in_partitions(server.target("staged"), &source)),
         ("others", server.target("others").mode(Mode::Append)),
         ("fresh", server.target("fresh").mode(Mode::Replace)),
         ("unlogged", server.target("unlogged").kind(unlogged.clone())),
-        ("apart", server.target("apart").strategy(Strategy::Staged).part_rows(900).kind(unlogged)),
+        ("apart", in_partitions(server.target("apart").kind(unlogged), &source)),
     ] {
         let report = server.crashing(&source, &target, &options()).unwrap();
         assert!(report.units_lost > 0, "{table}: the server has lost nothing");
@@ -173,7 +180,7 @@ fn emptied_parts_of_an_unlogged_table_are_dropped_by_the_next_run_and_with_the_l
     // The tables outlive the crash, their rows do not.
     server.client().batch_execute("ALTER DATABASE postgres SET synchronous_commit = on").unwrap();
     for (table, finished) in [("finished", true), ("forgotten", false)] {
-        let target = server.target(table).strategy(Strategy::Staged).part_rows(900).kind(unlogged.clone());
+        let target = in_partitions(server.target(table).kind(unlogged.clone()), &source);
         let options = LoadOptions { retries: 0, ..options() };
         server.crashing(&source, &target, &options).unwrap_err();
         server.client();

@@ -457,7 +457,6 @@ fn plain_and_partitioned_tables_replace_each_other() {
         assert_eq!(tables(&database).len(), 6);
         run(&events.source, &plain(), &options()).unwrap();
         assert_eq!(tables(&database), ["events"]);
-        run(&events.source, &plain().strategy(Strategy::Staged).part_rows(2000), &options()).unwrap();
         let days = partitioned(plain().strategy(strategy), "list(flag)", &events.source).unwrap();
         run(&events.source, &days, &options()).unwrap();
         assert_eq!(tables(&database), ["events", "events_false", "events_true"]);

@@ -6,7 +6,7 @@ use sawmill_loader::{LoadOptions, LoadReport, LoadState, Mode, Part, Share};
 use sawmill_postgres::{Postgres, Strategy, TableKind};
 use sawmill_source::{Kind, ParquetFiles, Result};
 
-use crate::database::{Database, run, small};
+use crate::database::{Database, run, small, with_control};
 use crate::fixture::people;
 
 const ROWS: usize = 30_000;
@@ -70,7 +70,11 @@ fn parts_that_run_at_once_load_each_row_once_by_either_route() {
             if mode == Mode::Replace {
                 database.client().batch_execute("CREATE TABLE people (id bigint)").unwrap();
             }
-            let target = database.target("people").strategy(strategy).mode(mode).part_rows(2_000);
+            let mut target = database.target("people").strategy(strategy).mode(mode);
+            if strategy == Strategy::Staged {
+                let by = "hash(id, 15)".parse().unwrap();
+                target = with_control(|control| target.partitioned(&by, &people.source, control)).unwrap();
+            }
             let reports: Vec<_> =
                 together(&people, &target, 4).into_iter().map(|report| report.unwrap()).collect();
             assert_eq!(reports.iter().map(|report| report.rows).sum::<u64>(), ROWS as u64);

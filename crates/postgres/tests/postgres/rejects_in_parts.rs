@@ -1,4 +1,4 @@
-//! Bad rows of tables that consist of several: partitions on both routes, and private tables.
+//! Bad rows of tables that consist of several: partitions on both routes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -127,23 +127,6 @@ fn bad_rows_among_selected_rows_have_their_numbers_in_the_file() {
 }
 
 #[test]
-fn private_tables_get_all_rows_but_bad_ones() {
-    let database = Database::new();
-    let words = words(true, &BAD, "\0");
-    let target = database.target("t").strategy(Strategy::Staged).part_rows(700);
-    let target = words.rejecting(target, None);
-    let report = run(&words.source, &target, &small()).unwrap();
-    assert_eq!((report.rows, report.rows_rejected), (2993, 7));
-    assert!(report.verified.unwrap().matches());
-    assert_eq!(places(&words.file()), BAD);
-    all_others(&database, "t", &BAD);
-    let parts = "(SELECT inhrelid FROM pg_inherits WHERE inhparent = 't'::regclass) parts";
-    assert!(database.count(parts) >= 3);
-    let recorded = "_sawmill.rejects r JOIN _sawmill.units USING (load_id, file, row_group, first_row)";
-    assert_eq!(database.count(recorded), 7);
-}
-
-#[test]
 fn more_rejects_than_allowed_end_the_load_on_both_routes_and_the_next_run_counts_them_once() {
     for strategy in BOTH {
         let database = Database::new();
@@ -174,19 +157,19 @@ fn latin() -> (Database, Database) {
 }
 
 #[test]
-fn rows_that_the_server_refuses_are_rejected_in_private_tables_too() {
+fn rows_that_the_server_refuses_are_rejected_in_partitions_that_workers_fill_too() {
     let (_kept, database) = latin();
     let words = words(true, &BAD, "€");
-    for table in ["parts", "months"] {
-        let target = words.rejecting(database.target(table).strategy(Strategy::Staged).part_rows(700), None);
-        let target = if table == "months" { by(target, "month(at)", &words.source) } else { target };
-        let report = run(&words.source, &target, &small()).unwrap();
-        assert_eq!((report.rows, report.rows_rejected), (2993, 7), "{table}");
-        assert!(report.verified.unwrap().matches());
-        assert_eq!(places(&words.file()), BAD, "{table}");
-        assert!(read_rejects(&words.file()).iter().all(|(.., reason)| reason.contains("encoding")));
-        all_others(&database, table, &BAD);
-    }
+    let target = words.rejecting(database.target("months").strategy(Strategy::Staged), None);
+    let target = by(target, "month(at)", &words.source);
+    let report = run(&words.source, &target, &small()).unwrap();
+    assert_eq!((report.rows, report.rows_rejected), (2993, 7));
+    assert!(report.verified.unwrap().matches());
+    assert_eq!(places(&words.file()), BAD);
+    assert!(read_rejects(&words.file()).iter().all(|(.., reason)| reason.contains("encoding")));
+    let recorded = "_sawmill.rejects r JOIN _sawmill.units USING (load_id, file, row_group, first_row)";
+    assert_eq!(database.count(recorded), 7);
+    all_others(&database, "months", &BAD);
 }
 
 #[test]
@@ -252,16 +235,13 @@ fn as_a_child_process() {
 }
 
 fn the_way(target: Postgres, way: &str, source: &dyn Source) -> Postgres {
-    match way {
-        "direct" => by(target.strategy(Strategy::Direct), "day(at)", source),
-        "staged" => by(target.strategy(Strategy::Staged), "day(at)", source),
-        _ => target.strategy(Strategy::Staged).part_rows(60),
-    }
+    let strategy = if way == "direct" { Strategy::Direct } else { Strategy::Staged };
+    by(target.strategy(strategy), "day(at)", source)
 }
 
 #[test]
 fn a_killed_load_counts_each_rejected_row_once() {
-    for way in ["direct", "staged", "parts"] {
+    for way in ["direct", "staged"] {
         let database = Database::new();
         let bad: Vec<i64> = (0..ROWS).filter(|id| id % 10 == 7).collect();
         let words = words(true, &bad, "\0");

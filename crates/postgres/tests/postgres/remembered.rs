@@ -434,44 +434,6 @@ fn tables_of_lists_that_have_lost_rows_are_not_called_complete() {
 }
 
 #[test]
-fn records_of_an_earlier_version_are_understood() {
-    let files = Directory::new();
-    files.append().unwrap();
-    files.execute(
-        "ALTER TABLE _sawmill.loads DROP COLUMN stamps, DROP COLUMN mapping, DROP COLUMN table_file",
-    );
-    assert_eq!(files.append().unwrap().state, LoadState::Complete);
-    files.holds_files(1);
-    // The same with a new file.
-    files.execute("UPDATE _sawmill.loads SET mapping = NULL");
-    files.file("b", 1);
-    let report = files.append().unwrap();
-    assert_eq!((report.files_loaded, report.files_already), (1, 1));
-    files.holds_files(2);
-}
-
-#[test]
-fn records_of_an_earlier_version_without_the_loaded_columns_are_refused_and_not_guessed() {
-    let files = Directory::new();
-    let some = files.source().select(&["id".to_owned()], &[]).unwrap();
-    run(&some, &files.target(), &small()).unwrap();
-    files.execute("UPDATE _sawmill.loads SET mapping = NULL");
-    files.file("b", 1);
-    let error = files.append_unverified().unwrap_err();
-    assert_eq!(error.kind(), Kind::Exists);
-    assert!(error.what().contains("a.parquet, but not which rows and columns"), "{error}");
-    assert!(error.advice().contains("--again") && error.advice().contains("forget"), "{error}");
-    files.holds_files(1);
-    // Only the new file, and the columns that the earlier version has loaded.
-    let new = ParquetFiles::open(&[files.path().join("b.parquet")]).unwrap();
-    assert_eq!(run(&new, &files.target(), &small()).unwrap().files_loaded, 1);
-    files.file("c", 2);
-    let some = files.source().select(&["id".to_owned()], &[]).unwrap();
-    let report = run(&some, &files.target(), &LoadOptions { verify: false, ..small() }).unwrap();
-    assert_eq!((report.files_loaded, report.files_already), (2, 1));
-}
-
-#[test]
 fn a_file_with_other_content_is_a_new_file_and_a_note_says_so() {
     let files = Directory::new();
     files.append().unwrap();

@@ -1,4 +1,4 @@
-//! The staged strategy: part tables of the workers that become one table.
+//! The staged strategy: part tables of the workers that become partitions of one table.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -16,7 +16,6 @@ const ROWS: usize = 30_000;
 
 struct People {
     _directory: tempfile::TempDir,
-    path: std::path::PathBuf,
     source: ParquetFiles,
 }
 
@@ -24,11 +23,13 @@ fn many() -> People {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
     people(&path, 0, ROWS, 10_000);
-    People { source: ParquetFiles::open(&[&path]).unwrap(), path, _directory: directory }
+    People { source: ParquetFiles::open(&[&path]).unwrap(), _directory: directory }
 }
 
-fn staged(database: &Database, table: &str) -> Postgres {
-    database.target(table).strategy(Strategy::Staged).part_rows(4000)
+/// Eight partitions, each of which a worker fills.
+fn staged(target: Postgres, source: &ParquetFiles) -> Postgres {
+    let target = target.strategy(Strategy::Staged);
+    with_control(|control| target.partitioned(&"hash(id, 8)".parse().unwrap(), source, control)).unwrap()
 }
 
 fn options() -> LoadOptions {
@@ -54,71 +55,29 @@ fn tables(database: &Database) -> Vec<String> {
 }
 
 #[test]
-fn workers_fill_part_tables_which_become_the_children_of_one_table() {
+fn workers_fill_part_tables_which_become_the_partitions_of_one_table() {
     let database = Database::new();
     let people = many();
-    let target = staged(&database, "people")
-        .kind(TableKind { indexes: vec![vec!["id".into()]], ..TableKind::default() });
+    let indexed = TableKind { indexes: vec![vec!["id".into()]], ..TableKind::default() };
+    let target = staged(database.target("people").kind(indexed), &people.source);
     let report = run(&people.source, &target, &options()).unwrap();
     assert!(report.verified.unwrap().matches());
     exactly_once(&database, "people");
-    let children = tables(&database).len() - 1;
-    assert!((7..=9).contains(&children), "{:?}", tables(&database));
-    // Rows are in the children, frozen, and each child has the index.
+    assert_eq!(tables(&database).len(), 9, "{:?}", tables(&database));
+    // Each partition has the index.
     let mut client = database.client();
     let one =
         |client: &mut postgres::Client, sql: &str| -> i64 { client.query_one(sql, &[]).unwrap().get(0) };
     assert_eq!(one(&mut client, "SELECT count(*) FROM ONLY people"), 0);
-    assert_eq!(
-        one(&mut client, "SELECT count(*) FROM pg_indexes WHERE tablename LIKE 'people%'"),
-        children as i64 + 1
-    );
-    // The same load again does nothing; a replacement drops the old children with their parent.
+    assert_eq!(one(&mut client, "SELECT count(*) FROM pg_indexes WHERE tablename LIKE 'people%'"), 9);
+    // The same load again does nothing; a replacement drops the old partitions with their table.
     assert_eq!(run(&people.source, &target, &options()).unwrap().state, LoadState::Complete);
     let target = target.mode(Mode::Replace);
     run(&people.source, &target, &options()).unwrap();
     exactly_once(&database, "people");
-    assert!((8..=10).contains(&tables(&database).len()), "{:?}", tables(&database));
+    assert_eq!(tables(&database).len(), 9, "{:?}", tables(&database));
     with_control(|control| forget(&target, true, control)).unwrap();
     assert_eq!(tables(&database), Vec::<String>::new());
-}
-
-#[test]
-fn killed_connections_neither_lose_nor_duplicate_a_part() {
-    let database = Database::new();
-    let people = many();
-    let report = database.killing_connections(Duration::from_millis(40), || {
-        run(&people.source, &staged(&database, "people"), &options())
-    });
-    let report = report.unwrap();
-    println!("{} retries", report.retries);
-    assert!(report.verified.unwrap().matches());
-    exactly_once(&database, "people");
-}
-
-/// Not a test of its own, but what [`the_next_run_finishes_the_load_of_a_killed_one`] runs and kills.
-#[test]
-fn as_a_child_process() {
-    let (Ok(url), Ok(path)) = (std::env::var("SAWMILL_TEST_URL"), std::env::var("SAWMILL_TEST_FILE")) else {
-        return;
-    };
-    let source = ParquetFiles::open(&[path]).unwrap();
-    let target = Postgres::new(url.parse().unwrap(), "people".parse().unwrap());
-    let slowed = Slowed::new(&source, &|| std::thread::sleep(Duration::from_millis(20)));
-    run(&slowed, &target.strategy(Strategy::Staged).part_rows(1000), &options()).unwrap();
-}
-
-#[test]
-fn the_next_run_finishes_the_load_of_a_killed_one() {
-    let database = Database::new();
-    let people = many();
-    let killed = database.kill_loads("staged::as_a_child_process", &people.path, &[], 6, |round| 1 + round);
-    let target = database.target("people").strategy(Strategy::Staged).part_rows(1000);
-    let report = run(&people.source, &target, &options()).unwrap();
-    println!("{killed} killed, then {:?}, {} units resumed", report.state, report.units_resumed);
-    assert!(killed >= 2, "only {killed} runs were killed before they ended");
-    exactly_once(&database, "people");
-    assert!(tables(&database).iter().all(|table| !table.contains("sawmill")), "{:?}", tables(&database));
 }
 
 #[test]
@@ -127,7 +86,7 @@ fn a_server_that_crashes_in_the_middle_costs_no_row() {
     let people = many();
     let url = server.url();
     let target = Postgres::new(url.parse().unwrap(), "people".parse().unwrap());
-    let target = target.strategy(Strategy::Staged).part_rows(2000);
+    let target = staged(target, &people.source);
     let (cancel, crashed) = (AtomicBool::new(false), AtomicBool::new(false));
     let phase = sawmill_profile::Profile::new().phase("load");
     let wait = halt(&phase, 5000, &crashed);
@@ -152,16 +111,18 @@ fn a_server_that_crashes_in_the_middle_costs_no_row() {
 fn unsupported_options_are_refused_and_an_unfinished_load_can_be_forgotten() {
     let database = Database::new();
     let people = many();
-    let keyed = TableKind { primary_key: vec!["id".into()], ..TableKind::default() };
-    let error = run(&people.source, &staged(&database, "t").kind(keyed), &options()).unwrap_err();
+    let whole = database.target("t").strategy(Strategy::Staged);
+    let error = run(&people.source, &whole, &options()).unwrap_err();
     assert_eq!(error.kind(), Kind::Config);
+    assert!(error.advice().contains("--partition-by") && error.advice().contains("one table"), "{error}");
     database.client().batch_execute("CREATE TABLE t (id bigint, name text, amount float8)").unwrap();
-    let error = run(&people.source, &staged(&database, "t").mode(Mode::Append), &options()).unwrap_err();
+    let error = run(&people.source, &whole.mode(Mode::Append), &options()).unwrap_err();
     assert!(error.what().contains("new table"), "{error}");
-    // The name of a child is taken: an error, and the load can be finished when the name is free.
-    database.client().batch_execute("CREATE TABLE u_2 ()").unwrap();
-    let error = run(&people.source, &staged(&database, "u"), &options()).unwrap_err();
-    assert!(error.place().contains("u_2") && error.kind() == Kind::Exists, "{error}");
-    with_control(|control| forget(&staged(&database, "u"), false, control)).unwrap();
-    assert_eq!(tables(&database), ["t", "u_2"]);
+    // Rows do not allow the key of a load, which can be forgotten.
+    let keyed = TableKind { primary_key: vec!["id".into(), "name".into()], ..TableKind::default() };
+    let target = staged(database.target("u").kind(keyed), &people.source);
+    let error = run(&people.source, &target, &options()).unwrap_err();
+    assert!(error.advice().contains("all rows are loaded"), "{error}");
+    with_control(|control| forget(&target, false, control)).unwrap();
+    assert_eq!(tables(&database), ["t"]);
 }

@@ -38,7 +38,6 @@ Examples:
   sawmill bench load /data/trips --to postgres://me@localhost/db --table scratch.trips --runs 10
   sawmill bench load trips.parquet --batch-rows 1024..16384*2 --degree 1,2
   sawmill bench load trips.parquet --table logged,unlogged --pk yes,no --key id --degree 1,2,4,8
-  sawmill bench load trips.parquet --strategy direct,staged --degree 2
   sawmill bench load 'gen:contacts?rows=1M' --degree 1,2
   sawmill bench load s3://bucket/trips --degree 1,2,4
   sawmill bench load trips.parquet --mode replace
@@ -72,8 +71,7 @@ pub(crate) struct LoadBench {
     /// Whether the table has a primary key.
     #[arg(long, value_enum)]
     pk: Option<PrimaryKey>,
-    /// How connections fill the table. With the staged strategy, each run creates a new table from those of
-    /// its connections.
+    /// How connections fill the partitions of the table.
     #[arg(long, value_enum)]
     strategy: Option<StrategyArg>,
     /// Partition the table, as sawmill load does. Each run creates a new table, and its time includes reading
@@ -139,8 +137,15 @@ impl LoadBench {
                 advice,
             ));
         }
-        let new = self.strategy == Some(StrategyArg::Staged) || self.partition_by.is_some();
-        if self.mode != ModeArg::Create && new {
+        if self.strategy == Some(StrategyArg::Staged) && self.partition_by.is_none() {
+            let advice = "add --partition-by, or leave the strategy out";
+            return Err(Error::usage(
+                "the staged strategy fills the partitions of a table",
+                "--strategy staged",
+                advice,
+            ));
+        }
+        if self.mode != ModeArg::Create && self.partition_by.is_some() {
             let advice = "leave it out";
             return Err(Error::usage(
                 "each run creates the table, which allows only mode create",
@@ -300,7 +305,7 @@ struct Runs<'a> {
 impl Runs<'_> {
     /// Whether each run creates its table itself.
     fn create(&self) -> bool {
-        self.args.strategy == Some(StrategyArg::Staged) || self.args.partition_by.is_some()
+        self.args.partition_by.is_some()
     }
 
     /// Whether each run appends to a table that was created empty.
@@ -367,10 +372,9 @@ impl Runs<'_> {
         given: bool,
         profile: &Profile,
     ) -> Result<(Postgres, Option<PhaseReport>), Error> {
-        if self.create() {
+        if let Some(by) = &self.args.partition_by {
             let strategy: Strategy = self.args.strategy.map(Into::into).unwrap_or_default();
             target = target.kind(self.kind.clone().unwrap_or_default()).strategy(strategy);
-            let Some(by) = &self.args.partition_by else { return Ok((target, None)) };
             let surveying = profile.phase("partitions");
             target = partitioned(target, by, source, self.quiet(), self.cancel)?;
             return Ok((target, Some(surveying.finish())));

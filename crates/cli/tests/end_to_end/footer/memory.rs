@@ -143,26 +143,6 @@ fn page_indexes_that_do_not_fit_into_memory_are_an_error() {
 }
 
 #[test]
-fn a_saved_index_that_does_not_fit_into_memory_is_an_error() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("good.parquet");
-    crate::parquet_files::many_columns(&path, 3);
-    let index: PathBuf = dir.path().join("long.index");
-    let by_index = || confined(["footer", path.to_str().unwrap(), "--by-index", index.to_str().unwrap()]);
-    fs::write(&index, b"SAWFIDX4").unwrap();
-    File::options().write(true).open(&index).unwrap().set_len(CLAIMED.into()).unwrap();
-    rejected_for_memory(by_index(), &index);
-    // What is not an index is not read, whatever its length.
-    fs::write(&index, b"some other file").unwrap();
-    File::options().write(true).open(&index).unwrap().set_len(1 << 40).unwrap();
-    let error = by_index().fails(1);
-    assert!(
-        error.contains("expected an index of a footer, found other bytes") && error.contains("long.index"),
-        "{error}"
-    );
-}
-
-#[test]
 fn loads_and_verifications_have_the_limit_of_footers_too() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("long.parquet");

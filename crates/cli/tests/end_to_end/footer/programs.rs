@@ -187,7 +187,7 @@ fn decoders_are_timed_side_by_side() {
     let json = view(&path, &["--bench", "--json"]).ok().json();
     let ways = json["files"][0]["views"]["bench"]["ways"].as_array().unwrap();
     assert!(ways.len() >= 8);
-    assert!(ways.iter().any(|way| way["way"] == "sawmill, index alone"));
+    assert!(ways.iter().any(|way| way["way"] == "sawmill, all chunks, portable"));
     assert!(ways.iter().all(|way| way["median_seconds"].as_f64().unwrap() > 0.0));
 }
 

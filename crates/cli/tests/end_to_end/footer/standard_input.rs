@@ -78,12 +78,12 @@ fn every_view_of_standard_input_is_that_of_the_file_and_names_standard_input() {
 }
 
 #[test]
-fn standard_input_is_compared_with_a_file_and_indexed() {
+fn standard_input_is_compared_with_a_file() {
     let dir = tempfile::tempdir().unwrap();
     contacts(dir.path(), "2000", "2");
     let file = |number: u32| dir.path().join(format!("contacts-0000{number}.parquet"));
     let (first, second) = (file(0), file(1));
-    let (other, index) = (second.to_str().unwrap(), dir.path().join("kept.index"));
+    let other = second.to_str().unwrap();
     for args in [["diff", "-", other], ["diff", other, "-"]] {
         for ran in both_ways(&second, &args) {
             assert_eq!(ran.ok().out, "no differences\n", "{args:?}");
@@ -92,18 +92,6 @@ fn standard_input_is_compared_with_a_file_and_indexed() {
             let error = ran.fails(1);
             assert!(error.contains("standard input") && error.contains(other), "{error}");
         }
-    }
-    let index = index.to_str().unwrap();
-    for ran in both_ways(&first, &["-", "--save-index", index]) {
-        ran.ok();
-    }
-    for ran in both_ways(&first, &["-", "--by-index", index, "--column", "name"]) {
-        let shown = ran.ok().out;
-        assert!(shown.contains("name") && !shown.contains("phone"), "{shown}");
-    }
-    for ran in both_ways(&second, &["-", "--by-index", index]) {
-        let error = ran.fails(1);
-        assert!(error.contains("standard input"), "{error}");
     }
 }
 

@@ -72,15 +72,6 @@ fn an_objects_views_are_those_of_the_file() {
         let there = with_s3(&web, &["footer", OBJECT, view]).ok().out;
         assert_eq!(there.replace(OBJECT, ""), here.replace(file.to_str().unwrap(), ""), "{view}");
     }
-    let index = folder.path().join("index");
-    let index = index.to_str().unwrap();
-    with_s3(&web, &["footer", OBJECT, "--save-index", index]).ok();
-    let chunk =
-        |place: &str| with_s3(&web, &["footer", place, "--by-index", index, "--column", "name"]).ok().out;
-    assert_eq!(
-        chunk(OBJECT).replace(OBJECT, ""),
-        chunk(file.to_str().unwrap()).replace(file.to_str().unwrap(), "")
-    );
     with_s3(&web, &["footer", OBJECT, "--check", "--pages"]).ok();
 }
 

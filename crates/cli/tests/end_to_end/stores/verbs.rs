@@ -159,24 +159,6 @@ fn text_loads_from_folders_of_a_store_and_from_web_servers() {
 }
 
 #[test]
-fn an_index_is_kept_beside_its_object() {
-    let folder = tempfile::tempdir().unwrap();
-    contacts(folder.path(), "2k", "1");
-    let Some(s3) = S3::with("trips", &folder.path().join("trips")) else { return };
-    let index = "s3://trips/data/contacts.index";
-    let save = |index: &str| s3.sawmill(&["footer", OBJECT, "--save-index", index]);
-    save(index).ok();
-    // An older index is replaced, another object is not.
-    save(index).ok();
-    let error = save("s3://trips/data/contacts-00000.parquet").fails(2);
-    assert!(error.contains("found another file"), "{error}");
-    let by_index = ["footer", OBJECT, "--by-index", index, "--column", "name"];
-    assert!(s3.sawmill(&by_index).ok().out.contains("name"));
-    let error = s3.sawmill(&["footer", OBJECT, "--by-index", "s3://trips/none"]).fails(1);
-    assert!(error.contains("s3://trips/none"), "{error}");
-}
-
-#[test]
 fn benchmarks_measure_objects_and_leave_none() {
     let (_folder, web) = served("2k", |_, _| Fate::Answered);
     let runs = ["--runs", "1", "--warmup", "0"];

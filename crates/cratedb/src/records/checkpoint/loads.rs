@@ -1,7 +1,5 @@
 //! Loads as they are recorded, read.
 
-use std::collections::HashMap;
-
 use sawmill_loader::EarlierLoad;
 use sawmill_source::{Control, Result};
 use serde::Deserialize;
@@ -14,25 +12,14 @@ use crate::connect::client::Client;
 impl Checkpoints {
     /// All loads, the latest first.
     pub(crate) fn all(&self, client: &mut Client, control: &Control<'_>) -> Result<Vec<RecordedLoad>> {
-        type Row = (String, String, String, String, Vec<String>);
+        type Row = (String, String, String, String, Vec<String>, String, Option<String>, Option<u64>);
         let table = self.table("loads");
         self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
-        let statement =
-            format!("SELECT \"load_id\", \"target\", \"mode\", \"state\", \"files\" FROM {table}");
+        let statement = format!(
+            "SELECT \"load_id\", \"target\", \"mode\", \"state\", \"files\", \"begun\", \"completed\", \"audited\" FROM {table}"
+        );
         let rows = self.run(client, &statement, &[], control)?.all::<Row>()?;
-        type More = (Option<String>, Option<String>, Option<u64>);
-        let mut more: HashMap<String, More> = HashMap::new();
-        if self.lacking(client, control)?.iter().all(|(table, ..)| *table != "loads") {
-            let statement = format!("SELECT \"load_id\", \"begun\", \"completed\", \"audited\" FROM {table}");
-            let rows = self.run(client, &statement, &[], control)?.all()?.into_iter();
-            more.extend(
-                rows.map(|(id, begun, completed, audited): (String, _, _, _)| {
-                    (id, (begun, completed, audited))
-                }),
-            );
-        }
-        let loads = rows.into_iter().map(|(id, target, mode, state, files)| {
-            let (begun, completed, audited) = more.remove(&id).unwrap_or_default();
+        let loads = rows.into_iter().map(|(id, target, mode, state, files, begun, completed, audited)| {
             RecordedLoad { id, target, mode, state: State::of(&state), files, begun, completed, audited }
         });
         let mut loads: Vec<RecordedLoad> = loads.collect();
@@ -56,7 +43,7 @@ impl Checkpoints {
         let mut rows = self.run(client, &statement, &[json!(target)], control)?.all::<RowOfTable>()?;
         // In the order in which they began.
         rows.sort_by(|a, b| (by_time(&a.9), &a.0).cmp(&(by_time(&b.9), &b.0)));
-        Ok(rows.into_iter().map(RowOfTable::read).collect())
+        rows.into_iter().map(RowOfTable::read).collect()
     }
 
     /// A load's row.
@@ -67,17 +54,7 @@ impl Checkpoints {
         control: &Control<'_>,
     ) -> Result<Option<LoadRecord>> {
         #[derive(Deserialize)]
-        struct Row(
-            String,
-            u64,
-            Vec<String>,
-            Vec<String>,
-            Option<Vec<String>>,
-            Option<u64>,
-            Option<String>,
-            Option<String>,
-            Option<u64>,
-        );
+        struct Row(String, u64, Vec<String>, Vec<String>, Vec<String>, u64, Option<String>, String, u64);
         let statement = format!(
             "SELECT \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"rows\", \"before\", \"shape\", \"runs\" FROM {} \
              WHERE \"load_id\" = ?",
@@ -89,16 +66,15 @@ impl Checkpoints {
         else {
             return Ok(None);
         };
-        let before = read_stored(before)?;
         Ok(Some(LoadRecord {
             id: id.to_owned(),
             state: State::of(&state),
             unit_rows: unit_rows.max(1),
             files: recorded_files(names, fingerprints, stamps),
-            rows: rows.unwrap_or(0),
-            before,
-            shape: read_shape(shape),
-            runs: runs.unwrap_or(1),
+            rows,
+            before: read_stored(before)?,
+            shape: read_shape(&shape)?,
+            runs,
         }))
     }
 }
@@ -112,34 +88,32 @@ struct RowOfTable(
     String,
     u64,
     Vec<String>,
-    Option<Vec<String>>,
-    Option<Vec<String>>,
+    Vec<String>,
+    Vec<String>,
+    String,
+    u64,
+    String,
     Option<String>,
-    Option<u64>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
+    String,
 );
 
 impl RowOfTable {
-    fn read(self) -> LoadIntoTable {
+    fn read(self) -> Result<LoadIntoTable> {
         let Self(id, mode, state, unit_rows, names, fingerprints, stamps, mapping, rows, _, completed, shape) =
             self;
-        let complete = State::of(&state) == State::Complete;
-        let files = recorded_files(names, fingerprints.unwrap_or_default(), stamps);
-        LoadIntoTable {
-            rows: rows.unwrap_or(0),
-            completed: completed.filter(|_| complete),
-            shape: read_shape(shape),
+        Ok(LoadIntoTable {
+            rows,
+            completed,
+            shape: read_shape(&shape)?,
             load: EarlierLoad {
                 id,
                 mode,
                 table: None,
                 unit_rows: unit_rows.max(1),
-                files,
-                complete,
+                files: recorded_files(names, fingerprints, stamps),
+                complete: State::of(&state) == State::Complete,
                 mapping,
             },
-        }
+        })
     }
 }

@@ -22,10 +22,9 @@ pub(super) fn stored_stamps(files: &RecordedFiles) -> Value {
 pub(super) fn recorded_files(
     names: Vec<String>,
     fingerprints: Vec<String>,
-    stamps: Option<Vec<String>>,
+    stamps: Vec<String>,
 ) -> RecordedFiles {
-    let stamps = stamps.unwrap_or_else(|| vec![String::new(); names.len()]).into_iter();
-    let stamps = stamps.map(|stamp| (!stamp.is_empty()).then_some(stamp)).collect();
+    let stamps = stamps.into_iter().map(|stamp| (!stamp.is_empty()).then_some(stamp)).collect();
     RecordedFiles { names, fingerprints, stamps }
 }
 
@@ -39,19 +38,18 @@ pub(super) fn now() -> String {
 
 /// The text by which moments sort. The fraction of a second has no trailing zeros, so that `.5Z` would sort
 /// after `.512Z` with its `Z`, and before it without.
-pub(crate) fn by_time(moment: &Option<String>) -> Option<&str> {
-    moment.as_deref().map(|moment| moment.trim_end_matches('Z'))
+pub(crate) fn by_time(moment: &str) -> &str {
+    moment.trim_end_matches('Z')
 }
 
-/// A shape that this version cannot read is as good as none.
-pub(super) fn read_shape(text: Option<String>) -> Option<Shape> {
-    text.and_then(|text| serde_json::from_str(&text).ok())
+pub(super) fn read_shape(text: &str) -> Result<Shape> {
+    serde_json::from_str(text).map_err(|error| unreadable(&error))
 }
 
 pub(super) fn read_stored(text: Option<String>) -> Result<Option<Tally>> {
     let Some(text) = text else { return Ok(None) };
-    let (rows, sum, non_null): (u64, String, Vec<u64>) = serde_json::from_str(&text)
-        .map_err(|error| Error::new(Kind::Server, format!("cannot read the checkpoint: {error}")))?;
+    let (rows, sum, non_null): (u64, String, Vec<u64>) =
+        serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
     read_tally(rows, &sum, non_null).map(Some)
 }
 
@@ -63,6 +61,12 @@ pub(super) fn read_tally(rows: u64, sum: &str, non_null: Vec<u64>) -> Result<Tal
     Ok(Tally { rows, content_sum, non_null })
 }
 
+/// The error for a value that no load has written.
+pub(super) fn unreadable(error: &serde_json::Error) -> Error {
+    Error::new(Kind::Server, format!("cannot read the checkpoint: {error}"))
+        .advise("forget the load and start it again")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,8 +74,7 @@ mod tests {
     #[test]
     fn moments_sort_by_time_whatever_digits_their_fractions_have() {
         let sorted = ["58Z", "59Z", "59.049Z", "59.05Z", "59.051Z", "59.5Z", "59.512Z"]
-            .map(|seconds| Some(format!("2026-11-24T18:10:{seconds}")));
-        assert!(sorted.is_sorted_by_key(by_time));
-        assert!(by_time(&None) < by_time(&sorted[0]));
+            .map(|seconds| format!("2026-11-24T18:10:{seconds}"));
+        assert!(sorted.is_sorted_by_key(|moment| by_time(moment)));
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use sawmill_loader::Tally;
-use sawmill_source::{Control, Error, Kind, Result, UnitKey};
+use sawmill_source::{Control, Result, UnitKey};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::Checkpoints;
-use super::stored::{read_stored, read_tally, stored};
+use super::stored::{read_stored, read_tally, stored, unreadable};
 use crate::connect::client::Client;
 use crate::tags::Tagged;
 
@@ -19,8 +19,8 @@ pub(crate) struct UnitRecord {
     /// What the table has of it.
     pub tally: Tally,
     pub rejected: u64,
-    /// Those of the rejected rows that were sent; the others cannot be represented. None in records of
-    /// earlier versions.
+    /// Those of the rejected rows that were sent; the others cannot be represented. None where none was
+    /// rejected.
     pub refused: Option<Tally>,
     /// Rows that an earlier load had brought, where that is known.
     pub there_before: Option<Tally>,
@@ -38,15 +38,8 @@ impl Checkpoints {
     ) -> Result<HashMap<UnitKey, UnitRecord>> {
         let table = self.table("units");
         self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
-        // Who only looks does not add columns to the records of an earlier version.
-        let lacks = self.lacking(client, control)?.iter().any(|(table, ..)| *table == "units");
-        let added = if lacks { "" } else { ADDED };
-        let statement = format!("{} WHERE \"load_id\" = ?", self.select_units(added));
-        let answer = self.run(client, &statement, &[json!(id)], control)?;
-        let rows = match lacks {
-            false => answer.all::<UnitRow>()?,
-            true => answer.all::<EarlierRow>()?.into_iter().map(UnitRow::of_earlier).collect(),
-        };
+        let statement = format!("{} WHERE \"load_id\" = ?", self.select_units());
+        let rows = self.run(client, &statement, &[json!(id)], control)?.all::<UnitRow>()?;
         rows.into_iter().map(UnitRow::read).collect()
     }
 
@@ -61,7 +54,7 @@ impl Checkpoints {
         // All of the primary key: found without a refresh.
         let statement = format!(
             "{} WHERE \"load_id\" = ? AND \"file\" = ? AND \"row_group\" = ? AND \"first_row\" = ?",
-            self.select_units(ADDED)
+            self.select_units()
         );
         let arguments = [json!(id), json!(key.file), json!(key.row_group), json!(key.first_row)];
         let rows = self.run(client, &statement, &arguments, control)?.all::<UnitRow>()?;
@@ -85,10 +78,10 @@ impl Checkpoints {
         Ok(())
     }
 
-    fn select_units(&self, added: &str) -> String {
+    fn select_units(&self) -> String {
         format!(
-            "SELECT \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\"{added} \
-             FROM {}",
+            "SELECT \"file\", \"row_group\", \"first_row\", \"rows\", \"rejected\", \"content_sum\", \"non_null\", \
+             \"refused\", \"there_before\", \"tags\" FROM {}",
             self.table("units")
         )
     }
@@ -137,8 +130,7 @@ fn stored_tags(tags: &[Tagged]) -> Option<String> {
 
 fn read_tags(text: Option<String>) -> Result<Vec<Tagged>> {
     let Some(text) = text else { return Ok(Vec::new()) };
-    let pairs: Vec<(i64, u64)> = serde_json::from_str(&text)
-        .map_err(|error| Error::new(Kind::Server, format!("cannot read the checkpoint: {error}")))?;
+    let pairs: Vec<(i64, u64)> = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
     Ok(pairs.into_iter().map(|(tag, rows)| Tagged { tag, rows }).collect())
 }
 
@@ -147,17 +139,7 @@ fn read_tags(text: Option<String>) -> Result<Vec<Tagged>> {
 #[derive(Deserialize)]
 struct UnitRow(u32, u32, u64, u64, u64, String, Vec<u64>, Option<String>, Option<String>, Option<String>);
 
-/// The same as earlier versions have it.
-type EarlierRow = (u32, u32, u64, u64, u64, String, Vec<u64>);
-
-/// The columns that it lacks.
-const ADDED: &str = ", \"refused\", \"there_before\", \"tags\"";
-
 impl UnitRow {
-    fn of_earlier((file, row_group, first_row, rows, rejected, sum, non_null): EarlierRow) -> Self {
-        Self(file, row_group, first_row, rows, rejected, sum, non_null, None, None, None)
-    }
-
     fn read(self) -> Result<(UnitKey, UnitRecord)> {
         let Self(file, row_group, first_row, rows, rejected, sum, non_null, refused, there_before, tags) =
             self;

@@ -22,7 +22,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Whether any lease is held. Records of earlier versions have no such table.
+    /// Whether any lease is held. Another command may have dropped the table.
     pub(in super::super) fn any_leases(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
         if !self.has_leases(client, control)? {
             return Ok(false);

@@ -18,7 +18,7 @@ impl Preparing<'_> {
         if let Some(record) = record {
             match (record.state == State::Complete, record.files.changed(self.source.files()).is_empty()) {
                 (true, true) if !self.options.again => {
-                    if let Some(differs) = self.differs(&record) {
+                    if let Some(differs) = self.shape.differs_from(&record.shape) {
                         return Err(loaded_with_other_options(&differs).at(self.place()));
                     }
                     self.refuse_fewer(&record)?;
@@ -75,9 +75,9 @@ impl Preparing<'_> {
             return Ok(());
         }
         let loads = self.checkpoints.of_table(self.client, &self.table.to_string(), self.control)?;
-        let others = loads.iter().filter(|LoadIntoTable { load, .. }| {
-            load.id != self.id && load.mapping.as_deref() == Some(self.mapping)
-        });
+        let others = loads
+            .iter()
+            .filter(|LoadIntoTable { load, .. }| load.id != self.id && load.mapping == self.mapping);
         let files = others
             .flat_map(|LoadIntoTable { load, .. }| load.files.names.iter().zip(&load.files.fingerprints));
         let recorded: HashSet<(&String, &String)> = files.collect();

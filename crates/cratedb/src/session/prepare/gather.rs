@@ -32,7 +32,7 @@ impl Preparing<'_> {
             (Some(record), true) if record.state == State::Complete => {
                 let changed = record.files.changed(self.source.files());
                 let rows = self.count(self.table)?;
-                let differs = self.differs(&record);
+                let differs = self.shape.differs_from(&record.shape);
                 let untouched = rows == record.rows
                     && differs.is_none()
                     && !(self.options.again && self.crate_db.mode == Mode::Replace);
@@ -65,7 +65,7 @@ impl Preparing<'_> {
                 if self.crate_db.mode == Mode::Create && table {
                     return Err(self.exists("made by another program while the load ran"));
                 }
-                if self.differs(&record).is_some() && self.is_empty(&staging)? {
+                if self.shape.differs_from(&record.shape).is_some() && self.is_empty(&staging)? {
                     return self.start(gathered, &staging);
                 }
                 self.refuse_changed(&record)?;
@@ -132,10 +132,10 @@ impl Preparing<'_> {
         let same_files = begun.as_ref().filter(|into| {
             let names = self.source.files().iter().map(|file| &file.name);
             into.load.mode == self.crate_db.mode.name()
-                && into.load.mapping.as_deref() == Some(self.mapping)
+                && into.load.mapping == self.mapping
                 && into.load.files.names.iter().eq(names)
         });
-        let differs = same_files.and_then(|into| self.shape.differs_from(into.shape.as_ref()?));
+        let differs = same_files.and_then(|into| self.shape.differs_from(&into.shape));
         Err(self.unfinished(differs.as_deref(), begun.as_ref().map(|into| &into.load)))
     }
 }

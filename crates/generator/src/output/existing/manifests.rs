@@ -1,5 +1,4 @@
-//! Finds the manifests of a dataset in a folder: of the whole dataset, of parts, and of earlier
-//! versions, which used the same name for all datasets.
+//! Finds the manifests of a dataset in a folder: of the whole dataset, and of parts.
 
 use crate::error::Error;
 use crate::layout::rows::Part;
@@ -58,11 +57,7 @@ fn find_once(folder: &dyn Folder, name: &str, now: Part) -> Result<(Vec<Found>, 
     let (mut found, mut compared, mut gone) = (Vec::new(), false, false);
     let is_beside = |part: Part| part != now && part.of() == now.of();
     for file in folder.files("")? {
-        let (part, shared) = match (part_in_name(&file, name, "json"), part_in_earlier_name(&file)) {
-            (Some(part), _) => (part, false),
-            (None, Some(part)) => (part, true),
-            (None, None) => continue,
-        };
+        let Some(part) = part_in_name(&file, name, "json") else { continue };
         if is_beside(part) && compared {
             continue;
         }
@@ -74,23 +69,11 @@ fn find_once(folder: &dyn Folder, name: &str, now: Part) -> Result<(Vec<Found>, 
             Ok(Some(manifest)) => Ok(manifest),
             Err(error) => Err(error),
         };
-        if shared && !manifest.as_ref().is_ok_and(|manifest| manifest.dataset == name) {
-            continue;
-        }
         compared |= is_beside(part) && manifest.as_ref().is_ok_and(|manifest| !manifest.files.is_empty());
         found.push(Found { name: file, part, manifest });
     }
     found.sort_by_key(|found: &Found| (found.part.of(), found.part.index()));
     Ok((found, gone))
-}
-
-/// The part in the name of a manifest of earlier versions, for any dataset.
-fn part_in_earlier_name(file: &str) -> Option<Part> {
-    let infix = file.strip_prefix("_sawmill")?.strip_suffix(".json")?;
-    match infix.strip_prefix("-part-") {
-        Some(part) => part.replacen("-of-", "/", 1).parse().ok(),
-        None => infix.is_empty().then_some(Part::WHOLE),
-    }
 }
 
 #[cfg(test)]
@@ -103,7 +86,7 @@ mod tests {
     use crate::output::manifest::ManifestFile;
 
     #[test]
-    fn manifests_of_the_dataset_are_found_under_current_and_earlier_names() {
+    fn manifests_of_the_dataset_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let folder = LocalFolder::new(dir.path());
         let write = |dataset: &str, part: &str, file: &str| {
@@ -113,9 +96,8 @@ mod tests {
             manifest.write(&folder, file).unwrap();
         };
         write("trips", "2/3", "_sawmill.trips.part-2-of-3.json");
-        write("trips", "1/1", "_sawmill.json");
-        write("other", "1/2", "_sawmill-part-1-of-2.json");
-        write("trips", "2/2", "_sawmill-part-2-of-2.json");
+        write("trips", "1/1", "_sawmill.trips.json");
+        write("trips", "2/2", "_sawmill.trips.part-2-of-2.json");
         write("other", "1/1", "_sawmill.other.json");
         write("trips-2", "1/1", "_sawmill.trips-2.json");
         let found = find(&folder, "trips", Part::WHOLE).unwrap();
@@ -123,6 +105,7 @@ mod tests {
         assert_eq!(parts, ["1/1", "2/2", "2/3"]);
         assert!(found.iter().all(|found| found.readable().is_some()));
     }
+
     #[test]
     fn a_part_reads_one_manifest_with_files_of_the_parts_beside_it() {
         let dir = tempfile::tempdir().unwrap();

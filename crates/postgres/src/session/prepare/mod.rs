@@ -158,10 +158,8 @@ impl Preparing<'_, '_> {
         let (theirs, ours) = (&record.files.names, RecordedFiles::of(self.source.files()).names);
         let without =
             |names: &[String], others: &[String]| names.iter().find(|name| !others.contains(name)).cloned();
-        let other_rows = record.mapping.as_ref().is_some_and(|mapping| {
-            let ours = self.mapping();
-            !mapping.is_empty() && !ours.is_empty() && *mapping != ours
-        });
+        let mappings = [&record.mapping, &self.mapping()];
+        let other_rows = mappings.iter().all(|mapping| !mapping.is_empty()) && mappings[0] != mappings[1];
         if let Some(file) = without(theirs, &ours) {
             format!("their file {file} is not among the files given")
         } else if let Some(file) = without(&ours, theirs) {
@@ -365,7 +363,7 @@ impl Preparing<'_, '_> {
     /// Refuses an earlier run with other units before counting their rows. If workers fill partitions, units
     /// are known later.
     fn refuse_cut_otherwise(&self, record: &LoadRecord) -> Result<()> {
-        if self.staged && self.postgres.partitions.is_some() {
+        if self.staged {
             return Ok(());
         }
         let done = self.checkpoints.units(self.connection, self.id, self.control)?;
@@ -501,7 +499,7 @@ impl Preparing<'_, '_> {
             files: RecordedFiles::of(files),
             complete: false,
             before,
-            mapping: Some(self.mapping()),
+            mapping: self.mapping(),
         }
     }
 

@@ -1,5 +1,5 @@
 //! Splits a command line into words like a shell, but without a shell: quotes and backslashes, no variables,
-//! no patterns, no pipes.
+//! no patterns, no pipes. A word that begins with # begins a comment.
 
 use crate::error::{Error, Result};
 
@@ -13,47 +13,12 @@ use crate::error::{Error, Result};
 /// # Errors
 /// A quote is not closed, the text ends in a backslash, or the text has no words.
 pub fn split_command(text: &str) -> Result<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut chars = text.chars();
-    let unfinished = |what: &str| Error::new(what, text, "write sh -c '...' for anything that needs a shell");
-    while let Some(char) = chars.next() {
-        match char {
-            ' ' | '\t' | '\n' | '\r' => words.extend(word.take()),
-            '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next() {
-                        Some('\'') => break,
-                        Some(char) => word.push(char),
-                        None => return Err(unfinished("a single quote is not closed")),
-                    }
-                }
-            }
-            '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next() {
-                        Some('"') => break,
-                        Some('\\') => match chars.next() {
-                            Some(escaped @ ('"' | '\\' | '$' | '`')) => word.push(escaped),
-                            Some(other) => word.extend(['\\', other]),
-                            None => return Err(unfinished("a double quote is not closed")),
-                        },
-                        Some(char) => word.push(char),
-                        None => return Err(unfinished("a double quote is not closed")),
-                    }
-                }
-            }
-            '\\' => match chars.next() {
-                Some(escaped) => word.get_or_insert_default().push(escaped),
-                None => return Err(unfinished("the command ends in a backslash")),
-            },
-            char => word.get_or_insert_default().push(char),
-        }
-    }
-    words.extend(word);
-    if words.is_empty() { Err(unfinished("the command is empty")) } else { Ok(words) }
+    let what = match shlex::split(text) {
+        Some(words) if !words.is_empty() => return Ok(words),
+        Some(_) => "the command is empty",
+        None => "a quote of the command is not closed, or the command ends in a backslash",
+    };
+    Err(Error::new(what, text, "write sh -c '...' for anything that needs a shell"))
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //!
 //! Benchmarks need footers of 100,000 columns, whose files would take hours and terabytes to write; tests
 //! need many shapes of chunks. A built-in generator draws the numbers: the same spec produces the same bytes
-//! everywhere.
+//! everywhere. The fuzz target, benchmarks and unit tests include this file.
 
-use crate::thrift::writer::ThriftWriter;
+use sawmill_footer::ThriftWriter;
 
 const I32: u8 = 5;
 const I64: u8 = 6;
