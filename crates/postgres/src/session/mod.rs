@@ -144,7 +144,7 @@ impl PostgresSession<'_> {
     /// writer that failed may have left a transaction open on that.
     fn connection(&self, control: &Control<'_>) -> Result<Held<'_>> {
         if !self.server.allows_one_connection() {
-            return Ok(Held::Own(self.server.connect(control)?));
+            return Ok(Held::Own(Box::new(self.server.connect(control)?)));
         }
         let mut connection = self.control_connection.lock().unwrap_or_else(PoisonError::into_inner);
         match connection.batch(control, "ROLLBACK") {

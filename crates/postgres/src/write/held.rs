@@ -8,7 +8,7 @@ use sawmill_pgwire::Connection;
 /// A connection that nobody else uses until this is dropped.
 pub(crate) enum Held<'s> {
     /// The holder's own.
-    Own(Connection),
+    Own(Box<Connection>),
     /// The one that the session does everything else on.
     OfSession(MutexGuard<'s, Connection>),
 }
