@@ -48,7 +48,7 @@ impl Pick {
     }
 }
 
-/// What skewed choices draw from: tables of 90 KB, which connections share.
+/// Tables that skewed choices draw from: some 90 KB, which connections share.
 pub(crate) fn sampler(skew: f64, seed: u64) -> Option<Arc<ZipfSampler>> {
     ZipfSampler::new(ROWS, skew, seed).ok().map(Arc::new)
 }

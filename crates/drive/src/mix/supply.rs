@@ -54,7 +54,7 @@ impl Default for Supply {
     }
 }
 
-/// What a thread that panicked has left is whole.
+/// Locks a value; a thread that panicked leaves a whole one.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -152,17 +152,15 @@ mod tests {
     #[test]
     fn connections_share_a_block_and_every_row_is_taken_once() {
         let (maker, supply) = (maker(), Supply::default());
+        let blocks: Vec<Block> = (0..3).map(|block| maker.block(block, false).unwrap()).collect();
         (0..2).for_each(|block| supply.add(maker.block(block, false).unwrap()));
         let take = || supply.take(7, || maker.block(2, false)).unwrap();
         let mut numbers = Vec::new();
         let mut slices: Vec<Slice> = (0..3 * 1024 / SLICE).map(|_| take()).collect();
         for slice in &mut slices {
-            assert!(
-                slice.block.bytes() < maker.block(0, false).unwrap().bytes() / 8,
-                "it keeps no whole block"
-            );
+            assert!(slice.block.bytes() < blocks[0].bytes() / 8, "it keeps no whole block");
             while let Some((number, row)) = slice.next() {
-                assert_eq!(row, maker.block(number / 1024, false).unwrap().row(number));
+                assert_eq!(row, blocks[number as usize / 1024].row(number));
                 numbers.push(number);
             }
         }

@@ -48,7 +48,7 @@ pub(crate) fn operation(node: Node<'_>, tables: &[PlanTable], number: usize) -> 
             operation.rows.push(chosen_row(name, row, tables)?);
         }
     }
-    match node.get(*kind) {
+    match node.get(kind) {
         Some(list) if ["steps", "transaction"].contains(kind) => {
             node.allow(&["name", "weight", "let", *kind])?;
             for item in list.items()? {

@@ -104,7 +104,7 @@ pub struct Operation {
     pub weight: f64,
     /// The rows that its own statements take their parameters from.
     pub rows: Vec<ChosenRow>,
-    /// What its own statements read for later ones.
+    /// Variables that its own statements read for later ones.
     pub variables: Vec<Variable>,
     /// One statement, or several that are carried out one after the other.
     pub steps: Vec<Work>,

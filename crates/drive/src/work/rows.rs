@@ -106,7 +106,7 @@ impl SharedTable {
         Ok(blocks * self.block_of(0, false)?.bytes() as u64 <= KEPT_BYTES as u64)
     }
 
-    /// What choices of this skew draw from: one for all connections.
+    /// Tables that choices of this skew draw from, for all connections.
     fn sampler(&self, skew: f64, seed: u64) -> Option<Arc<ZipfSampler>> {
         let mut samplers = self.samplers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = samplers.iter().find(|(its, _)| *its == skew) {

@@ -376,7 +376,7 @@ fn a_login_that_gets_no_answer_says_so() {
         format!("/db?host={}&", folder.path().display()),
     ];
     for host in hosts {
-        let url = format!("postgres://me@{host}connect_timeout=1");
+        let url = format!("postgres://me@{host}connect_timeout=2");
         let address = sawmill_drive::Address::Postgres(Box::new(url.parse().unwrap()));
         let cancel = std::sync::atomic::AtomicBool::new(false);
         let driving = sawmill_drive::Driving {
@@ -388,6 +388,6 @@ fn a_login_that_gets_no_answer_says_so() {
         };
         let plan = plan("[tables.events]\n[[operations]]\ninsert = \"events\"\n");
         let error = sawmill_drive::run(&plan, driving).map(drop).unwrap_err().to_string();
-        assert!(error.contains("no answer within 1 s") && error.contains("database \"db\""), "{error}");
+        assert!(error.contains("no answer within 2 s") && error.contains("database \"db\""), "{error}");
     }
 }
