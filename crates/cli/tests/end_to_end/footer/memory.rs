@@ -1,9 +1,9 @@
 //! Files that ask for more memory than there is: an error that names them, and not the end of the process.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sawmill_footer::ThriftWriter;
 
