@@ -77,7 +77,8 @@ def sawmill(args, rate, folder):
     result = folder / "result.json"
     command = [SAWMILL, "drive", str(folder / "tpc-b.toml"), "--to", args.to, "--rate", str(rate)]
     command += ["--for", f"{args.seconds}s", "--overwrite", "--no-proof", "--quiet", "--results", str(result)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    # A result that a busy machine has spoilt is an error of the command.
+    subprocess.run(command, check=not args.any_load, stdout=subprocess.DEVNULL)
     found = json.loads(result.read_text())
     latency = found["total"]["latency"]
     return found["driver"]["cpu_us_per_operation"], latency["p50_us"], latency["p99_us"]
