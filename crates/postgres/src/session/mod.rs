@@ -31,10 +31,9 @@ use crate::partition::rows::PartitionedRows;
 use crate::records::checkpoint::LoadRecord;
 use crate::rejected::rejects::RejectCounter;
 use crate::write::destination::PartPlan;
-use crate::write::held::Held;
 use crate::write::plan::WriterPlan;
 use crate::write::route::Route;
-use crate::write::table_writer::TableWriter;
+use crate::write::table_writer::{Held, TableWriter};
 use crate::write::write_ahead::WriteAhead;
 
 /// An open load.

@@ -4,7 +4,6 @@
 pub(crate) mod binary_copy;
 pub(crate) mod destination;
 pub(crate) mod durable;
-pub(crate) mod held;
 pub(crate) mod plan;
 pub(crate) mod rejecting_unit;
 pub(crate) mod route;

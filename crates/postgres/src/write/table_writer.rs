@@ -4,7 +4,8 @@
 //! it ends the load, or it is rejected and recorded ([`RejectingUnit`]). In each case a transaction takes
 //! units until it is full.
 
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, MutexGuard};
 
 use sawmill_loader::{Arrived, Parcels, Tally, UnitWriter};
 use sawmill_pgwire::{Connection, WireError};
@@ -15,7 +16,6 @@ use crate::rejected::rejects::RejectCounter;
 use crate::table::planned_columns::columns_changed;
 use crate::write::binary_copy::{BinaryCopy, Next, drain, next};
 use crate::write::destination::{Destination, OpenTable, PartPlan};
-use crate::write::held::Held;
 use crate::write::plan::WriterPlan;
 use crate::write::rejecting_unit::{Rejecter, RejectingUnit};
 use crate::write::unit_group::UnitGroup;
@@ -30,6 +30,25 @@ pub(crate) struct TableWriter<'s> {
     /// Records rejected rows. Without it a refused row ends the load.
     rejecter: Option<Arc<Rejecter>>,
     open: Option<OpenTransaction>,
+}
+
+/// A connection that nobody else uses until this is dropped.
+pub(crate) enum Held<'s> {
+    /// The holder's own.
+    Own(Box<Connection>),
+    /// The one that the session does everything else on.
+    OfSession(MutexGuard<'s, Connection>),
+}
+
+impl Deref for Held<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        match self {
+            Self::Own(connection) => connection,
+            Self::OfSession(connection) => connection,
+        }
+    }
 }
 
 /// A transaction that takes units.
