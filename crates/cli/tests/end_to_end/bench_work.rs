@@ -116,7 +116,7 @@ fn a_load_of_ours_in_a_process_of_its_own_leaves_no_table_behind() {
     let to = "--to $SAWMILL_BENCH_URL --table $SAWMILL_BENCH_TABLE --mode append";
     let loader = format!("loader=sh -c '{} load {files} {to}'", ourselves());
     for more in
-        [&["--strategy", "staged", "--partition-by", "hash(id, 3)"][..], &["--table", "unlogged"], &[]]
+        [&["--strategy", "staged", "--partition-by", "hash(name, 3)"][..], &["--table", "unlogged"], &[]]
     {
         let load = ["load", &files, "--to", &url, "--runs", "1", "--json", "--against", &loader];
         let json = bench(&home, &[&load[..], more].concat()).ok().json();
