@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 /// How long to measure one table row, and the fewest and most rounds.
 const BUDGET: Duration = Duration::from_secs(3);
-const LEAST: usize = 9;
-const MOST: usize = 401;
+const MIN: usize = 9;
+const MAX: usize = 401;
 
 /// The CPU time of one turn to aim for, in seconds.
 const TURN: f64 = 200e-6;
@@ -55,8 +55,8 @@ pub fn measure(title: String, ways: &mut [Way<'_>]) -> Measured {
         .collect();
     let mut times = vec![Vec::new(); ways.len()];
     let started = Instant::now();
-    for round in 0..if testing { 1 } else { MOST } {
-        if round >= LEAST && started.elapsed() > BUDGET {
+    for round in 0..if testing { 1 } else { MAX } {
+        if round >= MIN && started.elapsed() > BUDGET {
             break;
         }
         for step in 0..ways.len() {

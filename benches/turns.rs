@@ -9,8 +9,8 @@ const JSON: &str = "SAWMILL_TURNS_JSON";
 
 /// The time for all ways together, and the fewest and most runs of each.
 const BUDGET: Duration = Duration::from_secs(6);
-const LEAST: usize = 15;
-const MOST: usize = 501;
+const MIN: usize = 15;
+const MAX: usize = 501;
 
 /// Seldom ways run in one of this many rounds.
 const SELDOM: usize = 5;
@@ -128,8 +128,8 @@ impl<'w> Turns<'w> {
         let testing = sawmill_benches::once();
         let started = Instant::now();
         // The first round warms up caches and the allocator and is not counted.
-        for round in 0..=MOST {
-            if round > LEAST && started.elapsed() > BUDGET || testing && round > 1 {
+        for round in 0..=MAX {
+            if round > MIN && started.elapsed() > BUDGET || testing && round > 1 {
                 break;
             }
             for place in order(self.ways.len(), round as u64) {

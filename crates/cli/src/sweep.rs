@@ -45,7 +45,7 @@ const WORDS: [&str; 4] = ["--table", "--pk", "--strategy", "--compression"];
 const SIZES: [&str; 3] = ["--page-size", "--tail-hint", "--batch-bytes"];
 
 /// Most points of a command line, and most values of an option.
-const MOST: usize = 1000;
+const MAX: usize = 1000;
 
 const ADVICE: &str = "give a list like 1,2,4 or a range like 1..4, 10..30+10 or 1024..16384*2";
 
@@ -78,8 +78,8 @@ pub(crate) fn points(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Po
             points.iter_mut().for_each(|point| point.words.push(word.clone()));
             continue;
         };
-        if points.len() * values.len() > MOST {
-            let what = format!("more than {MOST} combinations");
+        if points.len() * values.len() > MAX {
+            let what = format!("more than {MAX} combinations");
             return Err(Error::usage(what, name, "sweep fewer values"));
         }
         let parameter = name.trim_start_matches('-').replace('-', "_");
@@ -191,8 +191,8 @@ fn values(text: &str, option: &str) -> Result<Vec<String>, Error> {
         }
         while at <= end {
             values.push(at.to_string());
-            if values.len() > MOST {
-                return Err(wrong(format!("more than {MOST} values")));
+            if values.len() > MAX {
+                return Err(wrong(format!("more than {MAX} values")));
             }
             let next = if times { at.checked_mul(step) } else { at.checked_add(step) };
             let Some(next) = next else { break };

@@ -59,7 +59,7 @@ pub struct CrateDb {
 impl CrateDb {
     /// Bytes of a batch at most: well below the 104,857,600 of `http.max_content_length`, at which even
     /// one more row of half that size would not go over it.
-    pub const MOST_BATCH_BYTES: usize = 48 * 1024 * 1024;
+    pub const MAX_BATCH_BYTES: usize = 48 * 1024 * 1024;
     /// Bytes of a batch by default: 20,000 rows of ordinary width stay below it.
     pub const BATCH_BYTES: usize = 8 * 1024 * 1024;
 
@@ -201,7 +201,7 @@ impl CrateDb {
         let columns = crate::table::columns::natural(source.schema(), &self.options, &table)?;
         let encode = EncodePlan {
             rows: self.options.request_rows(),
-            bytes: batch_bytes.clamp(4096, Self::MOST_BATCH_BYTES),
+            bytes: batch_bytes.clamp(4096, Self::MAX_BATCH_BYTES),
             longest_row: crate::encode::encoder::longest_row(0),
             columns: by_column,
             leave_out: false,
@@ -209,7 +209,7 @@ impl CrateDb {
             plan: crate::table::columns::Plan {
                 columns,
                 key: self.wished_key(source),
-                longest_text: Some(crate::table::columns::LONGEST_TEXT),
+                longest_text: Some(crate::table::columns::MAX_TEXT_LENGTH),
             },
         };
         Ok(Box::new(CrateEncoder::new(Arc::new(encode), crate::encode::bodies::Bodies::new(batch_bytes))))

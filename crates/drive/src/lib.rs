@@ -50,7 +50,7 @@ pub use observer::{IntervalHistograms, Observer, Snapshot};
 pub use plan::abort::Abort;
 pub use plan::limit::Limit;
 pub use plan::pooling::{Pooling, Reconnect};
-pub use plan::reader::MOST_CONNECTIONS;
+pub use plan::reader::MAX_CONNECTIONS;
 pub use plan::types::{
     Chaos, ChaosAction, ChosenRow, Operation, Pace, Parameter, Plan, PlanCheck, PlanTable, Variable, Work,
     Writes,

@@ -87,7 +87,7 @@ pub use infer::spec::inferred_spec::{InferredSpec, LeftOut};
 pub use infer::values::texts::Verbatim;
 pub use layout::column_compression::ColumnCompression;
 pub use layout::file_options::{BloomColumn, FileOptions, PageVersion, StatisticsLevel};
-pub use layout::rows::{GroupBytes, Layout, MOST_GROUP_BYTES, MOST_GROUP_ROWS, Part, ROW_GROUP_ROWS};
+pub use layout::rows::{GroupBytes, Layout, MAX_GROUP_BYTES, MAX_GROUP_ROWS, Part, ROW_GROUP_ROWS};
 pub use output::checksum::Checksum;
 pub use output::dataset_files::DatasetFiles;
 pub use output::destination::{Output, StoreOutput};
@@ -104,7 +104,7 @@ pub use spec::dataset::{BUILT_IN, Dataset};
 pub use spec::json_schema::json_schema;
 pub use spec::named::{DatasetName, NamedRows};
 #[cfg(feature = "tpch")]
-pub use tpch::{MOST_SCALE, TpchTable};
+pub use tpch::{MAX_SCALE, TpchTable};
 pub use write::dataset::{Job, Notices, WrittenFile, write};
 pub use write::pages::{Page, PageSink, RowGroup, RowGroups};
 pub use write::row_size::{ROW_GROUP_BYTES, RowSize};

@@ -61,6 +61,6 @@ pub use identity::portion::Portion;
 pub use identity::recheck::Encoders;
 pub use identity::remembered::{AlreadyLoaded, Remembered};
 pub use table::mode::Mode;
-pub use table::name::{LONGEST, PART, TableName, check_name, fitted, literal, quote};
+pub use table::name::{MAX_LENGTH, PART, TableName, check_name, fitted, literal, quote};
 pub use table::records::{FileStatus, Forgotten, LoadStatus};
 pub use table::rejects::RejectOptions;

@@ -62,7 +62,7 @@ pub use arrays::parquet_interval::ParquetInterval;
 pub use rows::buffers::Buffers;
 pub use rows::encoder::{Column, CopyEncoder, Emit, HEADER, Refused, Stop, TRAILER, natural_columns};
 pub use rows::observer::{EncodedRows, RowObserver};
-pub use types::column_type::{Attribute, ColumnType, Composite, MOST_DIMENSIONS, Part, item_of};
+pub use types::column_type::{Attribute, ColumnType, Composite, MAX_DIMENSIONS, Part, item_of};
 pub use types::pg_type::{PgType, Written};
 pub use types::value_options::{Enums, Nanoseconds, Nul, ValueOptions};
 pub use values::element::NUL_ADVICE;

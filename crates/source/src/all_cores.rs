@@ -1,4 +1,4 @@
-//! Work on items by one thread per core, up to [`MOST`].
+//! Work on items by one thread per core, up to [`MAX`].
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 
 /// Most threads, including the calling one.
-const MOST: usize = 8;
+const MAX: usize = 8;
 
 /// Calls `each` once for every item, with a state that each thread creates. The calling thread takes part;
 /// the others are named `NAME-1` and so on. If none can be started, the calling thread does all the work.
@@ -80,7 +80,7 @@ pub(crate) fn map_on_threads<T: Sync, R: Send>(
 }
 
 fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(MOST)
+    std::thread::available_parallelism().map_or(1, usize::from).min(MAX)
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ impl FromStr for PartArg {
     fn from_str(text: &str) -> Result<Self, String> {
         let (number, of) = numbers(text)?;
         let part = Part::new(number, of);
-        part.map(Self).ok_or_else(|| format!("{of} parts are too many: {} at most", Part::MOST))
+        part.map(Self).ok_or_else(|| format!("{of} parts are too many: {} at most", Part::MAX))
     }
 }
 

@@ -244,8 +244,8 @@ impl EffortArgs {
             return Err(Error::usage(format!("batches of {rows} rows"), "--batch-rows", advice));
         }
         /// A connection holds several such batches; a message of PostgreSQL is at most 1 GiB long.
-        const MOST_BATCH_BYTES: usize = 1 << 30;
-        if let Some(bytes) = self.batch_bytes().filter(|bytes| *bytes > MOST_BATCH_BYTES) {
+        const MAX_BATCH_BYTES: usize = 1 << 30;
+        if let Some(bytes) = self.batch_bytes().filter(|bytes| *bytes > MAX_BATCH_BYTES) {
             let what = format!("batches of {bytes} bytes");
             return Err(Error::usage(what, "--batch-bytes", "give 1GiB or less"));
         }

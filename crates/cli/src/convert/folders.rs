@@ -43,7 +43,7 @@ const FILE_OF_EMPTY: &str = "part-1.parquet";
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The most bytes of a name in the usual file systems.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME_LENGTH: usize = 255;
 
 /// Writes the partitions of `rows` into folders of the output.
 pub(super) struct Folders<'a> {
@@ -115,7 +115,7 @@ impl Folders<'_> {
                 format!(
                     "the value {value:?} of the column {column:?} is the name of the folder without values"
                 )
-            } else if folder_name(&column, Some(&value)).len() > LONGEST_NAME {
+            } else if folder_name(&column, Some(&value)).len() > MAX_NAME_LENGTH {
                 let start: String = value.chars().take(40).collect();
                 format!("a value of the column {column:?} is too long for the name of a folder: \"{start}…\"")
             } else {

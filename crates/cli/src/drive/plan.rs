@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use sawmill_cratedb::CrateServer;
-use sawmill_drive::{Abort, Address, Arrivals, Limit, MOST_CONNECTIONS, Pace, Plan, Shape};
+use sawmill_drive::{Abort, Address, Arrivals, Limit, MAX_CONNECTIONS, Pace, Plan, Shape};
 use sawmill_generator::{Dataset, NamedRows};
 use sawmill_localpg::LocalPg;
 use sawmill_pgwire::Server;
@@ -95,11 +95,11 @@ pub(super) fn plan(args: &DriveArgs) -> Result<Plan, Error> {
 
 fn pace(plan: &mut Plan, args: &DriveArgs) -> Result<(), Error> {
     let number = |given: usize, option: &str| match given {
-        1.. if given as u64 <= MOST_CONNECTIONS => Ok(given),
+        1.. if given as u64 <= MAX_CONNECTIONS => Ok(given),
         _ => Err(Error::usage(
             format!("{given} is out of bounds"),
             option,
-            format!("give 1 to {MOST_CONNECTIONS}"),
+            format!("give 1 to {MAX_CONNECTIONS}"),
         )),
     };
     if let Some(clients) = args.clients {

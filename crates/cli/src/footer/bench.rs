@@ -19,8 +19,8 @@ use crate::screen::phases::{bytes, seconds, table, thousands};
 
 /// The time for all decoders together, and the fewest and most runs of each.
 const BUDGET: Duration = Duration::from_secs(3);
-const LEAST: usize = 3;
-const MOST: usize = 1001;
+const MIN: usize = 3;
+const MAX: usize = 1001;
 
 /// Columns of a projection, spread evenly over the schema.
 const PROJECTED: usize = 10;
@@ -103,8 +103,8 @@ fn measure(ways: Vec<Way<'_>>, footer_bytes: usize, column_chunks: usize, cancel
     let started = Instant::now();
     let mut runs = 0;
     // The first round warms up caches and the allocator; it is not counted.
-    for round in 0..=MOST {
-        if cancel.load(Relaxed) || (round > LEAST && started.elapsed() > BUDGET) {
+    for round in 0..=MAX {
+        if cancel.load(Relaxed) || (round > MIN && started.elapsed() > BUDGET) {
             break;
         }
         for ((_, way), (times, works)) in ways.iter().zip(times.iter_mut().zip(&mut works)) {

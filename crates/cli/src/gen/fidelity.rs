@@ -19,7 +19,7 @@ use crate::screen::console::Console;
 const WORST: usize = 10;
 
 /// The most rows that are generated for the summary of --like.
-const MOST_ROWS: u64 = 200_000;
+const MAX_ROWS: u64 = 200_000;
 
 /// The parts of the dataset that they are taken from.
 const PARTS: u64 = 100;
@@ -118,12 +118,12 @@ pub(crate) fn summary_of_table(sample: &InferredSpec, spec: &str) -> Result<Stri
 
 fn summary_of(sample: &InferredSpec, dataset: &Dataset) -> Result<String, Error> {
     let mut generated = InferredSpec::new(dataset.name(), &dataset.arrow_schema(), &[])?;
-    let rows = dataset.rows().unwrap_or(MOST_ROWS);
+    let rows = dataset.rows().unwrap_or(MAX_ROWS);
     // Spread over all rows, because some values depend on their row.
-    let parts = if rows > MOST_ROWS { PARTS } else { 1 };
+    let parts = if rows > MAX_ROWS { PARTS } else { 1 };
     for part in 0..parts {
         let start = (u128::from(rows) * u128::from(part) / u128::from(parts)) as u64;
-        let end = (start + MOST_ROWS / parts).min(rows);
+        let end = (start + MAX_ROWS / parts).min(rows);
         for batch in dataset.batches(start..end, 42, BATCH_ROWS) {
             generated.add(&batch?)?;
         }

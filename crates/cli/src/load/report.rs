@@ -37,11 +37,11 @@ pub(super) struct Measured<'a> {
 }
 
 /// Most samples to keep of a load.
-const MOST_SAMPLES: usize = 300;
+const MAX_SAMPLES: usize = 300;
 
 /// Starts sampling a load.
 pub(super) fn sampled(profile: &Profile) -> Result<Sampler, Error> {
-    Ok(Sampler::start(SamplerOptions::new().most_samples(MOST_SAMPLES).profile(profile))?)
+    Ok(Sampler::start(SamplerOptions::new().most_samples(MAX_SAMPLES).profile(profile))?)
 }
 
 /// Prints the report of a load.

@@ -10,7 +10,7 @@ use sawmill_profile::{LiveThread, WaitKind, format_byte_rate, format_rate};
 const SAMPLES: usize = 20;
 
 /// Most connections that get lines; more would not fit on a screen.
-const MOST: usize = 16;
+const MAX: usize = 16;
 
 /// The lines below a bar.
 pub(crate) struct ConnectionLines {
@@ -40,7 +40,7 @@ impl ConnectionLines {
     pub(crate) fn sample(&mut self, threads: &[LiveThread]) {
         for thread in threads {
             let number = thread.name.strip_prefix("sender ").and_then(|number| number.parse().ok());
-            let Some(number) = number.filter(|number| *number <= MOST) else { continue };
+            let Some(number) = number.filter(|number| *number <= MAX) else { continue };
             // Below the bar, in the order of their numbers.
             let place = 1 + self.lines.range(..number).count();
             let line = self.lines.entry(number).or_insert_with(|| {

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 /// The longest message in bytes; the beginning of an HTTP request reads as a larger length.
-const LONGEST: u32 = 1 << 30;
+const MAX_LENGTH: u32 = 1 << 30;
 
 pub(super) fn ended() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
@@ -13,7 +13,7 @@ pub(super) fn ended() -> io::Error {
 pub(super) fn body(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
-    if u32::from_be_bytes(length) > LONGEST {
+    if u32::from_be_bytes(length) > MAX_LENGTH {
         return Err(io::ErrorKind::InvalidData.into());
     }
     let mut body = vec![0; (u32::from_be_bytes(length) as usize).saturating_sub(4)];

@@ -67,12 +67,12 @@ pub(crate) struct CrateEncoder {
 }
 
 /// The server's default `http.max_content_length`.
-const LARGEST_REQUEST: usize = 104_857_600;
+const MAX_REQUEST_SIZE: usize = 104_857_600;
 
 /// Bytes that a row's values may have with a statement of this length around them: a longer one has no place
 /// in any request. Room for brackets and the row key is left.
 pub(crate) fn longest_row(statement: usize) -> usize {
-    LARGEST_REQUEST.saturating_sub(statement + 256)
+    MAX_REQUEST_SIZE.saturating_sub(statement + 256)
 }
 
 impl CrateEncoder {

@@ -82,7 +82,7 @@ impl Member {
 }
 
 /// Digits that NUMERIC holds in a column.
-pub(crate) const MOST_DIGITS: u8 = 38;
+pub(crate) const MAX_DIGITS: u8 = 38;
 
 /// The type of a new column and how its values are written, or why there is none.
 pub(crate) fn natural(field: &Field, options: &CrateOptions) -> Result<(CrateType, Form), String> {
@@ -185,8 +185,8 @@ fn decimal(precision: u8, scale: i8) -> Result<(CrateType, Form), String> {
     };
     // A scale beyond the precision needs that many digits.
     let digits = precision.max(places);
-    if digits > MOST_DIGITS {
-        return Err(format!("NUMERIC of CrateDB has {MOST_DIGITS} digits, the column has {digits}"));
+    if digits > MAX_DIGITS {
+        return Err(format!("NUMERIC of CrateDB has {MAX_DIGITS} digits, the column has {digits}"));
     }
     Ok((CrateType::Numeric(digits, places), Form::Decimal { from: places, to: places }))
 }

@@ -95,7 +95,7 @@ impl CrateDb {
             _ => (columns::natural(source.schema(), &self.options, &table)?, self.wished_key(source)),
         };
         let columns = self.explained(&planned, &existing, source);
-        let batch_bytes = options.batch_bytes.clamp(4096, Self::MOST_BATCH_BYTES);
+        let batch_bytes = options.batch_bytes.clamp(4096, Self::MAX_BATCH_BYTES);
         Ok(CrateExplanation {
             ddl: match self.mode {
                 Mode::Append => None,

@@ -236,7 +236,7 @@ impl Remembering<'_> {
         let refused = WithoutRefused::refused(of_looked_at());
         let encode = Arc::new(EncodePlan {
             rows: self.crate_db.options.request_rows(),
-            bytes: self.options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
+            bytes: self.options.batch_bytes.clamp(4096, CrateDb::MAX_BATCH_BYTES),
             longest_row: longest_row(0),
             columns: false,
             leave_out: of_looked_at().any(|(_, unit)| unit.rejected > 0),

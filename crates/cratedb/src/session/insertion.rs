@@ -34,7 +34,7 @@ use crate::table::columns::Key;
 use crate::table::names::CrateTable;
 use crate::target::CrateDb;
 use crate::write::durable;
-use crate::write::head::{LONGEST_TAG, REPEAT, head};
+use crate::write::head::{MAX_TAG_LENGTH, REPEAT, head};
 use crate::write::writer::{CrateWriter, WriterPlan};
 
 /// What the name begins with under which the rows of a statement are recorded while they gather.
@@ -154,7 +154,7 @@ impl CrateDb {
         let (plan, _) = planned.map_err(in_statement)?;
         cluster.table_is_known();
         let repeat = head(&table, &plan, REPEAT);
-        let length = repeat.before.len() + repeat.after.len() + LONGEST_TAG;
+        let length = repeat.before.len() + repeat.after.len() + MAX_TAG_LENGTH;
         let encode = Arc::new(encode_plan(self, rows, &options, &plan, (false, length)));
         let checkpoints = Checkpoints::new(&self.checkpoint_schema, options.retries);
         let writers =

@@ -26,7 +26,7 @@ use crate::tags::{Tags, version};
 use crate::target::CrateDb;
 use crate::verify::without_refused::WithoutRefused;
 use crate::write::carried::Chosen;
-use crate::write::head::{LONGEST_TAG, REPEAT, head};
+use crate::write::head::{MAX_TAG_LENGTH, REPEAT, head};
 use crate::write::rejects::Rejects;
 use crate::write::writer::WriterPlan;
 
@@ -264,7 +264,7 @@ impl<'a, 'o> Opening<'a, 'o> {
 
     fn encode(&self, written: &CrateTable, chosen: &Chosen) -> EncodePlan {
         let repeat = head(written, &self.plan, REPEAT);
-        let length = repeat.before.len() + repeat.after.len() + LONGEST_TAG;
+        let length = repeat.before.len() + repeat.after.len() + MAX_TAG_LENGTH;
         let by_column = *chosen == Chosen::Pg;
         encode_plan(self.crate_db, self.source, self.options, &self.plan, (by_column, length))
     }

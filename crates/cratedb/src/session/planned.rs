@@ -11,7 +11,7 @@ use crate::connect::client::Client;
 use crate::encode::encoder::{EncodePlan, file_hash, longest_row};
 use crate::encode::unnest;
 use crate::options::LongText;
-use crate::table::columns::{Key, LONGEST_TEXT, Plan};
+use crate::table::columns::{Key, MAX_TEXT_LENGTH, Plan};
 use crate::table::existing::Existing;
 use crate::table::names::CrateTable;
 use crate::table::{catalogue, columns, ddl};
@@ -28,7 +28,7 @@ pub(super) fn new_plan(
     let key = choose_key(crate_db, table, source.schema(), None)?;
     ddl::create_table(table, &columns, &key, &crate_db.options)?;
     let primary = crate_db.primary_columns(&key, &columns)?;
-    let longest_text = (crate_db.options.long_text == LongText::Error).then_some(LONGEST_TEXT);
+    let longest_text = (crate_db.options.long_text == LongText::Error).then_some(MAX_TEXT_LENGTH);
     Ok((Plan { columns, key, longest_text }, primary))
 }
 
@@ -116,7 +116,7 @@ pub(super) fn encode_plan(
 ) -> EncodePlan {
     EncodePlan {
         rows: crate_db.options.request_rows(),
-        bytes: options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
+        bytes: options.batch_bytes.clamp(4096, CrateDb::MAX_BATCH_BYTES),
         longest_row: longest_row(head),
         columns: by_column,
         leave_out: crate_db.options.rejects.is_some(),

@@ -55,7 +55,7 @@ impl Key {
 }
 
 /// Bytes of text that Lucene takes into an index or a column store.
-pub(crate) const LONGEST_TEXT: usize = 32_766;
+pub(crate) const MAX_TEXT_LENGTH: usize = 32_766;
 
 /// The columns of a new table. All that cannot be represented is named at once.
 pub(crate) fn natural(

@@ -29,14 +29,14 @@ pub(crate) const SEALED: &str = "__sawmill_sealed";
 
 /// The most bytes of a name, with its schema and a dot unless that is `doc`: the server answers "Index name is
 /// too long, (256 > 255)".
-const LONGEST: usize = 255;
+const MAX_LENGTH: usize = 255;
 
 /// Parses the name of a table, which may be longer than in PostgreSQL.
 ///
 /// # Errors
 /// As [`TableName::parse_up_to`].
 pub fn table_name(text: &str) -> Result<TableName> {
-    TableName::parse_up_to(LONGEST, text)
+    TableName::parse_up_to(MAX_LENGTH, text)
 }
 
 /// An identifier in quotation marks; unquoted ones are folded to lower case.
@@ -115,7 +115,7 @@ impl CrateTable {
             return refused("the schema belongs to the server");
         }
         let of_schema = if schema == "doc" { 0 } else { schema.len() + 1 };
-        let most = LONGEST.saturating_sub(of_schema + STAGING.len());
+        let most = MAX_LENGTH.saturating_sub(of_schema + STAGING.len());
         if name.len() > most {
             return refused(&format!(
                 "the name has {} bytes; at most {most} leave room for that of the table in which rows gather",

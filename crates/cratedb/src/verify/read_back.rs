@@ -22,7 +22,7 @@ use crate::table::names::{CrateTable, quote};
 /// Rows of the first page; later ones follow from its size.
 const FIRST_PAGE: usize = 1000;
 /// Rows of a page at most.
-const LARGEST_PAGE: usize = 50_000;
+const MAX_PAGE_SIZE: usize = 50_000;
 /// Bytes that a page's answer should have.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
@@ -176,7 +176,7 @@ impl ReadBack<'_> {
                 let Some(last) = rows.last().filter(|_| rows.len() == page) else { break };
                 after = last.iter().take(key.len()).map(|value| value_of(value)).collect();
                 let width = answer.bytes() / rows.len().max(1) + 1;
-                page = (PAGE_BYTES / width).clamp(100, LARGEST_PAGE);
+                page = (PAGE_BYTES / width).clamp(100, MAX_PAGE_SIZE);
             }
         }
         Ok(sums)

@@ -43,7 +43,7 @@ pub(crate) fn verify(
         existing.into_iter().map(|column| column.name).filter(|name| !compared(name)).collect();
     let encode = Arc::new(EncodePlan {
         rows: crate_db.options.request_rows(),
-        bytes: options.batch_bytes.clamp(4096, CrateDb::MOST_BATCH_BYTES),
+        bytes: options.batch_bytes.clamp(4096, CrateDb::MAX_BATCH_BYTES),
         longest_row: longest_row(0),
         columns: false,
         leave_out: false,

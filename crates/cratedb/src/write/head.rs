@@ -15,7 +15,7 @@ pub(crate) struct Head {
 pub(crate) const REPEAT: &str = " ON CONFLICT DO NOTHING";
 
 /// Digits of a tag.
-pub(crate) const LONGEST_TAG: usize = 19;
+pub(crate) const MAX_TAG_LENGTH: usize = 19;
 
 /// The part of a request before the rows. A tag is a value of the statement: the same for all rows.
 pub(crate) fn head(table: &CrateTable, plan: &Plan, clause: &str) -> Head {

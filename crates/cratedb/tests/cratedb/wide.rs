@@ -11,7 +11,7 @@ use sawmill_source::{Kind, Source};
 use crate::cluster::{Cluster, keyed, run, small, source_of};
 
 /// `http.max_content_length` of a server with its default configuration.
-const MOST: usize = 104_857_600;
+const MAX: usize = 104_857_600;
 
 /// Columns of text, each so wide in every row. Every fourth byte is written as two.
 fn wide(rows: usize, columns: usize, width: usize) -> Vec<(String, ArrayRef)> {
@@ -39,10 +39,10 @@ fn no_request_is_longer_than_the_server_takes_whatever_the_width_of_rows() {
             let report = run(&source, &target, &loading).unwrap();
             assert_eq!(report.rows, rows as u64);
             let standin = cluster.standin.as_ref().unwrap();
-            assert!(standin.largest() <= MOST, "{} bytes", standin.largest());
+            assert!(standin.largest() <= MAX, "{} bytes", standin.largest());
             if transport == Transport::Http {
                 let one = columns_bytes(width);
-                assert!(standin.largest() <= CrateDb::MOST_BATCH_BYTES.max(one * 5) + 4096);
+                assert!(standin.largest() <= CrateDb::MAX_BATCH_BYTES.max(one * 5) + 4096);
             }
         }
     }

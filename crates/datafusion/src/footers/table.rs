@@ -26,7 +26,7 @@ use crate::units::UnitsExec;
 const FILES_A_BATCH: usize = 4096;
 
 /// A partition has at least so many files.
-const FEWEST_FILES: usize = 16;
+const MIN_FILES: usize = 16;
 
 /// What the footers of Parquet files state, a row for each column chunk, row group or file. The files are listed when
 /// a query is planned and read when it runs.
@@ -139,7 +139,7 @@ impl TableProvider for FooterTable {
         if let (FooterLevel::File, Some(limit)) = (level, limit) {
             files.truncate(limit);
         }
-        let partitions = files.len().div_ceil(FEWEST_FILES).clamp(1, state.config().target_partitions());
+        let partitions = files.len().div_ceil(MIN_FILES).clamp(1, state.config().target_partitions());
         let share = files.len().div_ceil(partitions).max(1);
         let batches =
             |files: &[String]| files.chunks(FILES_A_BATCH).map(units_of).collect::<Result<Vec<_>>>();

@@ -22,7 +22,7 @@ use crate::units::UnitsExec;
 use crate::units::row_ranges::RowRanges;
 
 /// Each partition is a task, and a plan names all of them.
-const MOST_PARTITIONS: u64 = 1 << 16;
+const MAX_PARTITIONS: u64 = 1 << 16;
 
 /// Rows of a dataset that are made when a query reads them. Partitions are ranges of rows; fields that a query does
 /// not use are not drawn.
@@ -150,9 +150,9 @@ pub(crate) fn of_call(mut call: Arguments) -> Result<Arc<dyn TableProvider>> {
     let scale = call.factor("scale")?;
     let number = call.text("number", None)?;
     let partitions = match call.number("partitions", None)? {
-        Some(partitions @ 1..=MOST_PARTITIONS) => Some(partitions as usize),
+        Some(partitions @ 1..=MAX_PARTITIONS) => Some(partitions as usize),
         Some(_) => {
-            let advice = format!("give a number from 1 to {MOST_PARTITIONS}");
+            let advice = format!("give a number from 1 to {MAX_PARTITIONS}");
             return Err(refused("there cannot be so many partitions", "gen(.. partitions => ..)", &advice));
         }
         None => None,

@@ -17,7 +17,7 @@ use crate::units::UnitsExec;
 use crate::units::work::Work;
 
 /// Tasks of one job; each of more units does several.
-const MOST_TASKS: usize = 4096;
+const MAX_TASKS: usize = 4096;
 
 /// What is done once for each number of a range.
 pub(crate) trait Job: Clone + Debug + Send + Sync + 'static {
@@ -70,7 +70,7 @@ impl<J: Job> TableProvider for JobTable<J> {
         }
         let schema = Arc::new(Schema::new(vec![Field::new(NUMBER, DataType::UInt32, false)]));
         let numbers: Vec<u32> = (0..self.0.units()).collect();
-        let share = numbers.len().div_ceil(MOST_TASKS).max(1);
+        let share = numbers.len().div_ceil(MAX_TASKS).max(1);
         let parts = numbers.chunks(share).map(|numbers| {
             let numbers: ArrayRef = Arc::new(UInt32Array::from(numbers.to_vec()));
             Ok(vec![RecordBatch::try_new(Arc::clone(&schema), vec![numbers])?])

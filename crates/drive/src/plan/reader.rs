@@ -45,7 +45,7 @@ const KEYS: [&str; 23] = [
     "operations",
 ];
 /// The most connections of a run.
-pub const MOST_CONNECTIONS: u64 = 10_000;
+pub const MAX_CONNECTIONS: u64 = 10_000;
 
 impl Plan {
     /// A plan that does the usual: single prepared inserts into a table of this name, 100 a second.
@@ -169,7 +169,7 @@ impl Plan {
                     item.error("connections in a closed loop", "each client has a connection: leave it out")
                 );
             }
-            self.connections = item.count(1..=MOST_CONNECTIONS)? as usize;
+            self.connections = item.count(1..=MAX_CONNECTIONS)? as usize;
         }
         if let Some(item) = root.get("seed") {
             self.seed = item.count(0..=u64::MAX)?;
@@ -257,7 +257,7 @@ fn pace(root: Node<'_>, folder: &Path) -> Result<Pace> {
         }
         let think = root.get("think").map(|item| item.parsed(parse_duration, "give a time such as 10ms"));
         let think = think.transpose()?.unwrap_or_default();
-        return Ok(Pace::Closed { clients: clients.count(1..=MOST_CONNECTIONS)? as usize, think });
+        return Ok(Pace::Closed { clients: clients.count(1..=MAX_CONNECTIONS)? as usize, think });
     }
     if let Some(item) = root.get("think") {
         return Err(item.error("`think` without `clients`", "an open loop has a rate: leave it out"));

@@ -11,10 +11,10 @@ use crate::result::second::{OperationSecond, Second};
 use crate::watch::screen::micros;
 
 /// Points of a line; in longer runs each stands for several seconds.
-const MOST_POINTS: usize = 600;
+const MAX_POINTS: usize = 600;
 
 /// Lines of kinds of errors; the rest is one more.
-const MOST_KINDS: usize = 6;
+const MAX_KINDS: usize = 6;
 
 /// A chart over the time of a run.
 pub(super) fn chart(result: &DriveResult, title: &str, upward: Upward, lines: Vec<Line>) -> Lines {
@@ -68,7 +68,7 @@ fn joined(
 
 /// The seconds that one point stands for.
 fn stretch(result: &DriveResult) -> usize {
-    result.seconds.len().div_ceil(MOST_POINTS).max(1)
+    result.seconds.len().div_ceil(MAX_POINTS).max(1)
 }
 
 /// What a point of a long run stands for, as a sentence to add to a note.
@@ -182,7 +182,7 @@ pub(super) fn errors(result: &DriveResult) -> Section {
         return Section::default();
     }
     kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let (shown, rest) = kinds.split_at(kinds.len().min(MOST_KINDS));
+    let (shown, rest) = kinds.split_at(kinds.len().min(MAX_KINDS));
     let a_second = |count: u64, second: &Second| Some(count as f64 / second.length.max(1e-3));
     let stacked = |line: Line| Line { stacked: true, ..line };
     let mut lines: Vec<Line> = shown
@@ -213,7 +213,7 @@ mod tests {
         };
         let result = DriveResult { seconds: (1..=86_400).map(second).collect(), ..DriveResult::default() };
         let worst = greatest(&result, "worst", |second| Some(second.achieved));
-        assert_eq!(worst.points.len(), MOST_POINTS);
+        assert_eq!(worst.points.len(), MAX_POINTS);
         assert_eq!(worst.points.iter().filter(|point| point.y == 90_000.0).count(), 1);
         let mean = line(&result, "mean", |second| Some(second.achieved));
         assert!((mean.points[0].y - 10.0).abs() < 1e-9 && mean.points.last().unwrap().x == 86_400.0);

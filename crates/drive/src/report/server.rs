@@ -11,7 +11,7 @@ use crate::result::second::{Second, ServerSample};
 /// Memory is drawn in MiB, so that the axis has round numbers.
 const MIB: f64 = 1_048_576.0;
 /// Events that sessions wait for with their own area; the others are one.
-const MOST_WAITS: usize = 6;
+const MAX_WAITS: usize = 6;
 
 pub(super) fn section(result: &DriveResult) -> Section {
     let plain = |value: f64| format!("{value}");
@@ -63,7 +63,7 @@ fn waits(result: &DriveResult) -> Vec<Line> {
     }
     let mut events: Vec<(&str, u64)> = totals.into_iter().collect();
     events.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let (shown, rest) = events.split_at(events.len().min(MOST_WAITS));
+    let (shown, rest) = events.split_at(events.len().min(MAX_WAITS));
     let count = |second: &Second, event: &str| {
         let waits = second.server.as_ref().map(|server| &server.waits);
         waits.and_then(|waits| waits.get(event)).copied().unwrap_or(0) as f64

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The longest duration, in microseconds; longer ones count as this.
-const LONGEST: u64 = 3_600_000_000;
+const MAX_LENGTH: u64 = 3_600_000_000;
 /// Significant decimal digits of a value.
 const DIGITS: u8 = 3;
 
@@ -22,7 +22,7 @@ impl Default for Durations {
     fn default() -> Self {
         // The bounds are constants that the crate accepts; a test makes one.
         #[expect(clippy::expect_used, reason = "constant bounds")]
-        Self(Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("constant bounds that are valid"))
+        Self(Histogram::new_with_bounds(1, MAX_LENGTH, DIGITS).expect("constant bounds that are valid"))
     }
 }
 
@@ -34,7 +34,7 @@ impl Durations {
 
     /// Counts a duration in microseconds several times.
     pub fn record_micros(&mut self, micros: u64, count: u64) {
-        self.0.saturating_record_n(micros.clamp(1, LONGEST), count);
+        self.0.saturating_record_n(micros.clamp(1, MAX_LENGTH), count);
     }
 
     /// Adds the counts of another histogram: exact.
@@ -153,6 +153,6 @@ mod tests {
         histogram.record(Duration::from_secs(100_000));
         assert_eq!(histogram.count(), 2);
         assert_eq!(histogram.quantile(0.1), 1);
-        assert!(histogram.max() >= LONGEST);
+        assert!(histogram.max() >= MAX_LENGTH);
     }
 }

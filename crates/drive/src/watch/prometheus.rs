@@ -31,7 +31,7 @@ struct State {
 /// A scraper that sends or takes nothing for this long is left alone.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest head of a request.
-const LONGEST: usize = 8 * 1024;
+const MAX_LENGTH: usize = 8 * 1024;
 
 impl Prometheus {
     /// Listens on `HOST:PORT`, or on `:PORT` of all interfaces. Port 0 takes any free one.
@@ -139,7 +139,7 @@ fn answer(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
             0 => return Ok(()),
             count => head.extend_from_slice(part.get(..count).unwrap_or_default()),
         }
-        if head.len() > LONGEST {
+        if head.len() > MAX_LENGTH {
             return reply(&mut stream, "431 Request Header Fields Too Large", "", true);
         }
     }

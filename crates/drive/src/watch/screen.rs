@@ -27,7 +27,7 @@ const RECENT: usize = 5;
 /// Seconds of a sparkline.
 const SPARK: usize = 60;
 /// Operations with a line of their own.
-const MOST_OPERATIONS: usize = 6;
+const MAX_OPERATIONS: usize = 6;
 
 impl LiveScreen {
     /// A screen on standard error.
@@ -101,7 +101,7 @@ impl LiveScreen {
         ));
         lines.push(format!("  latency  {} (last {} s)", percentiles(&all), self.recent.len()));
         if run.operations.len() > 1 {
-            for (name, latency) in run.operations.iter().zip(&each).take(MOST_OPERATIONS) {
+            for (name, latency) in run.operations.iter().zip(&each).take(MAX_OPERATIONS) {
                 lines.push(format!("    {name}: {}", percentiles(latency)));
             }
         }

@@ -109,15 +109,15 @@ impl BoundsOf {
     /// Formats a bound for display.
     pub fn shown(&self, bound: &[u8]) -> String {
         /// The number of bytes shown of a long bound.
-        const MOST: usize = 24;
+        const MAX: usize = 24;
         match self.order.or(self.old_order) {
             Some(By::Signed) => integer(bound).map(|value| value.to_string()),
             Some(By::Unsigned) => unsigned(bound).map(|value| value.to_string()),
             Some(By::Float | By::TotalFloat) => float(bound).map(|value| value.to_string()),
             _ => None,
         }
-        .unwrap_or_else(|| match bound.get(..MOST) {
-            Some(start) if bound.len() > MOST => format!("\"{}\"...", start.escape_ascii()),
+        .unwrap_or_else(|| match bound.get(..MAX) {
+            Some(start) if bound.len() > MAX => format!("\"{}\"...", start.escape_ascii()),
             _ => format!("\"{}\"", bound.escape_ascii()),
         })
     }

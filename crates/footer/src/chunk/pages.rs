@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Nothing is decompressed or decoded. Each read is of at most [`READ_LEN`] bytes, whatever size a page claims
-//! to have; a header that is not complete within [`MOST_HEADER`] bytes is an error.
+//! to have; a header that is not complete within [`MAX_HEADER`] bytes is an error.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(crate) const READ_LEN: usize = 1 << 18;
 pub(crate) const HEADER_READ_LEN: usize = 1 << 16;
 
 /// The longest header accepted; a header may hold bounds of long values. `parquet-cpp` accepts as much.
-const MOST_HEADER: usize = 1 << 24;
+const MAX_HEADER: usize = 1 << 24;
 
 /// A page of a column chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,13 +178,13 @@ impl<'r, R: RangeReader + ?Sized> ChunkPages<'r, R> {
             if !is_incomplete || there as u64 >= self.end - self.at {
                 return Err(self.error(format!("expected the header of a page: {kind}")));
             }
-            if there >= MOST_HEADER {
+            if there >= MAX_HEADER {
                 let what = format!(
-                    "expected the header of a page of at most {MOST_HEADER} bytes, found a longer one"
+                    "expected the header of a page of at most {MAX_HEADER} bytes, found a longer one"
                 );
                 return Err(self.error(what));
             }
-            let more = there.max(read_len).min(MOST_HEADER - there);
+            let more = there.max(read_len).min(MAX_HEADER - there);
             self.read_on(self.at + there as u64, more)?;
         }
     }

@@ -13,7 +13,7 @@ use crate::schema::arena::Schema;
 use crate::thrift::cursor::{Cursor, Step};
 
 /// Longer byte ranges are decoded again: keeping a copy does not pay.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Drop engines that know more traits than this: every footer gets a copy of the traits.
 const MAX_TRAITS: usize = 64;
@@ -51,7 +51,7 @@ impl Carried {
             return Ok(Arc::clone(schema));
         }
         let schema = Arc::new(Schema::read(cursor)?);
-        if self.carries && cursor.at - start <= MOST_BYTES {
+        if self.carries && cursor.at - start <= MAX_BYTES {
             let bytes = cursor.bytes.get(start..cursor.at).unwrap_or_default();
             self.schema = Some((bytes.to_vec(), Arc::clone(&schema)));
         }
@@ -68,7 +68,7 @@ impl Carried {
 
     /// Keeps what was found after the row groups of a footer with these bytes.
     pub fn keep_tail(&mut self, bytes: &[u8], found: &SharedTail) {
-        if self.carries && found.tail.end - found.start <= MOST_BYTES {
+        if self.carries && found.tail.end - found.start <= MAX_BYTES {
             let bytes = bytes.get(found.start..found.tail.end).unwrap_or_default();
             self.tail = Some((bytes.to_vec(), found.clone()));
         }

@@ -19,15 +19,15 @@ pub(crate) const LANES: usize = 4;
 /// The most row groups walked in lockstep. Compared with four, five take a tenth less time each if chunks are
 /// alike and a twentieth more if not. So five are used only for counts that would leave half of four lanes
 /// empty.
-pub(crate) const MOST_LANES: usize = 5;
+pub(crate) const MAX_LANES: usize = 5;
 
 /// How many of the remaining row groups to walk in lockstep next.
 pub(crate) fn lanes_for(left: usize) -> usize {
-    if left == MOST_LANES || left == 2 * MOST_LANES { MOST_LANES } else { left.min(LANES) }
+    if left == MAX_LANES || left == 2 * MAX_LANES { MAX_LANES } else { left.min(LANES) }
 }
 
 /// The size of the smallest column chunk: an encrypted one without metadata.
-const SMALLEST_CHUNK: usize = 5;
+const MIN_CHUNK_SIZE: usize = 5;
 
 /// The number of chunks below which walking them is faster than learning their shapes.
 const WORTH_SHAPES: usize = 400;
@@ -91,7 +91,7 @@ pub(crate) fn decode<K: Kernel>(
 ) -> Step<Groups> {
     let start = cursor.at;
     let in_file = cursor.list_of(STRUCT, "a list of row groups (struct)")?;
-    if in_file.saturating_mul(wanted.columns) > cursor.left() / SMALLEST_CHUNK {
+    if in_file.saturating_mul(wanted.columns) > cursor.left() / MIN_CHUNK_SIZE {
         let count = in_file as u64;
         return Err(Fault::new(start, FaultKind::Count { count, left: cursor.left() as u64 }));
     }
@@ -183,7 +183,7 @@ impl<K: Kernel> ListWalk<'_, K> {
             let left = indices.end - index;
             let before = index;
             if left > 1 {
-                let mut done: [Option<(u32, RowGroupFields)>; MOST_LANES] = Default::default();
+                let mut done: [Option<(u32, RowGroupFields)>; MAX_LANES] = Default::default();
                 let place = (cursor.at, self.in_file - index, first_row + row);
                 let count = match lanes_for(left) {
                     5.. => self.lockstep::<5>(cursor, place, rows, &mut done),
@@ -282,7 +282,7 @@ impl<K: Kernel> ListWalk<'_, K> {
         cursor: &mut Cursor<'_>,
         (start, left, first_row): (usize, usize, usize),
         rows: &mut [MaybeUninit<Packed>],
-        done: &mut [Option<(u32, RowGroupFields)>; MOST_LANES],
+        done: &mut [Option<(u32, RowGroupFields)>; MAX_LANES],
     ) -> usize {
         let Some(starts) = self.guess::<N>(start, left) else { return 0 };
         if N > 1 {

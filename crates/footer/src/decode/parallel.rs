@@ -20,7 +20,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::chunk::rows::{self, Chunk, Packed};
-use crate::decode::groups::{GroupFields, LANES, ListWalk, MOST_LANES, lanes_for};
+use crate::decode::groups::{GroupFields, LANES, ListWalk, MAX_LANES, lanes_for};
 use crate::matching::kernel::Kernel;
 use crate::memory::allocate;
 use crate::thrift::cursor::{Cursor, Step};
@@ -327,7 +327,7 @@ impl<K: Kernel> ListWalk<'_, K> {
 /// better than one of four and one of two, which leaves half of the lanes empty.
 fn part_lens(row_groups: usize, threads: usize, columns: usize) -> Vec<usize> {
     let all_full = |lanes| row_groups.is_multiple_of(threads * lanes);
-    let lanes = if all_full(MOST_LANES) && !all_full(LANES) { MOST_LANES } else { LANES };
+    let lanes = if all_full(MAX_LANES) && !all_full(LANES) { MAX_LANES } else { LANES };
     let worth = WORTH_PART.div_ceil(columns.max(1)).next_multiple_of(lanes);
     let parts = row_groups.div_ceil(worth).next_multiple_of(threads);
     let len = |part| row_groups * (part + 1) / parts - row_groups * part / parts;

@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::schema::arena::Schema;
 
 /// Larger projections are not kept: their conversion costs more than the schema, and they take much memory.
-const MOST_LEAVES: usize = 1024;
-const MOST_TEXT: usize = 64 << 10;
+const MAX_LEAVES: usize = 1024;
+const MAX_TEXT: usize = 64 << 10;
 
 /// See the module's description.
 pub(super) struct Projection {
@@ -49,7 +49,7 @@ impl Projection {
     /// Keeps a projection whose descriptor is known.
     pub fn keep(whole: &Schema, leaves: Vec<usize>, descriptor: SchemaDescPtr) -> Arc<Self> {
         let made = Arc::new(Self { leaves, descriptor, arrow: OnceLock::new() });
-        if made.leaves.len() <= MOST_LEAVES {
+        if made.leaves.len() <= MAX_LEAVES {
             whole.kept.set(Arc::clone(&made));
         }
         made
@@ -63,7 +63,7 @@ impl Projection {
             return pruned.clone();
         }
         let pruned = arrow::pruned(encoded, whole, &self.leaves, &self.descriptor);
-        if encoded.len() <= MOST_TEXT {
+        if encoded.len() <= MAX_TEXT {
             // Another thread may have been quicker.
             let _ = self.arrow.set((encoded.to_owned(), pruned.clone()));
         }

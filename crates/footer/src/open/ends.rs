@@ -21,7 +21,7 @@ use crate::open::tail::TAIL_LEN;
 const WORTH: usize = 128;
 
 /// Longer ends are read one by one: that bounds memory, and reading dominates their time anyway.
-const LONGEST: usize = 64 * 1024;
+const MAX_LENGTH: usize = 64 * 1024;
 
 /// Bytes requested past the expected end of a file.
 const BEYOND: usize = 1024;
@@ -63,7 +63,7 @@ impl Ends {
 
     /// How many files to read at a time if `tail` bytes of each end are wanted.
     pub fn at_a_time(&self, tail: usize) -> usize {
-        if self.ring.is_some() && tail <= LONGEST { SLOTS } else { 1 }
+        if self.ring.is_some() && tail <= MAX_LENGTH { SLOTS } else { 1 }
     }
 
     /// Reads the last `tail` bytes, or a few more, of a batch of files.
@@ -154,7 +154,7 @@ impl Ends {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ends, LONGEST, WORTH};
+    use super::{Ends, MAX_LENGTH, WORTH};
     use crate::open::ring::{Ring, SLOTS};
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
         let mut ends = Ends::new(WORTH);
         let at_a_time = if Ring::new().is_ok() { SLOTS } else { 1 };
         assert_eq!(ends.at_a_time(100), at_a_time);
-        assert_eq!(ends.at_a_time(LONGEST + 1), 1);
+        assert_eq!(ends.at_a_time(MAX_LENGTH + 1), 1);
         // Lengths for which the ring asks first, then reuses the previous one, then asks again.
         for lengths in [|_: usize| 3000, |at| 3000 + at % 7, |at| at * 100, |at| 40 + at * 100] {
             let (paths, contents): (Vec<_>, Vec<_>) = (0..at_a_time).map(|at| write(at, lengths(at))).unzip();

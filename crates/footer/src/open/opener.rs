@@ -27,7 +27,7 @@ use crate::open::tail;
 use crate::options::{Options, PageIndexPolicy};
 
 /// The fewest bytes to read first.
-const LEAST_TAIL: usize = 1024;
+const MIN_TAIL: usize = 1024;
 
 /// See the module's description.
 pub(crate) struct Opener<'o> {
@@ -145,7 +145,7 @@ impl<'o> Opener<'o> {
 
     /// The part of the buffer that holds the footer.
     fn share(&mut self, footer: Range<usize>) -> Option<FooterBytes> {
-        match self.buffer.len() <= 2 * footer.len() + LEAST_TAIL {
+        match self.buffer.len() <= 2 * footer.len() + MIN_TAIL {
             true => FooterBytes::part_of(&self.buffer, footer),
             // Neither a kept footer nor the next one should hold much more memory than it needs.
             false => std::mem::take(&mut self.buffer).get(footer).map(FooterBytes::from),
@@ -155,7 +155,7 @@ impl<'o> Opener<'o> {
     /// Expects the next footer to be about `len` bytes long, like this one.
     fn expect(&mut self, len: usize) {
         let about = len + len / 32 + 64;
-        self.tail = about.max(LEAST_TAIL).min(self.most);
+        self.tail = about.max(MIN_TAIL).min(self.most);
         self.expects = true;
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Error;
 pub(crate) const TAIL_LEN: u64 = 8;
 
 /// The length of the leading magic and the tail.
-const SMALLEST_FILE: u64 = 4 + TAIL_LEN;
+const MIN_FILE_SIZE: u64 = 4 + TAIL_LEN;
 
 /// The length of the metadata before a tail, checked against the file's length.
 ///
@@ -21,10 +21,10 @@ pub(crate) fn metadata_len(tail: &[u8], file_len: u64) -> Result<u64, Error> {
             .with_advice("the file was created and never written: write it again"));
     }
     let too_short = || {
-        Error::new(format!("expected a Parquet file of at least {SMALLEST_FILE} bytes, found {file_len}"))
+        Error::new(format!("expected a Parquet file of at least {MIN_FILE_SIZE} bytes, found {file_len}"))
             .with_advice("the file is cut off or not a Parquet file")
     };
-    if file_len < SMALLEST_FILE {
+    if file_len < MIN_FILE_SIZE {
         return Err(too_short());
     }
     let Some(&[a, b, c, d, ref magic @ ..]) = tail.last_chunk::<8>() else {
@@ -49,7 +49,7 @@ pub(crate) fn metadata_len(tail: &[u8], file_len: u64) -> Result<u64, Error> {
         return Err(Error::new("expected a footer, found a length of 0")
             .with_advice("the file was not written to its end: write it again"));
     }
-    let room = file_len - SMALLEST_FILE;
+    let room = file_len - MIN_FILE_SIZE;
     if len > room {
         return Err(Error::new(format!(
             "expected a footer of at most {room} bytes in a file of {file_len}, found a length of {len}"

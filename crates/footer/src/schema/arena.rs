@@ -115,7 +115,7 @@ pub(crate) const LOGICAL_TYPE: u16 = 1 << 8;
 const NAME: u16 = 1 << 9;
 
 /// The size of the smallest schema element: a header, a length of 0 and a stop.
-const SMALLEST_ELEMENT: usize = 3;
+const MIN_ELEMENT_SIZE: usize = 3;
 
 /// The usual size of an element in bytes; room for more is allocated only as elements are read.
 const USUAL_ELEMENT: usize = 12;
@@ -136,7 +136,7 @@ impl Schema {
     pub(crate) fn read_by(cursor: &mut Cursor<'_>, kinds: &mut Kinds) -> Step<Self> {
         let start = cursor.at;
         let count = cursor.list_of(STRUCT, "a list of schema elements")?;
-        let fits = cursor.left() / SMALLEST_ELEMENT;
+        let fits = cursor.left() / MIN_ELEMENT_SIZE;
         if count > fits {
             let kind = FaultKind::Count { count: count as u64, left: cursor.left() as u64 };
             return Err(Fault::new(start, kind));

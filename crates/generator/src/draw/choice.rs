@@ -13,7 +13,7 @@ use crate::types::literal::{Literal, entry, real, whole};
 use crate::types::logical_type::LogicalType;
 
 /// The most values of one list.
-const MOST_VALUES: usize = 1 << 22;
+const MAX_VALUES: usize = 1 << 22;
 
 /// The distinct values of a leaf in column order, PLAIN-encoded (strings without their length).
 #[derive(Debug)]
@@ -177,9 +177,9 @@ fn build(
     node: SpecNode<'_>,
     path: &str,
 ) -> Result<ValueSpec, Error> {
-    if values.len() > MOST_VALUES {
+    if values.len() > MAX_VALUES {
         let what = format!("a list of {} values", values.len());
-        return Err(node.error(path, what, format!("use at most {MOST_VALUES}")));
+        return Err(node.error(path, what, format!("use at most {MAX_VALUES}")));
     }
     // In column order, so that the smallest index of a page is its smallest value.
     values.sort_by(ordered);

@@ -1,6 +1,6 @@
 //! Distributions of numbers: their parameters in a spec, draws, and expected values.
 //!
-//! Distributions with few outcomes (Poisson, geometric, Zipf up to [`MOST_RANKS`]) are drawn from an alias table,
+//! Distributions with few outcomes (Poisson, geometric, Zipf up to [`MAX_RANKS`]) are drawn from an alias table,
 //! longer Zipf distributions from buckets of ranks, the others by the ziggurat method. Those use a separate
 //! generator for each value, so value *i* does not depend on how many bits value *i - 1* consumed.
 
@@ -16,13 +16,13 @@ use crate::types::logical_type::LogicalType;
 
 /// The most ranks of a Zipf table, which takes 8 bytes a rank. Measured: a draw from a larger table misses the
 /// caches and is slower than one from buckets of ranks.
-pub(crate) const MOST_RANKS: u64 = 1 << 16;
+pub(crate) const MAX_RANKS: u64 = 1 << 16;
 
 /// The largest mean of a Poisson distribution.
-const MOST_MEAN: f64 = 1e6;
+const MAX_MEAN: f64 = 1e6;
 
 /// The smallest probability of a geometric distribution; its table has fewer than 2^22 entries.
-const LEAST_PROBABILITY: f64 = 1e-5;
+const MIN_PROBABILITY: f64 = 1e-5;
 
 /// A continuous distribution.
 #[derive(Clone, Copy, Debug)]
@@ -197,16 +197,16 @@ impl Counts {
             }
         };
         let (mut first, mut weights) = match name {
-            "poisson" => poisson(parameter(0.0, MOST_MEAN)?),
-            _ => (0, geometric(parameter(LEAST_PROBABILITY, 1.0)?)),
+            "poisson" => poisson(parameter(0.0, MAX_MEAN)?),
+            _ => (0, geometric(parameter(MIN_PROBABILITY, 1.0)?)),
         };
         let bound = |key: &str, default: u32| match table.get(key) {
             None => Ok(default),
             Some(node) => match node.integer().map(u32::try_from) {
-                Some(Ok(n)) if n <= MOST_MEAN as u32 => Ok(n),
+                Some(Ok(n)) if n <= MAX_MEAN as u32 => Ok(n),
                 _ => {
                     let what = format!("`{key} = {}` of {name}", node.described());
-                    Err(node.error(path, what, format!("use a whole number from 0 to {MOST_MEAN}")))
+                    Err(node.error(path, what, format!("use a whole number from 0 to {MAX_MEAN}")))
                 }
             },
         };
@@ -304,7 +304,7 @@ impl Ranks {
 
     /// `None` if the parameters are not valid.
     pub(crate) fn new(n: u64, s: f64) -> Option<Self> {
-        if n <= MOST_RANKS {
+        if n <= MAX_RANKS {
             let weights: Vec<f64> = (1..=n).map(|k| pow(k as f64, -s)).collect();
             return Weights::new(&weights).ok().map(|table| Ranks::Table { table, large: n > 1 << 12 });
         }

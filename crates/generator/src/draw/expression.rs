@@ -40,10 +40,10 @@ pub(crate) use reach::Reach;
 use text::Text;
 
 /// The most bytes of an expression.
-const LONGEST: usize = 1000;
+const MAX_LENGTH: usize = 1000;
 
 /// The deepest nesting of parentheses.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// A field that an expression uses.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,8 +183,8 @@ impl Expression {
         draws: &[NamedDraw],
         resolve: &mut dyn FnMut(&str) -> Result<Operand, Complaint>,
     ) -> Result<Self, Complaint> {
-        if text.len() > LONGEST {
-            return Err(("the expression is too long".into(), format!("use at most {LONGEST} bytes")));
+        if text.len() > MAX_LENGTH {
+            return Err(("the expression is too long".into(), format!("use at most {MAX_LENGTH} bytes")));
         }
         let parser = Parser::new(text, kind, draws, resolve);
         let (value, operands) = parser.formula()?;

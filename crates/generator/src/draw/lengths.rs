@@ -11,7 +11,7 @@ use crate::types::logical_type::LogicalType;
 
 /// The most elements that nested lists on one path may have in one record. It bounds the memory of a block
 /// of rows.
-pub(crate) const MOST_ELEMENTS: u32 = 4096;
+pub(crate) const MAX_ELEMENTS: u32 = 4096;
 
 /// The lengths of a list.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Lengths {
         nulls: Nulls,
         path: &str,
     ) -> Result<Self, Error> {
-        Self::read_up_to(MOST_ELEMENTS, node, empty, nulls, path)
+        Self::read_up_to(MAX_ELEMENTS, node, empty, nulls, path)
     }
 
     /// Reads a distribution of lengths up to `most`.
@@ -153,7 +153,7 @@ fn outcomes(longest: u32, node: SpecNode<'_>, path: &str) -> Result<Vec<(u32, f6
             let curve = Curve::read(name, parameters, &LogicalType::Double, path)?;
             let table = parameters.any_table(path, name)?;
             let min = table.get("min").map_or(Ok(0), length)?;
-            let max = table.get("max").map_or(Ok(MOST_ELEMENTS), length)?;
+            let max = table.get("max").map_or(Ok(MAX_ELEMENTS), length)?;
             if min > max {
                 return Err(parameters.error(
                     path,

@@ -72,9 +72,9 @@ pub(crate) fn nearest_whole(value: f64) -> Option<i128> {
         return Some((whole + i64::from(rest >= 0.5) - i64::from(rest <= -0.5)).into());
     }
     // 2^127 is a double, and every smaller double is an i128.
-    const MOST: f64 = (1u128 << 127) as f64;
+    const MAX: f64 = (1u128 << 127) as f64;
     let rounded = value.round();
-    (rounded.abs() < MOST).then_some(rounded as i128)
+    (rounded.abs() < MAX).then_some(rounded as i128)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::types::logical_type::LogicalType;
 use crate::types::number::Number;
 
 /// The most quantiles, and the most atoms.
-const MOST_POINTS: usize = 1 << 16;
+const MAX_POINTS: usize = 1 << 16;
 
 /// Cells of the guide table for each piece: most draws find their piece at once.
 const CELLS: usize = 4;
@@ -253,9 +253,9 @@ fn atoms(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Poi
         };
         atoms.push((share, value));
     }
-    if atoms.len() > MOST_POINTS {
+    if atoms.len() > MAX_POINTS {
         let what = format!("{} atoms", atoms.len());
-        return Err(node.error(path, what, format!("use at most {MOST_POINTS}")));
+        return Err(node.error(path, what, format!("use at most {MAX_POINTS}")));
     }
     // NaN sorts last.
     atoms.sort_by(|a, b| match (a.1, b.1) {
@@ -270,7 +270,7 @@ fn points(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Po
     let Some(node) = table.get("values") else { return Ok(Vec::new()) };
     let list = |node: SpecNode<'_>, key: &str| {
         let what = format!("`{key}` of quantiles is {}", node.described());
-        node.error(path, what, format!("write a list of 2 to {MOST_POINTS}, from the least to the greatest"))
+        node.error(path, what, format!("write a list of 2 to {MAX_POINTS}, from the least to the greatest"))
     };
     let mut values = Vec::new();
     for value in node.array().ok_or_else(|| list(node, "values"))? {
@@ -288,7 +288,7 @@ fn points(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Po
         }
         values.push(number);
     }
-    if !(2..=MOST_POINTS).contains(&values.len()) {
+    if !(2..=MAX_POINTS).contains(&values.len()) {
         return Err(list(node, "values"));
     }
     let last = (values.len() - 1) as f64;

@@ -17,7 +17,7 @@ const SALT: [u32; 8] =
     [0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31];
 
 /// The largest filter: 128 MiB, the limit of other writers and readers.
-const MOST_BYTES: usize = 128 << 20;
+const MAX_BYTES: usize = 128 << 20;
 
 /// The default share of false positives.
 pub(crate) const BLOOM_FALSE_POSITIVES: f64 = 0.01;
@@ -77,7 +77,7 @@ impl Hashes {
 /// The bytes of a filter for `distinct` values: a power of two.
 fn filter_bytes(distinct: usize, false_positives: f64) -> usize {
     let bits = -8.0 * distinct as f64 / ln(1.0 - pow(false_positives, 1.0 / 8.0));
-    ((bits / 8.0).ceil() as usize).clamp(BLOCK, MOST_BYTES).next_power_of_two()
+    ((bits / 8.0).ceil() as usize).clamp(BLOCK, MAX_BYTES).next_power_of_two()
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
     fn a_filter_grows_with_more_values_and_fewer_false_positives() {
         assert_eq!(filter_bytes(0, 0.01), 32);
         assert!(filter_bytes(10_000, 0.01) < filter_bytes(10_000, 0.0001));
-        assert_eq!(filter_bytes(usize::MAX >> 12, 0.0001), MOST_BYTES);
+        assert_eq!(filter_bytes(usize::MAX >> 12, 0.0001), MAX_BYTES);
         // From the table in the format: 10 bits a value, 1.2 % false positives.
         assert_eq!(filter_bytes(100_000, 0.012), 131_072);
     }

@@ -8,7 +8,7 @@ use crate::spec::dataset::Leaf;
 use crate::types::logical_type::{LogicalType, Physical};
 
 /// Longer bounds are truncated to this many bytes.
-const LONGEST: usize = 1024;
+const MAX_LENGTH: usize = 1024;
 
 /// Whether bounds of the leaf's values can be truncated: byte strings that sort by their bytes.
 fn can_be_cut(leaf: &Leaf) -> bool {
@@ -37,10 +37,10 @@ pub(crate) fn short_high(leaf: &Leaf, high: &[u8]) -> Vec<u8> {
 
 /// The prefix to keep of a long value; `None` for a short value.
 fn prefix<'a>(leaf: &Leaf, value: &'a [u8]) -> Option<&'a [u8]> {
-    if value.len() <= LONGEST || !can_be_cut(leaf) {
+    if value.len() <= MAX_LENGTH || !can_be_cut(leaf) {
         return None;
     }
-    let mut end = LONGEST;
+    let mut end = MAX_LENGTH;
     while is_text(leaf) && end > 0 && value[end] & 0xC0 == 0x80 {
         end -= 1;
     }
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn short_values_are_their_own_bounds() {
         for kind in [LogicalType::String, LogicalType::Binary] {
-            let (leaf, value) = (leaf(kind), vec![b'x'; LONGEST]);
+            let (leaf, value) = (leaf(kind), vec![b'x'; MAX_LENGTH]);
             assert_eq!((short_low(&leaf, &value), short_high(&leaf, &value)), (value.clone(), value));
         }
     }
@@ -97,7 +97,7 @@ mod tests {
         ] {
             let leaf = leaf(kind);
             let (low, high) = (short_low(&leaf, &value), short_high(&leaf, &value));
-            assert!(low <= value && value <= high && low.len() <= LONGEST && high.len() <= LONGEST + 3);
+            assert!(low <= value && value <= high && low.len() <= MAX_LENGTH && high.len() <= MAX_LENGTH + 3);
             assert_eq!(short_low(&leaf, &low), low);
             if is_text(&leaf) {
                 assert!(std::str::from_utf8(&low).is_ok() && std::str::from_utf8(&high).is_ok());

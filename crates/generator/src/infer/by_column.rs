@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, available_parallelism, scope};
 
 /// The most threads: each holds the numbers of a column or two.
-const MOST_THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 
 /// The result of `work` for each of `n` columns.
 pub(crate) fn by_column<T: Send>(n: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let threads = available_parallelism().map_or(1, usize::from).min(MOST_THREADS).min(n);
+    let threads = available_parallelism().map_or(1, usize::from).min(MAX_THREADS).min(n);
     let next = AtomicUsize::new(0);
     let take = || {
         let one = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|column| *column < n);

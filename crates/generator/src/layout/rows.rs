@@ -19,13 +19,13 @@ pub const ROW_GROUP_ROWS: u64 = 131_072;
 
 /// The largest expected size of a row group before compression, for any number of rows: 1 GiB. Each thread
 /// holds one row group.
-pub const MOST_GROUP_BYTES: u64 = 1 << 30;
+pub const MAX_GROUP_BYTES: u64 = 1 << 30;
 
 /// The most files of a dataset; their names have five digits.
-pub(crate) const MOST_FILES: u32 = 100_000;
+pub(crate) const MAX_FILES: u32 = 100_000;
 
 /// The most rows of a row group, which a thread holds in memory.
-pub const MOST_GROUP_ROWS: u64 = 1 << 24;
+pub const MAX_GROUP_ROWS: u64 = 1 << 24;
 
 /// Part `index` of `of` parts of a dataset: a range of its files.
 ///
@@ -137,7 +137,7 @@ impl GroupBytes {
 
 impl Default for GroupBytes {
     fn default() -> Self {
-        Self::around(None, MOST_GROUP_BYTES)
+        Self::around(None, MAX_GROUP_BYTES)
     }
 }
 
@@ -157,9 +157,9 @@ impl Layout {
     /// # Errors
     /// `files` is 0 or more than 100,000.
     pub fn new(rows: u64, files: u32) -> Result<Self, Error> {
-        if files == 0 || files > MOST_FILES {
+        if files == 0 || files > MAX_FILES {
             let what = format!("{files} files");
-            return Err(Error::spec(what, "the layout", format!("use 1 to {MOST_FILES}")));
+            return Err(Error::spec(what, "the layout", format!("use 1 to {MAX_FILES}")));
         }
         if rows > i64::MAX as u64 {
             return Err(Error::spec(
@@ -196,9 +196,9 @@ impl Layout {
     /// # Errors
     /// `rows` is 0 or more than 2^24.
     pub fn with_page_rows(self, rows: u64) -> Result<Self, Error> {
-        if rows == 0 || rows > MOST_GROUP_ROWS {
+        if rows == 0 || rows > MAX_GROUP_ROWS {
             let what = format!("pages of {rows} rows");
-            return Err(Error::spec(what, "the layout", format!("use 1 to {MOST_GROUP_ROWS}")));
+            return Err(Error::spec(what, "the layout", format!("use 1 to {MAX_GROUP_ROWS}")));
         }
         Ok(Layout { page_rows: rows, ..self })
     }
@@ -208,9 +208,9 @@ impl Layout {
     /// # Errors
     /// `rows` is 0 or more than 2^24: each thread holds a row group in memory.
     pub fn with_row_group_rows(self, rows: u64) -> Result<Self, Error> {
-        if rows == 0 || rows > MOST_GROUP_ROWS {
+        if rows == 0 || rows > MAX_GROUP_ROWS {
             let what = format!("row groups of {rows} rows");
-            return Err(Error::spec(what, "the layout", format!("use 1 to {MOST_GROUP_ROWS}")));
+            return Err(Error::spec(what, "the layout", format!("use 1 to {MAX_GROUP_ROWS}")));
         }
         Ok(Layout { row_group_rows: rows, ..self })
     }
@@ -360,7 +360,7 @@ mod tests {
         assert!(Layout::with_rows_per_file(u64::MAX >> 1, 1).is_err());
         assert!(Layout::new(1, 1).unwrap().with_page_rows(0).is_err());
         assert!(Layout::new(1, 0).is_err());
-        assert!(Layout::new(1, MOST_FILES + 1).is_err());
+        assert!(Layout::new(1, MAX_FILES + 1).is_err());
         assert!(Layout::new(u64::MAX, 1).is_err());
         assert!(Layout::new(1, 1).unwrap().with_row_group_rows(0).is_err());
     }

@@ -90,9 +90,9 @@ impl Sink {
     /// size of an upload's parts use this number.
     pub(crate) fn write(&mut self, pieces: &[&[u8]], more: u64) -> Result<(), Error> {
         /// The most slices of one `writev(2)` on Linux.
-        const MOST: usize = 1024;
+        const MAX: usize = 1024;
         let mut left: u64 = pieces.iter().map(|p| p.len() as u64).sum();
-        for pieces in pieces.chunks(MOST) {
+        for pieces in pieces.chunks(MAX) {
             if let Some(sum) = &mut self.sum {
                 for piece in pieces {
                     sum.update(piece);

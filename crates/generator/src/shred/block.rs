@@ -25,7 +25,7 @@ use crate::shred::leaf_draws::Draws;
 use crate::shred::levels::{count_live, raise_by_draw, raise_by_mask, row_of_value, values_of_rows};
 use crate::shred::operands::{OperandValues, distinguish, operands};
 use crate::shred::row_maker::RowCursor;
-use crate::shred::value_buffer::{MOST_STRING_BYTES, ValueBuffer};
+use crate::shred::value_buffer::{MAX_STRING_BYTES, ValueBuffer};
 use crate::spec::dataset::{Dataset, Field, Kind, Leaf, Present, images};
 
 /// The rows of a block. Small enough to keep the levels of a block in the first-level cache, large enough to
@@ -183,7 +183,7 @@ impl<'a> Shredder<'a> {
                 None => self.draw_in_block(at..end),
             }
             at = end;
-            if self.shredded.bytes() >= bytes || self.shredded.most_string_bytes() > MOST_STRING_BYTES {
+            if self.shredded.bytes() >= bytes || self.shredded.most_string_bytes() > MAX_STRING_BYTES {
                 break;
             }
         }
@@ -205,13 +205,13 @@ impl<'a> Shredder<'a> {
 
     /// Refuses more string bytes than a buffer can count.
     fn check_strings(&self, first: u64) -> Result<(), Error> {
-        if self.shredded.most_string_bytes() <= MOST_STRING_BYTES {
+        if self.shredded.most_string_bytes() <= MAX_STRING_BYTES {
             return Ok(());
         }
         let last = first + self.shredded.rows.saturating_sub(1) as u64;
         let mut place = String::new();
         self.dataset.each_leaf(&mut |field, leaf| {
-            if self.shredded.leaves[leaf.index].values.string_bytes() > MOST_STRING_BYTES {
+            if self.shredded.leaves[leaf.index].values.string_bytes() > MAX_STRING_BYTES {
                 place = format!("column {}, rows {first} to {last}", field.path);
             }
         });

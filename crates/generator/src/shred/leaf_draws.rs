@@ -67,14 +67,14 @@ fn wholes(out: &mut ValueBuffer, draws: &Draws<'_>, mut value: impl FnMut(usize,
 /// Appends `n` whole numbers of `width` bytes each.
 #[inline(always)]
 fn push_big_endian(width: usize, n: usize, data: &mut Vec<u8>, mut value: impl FnMut(usize) -> i128) {
-    const MOST: usize = size_of::<i128>();
+    const MAX: usize = size_of::<i128>();
     let (from, end) = (data.len(), data.len() + n * width);
-    if (1..=MOST).contains(&width) {
+    if (1..=MAX).contains(&width) {
         // The first bytes of a number of full size; the next number overwrites the others.
-        data.resize(end + MOST, 0);
+        data.resize(end + MAX, 0);
         for i in 0..n {
             let at = from + i * width;
-            data[at..at + MOST].copy_from_slice(&(value(i) << (8 * (MOST - width))).to_be_bytes());
+            data[at..at + MAX].copy_from_slice(&(value(i) << (8 * (MAX - width))).to_be_bytes());
         }
         data.truncate(end);
         return;
@@ -252,7 +252,7 @@ impl Leaf {
             }
             (ValueSpec::Email, out) => {
                 let names = Addresses::get();
-                strings(out, draws, email::LONGEST, |draw, out| email::email(names, draw, out));
+                strings(out, draws, email::MAX_LENGTH, |draw, out| email::email(names, draw, out));
             }
             (ValueSpec::Intervals(intervals), ValueBuffer::Fixed { data, .. }) => {
                 (0..draws.n).for_each(|i| intervals.write(draws.stream.draw(i as u64), data));
@@ -504,11 +504,11 @@ fn times_one(values: &[i64], one: i64, out: &mut [i64]) -> bool {
 widest! {
 /// Rounds real numbers times `one` to whole numbers. Returns whether all results have 63 bits.
 fn rounded(values: &[f64], one: f64, out: &mut [i64]) -> bool {
-    const MOST: f64 = (1u64 << 62) as f64;
+    const MAX: f64 = (1u64 << 62) as f64;
     let mut fits = true;
     for (out, v) in out.iter_mut().zip(values) {
         let whole = (v * one).round();
-        fits &= whole.abs() < MOST;
+        fits &= whole.abs() < MAX;
         *out = whole as i64;
     }
     fits

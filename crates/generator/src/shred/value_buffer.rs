@@ -28,9 +28,9 @@ pub(crate) enum ValueBuffer {
 }
 
 /// The most string bytes of a buffer, which counts them in 32 bits.
-pub(crate) const MOST_STRING_BYTES: usize = u32::MAX as usize;
+pub(crate) const MAX_STRING_BYTES: usize = u32::MAX as usize;
 
-/// Concatenated byte strings, at most [`MOST_STRING_BYTES`]; the shredder checks this after every block.
+/// Concatenated byte strings, at most [`MAX_STRING_BYTES`]; the shredder checks this after every block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ByteStrings {
     /// The end of each string.

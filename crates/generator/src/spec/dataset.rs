@@ -21,7 +21,7 @@ use crate::spec_file::folder::SpecFolder;
 use crate::types::logical_type::{LogicalType, Physical};
 
 /// The deepest nesting of structs, lists and maps.
-pub(crate) const DEEPEST: usize = 32;
+pub(crate) const MAX_DEPTH: usize = 32;
 
 /// The built-in specs, by name.
 pub const BUILT_IN: &[(&str, &str)] = &[

@@ -4,13 +4,13 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::draw::lengths::{LENGTHS, MOST_ELEMENTS};
+use crate::draw::lengths::{LENGTHS, MAX_ELEMENTS};
 use crate::draw::text::localized::KINDS;
 use crate::draw::value_spec::reader::VALUES;
 use crate::spec::reader::{DATASET_KEYS, GROUP_KEYS, PER};
 use crate::spec::tables::SCHEMA_KEYS;
 use crate::spec::tables::derived::DERIVED_KEYS;
-use crate::types::logical_type::{LEAF_TYPES, LogicalType, MOST_DIGITS, MOST_WIDTH};
+use crate::types::logical_type::{LEAF_TYPES, LogicalType, MAX_DIGITS, MAX_WIDTH};
 
 /// The JSON schema (draft 2020-12) of dataset specs.
 pub fn json_schema() -> Value {
@@ -149,13 +149,13 @@ fn leaf(name: &str) -> Value {
     let mut required = vec!["type", "values"];
     for key in LogicalType::keys(name).unwrap_or_default() {
         let schema = match *key {
-            "precision" => json!({ "type": "integer", "minimum": 1, "maximum": MOST_DIGITS }),
-            "scale" => json!({ "type": "integer", "minimum": 0, "maximum": MOST_DIGITS }),
+            "precision" => json!({ "type": "integer", "minimum": 1, "maximum": MAX_DIGITS }),
+            "scale" => json!({ "type": "integer", "minimum": 0, "maximum": MAX_DIGITS }),
             "storage" => json!({ "enum": ["int32", "int64", "fixed"] }),
             "unit" if name == "timestamp" => json!({ "enum": ["ms", "us", "ns", "int96"] }),
             "unit" => json!({ "enum": ["ms", "us", "ns"] }),
             "utc" => json!({ "type": "boolean" }),
-            "width" => json!({ "type": "integer", "minimum": 1, "maximum": MOST_WIDTH }),
+            "width" => json!({ "type": "integer", "minimum": 1, "maximum": MAX_WIDTH }),
             _ => json!({ "type": "string" }),
         };
         properties.insert((*key).to_owned(), schema);
@@ -183,7 +183,7 @@ fn group(name: &str, keys: &[&str]) -> Value {
             "length" => json!({ "$ref": "#/$defs/length" }),
             "empty" => json!({ "type": "number", "minimum": 0, "maximum": 1 }),
             "legacy" => json!({ "type": "boolean" }),
-            "size" => json!({ "type": "integer", "minimum": 1, "maximum": MOST_ELEMENTS }),
+            "size" => json!({ "type": "integer", "minimum": 1, "maximum": MAX_ELEMENTS }),
             _ => json!({ "$ref": "#/$defs/field" }),
         };
         properties.insert((*key).to_owned(), schema);

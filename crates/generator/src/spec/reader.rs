@@ -15,7 +15,7 @@ use crate::draw::choice::bad_weights;
 use crate::draw::distribution::count;
 use crate::draw::expression::Reach;
 use crate::draw::lengths::Lengths;
-use crate::draw::lengths::MOST_ELEMENTS;
+use crate::draw::lengths::MAX_ELEMENTS;
 use crate::draw::nulls::Nulls;
 use crate::draw::quantiles::Quantiles;
 use crate::draw::value_spec::fan_out::FanOut;
@@ -26,10 +26,10 @@ use crate::error::Error;
 use crate::random::rng::purpose;
 use crate::random::weights::Weights;
 use crate::spec::dataset::Levels;
-use crate::spec::dataset::{DEEPEST, Dataset, Field, Kind, Leaf, ListStyle, Present};
+use crate::spec::dataset::{Dataset, Field, Kind, Leaf, ListStyle, MAX_DEPTH, Present};
 use crate::spec::tables::derived::{DERIVED_KEYS, Derived};
 use crate::spec::tables::{self, Tables};
-use crate::spec::value_length::{MOST_RECORD_BYTES, SHORT_BYTES, longest};
+use crate::spec::value_length::{MAX_RECORD_BYTES, SHORT_BYTES, longest};
 use crate::spec_file::folder::SpecFolder;
 use crate::spec_file::toml_reader::{SpecNode, SpecTable, listed, position};
 use crate::types::logical_type::{LEAF_TYPES, LogicalType};
@@ -55,7 +55,7 @@ pub(crate) const GROUP_KEYS: &[(&str, &[&str])] = &[
 ];
 
 /// The longest chain of datasets that refer to one another.
-const MOST_REFERENCES: usize = 8;
+const MAX_REFERENCES: usize = 8;
 
 /// Reads the spec in `text`. `depth` counts the references that led here from the requested dataset.
 pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<Dataset, Error> {
@@ -276,8 +276,8 @@ impl Reader<'_> {
         position: Position<'_>,
         together: Option<usize>,
     ) -> Result<Field, Error> {
-        if position.depth > DEEPEST {
-            let what = format!("nested more than {DEEPEST} levels deep");
+        if position.depth > MAX_DEPTH {
+            let what = format!("nested more than {MAX_DEPTH} levels deep");
             return Err(table.error(&path, what, "flatten the record"));
         }
         let type_node = table.need("type", &path, "a field")?;
@@ -336,9 +336,9 @@ impl Reader<'_> {
     ) -> Result<Kind, Error> {
         let (length, lengths, fixed) = list_lengths(table, type_name, nulls, path)?;
         let elements = position.elements.saturating_mul(lengths.longest.max(1));
-        if elements > MOST_ELEMENTS {
+        if elements > MAX_ELEMENTS {
             let what = format!("lists may hold {elements} elements in one record");
-            let advice = format!("shorten the lists to at most {MOST_ELEMENTS} on one path");
+            let advice = format!("shorten the lists to at most {MAX_ELEMENTS} on one path");
             return Err(length.error(path, what, advice));
         }
         *levels = Levels { definition: levels.definition + 1, repetition: levels.repetition + 1 };
@@ -478,9 +478,9 @@ fn list_lengths<'a>(
         return Err(table.key_error(key, path, what, format!("remove `{key}` or `size`")));
     }
     let size = node.integer().and_then(|size| u32::try_from(size).ok());
-    let size = size.filter(|size| (1..=MOST_ELEMENTS).contains(size)).ok_or_else(|| {
+    let size = size.filter(|size| (1..=MAX_ELEMENTS).contains(size)).ok_or_else(|| {
         let what = format!("`size = {}`", node.described());
-        node.error(path, what, format!("use 1 to {MOST_ELEMENTS} elements"))
+        node.error(path, what, format!("use 1 to {MAX_ELEMENTS} elements"))
     })?;
     Ok((node, Lengths::of_size(size, nulls, node, path)?, Some(size)))
 }
@@ -499,14 +499,14 @@ fn different_keys(values: &ValueSpec) -> u64 {
 /// Refuses values if the `elements` of one record would be too long together.
 fn check_length(values: &ValueSpec, elements: u32, node: SpecNode<'_>, path: &str) -> Result<(), Error> {
     let longest = longest(values).unwrap_or(0);
-    if longest.saturating_mul(elements.into()) <= MOST_RECORD_BYTES {
+    if longest.saturating_mul(elements.into()) <= MAX_RECORD_BYTES {
         return Ok(());
     }
     let what = match elements {
         1 => format!("values of up to {longest} bytes"),
         n => format!("{n} values of up to {longest} bytes in one record"),
     };
-    let advice = format!("shorten the values or lists to {MOST_RECORD_BYTES} bytes in one record");
+    let advice = format!("shorten the values or lists to {MAX_RECORD_BYTES} bytes in one record");
     Err(node.error(path, what, advice))
 }
 

@@ -28,10 +28,10 @@ pub(crate) const SCHEMA_KEYS: &[(&str, &str)] = &[
 ];
 
 /// The most tables of a spec.
-const MOST_TABLES: usize = 1000;
+const MAX_TABLES: usize = 1000;
 
 /// The longest chain of parents.
-pub(crate) const MOST_PARENTS: usize = 32;
+pub(crate) const MAX_PARENTS: usize = 32;
 
 /// The tables of a spec.
 pub(crate) struct Tables<'a> {
@@ -55,12 +55,12 @@ impl<'a> Tables<'a> {
         let Some(node) = root.get("tables") else { return Ok(None) };
         let keys: Vec<&str> = SCHEMA_KEYS.iter().map(|(key, _)| *key).collect();
         root.check("", "a spec with several tables", &keys)?;
-        let Some(array) = node.array().filter(|array| (1..=MOST_TABLES).contains(&array.len())) else {
+        let Some(array) = node.array().filter(|array| (1..=MAX_TABLES).contains(&array.len())) else {
             let what = format!("`tables` is {}", node.described());
             return Err(node.error(
                 "",
                 what,
-                format!("write 1 to {MOST_TABLES} tables, each under [[tables]]"),
+                format!("write 1 to {MAX_TABLES} tables, each under [[tables]]"),
             ));
         };
         let scale = scale.unwrap_or(1.0);
@@ -159,7 +159,7 @@ impl<'a> Tables<'a> {
         let per = node.table("", "`per`", &["table", "rows"])?;
         let parent = per.need("table", "", "`per`")?;
         let parent_name = parent.string().unwrap_or_default();
-        if depth > MOST_PARENTS || parent_name == name {
+        if depth > MAX_PARENTS || parent_name == name {
             return Err(parent.error(
                 "",
                 "tables that are one another's parents",

@@ -6,7 +6,7 @@ use crate::spec::dataset::{Dataset, Leaf};
 
 /// The most bytes that the values of one field may take in one record. Pages hold whole records, and their
 /// size has 31 bits.
-pub(crate) const MOST_RECORD_BYTES: u64 = 1 << 30;
+pub(crate) const MAX_RECORD_BYTES: u64 = 1 << 30;
 
 /// The bytes that values are taken to have at most which are always short: names, addresses, keys.
 pub(crate) const SHORT_BYTES: u64 = 256;

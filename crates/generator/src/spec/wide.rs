@@ -8,7 +8,7 @@ use crate::error::Error;
 const COLUMNS: u32 = 1000;
 
 /// The most columns.
-const MOST_COLUMNS: u32 = 1_000_000;
+const MAX_COLUMNS: u32 = 1_000_000;
 
 /// The spec of `wide`, `wide:N` and `wide:N:float|string`; `None` for any other name.
 pub(crate) fn spec(name: &str) -> Option<Result<String, Error>> {
@@ -18,12 +18,12 @@ pub(crate) fn spec(name: &str) -> Option<Result<String, Error>> {
     }
     let wrong = || {
         let advice =
-            format!("write wide:N or wide:N:string, where N is a number of columns from 1 to {MOST_COLUMNS}");
+            format!("write wide:N or wide:N:string, where N is a number of columns from 1 to {MAX_COLUMNS}");
         Some(Err(Error::spec(format!("{name:?} is not a built-in dataset"), "", advice)))
     };
     let columns = match parts.next().map(str::parse) {
         None => COLUMNS,
-        Some(Ok(columns)) if (1..=MOST_COLUMNS).contains(&columns) => columns,
+        Some(Ok(columns)) if (1..=MAX_COLUMNS).contains(&columns) => columns,
         Some(_) => return wrong(),
     };
     let column = match (parts.next(), parts.next()) {

@@ -15,7 +15,7 @@ use crate::tpch::stream::Stream;
 use crate::tpch::text::Comments;
 
 /// The most line items of an order.
-const MOST_LINES: usize = 7;
+const MAX_LINES: usize = 7;
 /// Days from the first date to the day on which an order may be placed last.
 const ORDER_DAYS: u64 = 2557 - 121 - 30;
 const PARTS: f64 = 200_000.0;
@@ -95,18 +95,18 @@ impl Lines {
         Lines {
             count: Stream::new(1_434_868_289, 1, order),
             date: Stream::new(1_066_728_069, 1, order),
-            quantity: Stream::new(209_208_115, MOST_LINES, order),
-            discount: Stream::new(554_590_007, MOST_LINES, order),
-            tax: Stream::new(721_958_466, MOST_LINES, order),
-            part: Keys::new(1_808_217_256, scale, PARTS, MOST_LINES, order),
-            shipped: Stream::new(1_769_349_045, MOST_LINES, order),
+            quantity: Stream::new(209_208_115, MAX_LINES, order),
+            discount: Stream::new(554_590_007, MAX_LINES, order),
+            tax: Stream::new(721_958_466, MAX_LINES, order),
+            part: Keys::new(1_808_217_256, scale, PARTS, MAX_LINES, order),
+            shipped: Stream::new(1_769_349_045, MAX_LINES, order),
         }
     }
 
     /// The next order: how many line items it has, and its day.
     #[inline]
     pub(crate) fn order(&mut self) -> (u32, u32) {
-        (1 + self.count.below(MOST_LINES as u64) as u32, self.date.below(ORDER_DAYS) as u32)
+        (1 + self.count.below(MAX_LINES as u64) as u32, self.date.below(ORDER_DAYS) as u32)
     }
 
     /// A line item of an order of that day.
@@ -205,8 +205,8 @@ impl LineItems {
     /// The line items of `orders` orders from order `start` on, counted from 0.
     pub(crate) fn new(scale: f64, start: u64, orders: u64) -> Self {
         let (known, lists) = (Distributions::static_default(), Lists::get());
-        let stream = |seed| Stream::new(seed, MOST_LINES, start);
-        let words = |seed, words, list| WordColumn::new(seed, words, list, MOST_LINES, start);
+        let stream = |seed| Stream::new(seed, MAX_LINES, start);
+        let words = |seed, words, list| WordColumn::new(seed, words, list, MAX_LINES, start);
         let mut columns = Lines::new(scale, start);
         let (lines, ordered) = columns.order();
         LineItems {
@@ -225,7 +225,7 @@ impl LineItems {
             flag: words(717_419_739, known.return_flags(), &lists.flags),
             instruction: words(1_371_272_478, known.ship_instructions(), &lists.instructions),
             mode: words(675_466_456, known.ship_modes(), &lists.modes),
-            comments: Comments::new(1_095_462_486, 27, MOST_LINES, start),
+            comments: Comments::new(1_095_462_486, 27, MAX_LINES, start),
         }
     }
 

@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::spec::dataset::Dataset;
 
 /// The largest scale factor: at 100,000 TPC-H has 600 billion line items, some 100 TB.
-pub const MOST_SCALE: f64 = 100_000.0;
+pub const MAX_SCALE: f64 = 100_000.0;
 
 /// A table of TPC-H.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,10 +97,10 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// The scale is not a number from 0.001 to [`MOST_SCALE`].
+    /// The scale is not a number from 0.001 to [`MAX_SCALE`].
     pub fn tpch(table: TpchTable, scale: f64) -> Result<Self, Error> {
-        if !(0.001..=MOST_SCALE).contains(&scale) {
-            let advice = format!("use 0.001 to {MOST_SCALE}");
+        if !(0.001..=MAX_SCALE).contains(&scale) {
+            let advice = format!("use 0.001 to {MAX_SCALE}");
             return Err(Error::spec(format!("a scale factor of {scale}"), table.name(), advice));
         }
         let fields = columns::fields(table);

@@ -5,13 +5,13 @@
 pub(crate) const MODULUS: u64 = (1 << 31) - 1;
 const MULTIPLIER: u64 = 16807;
 /// The most numbers of a row: two for the comment of each of seven line items.
-const MOST_A_ROW: usize = 14;
+const MAX_A_ROW: usize = 14;
 
 /// The multipliers that pass over 0 to 14 numbers.
-const OVER: [u64; MOST_A_ROW + 1] = {
-    let mut over = [1; MOST_A_ROW + 1];
+const OVER: [u64; MAX_A_ROW + 1] = {
+    let mut over = [1; MAX_A_ROW + 1];
     let mut i = 1;
-    while i <= MOST_A_ROW {
+    while i <= MAX_A_ROW {
         over[i] = over[i - 1] * MULTIPLIER % MODULUS;
         i += 1;
     }
@@ -48,7 +48,7 @@ pub(crate) struct Stream {
 impl Stream {
     /// The numbers of a column with at most `a_row` (14) of them for each row, before the numbers of row `row`.
     pub(crate) fn new(seed: u64, a_row: usize, row: u64) -> Self {
-        let mut stream = Stream { seed, used: 0, a_row: a_row.min(MOST_A_ROW) };
+        let mut stream = Stream { seed, used: 0, a_row: a_row.min(MAX_A_ROW) };
         let (mut power, mut left) = (MULTIPLIER, row.saturating_mul(a_row as u64));
         while left > 0 {
             if left % 2 == 1 {

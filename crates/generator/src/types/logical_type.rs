@@ -154,10 +154,10 @@ pub(crate) const LEAF_TYPES: &[(&str, &str)] = &[
 ];
 
 /// The most digits of a decimal, as in Arrow's 256-bit decimals.
-pub(crate) const MOST_DIGITS: u8 = 76;
+pub(crate) const MAX_DIGITS: u8 = 76;
 
 /// The most bytes of a fixed binary value.
-pub(crate) const MOST_WIDTH: u32 = 65_536;
+pub(crate) const MAX_WIDTH: u32 = 65_536;
 
 impl LogicalType {
     /// The additional keys of a leaf of type `name`; `None` if the type is unknown.
@@ -240,10 +240,10 @@ impl LogicalType {
             "fixed_binary" => {
                 let node = field.need("width", path, "a fixed_binary")?;
                 match node.integer().map(u32::try_from) {
-                    Some(Ok(width)) if (1..=MOST_WIDTH).contains(&width) => LogicalType::FixedBinary(width),
+                    Some(Ok(width)) if (1..=MAX_WIDTH).contains(&width) => LogicalType::FixedBinary(width),
                     _ => {
                         let what = format!("`width = {}`", node.described());
-                        return Err(node.error(path, what, format!("use 1 to {MOST_WIDTH} bytes")));
+                        return Err(node.error(path, what, format!("use 1 to {MAX_WIDTH} bytes")));
                     }
                 }
             }
@@ -493,7 +493,7 @@ fn decimal(field: SpecTable<'_>, path: &str) -> Result<LogicalType, Error> {
             }
         }
     };
-    let precision = digits("precision", None, 1, MOST_DIGITS)?;
+    let precision = digits("precision", None, 1, MAX_DIGITS)?;
     let scale = digits("scale", Some(0), 0, precision)?;
     // The bytes that 10^precision - 1 and a sign need.
     let bits = f64::from(precision) * std::f64::consts::LOG2_10 + 1.0;

@@ -27,7 +27,7 @@ use crate::write::plan::{ColumnPlan, FilePlan};
 use crate::write::statistics::statistics;
 
 /// The largest body of a page; its header stores the size in 31 bits.
-const MOST_BODY: usize = i32::MAX as usize - 1024;
+const MAX_BODY: usize = i32::MAX as usize - 1024;
 
 /// The metadata of one data page, for footer and page indexes.
 #[derive(Debug)]
@@ -162,7 +162,7 @@ impl ColumnChunk {
             return Ok(Some(body.raw));
         }
         let stored = self.buffer.len() - place;
-        if body.raw.max(stored) > MOST_BODY {
+        if body.raw.max(stored) > MAX_BODY {
             let what = format!("one row takes {} bytes of a page", body.raw);
             let place = format!("column {}", rows.field.path);
             return Err(Error::spec(what, place, "a page must be smaller than 2 GiB: shorten the values"));

@@ -28,7 +28,7 @@ use crate::write::row_group::{RowGroupMaker, add_pages, bytes_of, empty_chunks, 
 const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The most folders of a dataset. Each has an unfinished file, and a larger number is probably a mistake.
-pub(crate) const MOST_PARTITIONS: usize = 4096;
+pub(crate) const MAX_PARTITIONS: usize = 4096;
 
 /// Makes the row groups of planned groups.
 #[derive(Debug)]
@@ -161,9 +161,9 @@ impl Folders<'_> {
                 continue;
             }
             let new = self.of_values.len() + usize::from(self.of_nulls.is_some());
-            if new == MOST_PARTITIONS {
+            if new == MAX_PARTITIONS {
                 return Err(Error::spec(
-                    format!("more than {MOST_PARTITIONS} values, each with its own folder"),
+                    format!("more than {MAX_PARTITIONS} values, each with its own folder"),
                     format!("column {}", self.field.path),
                     "partition by a column with fewer values",
                 ));

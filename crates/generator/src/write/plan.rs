@@ -11,7 +11,7 @@ use crate::spec::dataset::{Dataset, Field, Leaf};
 use crate::types::logical_type::LogicalType;
 
 /// The largest page size, well below the 2 GiB limit of its header.
-const MOST_PAGE_BYTES: u64 = 1 << 30;
+const MAX_PAGE_BYTES: u64 = 1 << 30;
 
 /// How to write one column.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,9 +55,9 @@ impl<'a> FilePlan<'a> {
     ) -> Result<Self, Error> {
         let mut leaves: Vec<(&Field, &Leaf)> = Vec::with_capacity(dataset.columns());
         dataset.each_leaf(&mut |field, leaf| leaves.push((field, leaf)));
-        if options.page_bytes == 0 || options.page_bytes > MOST_PAGE_BYTES {
+        if options.page_bytes == 0 || options.page_bytes > MAX_PAGE_BYTES {
             let what = format!("pages of {} bytes", options.page_bytes);
-            return Err(Error::spec(what, "the page size", format!("use 1 to {MOST_PAGE_BYTES}")));
+            return Err(Error::spec(what, "the page size", format!("use 1 to {MAX_PAGE_BYTES}")));
         }
         let mut columns: Vec<ColumnPlan> = leaves
             .iter()

@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::layout::file_options::FileOptions;
-use crate::layout::rows::{GroupBytes, MOST_GROUP_BYTES, PAGE_ROWS, ROW_GROUP_ROWS};
+use crate::layout::rows::{GroupBytes, MAX_GROUP_BYTES, PAGE_ROWS, ROW_GROUP_ROWS};
 use crate::shred::block::BLOCK_ROWS;
 use crate::spec::dataset::Dataset;
 use crate::write::file_metadata::FileEnd;
@@ -117,12 +117,12 @@ impl RowSize {
         }
     }
 
-    /// The most rows of a row group that is expected to take at most [`MOST_GROUP_BYTES`]; at least one.
+    /// The most rows of a row group that is expected to take at most [`MAX_GROUP_BYTES`]; at least one.
     pub fn most_group_rows(&self) -> u64 {
-        ((MOST_GROUP_BYTES as f64 / self.raw.max(f64::MIN_POSITIVE)) as u64).max(1)
+        ((MAX_GROUP_BYTES as f64 / self.raw.max(f64::MIN_POSITIVE)) as u64).max(1)
     }
 
-    /// Checks that row groups of `rows` rows take at most [`MOST_GROUP_BYTES`].
+    /// Checks that row groups of `rows` rows take at most [`MAX_GROUP_BYTES`].
     ///
     /// # Errors
     /// They take more.

@@ -1,7 +1,7 @@
 //! `--schema`: the schema as a message type, as a tree, and as a flat list for programs.
 //!
 //! Nothing here recurses: a schema may be 100,000 deep. For the same reason indentation stops at
-//! [`DEEPEST`] levels.
+//! [`MAX_DEPTH`] levels.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -14,10 +14,10 @@ use crate::text::escape::{clipped, escaped};
 use crate::text::values::meaning;
 
 /// Most levels of indentation; deeper elements are indented no further.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Most characters of a name.
-const LONGEST: usize = 200;
+const MAX_LENGTH: usize = 200;
 
 /// `INT64`, `FIXED_LEN_BYTE_ARRAY(16)`; empty for groups.
 pub(crate) fn physical_type(element: Element<'_>) -> String {
@@ -55,7 +55,7 @@ fn annotation(element: Element<'_>) -> String {
 }
 
 fn name(element: Element<'_>) -> String {
-    let (name, more) = clipped(element.name(), LONGEST);
+    let (name, more) = clipped(element.name(), MAX_LENGTH);
     format!("{}{}", escaped(name), if more { "…" } else { "" })
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn message_type(schema: &Schema, out: &mut dyn Write) -> io::Result<(
     let mut open = 1;
     for (element, depth) in with_depths(schema).skip(1) {
         close(&mut open, depth, out)?;
-        let indent = depth.min(DEEPEST) * 2;
+        let indent = depth.min(MAX_DEPTH) * 2;
         let id = element.field_id().map(|id| format!(" = {id}")).unwrap_or_default();
         let kind = match element.physical_type() {
             Some(PhysicalType::ByteArray) if element.is_leaf() => "binary".to_owned(),
@@ -96,7 +96,7 @@ pub(crate) fn message_type(schema: &Schema, out: &mut dyn Write) -> io::Result<(
 fn close(open: &mut usize, depth: usize, out: &mut dyn Write) -> io::Result<()> {
     while *open > depth {
         *open -= 1;
-        writeln!(out, "{:indent$}}}", "", indent = (*open).min(DEEPEST) * 2)?;
+        writeln!(out, "{:indent$}}}", "", indent = (*open).min(MAX_DEPTH) * 2)?;
     }
     Ok(())
 }
@@ -113,7 +113,7 @@ pub(crate) fn tree(schema: &Schema, out: &mut dyn Write) -> io::Result<()> {
         last_child.truncate(depth - 1);
         last_child.push(last[element.index()]);
         line.clear();
-        for &last in last_child.iter().take(depth - 1).take(DEEPEST) {
+        for &last in last_child.iter().take(depth - 1).take(MAX_DEPTH) {
             line.push_str(if last { "   " } else { "│  " });
         }
         line.push_str(if last_child[depth - 1] { "└─ " } else { "├─ " });

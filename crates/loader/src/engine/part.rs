@@ -30,12 +30,12 @@ pub struct Part {
 
 impl Part {
     /// The most parts of a load.
-    pub const MOST: u32 = 10_000;
+    pub const MAX: u32 = 10_000;
 
     /// Part `number` of `of` parts, counted from 1; `None` if there is no such part, or there are more than
-    /// [`MOST`](Self::MOST).
+    /// [`MAX`](Self::MAX).
     pub fn new(number: u32, of: u32) -> Option<Self> {
-        ((1..=of).contains(&number) && of <= Self::MOST).then_some(Self { number, of })
+        ((1..=of).contains(&number) && of <= Self::MAX).then_some(Self { number, of })
     }
 
     /// Its number, from 1.

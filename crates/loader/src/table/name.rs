@@ -6,7 +6,7 @@ use std::str::FromStr;
 use sawmill_source::{Error, Kind, Result};
 
 /// Longest name in bytes (`NAMEDATALEN` - 1); PostgreSQL silently truncates longer ones.
-pub const LONGEST: usize = 63;
+pub const MAX_LENGTH: usize = 63;
 
 /// Suffix of a staging table's name.
 const STAGING: &str = "__sawmill_loading";
@@ -26,7 +26,7 @@ impl TableName {
     /// # Errors
     /// Names that are empty, longer than 63 bytes, or contain 0x00.
     pub fn new(schema: Option<&str>, name: &str) -> Result<Self> {
-        Self::up_to(LONGEST, schema, name)
+        Self::up_to(MAX_LENGTH, schema, name)
     }
 
     fn up_to(longest: usize, schema: Option<&str>, name: &str) -> Result<Self> {
@@ -119,11 +119,11 @@ impl TableName {
 /// Appends a suffix to a name. A name that is too long is truncated between characters and made unique by a
 /// hash.
 pub fn fitted(name: &str, suffix: &str) -> String {
-    if name.len() + suffix.len() <= LONGEST {
+    if name.len() + suffix.len() <= MAX_LENGTH {
         return format!("{name}{suffix}");
     }
     let hash = format!("{:08x}", xxhash_rust::xxh3::xxh3_64(name.as_bytes()) as u32);
-    let mut keep = LONGEST.saturating_sub(suffix.len() + hash.len());
+    let mut keep = MAX_LENGTH.saturating_sub(suffix.len() + hash.len());
     while !name.is_char_boundary(keep) {
         keep -= 1;
     }
@@ -132,7 +132,7 @@ pub fn fitted(name: &str, suffix: &str) -> String {
 
 /// Refuses a name that PostgreSQL would not keep as it is.
 pub fn check_name(name: &str) -> Result<(), String> {
-    check_length(name, LONGEST)
+    check_length(name, MAX_LENGTH)
 }
 
 fn check_length(name: &str, longest: usize) -> Result<(), String> {
@@ -175,7 +175,7 @@ impl FromStr for TableName {
     /// Parses `table`, `schema.table`, and quoted forms such as `"My Schema"."a.b"`. Unlike in SQL,
     /// case is kept in unquoted names too.
     fn from_str(text: &str) -> Result<Self> {
-        Self::parse_up_to(LONGEST, text)
+        Self::parse_up_to(MAX_LENGTH, text)
     }
 }
 
@@ -225,10 +225,10 @@ mod tests {
     #[test]
     fn the_staging_name_of_a_long_name_stays_distinct_and_short() {
         let [a, b] = ["a", "b"].map(|end| TableName::new(None, &format!("{}{end}", "é".repeat(30))).unwrap());
-        assert!(a.staging().name().len() <= LONGEST);
+        assert!(a.staging().name().len() <= MAX_LENGTH);
         assert_ne!(a.staging(), b.staging());
         assert_eq!(TableName::new(None, "t").unwrap().staging().name(), "t__sawmill_loading");
-        assert!(a.below("part").name().len() <= LONGEST);
+        assert!(a.below("part").name().len() <= MAX_LENGTH);
         assert_ne!(a.below("part"), a.below("other"));
     }
 }

@@ -33,9 +33,9 @@ impl Fault {
 
 /// Returns a value as error messages quote it: shortened, without control characters.
 pub fn shown(text: &str) -> String {
-    const MOST: usize = 60;
-    let mut shown: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
-    if text.chars().nth(MOST).is_some() {
+    const MAX: usize = 60;
+    let mut shown: String = text.chars().take(MAX).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MAX).is_some() {
         shown.push('…');
     }
     format!("\"{shown}\"")

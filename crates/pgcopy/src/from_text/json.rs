@@ -9,12 +9,12 @@ use super::numeric::Decimal;
 use crate::jsonb::text::write_string;
 
 /// Most nested arrays and objects: far fewer than the server's stack allows, and safe on ours.
-const DEEPEST: usize = 500;
+const MAX_DEPTH: usize = 500;
 
 /// Appends the canonical form of `text`. The error names the problem and its byte.
 pub(crate) fn write_canonical(text: &[u8], strip_nul: bool, out: &mut Vec<u8>) -> Result<(), String> {
     let mut reader = Reader { text, at: 0, strip_nul };
-    let read = reader.value(out, DEEPEST).and_then(|()| {
+    let read = reader.value(out, MAX_DEPTH).and_then(|()| {
         reader.blanks();
         if reader.at == text.len() { Ok(()) } else { Err("expected the end of the value") }
     });

@@ -5,10 +5,10 @@ use crate::values::numeric::{NAN, NEGATIVE};
 
 /// Most base-10000 digits that the server accepts on the wire: `NUMERIC_MAX_PRECISION +
 /// NUMERIC_MAX_RESULT_SCALE` (`numeric_recv` in src/backend/utils/adt/numeric.c).
-const MOST_GROUPS: usize = 3000;
+const MAX_GROUPS: usize = 3000;
 /// Most digits before and after the decimal point (`NUMERIC_WEIGHT_MAX`, `NUMERIC_DSCALE_MAX`).
-const MOST_BEFORE: i64 = 131_072;
-const MOST_BEHIND: i64 = 16_383;
+const MAX_BEFORE: i64 = 131_072;
+const MAX_BEHIND: i64 = 16_383;
 
 /// The parts of a decimal number.
 pub(super) struct Decimal {
@@ -51,7 +51,7 @@ impl Decimal {
 
     /// Whether `numeric` can represent it.
     pub(super) fn fits(&self) -> bool {
-        self.scale <= MOST_BEHIND && (self.digits.is_empty() || self.before <= MOST_BEFORE)
+        self.scale <= MAX_BEHIND && (self.digits.is_empty() || self.before <= MAX_BEFORE)
     }
 }
 
@@ -125,8 +125,8 @@ fn write_decimal(decimal: &Decimal, out: &mut Vec<u8>) -> Result<(), String> {
     let first = decimal.before - 1;
     let (weight, pad) = (first.div_euclid(4), 3 - first.rem_euclid(4) as usize);
     let groups = if digits.is_empty() { 0 } else { (pad + digits.len()).div_ceil(4) };
-    if groups > MOST_GROUPS {
-        return Err(format!("it takes {groups} groups of four digits; the server accepts {MOST_GROUPS}"));
+    if groups > MAX_GROUPS {
+        return Err(format!("it takes {groups} groups of four digits; the server accepts {MAX_GROUPS}"));
     }
     let (weight, sign) = match groups {
         0 => (0, 0),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::trimmed;
 
 /// Most bytes of a `name` (`NAMEDATALEN` - 1 in src/include/pg_config_manual.h).
-const LONGEST_NAME: usize = 63;
+const MAX_NAME_LENGTH: usize = 63;
 
 fn utf8(text: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(text).map_err(|_| "it is not valid UTF-8".to_owned())
@@ -127,8 +127,8 @@ pub(super) fn char(text: &[u8], length: u32, out: &mut Vec<u8>) -> Result<(), St
 /// Appends an identifier.
 pub(super) fn name(text: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
     let text = without_nul(text)?;
-    if text.len() > LONGEST_NAME {
-        return Err(format!("it has {} bytes, a name {LONGEST_NAME} at most", text.len()));
+    if text.len() > MAX_NAME_LENGTH {
+        return Err(format!("it has {} bytes, a name {MAX_NAME_LENGTH} at most", text.len()));
     }
     out.extend_from_slice(text);
     Ok(())

@@ -122,7 +122,7 @@ pub struct CopyEncoder {
     pub(super) positions: [u32; BLOCK],
     pub(super) starts: [u32; BLOCK],
     /// The converted values of a few columns.
-    pub(super) words: [[u64; BLOCK]; write::MOST_TOGETHER],
+    pub(super) words: [[u64; BLOCK]; write::MAX_TOGETHER],
 }
 
 /// The function that receives full buffers and the number of rows in each; an `Err` ends the encoding.
@@ -157,7 +157,7 @@ impl CopyEncoder {
             buffer_rows: 0,
             positions: [0; BLOCK],
             starts: [0; BLOCK],
-            words: [[0; BLOCK]; write::MOST_TOGETHER],
+            words: [[0; BLOCK]; write::MAX_TOGETHER],
             columns,
             buffers,
         }

@@ -112,7 +112,7 @@ pub(crate) fn write_numerics(
     for (row, (position, numeric)) in positions.iter_mut().zip(numerics).enumerate() {
         let at = *position as usize;
         if valid.is_valid(row) {
-            *position += numeric.write(&mut out[at..at + ShortNumeric::MOST_BYTES]);
+            *position += numeric.write(&mut out[at..at + ShortNumeric::MAX_BYTES]);
         } else {
             put(out, *position, NULL.to_be_bytes());
             *position += 4;

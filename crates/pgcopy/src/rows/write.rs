@@ -13,7 +13,7 @@ use crate::values::element;
 use crate::values::fixed_width::BLOCK;
 
 /// Columns that are written in one pass over the rows.
-pub(crate) const MOST_TOGETHER: usize = 4;
+pub(crate) const MAX_TOGETHER: usize = 4;
 
 impl CopyEncoder {
     /// Writes the first `rows` rows that were laid out, `bytes` bytes.
@@ -92,7 +92,7 @@ fn run_of_words(bound: &[BoundColumn<'_>], layouts: &[ColumnLayout], rows: usize
         matches!(column, BoundColumn::Fixed { width, .. } if width == first)
             && layout.valid.nulls_among(rows) == 0
     };
-    match bound.iter().zip(layouts).take(MOST_TOGETHER).take_while(alike).count() {
+    match bound.iter().zip(layouts).take(MAX_TOGETHER).take_while(alike).count() {
         3 => 2,
         columns => columns,
     }
@@ -104,9 +104,9 @@ fn write_run(
     first: usize,
     out: &mut [u8],
     positions: &mut [u32],
-    words: &mut [[u64; BLOCK]; MOST_TOGETHER],
+    words: &mut [[u64; BLOCK]; MAX_TOGETHER],
 ) -> Result<(), (usize, Fault)> {
-    let mut of_columns: [&[u64]; MOST_TOGETHER] = [&[]; MOST_TOGETHER];
+    let mut of_columns: [&[u64]; MAX_TOGETHER] = [&[]; MAX_TOGETHER];
     let mut bytes = 8;
     for (place, ((column, of_column), room)) in run.iter().zip(&mut of_columns).zip(words).enumerate() {
         let BoundColumn::Fixed { words, width, array } = column else { continue };

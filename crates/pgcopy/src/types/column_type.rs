@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field, Fields};
 use crate::types::pg_type::PgType;
 
 /// `MAXDIM` in src/include/utils/array.h.
-pub const MOST_DIMENSIONS: usize = 6;
+pub const MAX_DIMENSIONS: usize = 6;
 
 /// A column's type.
 #[derive(Clone, Debug)]
@@ -139,7 +139,7 @@ pub fn item_of(field: &Field) -> Option<Cow<'_, Field>> {
 /// levels of lists become dimensions until the element type accepts the rest.
 pub(crate) fn elements_of<'f>(field: &'f Field, part: &Part) -> Option<(Cow<'f, Field>, usize)> {
     let mut item = item_of(field)?;
-    for dimensions in 1..=MOST_DIMENSIONS {
+    for dimensions in 1..=MAX_DIMENSIONS {
         if part.column_type.takes(&item) {
             return Some((item, dimensions));
         }

@@ -11,11 +11,11 @@ pub(crate) const NEGATIVE: u16 = 0x4000;
 /// The sign word of NaN (`NUMERIC_NAN`).
 pub(crate) const NAN: u16 = 0xc000;
 /// Base-10000 digits of the widest input: 76 decimal digits and up to three of alignment.
-const MOST_DIGITS: usize = 21;
+const MAX_DIGITS: usize = 21;
 
 /// Appends an integer `magnitude` times 10^-`scale` with display scale `display`.
 pub fn write_u128(negative: bool, magnitude: u128, scale: u16, display: u16, out: &mut Vec<u8>) {
-    let mut digits = [0u16; MOST_DIGITS];
+    let mut digits = [0u16; MAX_DIGITS];
     let (fraction, pad) = aligned(scale);
     let factor = [1u64, 10, 100, 1000][pad];
     // The digit groups are aligned to the decimal point. u128 division is slow, and most values fit into u64
@@ -66,11 +66,11 @@ pub fn write_i256(value: i256, scale: u16, display: u16, out: &mut Vec<u8>) {
     let text = value.to_string();
     let decimal = text.trim_start_matches('-').as_bytes();
     let (fraction, pad) = aligned(scale);
-    let mut digits = [0u16; MOST_DIGITS];
+    let mut digits = [0u16; MAX_DIGITS];
     let mut count = 0;
     let mut end = decimal.len();
     let mut take = 4 - pad;
-    while end > 0 && count < MOST_DIGITS {
+    while end > 0 && count < MAX_DIGITS {
         let start = end.saturating_sub(take);
         let group = decimal[start..end].iter().fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'));
         digits[count] = if count == 0 { group * [1, 10, 100, 1000][pad] } else { group };

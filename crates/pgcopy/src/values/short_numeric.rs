@@ -50,7 +50,7 @@ impl ShortNumeric {
     }
 
     /// The bytes of the longest field.
-    pub(crate) const MOST_BYTES: usize = 20;
+    pub(crate) const MAX_BYTES: usize = 20;
 
     /// Writes length and value at the start of `field`; returns their number of bytes. The bytes after them
     /// stay unchanged.
@@ -58,12 +58,12 @@ impl ShortNumeric {
     pub(crate) fn write(self, field: &mut [u8]) -> u32 {
         let length = self.length();
         let mut there = [0; 8];
-        there.copy_from_slice(&field[12..Self::MOST_BYTES]);
+        there.copy_from_slice(&field[12..Self::MAX_BYTES]);
         let there = u64::from_be_bytes(there);
         let beyond = u64::MAX.checked_shr(8 * self.digits_bytes()).unwrap_or(0);
         field[..4].copy_from_slice(&length.to_be_bytes());
         field[4..12].copy_from_slice(&self.header.to_be_bytes());
-        field[12..Self::MOST_BYTES].copy_from_slice(&(self.digits | there & beyond).to_be_bytes());
+        field[12..Self::MAX_BYTES].copy_from_slice(&(self.digits | there & beyond).to_be_bytes());
         4 + length
     }
 }
@@ -143,7 +143,7 @@ mod tests {
                         [1, 1000, 100, 10][usize::from(scale) % 4]
                     ).is_some_and(|aligned| aligned < 10u64.pow(16)));
                     if fits {
-                        let mut field = [0xaa; ShortNumeric::MOST_BYTES];
+                        let mut field = [0xaa; ShortNumeric::MAX_BYTES];
                         let bytes = short[0].write(&mut field) as usize;
                         prop_assert_eq!(bytes, 4 + expected.len());
                         prop_assert_eq!(&field[..4], (expected.len() as u32).to_be_bytes());

@@ -8,7 +8,7 @@ use sawmill_loader::quote;
 use sawmill_source::{Error, Kind, Result};
 
 /// The most partitions of a hash: more than a server would open for a query are a mistake.
-const MOST_REMAINDERS: u32 = 1000;
+const MAX_REMAINDERS: u32 = 1000;
 
 /// How values are assigned to partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,7 +111,7 @@ impl FromStr for PartitionBy {
         let number = rest.strip_prefix(',').map(str::trim);
         let scheme = match (word.trim().to_ascii_lowercase().as_str(), number) {
             ("hash", Some(number)) => match number.parse() {
-                Ok(modulus) if (1..=MOST_REMAINDERS).contains(&modulus) => Scheme::Hash(modulus),
+                Ok(modulus) if (1..=MAX_REMAINDERS).contains(&modulus) => Scheme::Hash(modulus),
                 _ => return Err(refused("a hash has 1 to 1000 partitions")),
             },
             ("hash", None) => return Err(refused("a hash needs the number of its partitions")),

@@ -302,10 +302,10 @@ impl Rule {
 
     /// The suffix of a partition's name, if its value can be part of a name.
     pub(crate) fn suffix(&self, slot: &Slot) -> Option<String> {
-        const LONGEST: usize = 30;
+        const MAX_LENGTH: usize = 30;
         let plain = |text: String| {
             let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-            (plain && !text.is_empty() && text.len() <= LONGEST).then_some(text)
+            (plain && !text.is_empty() && text.len() <= MAX_LENGTH).then_some(text)
         };
         match (self.values, slot) {
             (_, Slot::Number(remainder)) if matches!(self.scheme, Scheme::Hash(_)) => {

@@ -20,7 +20,7 @@ use crate::partition::by::{PartitionBy, Scheme};
 use crate::partition::slot::{Book, Rule, Slot, Unplaced};
 
 /// The most partitions of a table: each is a table, open in the server as long as rows go to all of them.
-const MOST: usize = 1000;
+const MAX: usize = 1000;
 
 /// Rows of a row group that one thread reads at a time.
 const WINDOW_ROWS: u64 = 1 << 20;
@@ -122,7 +122,7 @@ impl Partitions {
             rule: &rule,
             // A hash has partitions without rows, too.
             counts: Mutex::new(Counts {
-                book: Book::beginning_with(remainders, MOST),
+                book: Book::beginning_with(remainders, MAX),
                 groups: HashMap::new(),
             }),
         };
@@ -264,7 +264,7 @@ impl Counting<'_> {
     fn by_rows(&self, units: &[Unit], control: &Control<'_>) -> Result<()> {
         let reader = || self.source.reader_of(&[self.column], BATCH_ROWS);
         on_all_cores("surveyor", units, control, reader, |reader, unit, control| {
-            let mut book = Book::of_at_most(MOST);
+            let mut book = Book::of_at_most(MAX);
             let (mut rows, mut numbers, mut seen) = (Vec::new(), Vec::new(), 0);
             reader.start(unit)?;
             while let Some(batch) = reader.next_batch()? {
@@ -292,7 +292,7 @@ impl Counting<'_> {
         let column = &self.by.column;
         match error {
             Unplaced::TooMany => {
-                Error::new(Kind::Config, format!("there would be more than {MOST} partitions"))
+                Error::new(Kind::Config, format!("there would be more than {MAX} partitions"))
                     .at(format!("--partition-by {}", self.by))
                     .advise("partition by longer periods, by a column with fewer values, or by its hash")
             }

@@ -8,7 +8,7 @@ use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Result};
 
 /// How deep nested types are followed; a composite type cannot contain itself.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// The type of `pg_attribute.atttypid` and `atttypmod`; `None` if the loader cannot write it.
 pub(crate) fn read(
@@ -17,7 +17,7 @@ pub(crate) fn read(
     modifier: i32,
     control: &Control<'_>,
 ) -> Result<Option<ColumnType>> {
-    read_below(connection, oid, modifier, control, DEEPEST)
+    read_below(connection, oid, modifier, control, MAX_DEPTH)
 }
 
 fn read_below(

@@ -17,7 +17,7 @@ use crate::types::natural::{Nested, natural_type};
 /// System columns of every table.
 const SYSTEM: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
 /// `MaxHeapAttributeNumber` in src/include/access/htup_details.h.
-const MOST_COLUMNS: usize = 1600;
+const MAX_COLUMNS: usize = 1600;
 
 /// A column of an existing table.
 #[derive(Clone, Debug)]
@@ -257,9 +257,9 @@ fn checked(
             .at(format!("table {table}"))
             .advise("load files that have columns"));
     }
-    if names.len() > MOST_COLUMNS {
+    if names.len() > MAX_COLUMNS {
         refused.push(format!(
-            "the source has {} columns, a table of PostgreSQL at most {MOST_COLUMNS}",
+            "the source has {} columns, a table of PostgreSQL at most {MAX_COLUMNS}",
             names.len()
         ));
     }

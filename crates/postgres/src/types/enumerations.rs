@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
-use sawmill_loader::{LONGEST, LoadOptions, Schedule};
+use sawmill_loader::{LoadOptions, MAX_LENGTH, Schedule};
 use sawmill_pgcopy::{ByteStrings, Nul, ValueOptions, shown};
 use sawmill_profile::on_threads;
 use sawmill_source::{Control, Error, Kind, Result, Source};
@@ -18,7 +18,7 @@ use crate::table::columns::NewTable;
 use crate::types::made_types::MadeType;
 
 /// The most labels of an enumeration; the server looks up each value among them.
-const MOST_LABELS: usize = 1000;
+const MAX_LABELS: usize = 1000;
 
 /// Finds the labels of the enumerations of a new table, if it has any, over as many threads as there are
 /// connections.
@@ -73,9 +73,9 @@ pub(crate) fn find_labels(
 }
 
 fn check_number(labels: usize) -> Result<(), String> {
-    match labels <= MOST_LABELS {
+    match labels <= MAX_LABELS {
         true => Ok(()),
-        false => Err(format!("it has more than {MOST_LABELS} distinct values")),
+        false => Err(format!("it has more than {MAX_LABELS} distinct values")),
     }
 }
 
@@ -133,9 +133,12 @@ impl Labels {
                 }
             };
         }
-        if value.len() > LONGEST {
+        if value.len() > MAX_LENGTH {
             let text = shown(&String::from_utf8_lossy(value));
-            return Err(format!("the value {text} has {} bytes, a label has {LONGEST} at most", value.len()));
+            return Err(format!(
+                "the value {text} has {} bytes, a label has {MAX_LENGTH} at most",
+                value.len()
+            ));
         }
         self.seen.insert(value.into());
         check_number(self.seen.len())
@@ -184,7 +187,7 @@ mod tests {
     fn labels_are_counted_and_measured() {
         let array = |texts: Vec<String>| -> ArrayRef { Arc::new(StringArray::from(texts)) };
         let mut labels = Labels::new(Nul::Error);
-        labels.add(&array((0..MOST_LABELS).map(|i| i.to_string()).collect())).unwrap();
+        labels.add(&array((0..MAX_LABELS).map(|i| i.to_string()).collect())).unwrap();
         assert!(labels.add(&array(vec!["one more".to_owned()])).unwrap_err().contains("more than 1000"));
         assert!(Labels::new(Nul::Error).add(&array(vec!["x".repeat(63)])).is_ok());
         assert!(Labels::new(Nul::Error).add(&array(vec!["ü".repeat(32)])).unwrap_err().contains("64 bytes"));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field};
 use sawmill_loader::{TableName, check_name, quote};
-use sawmill_pgcopy::{Attribute, ColumnType, Composite, MOST_DIMENSIONS, Part, PgType, item_of};
+use sawmill_pgcopy::{Attribute, ColumnType, Composite, MAX_DIMENSIONS, Part, PgType, item_of};
 
 /// What lists, structs and maps become in a new table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,9 +60,9 @@ pub(crate) fn natural_type(
             item = inner.into_owned();
             dimensions += 1;
         }
-        if dimensions > MOST_DIMENSIONS {
+        if dimensions > MAX_DIMENSIONS {
             return Err(format!(
-                "lists are nested {dimensions} deep, an array of PostgreSQL has at most {MOST_DIMENSIONS} dimensions"
+                "lists are nested {dimensions} deep, an array of PostgreSQL has at most {MAX_DIMENSIONS} dimensions"
             ));
         }
         let column_type = natural_type(&item, nested, name, made)?;

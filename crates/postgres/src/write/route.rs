@@ -20,7 +20,7 @@ use crate::types::enumerations;
 /// with three million rows of five columns in 35 months over two connections: the staged route took 0.86 of
 /// the direct route's time when about 1.6 rows were read per row, 0.93 with 3.2, and the same time with 9.5,
 /// with twice the client's processor time.
-const MOST_READ: f64 = 3.5;
+const MAX_READ: f64 = 3.5;
 
 /// The route that rows take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,8 +178,8 @@ impl Postgres {
             None if count < degree => {
                 format!("there are fewer partitions ({count}) than connections ({degree})")
             }
-            None if read > MOST_READ => format!(
-                "reading partition by partition would read {read:.2} rows for each row, more than {MOST_READ}"
+            None if read > MAX_READ => format!(
+                "reading partition by partition would read {read:.2} rows for each row, more than {MAX_READ}"
             ),
             None => {
                 let why = format!(

@@ -70,7 +70,7 @@ enum Rows {
 
 /// Units of a transaction at most where rows may be rejected. Each unit has a savepoint or more, and the
 /// server keeps 64 of a transaction in memory.
-const MOST_REJECTING_UNITS: usize = 50;
+const MAX_REJECTING_UNITS: usize = 50;
 
 /// What was sent of a unit.
 #[derive(Default)]
@@ -309,7 +309,7 @@ impl UnitWriter for TableWriter<'_> {
         open.group.add(Arrived { unit: *unit, tally }, sent.bytes);
         let many = self.rejecter.is_some()
             && open.table.part.is_none()
-            && open.group.units().len() >= MOST_REJECTING_UNITS;
+            && open.group.units().len() >= MAX_REJECTING_UNITS;
         match many || open.table.is_full(&open.group, &self.plan) {
             true => self.commit(control).map(Some),
             false => Ok(Some(Vec::new())),

@@ -6,9 +6,9 @@ use sawmill_source::Unit;
 
 /// Limits of a transaction with several units; its last unit may exceed them. After a lost connection or a
 /// value that cannot be loaded, the units of the open transaction are sent again, so they are kept few.
-const MOST_ROWS: u64 = 64 << 10;
-const MOST_BYTES: u64 = 8 << 20;
-const MOST_UNITS: usize = 512;
+const MAX_ROWS: u64 = 64 << 10;
+const MAX_BYTES: u64 = 8 << 20;
+const MAX_UNITS: usize = 512;
 
 /// The units of the open transaction.
 #[derive(Default)]
@@ -28,11 +28,9 @@ impl UnitGroup {
 
     /// Whether the units are to be committed. No unit has more than `unit_rows` rows.
     pub(crate) fn is_full(&self, unit_rows: u64) -> bool {
-        let most = MOST_ROWS.min(unit_rows);
+        let most = MAX_ROWS.min(unit_rows);
         // Planned rows count, too: a unit of another table's rows may come to none.
-        self.rows.max(self.planned_rows()) >= most
-            || self.bytes >= MOST_BYTES
-            || self.units.len() >= MOST_UNITS
+        self.rows.max(self.planned_rows()) >= most || self.bytes >= MAX_BYTES || self.units.len() >= MAX_UNITS
     }
 
     pub(crate) fn units(&self) -> &[Arrived] {
@@ -93,7 +91,7 @@ mod tests {
         assert!(group(&[1000]).is_full(100));
         assert!(!group(&[60_000]).is_full(1 << 20));
         assert!(group(&[60_000, 6000]).is_full(1 << 20));
-        assert!(group(&[1; MOST_UNITS]).is_full(1 << 20));
+        assert!(group(&[1; MAX_UNITS]).is_full(1 << 20));
     }
 
     #[test]

@@ -23,7 +23,7 @@ const NARROWEST: f64 = 0.3;
 /// Width of a letter of the 12 px font, rounded up.
 const LETTER: f64 = 7.3;
 /// Deeper frames are omitted.
-const DEEPEST: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 /// With fewer samples, shares are random, and the picture says so.
 const ENOUGH: u64 = 20;
@@ -47,7 +47,7 @@ impl FoldedStacks {
         for (frames, samples) in self.iter() {
             let mut at = &mut root;
             at.samples += samples;
-            for name in frames.iter().take(DEEPEST) {
+            for name in frames.iter().take(MAX_DEPTH) {
                 at = at.callees.entry(name).or_default();
                 at.samples += samples;
             }

@@ -17,7 +17,7 @@ use crate::trace::span_report::ThreadReport;
 use crate::trace::wait::WaitKind;
 
 /// Shorter phases have no bottleneck: starting and stopping the threads takes too large a part of them.
-const SHORTEST: Duration = Duration::from_millis(20);
+const MIN_LENGTH: Duration = Duration::from_millis(20);
 
 /// What limited a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,7 +121,7 @@ pub(crate) fn stages(threads: &[ThreadReport]) -> Vec<StageTime> {
 /// one activity.
 pub fn bottleneck(threads: &[ThreadReport]) -> Option<Bottleneck> {
     let longest: Duration = threads.iter().map(|thread| thread.wall).max()?;
-    if longest < SHORTEST {
+    if longest < MIN_LENGTH {
         return None;
     }
     stages(threads)

@@ -14,9 +14,9 @@ use crate::trace::wait::WaitKind;
 
 /// The most nodes in one thread's tree of spans. Further spans are not recorded, so that recursion cannot
 /// fill the memory.
-const MOST_NODES: usize = 4096;
+const MAX_NODES: usize = 4096;
 /// The most thread names in one phase; further threads are added up as [`OTHER_THREADS`].
-const MOST_THREADS: usize = 512;
+const MAX_THREADS: usize = 512;
 const OTHER_THREADS: &str = "other threads";
 const NONE: u32 = u32::MAX;
 const ROOT: u32 = 0;
@@ -66,7 +66,7 @@ impl SpanSink {
 
     fn take_in(&self, report: ThreadReport) {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = threads.len() >= MOST_THREADS;
+        let full = threads.len() >= MAX_THREADS;
         let place = threads
             .iter()
             .position(|have| have.name == report.name)
@@ -197,7 +197,7 @@ impl Ledger {
                 let since = (0, clock.cpu_at(0));
                 let generation = GENERATIONS.fetch_add(1, Relaxed);
                 let mut threads = sink.shown.lock().unwrap_or_else(PoisonError::into_inner);
-                let shown = threads.attach(thread_name, MOST_THREADS);
+                let shown = threads.attach(thread_name, MAX_THREADS);
                 drop(threads);
                 *slot = Some(Box::new(Self {
                     generation,
@@ -255,7 +255,7 @@ impl Ledger {
 
     #[cold]
     fn add_child(&mut self, name: &'static str, wait: Option<WaitKind>, last: u32) -> Option<u32> {
-        if self.nodes.len() >= MOST_NODES {
+        if self.nodes.len() >= MAX_NODES {
             return None;
         }
         let place = self.nodes.len() as u32;

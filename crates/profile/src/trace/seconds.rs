@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The longest duration accepted; larger numbers become this.
-const MOST: f64 = 1e15;
+const MAX: f64 = 1e15;
 
 pub(crate) fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
     value.as_secs_f64().serialize(to)
@@ -18,7 +18,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration
 /// Converts seconds to a duration; negative numbers and NaN become zero.
 pub(crate) fn from_number(seconds: f64) -> Duration {
     // Rounded to nanoseconds, so that a written fraction is read back as the same duration.
-    let nanos = (seconds.clamp(0.0, MOST) * 1e9).round();
+    let nanos = (seconds.clamp(0.0, MAX) * 1e9).round();
     let nanos = if nanos.is_finite() { nanos as u128 } else { 0 };
     Duration::new((nanos / 1_000_000_000) as u64, (nanos % 1_000_000_000) as u32)
 }

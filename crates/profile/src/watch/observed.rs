@@ -180,7 +180,7 @@ mod threads {
     use crate::watch::proc_files::{self, Stat, numbered};
 
     /// The most thread names to distinguish; further threads form one series.
-    const MOST_NAMES: usize = 64;
+    const MAX_NAMES: usize = 64;
     const OTHERS: &str = "other threads";
 
     /// CPU time of our threads by name, including ended threads.
@@ -248,7 +248,7 @@ mod threads {
         if let Some(series) = place(names, name) {
             return series;
         }
-        let name = if names.len() < MOST_NAMES { name } else { OTHERS };
+        let name = if names.len() < MAX_NAMES { name } else { OTHERS };
         place(names, name).unwrap_or_else(|| {
             names.push(name.to_owned());
             names.len() - 1

@@ -8,7 +8,7 @@ use crate::watch::proc_files::{
 };
 
 /// The most processes of one tree to look at.
-const MOST_PROCESSES: usize = 1024;
+const MAX_PROCESSES: usize = 1024;
 /// The accuracy of the system's start times.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -174,7 +174,7 @@ pub(crate) fn descendants(root: u32) -> Vec<u32> {
     let mut members = vec![root];
     let mut next = 0;
     while let Some(parent) = members.get(next).copied() {
-        let room = MOST_PROCESSES.saturating_sub(members.len());
+        let room = MAX_PROCESSES.saturating_sub(members.len());
         let children = parents.iter().filter(|(pid, of)| *of == parent && *pid != root);
         members.extend(children.map(|(pid, _)| *pid).take(room));
         next += 1;

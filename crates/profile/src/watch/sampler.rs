@@ -23,7 +23,7 @@ use crate::watch::timeline::Timeline;
 /// less than a second are covered too.
 const START: (u32, u32) = (5, 10);
 /// The shortest interval.
-const LEAST: Duration = Duration::from_millis(5);
+const MIN: Duration = Duration::from_millis(5);
 
 impl Target {
     /// The process that the target currently refers to. If a server and its children share a socket, this is
@@ -84,7 +84,7 @@ impl SamplerOptions {
 
     /// Sets the interval, at least 5 ms; the first ten intervals use a fifth of it.
     pub fn interval(self, interval: Duration) -> Self {
-        Self { interval: interval.max(LEAST), ..self }
+        Self { interval: interval.max(MIN), ..self }
     }
 
     /// Sets the maximum number of samples, at least 16.
@@ -216,7 +216,7 @@ fn run(shared: &Shared, mut observed: Observed, most_samples: usize) {
     let (start, dense) = (next + state.timeline.interval * intervals, state.timeline.interval / fraction);
     let mut last = false;
     while !last {
-        next += if next < start { dense.max(LEAST) } else { state.timeline.interval };
+        next += if next < start { dense.max(MIN) } else { state.timeline.interval };
         // Samples missed while the machine was suspended are not made up for.
         next = next.max(Instant::now());
         while !state.stop && Instant::now() < next {

@@ -5,10 +5,10 @@ use crate::condition::{Literal, Node, Operator};
 use crate::error::{Error, Kind, Result};
 
 /// Most levels of nested conditions, so that no text exhausts the stack.
-const MOST_LEVELS: usize = 64;
+const MAX_LEVELS: usize = 64;
 
 /// Most characters of a condition that an error shows.
-const MOST_SHOWN: usize = 400;
+const MAX_SHOWN: usize = 400;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
@@ -32,8 +32,8 @@ pub(super) fn parse(text: &str) -> Result<Node> {
 
 fn refused(text: &str, at: usize, what: String) -> Error {
     let before = text.get(..at).map_or(0, |before| before.chars().count());
-    let shown = match text.len() > MOST_SHOWN {
-        true => text.chars().skip(before.saturating_sub(MOST_SHOWN / 2)).take(MOST_SHOWN).collect(),
+    let shown = match text.len() > MAX_SHOWN {
+        true => text.chars().skip(before.saturating_sub(MAX_SHOWN / 2)).take(MAX_SHOWN).collect(),
         false => text.to_owned(),
     };
     let character = before + 1;
@@ -185,8 +185,8 @@ impl Parser<'_> {
     }
 
     fn one(&mut self, level: usize) -> Result<Node> {
-        if level == MOST_LEVELS {
-            return Err(self.expected(&format!("at most {MOST_LEVELS} nested conditions")));
+        if level == MAX_LEVELS {
+            return Err(self.expected(&format!("at most {MAX_LEVELS} nested conditions")));
         }
         if self.word("not") {
             return Ok(Node::Not(Box::new(self.one(level + 1)?)));

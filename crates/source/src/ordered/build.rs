@@ -10,7 +10,7 @@ use super::Order;
 use super::addressed::Addressed;
 use super::choice::keeps_copies;
 use super::directory::{Listed, Part, encode};
-use super::entry::{COPY_BYTES, ENTRY_BYTES, Entry, MOST_FILES};
+use super::entry::{COPY_BYTES, ENTRY_BYTES, Entry, MAX_FILES};
 use super::index::{COPIES, DIRECTORY, ENTRIES, Index};
 use super::keys::{Book, Keying};
 use super::merge::{Target, merge};
@@ -72,7 +72,7 @@ impl Builder<'_> {
     /// Reads the columns that decide the order, and writes sorted runs, with copies of the rows or without.
     fn scan(&self, workspace: &Workspace, copies: bool, control: &Control<'_>) -> Result<(Runs, Book)> {
         let source = self.addressed.source();
-        if source.files().len() > MOST_FILES {
+        if source.files().len() > MAX_FILES {
             return Err(Error::new(Kind::Config, "there are too many files").advise("sort fewer at a time"));
         }
         let (runs, book) = (Mutex::new(Runs::default()), Book::default());

@@ -12,7 +12,7 @@ pub(super) const COPY_BYTES: usize = 12;
 const NULL: u32 = 1 << 31;
 
 /// The most files: one bit of their number marks entries without a time.
-pub(super) const MOST_FILES: usize = NULL as usize;
+pub(super) const MAX_FILES: usize = NULL as usize;
 
 /// An entry. Entries compare by time, then by their place in the input; those without a time come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

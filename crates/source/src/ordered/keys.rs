@@ -20,7 +20,7 @@ use crate::condition::pruning::{Bounds, Known, Nulls};
 use crate::error::{Error, Kind, Result};
 
 /// The most partitions: a larger number is probably a mistake.
-const MOST: usize = 10_000;
+const MAX: usize = 10_000;
 
 /// Which columns decide the order, and how.
 #[derive(Clone, Debug)]
@@ -274,12 +274,12 @@ impl Book {
         if let Some(number) = numbers.get(slot) {
             return Ok(*number);
         }
-        if slots.len() >= MOST {
-            return Err(Error::new(Kind::Config, format!("there would be more than {MOST} partitions"))
+        if slots.len() >= MAX {
+            return Err(Error::new(Kind::Config, format!("there would be more than {MAX} partitions"))
                 .at("--partition-by")
                 .advise("partition by longer periods, or by a column with fewer values"));
         }
-        // At most `MOST`.
+        // At most `MAX`.
         let number = slots.len() as u32;
         slots.push(slot.clone());
         numbers.insert(slot.clone(), number);

@@ -15,8 +15,8 @@ use super::index::{COPIES, ENTRIES};
 use super::runs::Section;
 
 /// Fewest and most entries that are read of a section at once.
-const FEWEST: u64 = 64;
-const MOST: u64 = 32 << 10;
+const MIN: u64 = 64;
+const MAX: u64 = 32 << 10;
 
 /// Bytes that are written at once.
 const BLOCK: usize = 256 << 10;
@@ -78,7 +78,7 @@ pub(super) fn merge(
     check: &dyn Fn() -> io::Result<()>,
 ) -> io::Result<u64> {
     let mut out = Out::open(target)?;
-    let most = (memory / (ENTRY_BYTES * sections.len().max(1)) as u64).clamp(FEWEST, MOST);
+    let most = (memory / (ENTRY_BYTES * sections.len().max(1)) as u64).clamp(MIN, MAX);
     let mut streams = Vec::with_capacity(sections.len());
     for section in sections {
         let file = files.get(section.file).ok_or(io::ErrorKind::NotFound)?;

@@ -15,7 +15,7 @@ use super::workspace::Workspace;
 use crate::error::Result;
 
 /// The fewest bytes of copies in the buffer.
-const FEWEST_COPIES: u64 = 64 << 10;
+const MIN_COPIES: u64 = 64 << 10;
 
 /// Bytes that are written at once.
 const BLOCK: usize = 256 << 10;
@@ -24,7 +24,7 @@ const BLOCK: usize = 256 << 10;
 const IN_CACHE: u64 = 4 << 20;
 
 /// More runs than these would be read in short stretches, so longer runs take the memory that there is.
-const MOST_RUNS: u64 = 512;
+const MAX_RUNS: u64 = 512;
 
 /// The entries of one partition in a run.
 #[derive(Clone, Copy, Debug)]
@@ -91,12 +91,12 @@ impl<'a> Spill<'a> {
     ) -> Self {
         let of_item = size_of::<Item>() as u64;
         let of_row = of_item + row_bytes.unwrap_or_default();
-        let memory = memory.min((rows.saturating_mul(of_row) / MOST_RUNS).max(IN_CACHE));
+        let memory = memory.min((rows.saturating_mul(of_row) / MAX_RUNS).max(IN_CACHE));
         let items = memory / of_row;
         let most_items = usize::try_from(items).unwrap_or(usize::MAX).max(1024);
         // Places in the buffer take 32 bits.
         let most_copies =
-            row_bytes.map(|_| memory.saturating_sub(items * of_item).clamp(FEWEST_COPIES, 1 << 31) as usize);
+            row_bytes.map(|_| memory.saturating_sub(items * of_item).clamp(MIN_COPIES, 1 << 31) as usize);
         let (out, items, copies) = (None, Vec::new(), Vec::new());
         Self { workspace, runs, out, items, most_items, copies, most_copies }
     }

@@ -16,7 +16,7 @@ use crate::objects::{Object, Pending};
 /// Gaps up to this are read along: that is quicker than another request.
 const GAP: u64 = 256 << 10;
 /// The least bytes of a request.
-const LEAST: u64 = 64 << 10;
+const MIN: u64 = 64 << 10;
 /// The bytes of a request. Only parts of them are needed.
 const PART: u64 = 1 << 20;
 
@@ -100,9 +100,9 @@ fn each_alone(ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
 /// Requests small enough for every stream to hold two at a time within the budget.
 fn in_turn(streams: &[Vec<Range<u64>>], how: ReadAhead, most: u64) -> Vec<Block> {
     let mut streams: Vec<Vec<Range<u64>>> =
-        streams.iter().map(|stream| merged(stream, LEAST)).filter(|stream| !stream.is_empty()).collect();
+        streams.iter().map(|stream| merged(stream, MIN)).filter(|stream| !stream.is_empty()).collect();
     streams.sort_unstable_by_key(|stream| stream.first().map(|range| range.start));
-    let most = (how.budget / (2 * streams.len().max(1) as u64)).clamp(LEAST, most.max(LEAST));
+    let most = (how.budget / (2 * streams.len().max(1) as u64)).clamp(MIN, most.max(MIN));
     let ranges = streams.into_iter().enumerate();
     let ranges = ranges.flat_map(|(of, stream)| stream.into_iter().map(move |range| (of, range)));
     let mut blocks = cut(ranges, most);

@@ -8,9 +8,9 @@ use crate::error::Error;
 use crate::objects::{Fault, Object};
 
 /// The least bytes of a request: reading along the gaps between wanted bytes is quicker than another request.
-const LEAST: u64 = 256 << 10;
+const MIN: u64 = 256 << 10;
 /// The most bytes of a request that reads along, reached when one read follows the other.
-const MOST: u64 = 8 << 20;
+const MAX: u64 = 8 << 20;
 
 /// How many answers are kept, and how many bytes, for columns that are read in turn.
 const ANSWERS: usize = 32;
@@ -115,8 +115,8 @@ impl ObjectReader {
     /// follows another answer, else those around it.
     fn request(&self, wanted: Range<u64>, before: Option<Range<u64>>) -> Range<u64> {
         let (start, along) = match before {
-            Some(before) => (wanted.start, ((before.end - before.start) * 2).clamp(LEAST, MOST)),
-            None => (wanted.start - wanted.start % LEAST, LEAST),
+            Some(before) => (wanted.start, ((before.end - before.start) * 2).clamp(MIN, MAX)),
+            None => (wanted.start - wanted.start % MIN, MIN),
         };
         let end = start.saturating_add(along).min(self.object.size());
         // The bytes at the object's end are here already.

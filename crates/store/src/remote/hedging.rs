@@ -13,7 +13,7 @@ const ENOUGH: usize = 64;
 /// After how many answers the usual time is computed again.
 const EVERY: usize = 16;
 /// No request is sent twice before this: on a near store other causes are as likely.
-const LEAST: Duration = Duration::from_millis(50);
+const MIN: Duration = Duration::from_millis(50);
 /// One request in this many may be sent twice, so that a slow store does not get twice the work.
 const SHARE: u32 = 20;
 /// How many second requests may be saved up.
@@ -50,7 +50,7 @@ impl Usual {
             let mut sorted = self.last.clone();
             let at = sorted.len() * 19 / 20;
             let (_, most, _) = sorted.select_nth_unstable(at);
-            self.patience = Some((*most * 2).max(LEAST));
+            self.patience = Some((*most * 2).max(MIN));
         }
     }
 

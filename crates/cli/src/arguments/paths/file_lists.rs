@@ -11,7 +11,7 @@ use crate::arguments::paths::standard_input::STANDARD_INPUT;
 use crate::error::Error;
 
 /// The longest list that is read: anything longer is not a list of names.
-const LONGEST: u64 = 256 * 1024 * 1024;
+const MAX_LENGTH: u64 = 256 * 1024 * 1024;
 
 /// The name of the list that a path stands for. An existing file called `@NAME` is that file.
 fn list_of(path: &Path) -> Option<&str> {
@@ -55,11 +55,11 @@ fn read(name: &str) -> Result<Vec<u8>, Error> {
     };
     let mut text = Vec::new();
     let read = match name {
-        "-" => std::io::stdin().lock().take(LONGEST).read_to_end(&mut text),
-        name => fs::File::open(name).and_then(|file| file.take(LONGEST).read_to_end(&mut text)),
+        "-" => std::io::stdin().lock().take(MAX_LENGTH).read_to_end(&mut text),
+        name => fs::File::open(name).and_then(|file| file.take(MAX_LENGTH).read_to_end(&mut text)),
     };
     match read.map_err(failed)? as u64 {
-        LONGEST => Err(Error::failure("the list of files is longer than 256 MiB", place, "split it")),
+        MAX_LENGTH => Err(Error::failure("the list of files is longer than 256 MiB", place, "split it")),
         _ => Ok(text),
     }
 }

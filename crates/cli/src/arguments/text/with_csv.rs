@@ -18,7 +18,7 @@ use crate::screen::console::Console;
 use crate::screen::phases;
 
 /// How many records may be rejected unless another number is given: their places and reasons are in memory.
-const MOST_REJECTED: u64 = 100_000;
+const MAX_REJECTED: u64 = 100_000;
 
 /// Opens files of text: finds where their records start, and infers the types of their columns.
 pub(crate) fn open(
@@ -44,8 +44,7 @@ pub(crate) fn open(
         ));
     }
     let known_types = known_types(&args.table_types, !args.time_format.is_empty());
-    let most_rejected =
-        args.rejected_lines.as_ref().map(|_| args.max_rejected_lines.unwrap_or(MOST_REJECTED));
+    let most_rejected = args.rejected_lines.as_ref().map(|_| args.max_rejected_lines.unwrap_or(MAX_REJECTED));
     let options = DelimitedOptions { dialect, types, known_types, hive, sample: args.sample, most_rejected };
     let started = Instant::now();
     let spinner = console.spinner();

@@ -14,7 +14,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
 /// The fewest rows that say something.
-const FEWEST: usize = 1024;
+const MIN: usize = 1024;
 
 /// The share of distinct values in 4,096 rows from which on a column has more than 60,000 of them, if they are
 /// evenly distributed: its dictionary takes more than it saves.
@@ -27,7 +27,7 @@ pub(super) fn without_useless(
     first: &RecordBatch,
     given: &[Option<&str>],
 ) -> WriterProperties {
-    if first.num_rows() < FEWEST || given.contains(&None) {
+    if first.num_rows() < MIN || given.contains(&None) {
         return properties;
     }
     let mut properties = properties.into_builder();
@@ -45,7 +45,7 @@ pub(super) fn without_useless(
 /// few or that are not looked at.
 fn distinct(array: &dyn Array) -> Option<f64> {
     let values = array.len() - array.null_count();
-    if values < FEWEST {
+    if values < MIN {
         return None;
     }
     let state = RandomState::new();

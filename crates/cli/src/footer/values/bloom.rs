@@ -148,7 +148,7 @@ fn filter_of(chunk: &ColumnChunk<'_>, file: &str, bytes: &FileBytes) -> Result<P
 struct FewBytes<'a>(&'a FileBytes);
 
 /// What a filter may have: its blocks and its header, which is much shorter.
-const LONGEST: usize = BITSET_MAX_LENGTH + 1024;
+const MAX_LENGTH: usize = BITSET_MAX_LENGTH + 1024;
 
 impl Length for FewBytes<'_> {
     fn len(&self) -> u64 {
@@ -164,8 +164,8 @@ impl ChunkReader for FewBytes<'_> {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Parquet<Bytes> {
-        if length > LONGEST {
-            let what = format!("expected at most {LONGEST} bytes, found a filter that claims {length}");
+        if length > MAX_LENGTH {
+            let what = format!("expected at most {MAX_LENGTH} bytes, found a filter that claims {length}");
             return Err(ParquetError::General(what));
         }
         self.0.get_bytes(start, length)

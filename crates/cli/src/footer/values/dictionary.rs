@@ -25,7 +25,7 @@ use crate::footer::{escaped_place, selection, style};
 use crate::screen::console::Console;
 
 /// The longest dictionary to read and to decompress. Writers stop at some megabytes; a damaged header may claim 2 GiB.
-const LONGEST: u32 = 256 << 20;
+const MAX_LENGTH: u32 = 256 << 20;
 
 /// A dictionary page, decompressed.
 struct Dictionary {
@@ -113,12 +113,12 @@ fn read(
         return Ok(None);
     };
     let found = first.uncompressed_size.max(first.compressed_size);
-    if found > LONGEST {
-        let most = LONGEST;
+    if found > MAX_LENGTH {
+        let most = MAX_LENGTH;
         return Err(failed(format!("expected at most {most} bytes, found one that claims {found}")));
     }
     // Decoders of some codecs do not stop at the claimed size.
-    chunk.check_page_sizes(&opened.bytes, LONGEST.into(), 1)?;
+    chunk.check_page_sizes(&opened.bytes, MAX_LENGTH.into(), 1)?;
     let pages = SerializedPageReader::new(Arc::new(opened.bytes.clone()), &alone, 0, None);
     let page = pages.and_then(|mut pages| pages.get_next_page());
     match page.map_err(|error| failed(error.to_string()))? {

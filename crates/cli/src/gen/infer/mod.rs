@@ -87,8 +87,8 @@ pub(crate) fn with_keys(
         let started = started(source, &like)?.with_keys(source.schema());
         let mut sample = filled(source, started, &like)?;
         let candidates = sample.may_be_keys();
-        if source.rows() > KeyColumn::MOST_ROWS && !candidates.is_empty() {
-            let (name, most) = (source.name(), phases::thousands(KeyColumn::MOST_ROWS));
+        if source.rows() > KeyColumn::MAX_ROWS && !candidates.is_empty() {
+            let (name, most) = (source.name(), phases::thousands(KeyColumn::MAX_ROWS));
             notices.push(format!("{name} has more than {most} rows: references to it are not looked for"));
             out.push(sample);
             continue;

@@ -36,7 +36,7 @@ use crate::r#gen::infer::text;
 const BATCH_ROWS: usize = 8192;
 
 /// The most memory for the values of a sample.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// The memory of one value of a sample.
 const VALUE_BYTES: u64 = 9;
@@ -229,7 +229,7 @@ impl Source {
         wanted: u64,
         take: &mut dyn FnMut(u64, &RecordBatch) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let most = MOST_BYTES / (self.values_a_row() * VALUE_BYTES).max(1);
+        let most = MAX_BYTES / (self.values_a_row() * VALUE_BYTES).max(1);
         let ranges = spread(self.rows, wanted.min(most));
         match &self.files {
             Files::Parquet(files) => {

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 use sawmill_generator::{
-    Dataset, Existing, FileOptions, GroupBytes, Layout, MOST_GROUP_BYTES, MOST_GROUP_ROWS, Part,
+    Dataset, Existing, FileOptions, GroupBytes, Layout, MAX_GROUP_BYTES, MAX_GROUP_ROWS, Part,
     ROW_GROUP_BYTES, RowSize,
 };
 
@@ -105,7 +105,7 @@ impl LayoutArgs {
         let sized = match self.row_group_size {
             Some(bytes) => {
                 fits_in(bytes, dataset)?;
-                Some(rows_in(bytes)?.min(MOST_GROUP_ROWS).min(size.most_group_rows()))
+                Some(rows_in(bytes)?.min(MAX_GROUP_ROWS).min(size.most_group_rows()))
             }
             None => None,
         };
@@ -116,7 +116,7 @@ impl LayoutArgs {
             (None, None) => size.row_group_rows(),
         };
         let bytes = match (self.row_group_rows, self.row_group_size) {
-            (_, Some(stored)) => GroupBytes::around(Some(stored), MOST_GROUP_BYTES),
+            (_, Some(stored)) => GroupBytes::around(Some(stored), MAX_GROUP_BYTES),
             (Some(_), None) => GroupBytes::default(),
             (None, None) => GroupBytes::around(None, ROW_GROUP_BYTES),
         };

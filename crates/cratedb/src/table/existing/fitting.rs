@@ -7,7 +7,7 @@
 use arrow_schema::{DataType, Field};
 
 use super::{Policy, StoredType};
-use crate::encode::form::{Form, MOST_DIGITS, Member};
+use crate::encode::form::{Form, MAX_DIGITS, Member};
 use crate::table::crate_type::CrateType;
 
 /// Why values do not fit.
@@ -93,7 +93,7 @@ impl Form {
             (form, _, StoredType::Numeric { precision, scale }, _) => {
                 let form = form.into_numeric(wanted, arrow, *precision, *scale).ok_or_else(misfit)?;
                 let sent = match &form {
-                    Form::Decimal { to, .. } => CrateType::Numeric(precision.unwrap_or(MOST_DIGITS), *to),
+                    Form::Decimal { to, .. } => CrateType::Numeric(precision.unwrap_or(MAX_DIGITS), *to),
                     _ => wanted.clone(),
                 };
                 Ok((sent, form))

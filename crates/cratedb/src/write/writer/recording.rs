@@ -12,7 +12,7 @@ use crate::records::checkpoint::UnitRecord;
 use crate::table::columns::Key;
 
 /// Units that are recorded at once at most.
-const MOST_UNITS: usize = 200;
+const MAX_UNITS: usize = 200;
 
 impl CrateWriter {
     /// Has a small unit, whose rows are all in `batch`, wait for others. Returns those that were sent
@@ -33,7 +33,7 @@ impl CrateWriter {
             self.together.append(batch);
         }
         self.waiting.push((*unit, tally));
-        if self.waiting.len() >= MOST_UNITS {
+        if self.waiting.len() >= MAX_UNITS {
             arrived.extend(self.send_together(control)?);
         }
         Ok(arrived)
@@ -55,7 +55,7 @@ impl CrateWriter {
     ) -> Result<Vec<Arrived>> {
         self.sent.push(unit);
         let rows: u64 = self.sent.iter().map(|(unit, _)| unit.rows).sum();
-        let may_wait = self.plan.plan.key != Key::None && self.sent.len() < MOST_UNITS;
+        let may_wait = self.plan.plan.key != Key::None && self.sent.len() < MAX_UNITS;
         if may_wait && rows < self.plan.unit_rows {
             return Ok(Vec::new());
         }

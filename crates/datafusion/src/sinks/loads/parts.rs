@@ -44,7 +44,7 @@ impl PartedLoad {
             return Err(refused("a password in an address would be in the plan of the job", "--to", advice));
         }
         if Part::new(1, parts).is_none() {
-            let advice = format!("give 1 to {}", Part::MOST);
+            let advice = format!("give 1 to {}", Part::MAX);
             return Err(refused("there cannot be so many parts", &parts.to_string(), &advice));
         }
         Ok(Self { source, to: to.to_owned(), table: table.to_owned(), parts })

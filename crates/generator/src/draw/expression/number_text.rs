@@ -7,7 +7,7 @@ use crate::types::logical_type::LogicalType;
 use crate::types::number::Number;
 
 /// The most digits before the point to pad to, and after it.
-pub(super) const MOST_WIDTH: usize = 64;
+pub(super) const MAX_WIDTH: usize = 64;
 
 /// How a number is written.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ impl NumberForm {
             "" => 0,
             width => width.strip_prefix('0')?.parse().ok()?,
         };
-        (width <= MOST_WIDTH && decimals.is_none_or(|n| n <= MOST_WIDTH))
+        (width <= MAX_WIDTH && decimals.is_none_or(|n| n <= MAX_WIDTH))
             .then_some(NumberForm::Digits { width, decimals })
     }
 

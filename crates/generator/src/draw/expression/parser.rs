@@ -5,7 +5,7 @@ mod functions;
 use super::condition::{COMPARISONS, Comparison, Condition};
 use super::number_text::NumberForm;
 use super::text::Text;
-use super::{DEEPEST, NamedDraw, Operand, Term};
+use super::{MAX_DEPTH, NamedDraw, Operand, Term};
 use crate::draw::distribution::duration_ticks;
 use crate::error::Complaint;
 use crate::types::literal::{Literal, whole};
@@ -146,8 +146,8 @@ impl<'a> Parser<'a> {
 
     fn value(&mut self) -> Result<Value, Complaint> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err((format!("parentheses more than {DEEPEST} deep"), "flatten the formula".into()));
+        if self.depth > MAX_DEPTH {
+            return Err((format!("parentheses more than {MAX_DEPTH} deep"), "flatten the formula".into()));
         }
         let at = self.start();
         let mut left = self.both()?;
@@ -306,7 +306,7 @@ impl<'a> Parser<'a> {
 
     fn deeper(&mut self) -> Result<(), Complaint> {
         self.depth += 1;
-        match self.depth > DEEPEST {
+        match self.depth > MAX_DEPTH {
             true => Err(("too many signs".into(), "flatten the formula".into())),
             false => Ok(()),
         }

@@ -42,10 +42,10 @@ pub(super) enum Change {
 }
 
 /// Upper and lower case have at most three times the bytes.
-const MOST_GROWTH: u64 = 3;
+const MAX_GROWTH: u64 = 3;
 
 /// A byte of any script becomes at most that many letters of ASCII, but for a few signs.
-const MOST_LETTERS: u64 = 8;
+const MAX_LETTERS: u64 = 8;
 
 impl Text {
     pub(super) fn draws(&self) -> bool {
@@ -69,8 +69,8 @@ impl Text {
                 parts.iter().map(|part| part.longest(operands)).fold(0, u64::saturating_add)
             }
             Text::Changed(Change::Trim, of) | Text::Part(of, ..) | Text::Word(of, _) => of.longest(operands),
-            Text::Changed(Change::Slug, of) => of.longest(operands).saturating_mul(MOST_LETTERS),
-            Text::Changed(_, of) => of.longest(operands).saturating_mul(MOST_GROWTH),
+            Text::Changed(Change::Slug, of) => of.longest(operands).saturating_mul(MAX_LETTERS),
+            Text::Changed(_, of) => of.longest(operands).saturating_mul(MAX_GROWTH),
             Text::Replaced(of, from, to) => {
                 let growth = (to.len() as u64).div_ceil(from.len().max(1) as u64).max(1);
                 of.longest(operands).saturating_mul(growth)

@@ -25,7 +25,7 @@ const DOMAINS: [([u8; DOMAIN], usize); 8] = [
 const DOMAIN: usize = 24;
 
 /// The most bytes of an address with its padding.
-pub(crate) const LONGEST: usize = Addresses::LONGEST + 4 + DOMAIN;
+pub(crate) const MAX_LENGTH: usize = Addresses::MAX_LENGTH + 4 + DOMAIN;
 
 const fn padded(domain: &str) -> ([u8; DOMAIN], usize) {
     let mut bytes = [0; DOMAIN];
@@ -37,7 +37,7 @@ const fn padded(domain: &str) -> ([u8; DOMAIN], usize) {
     (bytes, domain.len())
 }
 
-/// Writes an address and returns its length. `out` has room for [`LONGEST`].
+/// Writes an address and returns its length. `out` has room for [`MAX_LENGTH`].
 #[inline(always)]
 pub(crate) fn email(names: &Addresses, draw: u64, out: &mut [u8]) -> usize {
     let mut random = Sequence::new(draw);
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn an_address_has_a_name_a_number_and_a_reserved_domain() {
         for draw in 0..20_000 {
-            let mut out = [0; LONGEST];
+            let mut out = [0; MAX_LENGTH];
             let length = email(Addresses::get(), draw, &mut out);
             let address = std::str::from_utf8(&out[..length]).unwrap();
             let (name, domain) = address.split_once('@').unwrap();

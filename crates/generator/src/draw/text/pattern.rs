@@ -11,13 +11,13 @@ use crate::random::rng::{Sequence, scale64};
 use crate::random::weights::Weights;
 
 /// The most repetitions drawn for `*` and `+`, and beyond the `n` of `{n,}`.
-const MOST_REPEATS: u32 = 8;
+const MAX_REPEATS: u32 = 8;
 
 /// The longest pattern, in bytes.
-const LONGEST_PATTERN: usize = 4096;
+const MAX_PATTERN_LENGTH: usize = 4096;
 
 /// The longest string that a pattern may match, in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_LENGTH: u64 = 1 << 20;
 
 /// A regular expression to draw from.
 #[derive(Clone, Debug)]
@@ -59,8 +59,8 @@ type Repeats = (u32, u32);
 impl Pattern {
     /// Compiles a pattern. The error describes the problem.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        if text.len() > LONGEST_PATTERN {
-            return Err(format!("a pattern of {} bytes, more than {LONGEST_PATTERN}", text.len()));
+        if text.len() > MAX_PATTERN_LENGTH {
+            return Err(format!("a pattern of {} bytes, more than {MAX_PATTERN_LENGTH}", text.len()));
         }
         let mut parser = regex_syntax::ParserBuilder::new().unicode(false).utf8(true).build();
         let parsed = match parser.parse(text) {
@@ -77,8 +77,8 @@ impl Pattern {
             format!("{text:?} is not a valid pattern: {reason}")
         })?;
         let longest = longest(&parts);
-        if longest > LONGEST {
-            return Err(format!("{text:?} matches strings of {longest} bytes, more than {LONGEST}"));
+        if longest > MAX_LENGTH {
+            return Err(format!("{text:?} matches strings of {longest} bytes, more than {MAX_LENGTH}"));
         }
         Ok(Pattern { parts, longest })
     }
@@ -116,8 +116,7 @@ fn compile(pattern: &Hir, repeats: Repeats, out: &mut Vec<Part>) -> Result<(), S
         HirKind::Class(class) => out.push(letters(class, repeats)?),
         HirKind::Capture(capture) => compile(&capture.sub, repeats, out)?,
         HirKind::Repetition(repeated) => {
-            let more =
-                if repeated.min <= 1 { MOST_REPEATS } else { repeated.min.saturating_add(MOST_REPEATS) };
+            let more = if repeated.min <= 1 { MAX_REPEATS } else { repeated.min.saturating_add(MAX_REPEATS) };
             let own = (repeated.min, repeated.max.unwrap_or(more));
             match repeats {
                 (1, 1) => compile(&repeated.sub, own, out)?,

@@ -147,14 +147,14 @@ static ADDRESSES: LazyLock<Addresses> = LazyLock::new(|| {
 
 impl Addresses {
     /// The most bytes of a name with its padding.
-    pub(crate) const LONGEST: usize = 2 * WORD;
+    pub(crate) const MAX_LENGTH: usize = 2 * WORD;
 
     /// The names: look them up once, not for each value.
     pub(crate) fn get() -> &'static Self {
         &ADDRESSES
     }
 
-    /// Writes the name of `code` and returns its length. `out` has room for [`LONGEST`](Self::LONGEST).
+    /// Writes the name of `code` and returns its length. `out` has room for [`MAX_LENGTH`](Self::MAX_LENGTH).
     #[inline(always)]
     pub(crate) fn write(&self, code: u32, out: &mut [u8]) -> usize {
         let (first, last) = (&self.first[(code >> 16) as usize], &self.last[(code & 0xFFFF) as usize]);

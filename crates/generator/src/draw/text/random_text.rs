@@ -9,10 +9,10 @@ use crate::random::rng::{Sequence, scale64};
 use crate::spec_file::toml_reader::SpecNode;
 
 /// The most letters of an alphabet.
-const MOST_LETTERS: usize = 4096;
+const MAX_LETTERS: usize = 4096;
 
 /// The most characters of a text.
-const LONGEST: u32 = 1 << 20;
+const MAX_LENGTH: u32 = 1 << 20;
 
 /// Text whose length in characters is drawn first.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl RandomText {
     pub(crate) fn read(node: SpecNode<'_>, path: &str) -> Result<Self, Error> {
         let table = node.table(path, "text", &["length", "letters"])?;
         let length = table.need("length", path, "text")?;
-        let lengths = Lengths::read_up_to(LONGEST, length, None, Nulls::Never, path)?;
+        let lengths = Lengths::read_up_to(MAX_LENGTH, length, None, Nulls::Never, path)?;
         let alphabet = match table.get("letters") {
             None => Alphabet::Words,
             Some(node) => node.string().and_then(letters).map(Alphabet::of).ok_or_else(|| {
@@ -143,14 +143,14 @@ fn letters(text: &str) -> Option<Vec<char>> {
                 (given[at - 1], given[at - 1])
             }
         };
-        if first > last || u32::from(last) - u32::from(first) >= MOST_LETTERS as u32 {
+        if first > last || u32::from(last) - u32::from(first) >= MAX_LETTERS as u32 {
             return None;
         }
         letters.extend(first..=last);
     }
     letters.sort_unstable();
     letters.dedup();
-    (1..=MOST_LETTERS).contains(&letters.len()).then_some(letters)
+    (1..=MAX_LETTERS).contains(&letters.len()).then_some(letters)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(crate) struct Template {
 const COPY: usize = 32;
 
 /// The most digits to pad a number to; a `u64` has at most 20.
-const MOST_DIGITS: usize = 20;
+const MAX_DIGITS: usize = 20;
 
 impl Template {
     /// Parses a template. The error describes the problem.
@@ -31,10 +31,10 @@ impl Template {
         let width = match hole.strip_prefix("id") {
             Some("") => 0,
             Some(format) => match format.strip_prefix(":0").map(str::parse::<usize>) {
-                Some(Ok(width)) if (1..=MOST_DIGITS).contains(&width) => width,
+                Some(Ok(width)) if (1..=MAX_DIGITS).contains(&width) => width,
                 _ => {
                     return Err(format!(
-                        "{{{hole}}} is not {{id:0WIDTH}} with a width from 1 to {MOST_DIGITS}"
+                        "{{{hole}}} is not {{id:0WIDTH}} with a width from 1 to {MAX_DIGITS}"
                     ));
                 }
             },
@@ -64,15 +64,15 @@ impl Template {
     /// Appends the string of `id`.
     pub(crate) fn render(&self, id: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.prefix);
-        let mut digits = [b'0'; MOST_DIGITS];
-        let mut at = MOST_DIGITS;
+        let mut digits = [b'0'; MAX_DIGITS];
+        let mut at = MAX_DIGITS;
         let mut rest = id;
-        while rest > 0 || at == MOST_DIGITS {
+        while rest > 0 || at == MAX_DIGITS {
             at -= 1;
             digits[at] = b'0' + (rest % 10) as u8;
             rest /= 10;
         }
-        out.extend_from_slice(&digits[at.min(MOST_DIGITS - self.width)..]);
+        out.extend_from_slice(&digits[at.min(MAX_DIGITS - self.width)..]);
         out.extend_from_slice(&self.suffix);
     }
 

@@ -11,7 +11,7 @@ const POINT: u32 = 1;
 const POLYGON: u32 = 3;
 
 /// The most corners of a polygon.
-const MOST_CORNERS: u32 = 10_000;
+const MAX_CORNERS: u32 = 10_000;
 
 /// Shapes whose centres are anywhere in a rectangle, with equal probability.
 #[derive(Debug)]
@@ -132,9 +132,9 @@ fn polygon(table: SpecTable<'_>, path: &str) -> Result<Polygon, Error> {
         None => 4,
         Some(node) => {
             let corners = node.integer().and_then(|n| u32::try_from(n).ok());
-            corners.filter(|n| (3..=MOST_CORNERS).contains(n)).ok_or_else(|| {
+            corners.filter(|n| (3..=MAX_CORNERS).contains(n)).ok_or_else(|| {
                 let what = format!("`corners = {}`", node.described());
-                node.error(path, what, format!("use 3 to {MOST_CORNERS} corners"))
+                node.error(path, what, format!("use 3 to {MAX_CORNERS} corners"))
             })?
         }
     };

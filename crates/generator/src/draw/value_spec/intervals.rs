@@ -11,7 +11,7 @@ use crate::types::logical_type::LogicalType;
 pub(crate) type Parts = [u32; 3];
 
 /// The most months and days, because Arrow's have a sign; milliseconds use all 32 bits.
-const MOST: Parts = [i32::MAX as u32, i32::MAX as u32, u32::MAX];
+const MAX: Parts = [i32::MAX as u32, i32::MAX as u32, u32::MAX];
 
 /// Intervals whose parts are drawn independently, all values of a part with equal probability.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub(crate) fn parse(text: &str) -> Option<Parts> {
         words += 1;
     }
     let mut whole = [0; 3];
-    for ((whole, part), most) in whole.iter_mut().zip(parts).zip(MOST) {
+    for ((whole, part), most) in whole.iter_mut().zip(parts).zip(MAX) {
         let fits = part.fract() == 0.0 && part.is_sign_positive() && part <= f64::from(most);
         *whole = fits.then_some(part as u32)?;
     }

@@ -14,7 +14,7 @@ use crate::types::literal::{Literal, whole};
 use crate::types::logical_type::LogicalType;
 
 /// The most days from the first to the last: some 2,800 years.
-const MOST_DAYS: i128 = 1 << 20;
+const MAX_DAYS: i128 = 1 << 20;
 
 const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
@@ -43,9 +43,9 @@ impl Seasonal {
             }
         };
         let (first, last) = (date(table, "from", path)?, date(table, "to", path)?);
-        if last < first || last - first >= MOST_DAYS {
+        if last < first || last - first >= MAX_DAYS {
             let what = format!("{} days from the first to the last", last - first + 1);
-            return Err(node.error(path, what, format!("use 1 to {MOST_DAYS} days")));
+            return Err(node.error(path, what, format!("use 1 to {MAX_DAYS} days")));
         }
         let range = kind.range();
         let ends = [first * per_day, (last + 1) * per_day - 1];

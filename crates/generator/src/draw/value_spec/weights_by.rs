@@ -15,7 +15,7 @@ use crate::types::logical_type::LogicalType;
 use crate::types::number::{Number, scaled};
 
 /// The most weights of one field, over all of its tables.
-const MOST_WEIGHTS: usize = 1 << 22;
+const MAX_WEIGHTS: usize = 1 << 22;
 
 /// The tables of weights, and which of them a value of the other field chooses.
 #[derive(Debug)]
@@ -200,9 +200,9 @@ fn tables(lists: &[(Vec<Listed>, SpecNode<'_>)], path: &str) -> Result<(Dictiona
             tables.push(Table::Only(place as u32));
             continue;
         }
-        if all.len().saturating_mul(with_weights) > MOST_WEIGHTS {
+        if all.len().saturating_mul(with_weights) > MAX_WEIGHTS {
             let what = format!("{} values in {with_weights} tables", all.len());
-            return Err(node.error(path, what, format!("use at most {MOST_WEIGHTS} weights in all")));
+            return Err(node.error(path, what, format!("use at most {MAX_WEIGHTS} weights in all")));
         }
         let mut weights = vec![0.0; all.len()];
         for one in list {

@@ -97,7 +97,7 @@ pub struct KeyColumn {
 
 impl KeyColumn {
     /// The most rows of a table whose keys are looked at: they take 32 bytes each.
-    pub const MOST_ROWS: u64 = 16_000_000;
+    pub const MAX_ROWS: u64 = 16_000_000;
 
     /// Starts with a column of this type; `None` if its values cannot be keys.
     pub fn new(kind: &DataType) -> Option<Self> {
@@ -132,7 +132,7 @@ impl KeyColumn {
     /// The key that the column is; `None` if values are equal or null.
     pub(crate) fn key(&self) -> Option<Key> {
         let rows = self.hashes.values.len();
-        if self.nulls > 0 || rows == 0 || rows as u64 > Self::MOST_ROWS {
+        if self.nulls > 0 || rows == 0 || rows as u64 > Self::MAX_ROWS {
             return None;
         }
         let rows_of: HashMap<u64, u32> = self.hashes.values.iter().copied().zip(0..).collect();

@@ -7,10 +7,10 @@
 use crate::random::elementary::{exp, pow};
 
 /// Fewer pairs of equal values say nothing of an exponent.
-const LEAST_PAIRS: f64 = 30.0;
+const MIN_PAIRS: f64 = 30.0;
 
 /// The largest exponent.
-const MOST: f64 = 4.0;
+const MAX: f64 = 4.0;
 
 /// The number of keys that occur may differ by this share from the expected one.
 const NEARLY: f64 = 0.01;
@@ -32,7 +32,7 @@ impl Skew {
     pub(crate) fn of(counts: &[u64], keys: u64) -> Self {
         let n = counts.iter().sum::<u64>() as f64;
         let pairs: f64 = counts.iter().map(|c| *c as f64 * (*c as f64 - 1.0)).sum();
-        if pairs < LEAST_PAIRS || keys == 0 {
+        if pairs < MIN_PAIRS || keys == 0 {
             return Skew { s: 0.0, used: keys };
         }
         let equal = pairs / (n * (n - 1.0));
@@ -204,7 +204,7 @@ fn exponent(keys: u64, equal: f64) -> f64 {
     if chance(0.0) >= equal {
         return 0.0;
     }
-    let (mut low, mut high) = (0.0, MOST);
+    let (mut low, mut high) = (0.0, MAX);
     for _ in 0..40 {
         let middle = (low + high) / 2.0;
         match chance(middle) < equal {

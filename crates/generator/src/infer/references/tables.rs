@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use arrow_schema::DataType;
 
-use crate::draw::lengths::MOST_ELEMENTS;
+use crate::draw::lengths::MAX_ELEMENTS;
 use crate::error::Error;
 use crate::infer::fidelity::RelationFidelity;
 use crate::infer::notation::{digits, quoted};
@@ -15,7 +15,7 @@ use crate::infer::spec::inferred_spec::InferredSpec;
 use crate::infer::values::lengths::lengths;
 
 /// The most orphans of a reference, as a share.
-const MOST_ORPHANS: f64 = 0.05;
+const MAX_ORPHANS: f64 = 0.05;
 
 /// With at most this many orphans, a column whose name agrees is reported as no reference.
 const WORTH_SAYING: f64 = 0.5;
@@ -113,13 +113,13 @@ impl InferredTables {
         let Some((agrees, evidence, to, key)) = candidates.into_iter().next() else { return };
         let share = evidence.orphan_share();
         let (from_name, to_name) = (self.named(from), self.named(to));
-        if share > MOST_ORPHANS {
+        if share > MAX_ORPHANS {
             if agrees && share <= WORTH_SAYING {
                 self.refused.push(format!(
                     "{from_name} does not refer to {to_name}: {:.1} % of its sampled values are no keys, more \
                      than {:.0} %",
                     100.0 * share,
-                    100.0 * MOST_ORPHANS
+                    100.0 * MAX_ORPHANS
                 ));
             }
             return;
@@ -347,7 +347,7 @@ fn rows_a_key(spec: &InferredSpec, evidence: &Evidence) -> Option<BTreeMap<u32, 
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
     let runs = evidence.rows_a_key(spec.ranges(), spec.rows());
     runs.iter().for_each(|n| *counts.entry(*n).or_default() += 1);
-    if runs.is_empty() || *counts.keys().next_back()? > MOST_ELEMENTS {
+    if runs.is_empty() || *counts.keys().next_back()? > MAX_ELEMENTS {
         return None;
     }
     let mean = runs.iter().map(|n| f64::from(*n)).sum::<f64>() / runs.len() as f64;

@@ -10,10 +10,10 @@ use crate::infer::relations::Column;
 use crate::infer::relations::dependence::{is_sorted, usable};
 
 /// Columns of fewer distinct values are categories.
-const LEAST_DISTINCT: usize = 50;
+const MIN_DISTINCT: usize = 50;
 
 /// The least rank correlation to keep.
-const LEAST: f64 = 0.1;
+const MIN: f64 = 0.1;
 
 /// The most rows that are looked at.
 const LOOKED_AT: usize = 20_000;
@@ -78,7 +78,7 @@ impl<'a> Ranked<'a> {
         let mut some: Vec<u64> = finite.take(LOOKED_AT).map(|v| v.to_bits()).collect();
         some.sort_unstable();
         some.dedup();
-        if some.len() <= LEAST_DISTINCT {
+        if some.len() <= MIN_DISTINCT {
             return None;
         }
         let every = by_row.len().div_ceil(LOOKED_AT);
@@ -94,7 +94,7 @@ impl<'a> Ranked<'a> {
             _ => rank_correlation(&self.by_row, &other.by_row)?,
         };
         let noise = 4.0 / (rows.clamp(1, LOOKED_AT) as f64).sqrt();
-        Some(correlation).filter(|correlation| correlation.abs() > LEAST.max(noise))
+        Some(correlation).filter(|correlation| correlation.abs() > MIN.max(noise))
     }
 }
 

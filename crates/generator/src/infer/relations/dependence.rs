@@ -12,23 +12,23 @@ use crate::infer::by_column::by_column;
 use crate::infer::notation::{key, number, quoted, single};
 use crate::infer::relations::Column;
 use crate::infer::sample::leaf_sample::LeafSample;
-use crate::infer::sample::numbered::MOST_NUMBERED;
+use crate::infer::sample::numbered::MAX_NUMBERED;
 use crate::infer::values::texts::Verbatim;
 
 /// The most distinct values of either column.
-const MOST_DISTINCT: usize = 256;
+const MAX_DISTINCT: usize = 256;
 
 /// The same if a column is a function of the other one: the price of an article.
-const MOST_KEYS: usize = MOST_NUMBERED;
+const MAX_KEYS: usize = MAX_NUMBERED;
 
 /// How often each value of the other column occurs on average, if a column is a function of that.
 const TIMES_EACH: usize = 4;
 
 /// The most pairs of values to list.
-const MOST_PAIRS: usize = 4096;
+const MAX_PAIRS: usize = 4096;
 
 /// How much the weights must differ from the weights of all rows, as a total variation distance.
-const LEAST: f64 = 0.05;
+const MIN: f64 = 0.05;
 
 /// A column whose weights depend on an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,15 +55,15 @@ pub(crate) fn dependences(columns: &[Column<'_>]) -> Vec<Dependence> {
         let own = categories[of].as_ref().filter(|_| !is_sorted(&columns[of]))?;
         let strengths = (0..of).filter(|by| usable(columns, of, *by)).filter_map(|by| {
             let others = categories[by].as_ref()?;
-            if own.len.max(others.len) > MOST_DISTINCT {
-                let strength = own.is_function_of(others).then(|| own.spread()).filter(|s| *s > LEAST)?;
+            if own.len.max(others.len) > MAX_DISTINCT {
+                let strength = own.is_function_of(others).then(|| own.spread()).filter(|s| *s > MIN)?;
                 return Some((strength, by, true));
             }
             let table = Table::new(own, others);
             let strength = table.strength();
             // Of independent columns, too, the weights of a sample differ.
             let noise = 0.5 * ((own.len * table.given.len()) as f64 / table.rows.max(1.0)).sqrt();
-            (strength > LEAST + noise && table.pairs() <= MOST_PAIRS).then_some((strength, by, false))
+            (strength > MIN + noise && table.pairs() <= MAX_PAIRS).then_some((strength, by, false))
         });
         let (_, by, is_function) = strengths.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
         Some(Dependence { of, by, is_function })
@@ -158,7 +158,7 @@ pub(crate) fn by_nulls(columns: &[Column<'_>]) -> Vec<(usize, usize)> {
         let others = nullable.iter().filter(|(by, _)| *by != of && columns[of].there != columns[*by].there);
         let strengths = others.filter_map(|(by, nulls)| {
             let (strength, noise) = strength_by_nulls(&own, nulls);
-            (strength > LEAST + noise).then_some((strength, *by))
+            (strength > MIN + noise).then_some((strength, *by))
         });
         let (_, by) = strengths.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
         Some((of, by))
@@ -174,7 +174,7 @@ pub(crate) fn null_strength(columns: &[Column<'_>], of: usize, by: usize) -> Opt
 
 /// The values of a column with few enough for weights.
 fn few<'a>(column: &'a Column<'_>) -> Option<Categories<'a>> {
-    Categories::of(column).filter(|own| own.len <= MOST_DISTINCT)
+    Categories::of(column).filter(|own| own.len <= MAX_DISTINCT)
 }
 
 fn strength_by_nulls(own: &Categories<'_>, nulls: &Categories<'_>) -> (f64, f64) {
@@ -186,7 +186,7 @@ fn strength_by_nulls(own: &Categories<'_>, nulls: &Categories<'_>) -> (f64, f64)
 pub(crate) fn strength(columns: &[Column<'_>], found: Dependence) -> Option<f64> {
     let own = Categories::of(columns.get(found.of)?)?;
     let others = Categories::of(columns.get(found.by)?)?;
-    (own.len.max(others.len) <= MOST_KEYS / 10).then(|| Table::new(&own, &others).strength())
+    (own.len.max(others.len) <= MAX_KEYS / 10).then(|| Table::new(&own, &others).strength())
 }
 
 impl<'a> Categories<'a> {
@@ -201,7 +201,7 @@ impl<'a> Categories<'a> {
             LeafSample::Text(texts) => texts.codes()?,
             _ => return None,
         };
-        if !(2..=MOST_KEYS).contains(&len) {
+        if !(2..=MAX_KEYS).contains(&len) {
             return None;
         }
         let null = len as u16;

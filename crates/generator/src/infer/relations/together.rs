@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use crate::infer::relations::column::Column;
 
 /// The most combinations of present fields to list.
-const MOST_COMBINATIONS: usize = 1000;
+const MAX_COMBINATIONS: usize = 1000;
 
 /// The most fields that can be present together.
-const MOST_TOGETHER: usize = 32;
+const MAX_TOGETHER: usize = 32;
 
 /// Two columns depend on one another if the share of rows in which both are null is so far from what it would
 /// be by chance.
@@ -25,7 +25,7 @@ pub(crate) struct Together {
 pub(crate) fn together(columns: &[Column<'_>]) -> Option<Together> {
     let with_nulls = |c: &&Column<'_>| c.nullable && c.there.contains(&false) && c.there.contains(&true);
     let some: Vec<usize> =
-        (0..columns.len()).filter(|i| with_nulls(&&columns[*i])).take(MOST_TOGETHER).collect();
+        (0..columns.len()).filter(|i| with_nulls(&&columns[*i])).take(MAX_TOGETHER).collect();
     let rows = columns.first()?.there.len();
     let mut masks: HashMap<u32, u64> = HashMap::new();
     for row in 0..rows {
@@ -52,8 +52,7 @@ pub(crate) fn together(columns: &[Column<'_>]) -> Option<Together> {
         *combinations.entry(bits.sum()).or_default() += n;
     }
     let fields = members.iter().map(|member| some[*member]).collect();
-    (members.len() > 1 && combinations.len() <= MOST_COMBINATIONS)
-        .then_some(Together { fields, combinations })
+    (members.len() > 1 && combinations.len() <= MAX_COMBINATIONS).then_some(Together { fields, combinations })
 }
 
 /// The pairs of columns whose nulls depend on one another, each column with the one on which its depend most.

@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
 
-use crate::draw::lengths::MOST_ELEMENTS;
+use crate::draw::lengths::MAX_ELEMENTS;
 use crate::error::Error;
 use crate::infer::relations::Column;
 use crate::infer::sample::leaf_sample::LeafSample;
@@ -217,8 +217,8 @@ impl Inferred {
             InferredKind::Struct(fields) => fields.iter().find_map(|field| field.unfit(elements)),
             InferredKind::List { lengths, .. } | InferredKind::Map { lengths, .. } => {
                 let longest = lengths.last_key_value().map_or(1, |(n, _)| u64::from(*n).max(1));
-                if elements.saturating_mul(longest) > MOST_ELEMENTS.into() {
-                    return Some(format!("lists of more than {MOST_ELEMENTS} elements in one record"));
+                if elements.saturating_mul(longest) > MAX_ELEMENTS.into() {
+                    return Some(format!("lists of more than {MAX_ELEMENTS} elements in one record"));
                 }
                 let inside: Vec<&Inferred> = match &self.kind {
                     InferredKind::List { element, .. } => vec![element],

@@ -146,10 +146,10 @@ impl LeafSample {
 }
 
 /// The most distinct bytes to count.
-const MOST_DISTINCT: usize = 10_000;
+const MAX_DISTINCT: usize = 10_000;
 
 /// The longest bytes that are listed.
-const LONGEST: usize = 64;
+const MAX_LENGTH: usize = 64;
 
 /// The bytes of a sample.
 #[derive(Debug, Default)]
@@ -167,7 +167,7 @@ impl BytesSample {
     fn add(&mut self, bytes: &[u8]) {
         self.n += 1;
         *self.lengths.entry(bytes.len() as u32).or_default() += 1;
-        let has_room = self.values.len() < MOST_DISTINCT && bytes.len() <= LONGEST;
+        let has_room = self.values.len() < MAX_DISTINCT && bytes.len() <= MAX_LENGTH;
         match self.values.get_mut(bytes) {
             Some(n) => *n += 1,
             None if has_room => {

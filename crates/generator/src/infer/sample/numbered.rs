@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 
 /// The most distinct values that are numbered.
-pub(crate) const MOST_NUMBERED: usize = 10_000;
+pub(crate) const MAX_NUMBERED: usize = 10_000;
 
 /// The places of a table of numbered values: three for each, so that few meet in one.
 const SLOTS: usize = 1 << 15;
@@ -110,7 +110,7 @@ impl<V: Word> Numbered<V> {
             let mut at = slot(value.bits());
             codes.push(loop {
                 match slots[at] {
-                    FREE if distinct.len() == MOST_NUMBERED => return None,
+                    FREE if distinct.len() == MAX_NUMBERED => return None,
                     FREE => {
                         slots[at] = distinct.len() as u16;
                         distinct.push(*value);
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn runs_of_many_values_are_those_of_few() {
-        let most = MOST_NUMBERED as i64;
+        let most = MAX_NUMBERED as i64;
         let few = Values::from((0..3 * most).map(|i| i * 7 % most).collect::<Vec<_>>());
         assert!(few.numbered().is_some());
         assert_eq!(few.runs(|_| true), (0..most).map(|v| (v, 3)).collect::<Vec<_>>());

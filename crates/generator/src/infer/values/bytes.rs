@@ -8,7 +8,7 @@ use crate::infer::values::texts::Verbatim;
 use crate::random::rng::Sequence;
 
 /// The most distinct values to copy as categories.
-const MOST_CATEGORIES: usize = 256;
+const MAX_CATEGORIES: usize = 256;
 
 /// How often categories occur on average, and how often each that is copied.
 const TIMES_EACH: u64 = 20;
@@ -17,7 +17,7 @@ const RARE: u64 = 5;
 /// Weights of the values, if they may be copied as strings may; a single value of all rows, too.
 pub(crate) fn values(sample: &BytesSample, verbatim: Verbatim) -> Option<String> {
     let distinct = sample.values.len() as u64;
-    let few = distinct <= MOST_CATEGORIES as u64 && sample.n >= TIMES_EACH * distinct;
+    let few = distinct <= MAX_CATEGORIES as u64 && sample.n >= TIMES_EACH * distinct;
     let copies = match verbatim {
         Verbatim::Never => few,
         Verbatim::Categories => few && sample.values.values().all(|n| *n >= RARE),

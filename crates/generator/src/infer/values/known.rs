@@ -11,10 +11,10 @@ use crate::random::elementary::{exp, ln, pow};
 const FARTHEST: f64 = 0.02;
 
 /// The most values at which the distance is computed.
-const MOST_COMPARED: usize = 20_000;
+const MAX_COMPARED: usize = 20_000;
 
 /// The most ranks to fit an exponent to.
-const MOST_FITTED_RANKS: f64 = 200_000.0;
+const MAX_FITTED_RANKS: f64 = 200_000.0;
 
 /// A distribution with its parameters, in the numbers of the sample.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +77,7 @@ impl Counted<'_> {
             }
             known.push(Known::Geometric { p: 1.0 / (1.0 + mean) });
             let most = self.runs.iter().map(|(_, count)| *count).max();
-            if low == 1.0 && high <= MOST_FITTED_RANKS && self.runs.first().map(|run| run.1) == most {
+            if low == 1.0 && high <= MAX_FITTED_RANKS && self.runs.first().map(|run| run.1) == most {
                 known.push(Known::Zipf { n: high as u64, s: self.exponent(high) });
             }
         }
@@ -104,7 +104,7 @@ impl Counted<'_> {
     /// The distance of the sample to `known`.
     pub(crate) fn distance(&self, known: &Known) -> f64 {
         let below = self.shares_below(known);
-        let every = self.runs.len().div_ceil(MOST_COMPARED);
+        let every = self.runs.len().div_ceil(MAX_COMPARED);
         let (mut before, mut most) = (0u64, 0.0f64);
         for (i, (value, count)) in self.runs.iter().enumerate() {
             if i % every == 0 || i + 1 == self.runs.len() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// The most distinct lengths to list.
-const MOST_LISTED: usize = 500;
+const MAX_LISTED: usize = 500;
 
 /// The representative lengths: one of each half percent.
 const REPRESENTATIVES: u64 = 200;
@@ -14,7 +14,7 @@ pub(crate) fn lengths(counts: &BTreeMap<u32, u64>) -> String {
     match (counts.first_key_value(), counts.last_key_value()) {
         (Some((least, _)), Some((most, _))) if least == most => format!("{{ constant = {least} }}"),
         (Some(_), Some(_)) => {
-            let counts = if counts.len() > MOST_LISTED { &representatives(counts) } else { counts };
+            let counts = if counts.len() > MAX_LISTED { &representatives(counts) } else { counts };
             let weights: Vec<String> = counts.iter().map(|(n, count)| format!("{n} = {count}")).collect();
             format!("{{ weights = {{ {} }} }}", weights.join(", "))
         }

@@ -2,7 +2,7 @@
 //!
 //! The rules, in this order: one value is a constant; a value that depends on the row alone is a sequence; at
 //! most [`FEW`] distinct values are weights; values that grow with the rows are a walk; values near a known
-//! distribution ([`crate::infer::values::known`]) are drawn from it; at most [`MOST_LISTED`] distinct values, each
+//! distribution ([`crate::infer::values::known`]) are drawn from it; at most [`MAX_LISTED`] distinct values, each
 //! sampled several times, are weights; all others are drawn by their quantiles.
 
 use arrow_schema::DataType;
@@ -19,7 +19,7 @@ use crate::infer::values::quantiles::{ATOM, Beyond, Described, described};
 const FEW: usize = 50;
 
 /// The most distinct values to list.
-const MOST_LISTED: usize = 10_000;
+const MAX_LISTED: usize = 10_000;
 
 /// Values are listed if each was sampled as often on average.
 const TIMES_EACH: u64 = 4;
@@ -98,7 +98,7 @@ pub(crate) fn whole(kind: &DataType, sample: &LeafSample, around: &Around, alone
             return known_values(&known, &|v| quantity(kind, v), &ends);
         }
     }
-    let is_listed = listed.len() <= MOST_LISTED && n >= TIMES_EACH * runs.len() as u64;
+    let is_listed = listed.len() <= MAX_LISTED && n >= TIMES_EACH * runs.len() as u64;
     if is_listed && !around.by_quantiles {
         return weights();
     }
@@ -158,7 +158,7 @@ pub(crate) fn real(kind: &DataType, values: &Values<f64>, around: &Around) -> St
             return known_values(&known, &number, &(literal(low), literal(high)));
         }
     }
-    let is_listed = distinct <= MOST_LISTED && all >= TIMES_EACH * distinct as u64;
+    let is_listed = distinct <= MAX_LISTED && all >= TIMES_EACH * distinct as u64;
     if is_listed && !around.by_quantiles {
         return weights();
     }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 /// The most shapes to list.
-const MOST: usize = 256;
+const MAX: usize = 256;
 
 /// How often each shape was sampled on average, so that others are rare.
 const TIMES_EACH: u64 = 20;
 
 /// The longest string with a shape.
-const LONGEST: usize = 128;
+const MAX_LENGTH: usize = 128;
 
 /// The fewest different strings of a shape whose letters say which others can be in their places, and of which one
 /// tells little.
@@ -48,8 +48,8 @@ fn class(c: char) -> char {
 impl Shapes {
     /// Adds another string, which occurs `n` times; `None` if there are too many shapes.
     pub(crate) fn add(&mut self, text: &str, n: u64) -> Option<()> {
-        let shape: String = text.chars().take(LONGEST + 1).map(class).collect();
-        if text.len() > LONGEST || (self.shapes.len() == MOST && !self.shapes.contains_key(&shape)) {
+        let shape: String = text.chars().take(MAX_LENGTH + 1).map(class).collect();
+        if text.len() > MAX_LENGTH || (self.shapes.len() == MAX && !self.shapes.contains_key(&shape)) {
             return None;
         }
         let places = || text.chars().map(|c| (c, c)).collect();

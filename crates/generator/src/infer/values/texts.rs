@@ -13,10 +13,10 @@ use crate::infer::values::shapes::Shapes;
 use crate::random::rng::{Sequence, scale64};
 
 /// The most distinct values to keep; further ones are only counted.
-const MOST_DISTINCT: usize = 100_000;
+const MAX_DISTINCT: usize = 100_000;
 
 /// The most distinct strings to copy as categories.
-const MOST_CATEGORIES: usize = 256;
+const MAX_CATEGORIES: usize = 256;
 
 /// How often categories occur on average.
 const TIMES_EACH_CATEGORY: u64 = 20;
@@ -25,7 +25,7 @@ const TIMES_EACH_CATEGORY: u64 = 20;
 const RARE: u64 = 5;
 
 /// The most distinct values to list.
-const MOST_LISTED: usize = 10_000;
+const MAX_LISTED: usize = 10_000;
 
 /// Values are listed if each was sampled as often on average.
 const TIMES_EACH: u64 = 4;
@@ -34,10 +34,10 @@ const TIMES_EACH: u64 = 4;
 const FREQUENT: u64 = 100;
 
 /// The most letters and digits of the constant part of a numbered id that are copied.
-const MOST_COPIED: usize = 8;
+const MAX_COPIED: usize = 8;
 
 /// The most characters outside of letters and digits in an alphabet.
-const MOST_OTHERS: usize = 64;
+const MAX_OTHERS: usize = 64;
 
 /// Which strings a spec may copy from the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub enum Verbatim {
 pub(crate) struct TextSample {
     pub n: u64,
     pub texts: HashMap<String, u64>,
-    /// The number of values after `MOST_DISTINCT` distinct ones.
+    /// The number of values after `MAX_DISTINCT` distinct ones.
     uncounted: u64,
     /// How often each length in characters occurs.
     pub lengths: BTreeMap<u32, u64>,
@@ -91,7 +91,7 @@ impl Codes {
             None => *self.numbers.entry(text.to_owned()).or_insert(next),
         };
         self.of_values.push(number);
-        if self.numbers.len() > MOST_LISTED {
+        if self.numbers.len() > MAX_LISTED {
             *self = Codes { too_many: true, ..Codes::default() };
         }
     }
@@ -117,7 +117,7 @@ impl TextSample {
             self.spaced += u64::from(text.contains(' '));
             return;
         }
-        match self.texts.len() < MOST_DISTINCT {
+        match self.texts.len() < MAX_DISTINCT {
             true => {
                 self.texts.insert(text.to_owned(), 1);
             }
@@ -130,7 +130,7 @@ impl TextSample {
                 'A' => self.classes[0] = true,
                 'a' => self.classes[1] = true,
                 '9' => self.classes[2] = true,
-                other if self.others.len() < MOST_OTHERS => {
+                other if self.others.len() < MAX_OTHERS => {
                     self.others.insert(other);
                 }
                 _ => {}
@@ -189,7 +189,7 @@ impl TextSample {
     /// Whether the distinct values are few enough to list.
     fn is_listed(&self) -> bool {
         let distinct = self.texts.len() as u64;
-        let counted = self.uncounted == 0 && distinct <= MOST_LISTED as u64;
+        let counted = self.uncounted == 0 && distinct <= MAX_LISTED as u64;
         counted && (self.n >= TIMES_EACH * distinct || distinct == 1)
     }
 
@@ -278,7 +278,7 @@ impl TextSample {
 
     /// Letters of the alphabet by the length.
     fn letters_by_length(&self) -> Option<Vec<(String, u64)>> {
-        const MOST_LENGTHS: usize = 200;
+        const MAX_LENGTHS: usize = 200;
         let escaped = |c: char| if c.is_ascii_punctuation() { format!("\\{c}") } else { c.to_string() };
         let ranges: String = self.ranges().into_iter().collect();
         let alphabet = self.others.iter().fold(ranges, |all, c| all + &escaped(*c));
@@ -286,7 +286,7 @@ impl TextSample {
             0 => (String::new(), *n),
             length => (format!("[{alphabet}]{{{length}}}"), *n),
         };
-        (self.lengths.len() <= MOST_LENGTHS && !alphabet.is_empty())
+        (self.lengths.len() <= MAX_LENGTHS && !alphabet.is_empty())
             .then(|| self.lengths.iter().map(pattern).collect())
     }
 
@@ -320,7 +320,7 @@ impl TextSample {
         let mut by_count: Vec<(&String, u64)> = self.texts.iter().map(|(text, n)| (text, *n)).collect();
         by_count.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
         let distinct = by_count.len() as u64;
-        let categories = distinct <= MOST_CATEGORIES as u64 && (self.n >= TIMES_EACH_CATEGORY * distinct);
+        let categories = distinct <= MAX_CATEGORIES as u64 && (self.n >= TIMES_EACH_CATEGORY * distinct);
         let copied = |n: u64| match verbatim {
             Verbatim::Never => false,
             Verbatim::Always => true,
@@ -388,7 +388,7 @@ impl TextSample {
         }
         let width = middle(first)?.len();
         let width = (self.lengths.len() == 1).then_some(width);
-        let is_long = [prefix, suffix].concat().chars().filter(|c| c.is_alphanumeric()).count() > MOST_COPIED;
+        let is_long = [prefix, suffix].concat().chars().filter(|c| c.is_alphanumeric()).count() > MAX_COPIED;
         let shown = match verbatim {
             Verbatim::Always => false,
             Verbatim::Categories => is_long,
@@ -404,7 +404,7 @@ impl TextSample {
 
 /// The most letters and digits that all strings of a shape have in common and that are copied.
 fn most_copied(verbatim: Verbatim) -> usize {
-    if verbatim == Verbatim::Never { 0 } else { MOST_COPIED }
+    if verbatim == Verbatim::Never { 0 } else { MAX_COPIED }
 }
 
 /// A number between two texts.

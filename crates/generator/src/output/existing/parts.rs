@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use crate::layout::rows::{MOST_FILES, Part};
+use crate::layout::rows::{MAX_FILES, Part};
 use crate::output::existing::manifests::Found;
 use crate::output::manifest::ManifestFile;
 
 /// The most parts that a message lists.
-const MOST_NAMED: usize = 12;
+const MAX_NAMED: usize = 12;
 
 /// Describes the parts that were made separately; `None` if there are none. `files` is the number of files in
 /// the dataset, `kept` are the complete files.
@@ -60,13 +60,13 @@ fn divisions(found: &[Found], kept: &[ManifestFile], files: u32) -> Vec<Division
         }
         Division { parts: of as usize, whole, missing }
     };
-    numbers.into_iter().filter(|of| *of > 1 && *of <= MOST_FILES).map(division).collect()
+    numbers.into_iter().filter(|of| *of > 1 && *of <= MAX_FILES).map(division).collect()
 }
 
 fn listed(names: &[String]) -> String {
     match names.len() {
         0 => "none".to_owned(),
-        n if n > MOST_NAMED => format!("{} and {} more", names[..MOST_NAMED].join(", "), n - MOST_NAMED),
+        n if n > MAX_NAMED => format!("{} and {} more", names[..MAX_NAMED].join(", "), n - MAX_NAMED),
         _ => names.join(", "),
     }
 }

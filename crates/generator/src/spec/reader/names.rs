@@ -10,7 +10,7 @@ use crate::draw::value_spec::other_column::Referring;
 use crate::draw::value_spec::reader::FoundKey;
 use crate::error::{Complaint, Error};
 use crate::spec::dataset::{Dataset, Levels};
-use crate::spec::reader::{MOST_REFERENCES, Seen, read};
+use crate::spec::reader::{MAX_REFERENCES, Seen, read};
 use crate::spec::tables::Tables;
 use crate::spec_file::folder::SpecFolder;
 
@@ -136,8 +136,8 @@ pub(super) fn other_table(
 
 /// Reads the dataset `name`: a spec in the same folder, or a built-in one.
 fn other_dataset(name: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<Dataset, Complaint> {
-    if depth >= MOST_REFERENCES {
-        let what = format!("datasets that refer to one another more than {MOST_REFERENCES} deep");
+    if depth >= MAX_REFERENCES {
+        let what = format!("datasets that refer to one another more than {MAX_REFERENCES} deep");
         return Err((what, "shorten the chain of references".into()));
     }
     let named = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

@@ -8,7 +8,7 @@ use crate::draw::value_spec::arrivals::{Arrivals, Delayed};
 use crate::draw::value_spec::changes::{BLOCK, Changes};
 use crate::error::Error;
 use crate::random::rng::purpose;
-use crate::spec::tables::{MOST_PARENTS, Tables};
+use crate::spec::tables::{MAX_PARENTS, Tables};
 use crate::spec_file::toml_reader::{SpecNode, SpecTable};
 
 /// The keys of tables that are derived from another one, with their descriptions.
@@ -22,7 +22,7 @@ pub(crate) const DERIVED_KEYS: &[(&str, &str)] = &[
 ];
 
 /// The most updates of a row.
-const MOST_UPDATES: u32 = 10_000;
+const MAX_UPDATES: u32 = 10_000;
 
 /// How the rows of a table follow from another table's rows.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ impl Tables<'_> {
             let what = format!("`{other}` of a table with `{key}`, which determines its rows");
             return Err(table.key_error(other, "", what, "remove one of them"));
         }
-        if depth > MOST_PARENTS {
+        if depth > MAX_PARENTS {
             let what = format!("tables that are derived from one another, such as {name}");
             return Err(node.error("", what, "end the chain at a table with `rows`"));
         }
@@ -125,7 +125,7 @@ impl Tables<'_> {
         let table = node.table("", "`changes`", &["of", "updates", "deletes", "columns"])?;
         let (of, rows) = self.source(name, table, "`changes`", depth)?;
         let updates = table.need("updates", "", "`changes`")?;
-        let updates = Lengths::read_up_to(MOST_UPDATES, updates, None, Nulls::Never, "")?;
+        let updates = Lengths::read_up_to(MAX_UPDATES, updates, None, Nulls::Never, "")?;
         let deleted = table.get("deletes").map_or(Ok(0.0), |node| share(node, "deletes"))?;
         let columns = table.get("columns").map(|node| {
             let names: Option<Vec<String>> =

@@ -13,10 +13,10 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 pub(super) const ZONKY: &str = "https://repo1.maven.org/maven2/io/zonky/test/postgres";
 
 /// The largest archive to accept. Those of PostgreSQL 18 have 10 to 13 MB.
-const LARGEST: u64 = 256 << 20;
+const MAX_SIZE: u64 = 256 << 20;
 
 /// The largest list of versions or checksum to accept.
-const LARGEST_TEXT: u64 = 1 << 20;
+const MAX_TEXT_SIZE: u64 = 1 << 20;
 
 /// Waits before further attempts after a failure that may pass.
 const WAITS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
@@ -48,7 +48,7 @@ impl Builds {
     pub(super) fn archive(&self, version: &str) -> Result<Vec<u8>, String> {
         let url = format!("{}/{version}/{}-{version}.jar", self.url, self.artifact);
         let published = self.text(&format!("{url}.sha512"))?;
-        let archive = self.get(&url, LARGEST)?;
+        let archive = self.get(&url, MAX_SIZE)?;
         let actual: String = Sha512::digest(&archive).iter().map(|byte| format!("{byte:02x}")).collect();
         if published.trim().eq_ignore_ascii_case(&actual) {
             return Ok(archive);
@@ -57,7 +57,7 @@ impl Builds {
     }
 
     fn text(&self, url: &str) -> Result<String, String> {
-        String::from_utf8(self.get(url, LARGEST_TEXT)?).map_err(|_| format!("{url} is not UTF-8"))
+        String::from_utf8(self.get(url, MAX_TEXT_SIZE)?).map_err(|_| format!("{url} is not UTF-8"))
     }
 
     /// A whole resource, requested again after failures that may pass.

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::measure::compare::order::{FEWEST, Interval, median_interval, ordered_ratios, ratio_interval};
+use crate::measure::compare::order::{Interval, MIN, median_interval, ordered_ratios, ratio_interval};
 use crate::measure::compare::statistics::{median, quantile};
 
 /// The result of comparing two sides.
@@ -93,7 +93,7 @@ impl Comparison {
         check(theirs)?;
         let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
         let (interval, method) = match ratios.len() {
-            FEWEST.. => (median_interval(&ratios), Method::PairedOrder),
+            MIN.. => (median_interval(&ratios), Method::PairedOrder),
             2.. => (student_interval(&ratios), Method::PairedStudent),
             _ => (None, Method::TooFewRuns),
         };

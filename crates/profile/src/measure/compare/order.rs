@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 const MISSED: f64 = 0.025;
 /// The fewest measurements whose median has an interval: with five, even the one from the least to the greatest
 /// misses in 6.25 % of cases.
-pub(crate) const FEWEST: usize = 6;
+pub(crate) const MIN: usize = 6;
 
 /// A range that contains the true value in at least 95 of 100 experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

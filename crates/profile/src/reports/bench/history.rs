@@ -22,7 +22,7 @@ type Figure = fn(&SideResult) -> Option<Point>;
 type Part = (&'static str, fn(f64) -> String, Figure);
 
 /// The histories of more cases than these fold.
-const MOST_OPEN: usize = 3;
+const MAX_OPEN: usize = 3;
 
 /// Memory is drawn in MiB, so that the axis has round numbers.
 const MIB: f64 = 1_048_576.0;
@@ -43,7 +43,7 @@ pub(super) fn section(files: &[ResultFile]) -> Section {
         let charts = charts(files, title, &labels);
         let title = escape(title);
         // Writing to a String cannot fail.
-        let _ = match titles.len() > MOST_OPEN {
+        let _ = match titles.len() > MAX_OPEN {
             true => {
                 let open = if number == 0 { " open" } else { "" };
                 write!(content, "<details{open}><summary>{title}</summary>\n{charts}</details>\n")

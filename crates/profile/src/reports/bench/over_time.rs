@@ -14,7 +14,7 @@ use crate::watch::timeline::{Sample, Timeline};
 /// Memory is drawn in MiB, so that the axis has round numbers.
 const MIB: f64 = 1_048_576.0;
 /// Threads with their own names in the picture; the others form one series.
-const MOST_THREADS: usize = 5;
+const MAX_THREADS: usize = 5;
 /// The colour of anything without a name.
 const GREY: usize = 7;
 
@@ -94,7 +94,7 @@ fn processors(timeline: &Timeline) -> Vec<Line> {
     let whole = timeline.rate(|sample| Some(sample.own.cpu));
     let mut all: Vec<Line> = Vec::new();
     let totals = timeline.thread_totals();
-    for (name, _) in totals.iter().filter(|(_, cpu)| *cpu > 0.0).take(MOST_THREADS) {
+    for (name, _) in totals.iter().filter(|(_, cpu)| *cpu > 0.0).take(MAX_THREADS) {
         let Some(place) = timeline.threads.iter().position(|have| have == name) else { continue };
         all.push(Line { stacked: true, ..Line::new(name, timeline.thread_share(place)) });
     }
@@ -109,7 +109,7 @@ fn processors(timeline: &Timeline) -> Vec<Line> {
     }
     for (place, name) in timeline.watched.iter().enumerate() {
         let points = timeline.rate(|sample| Some(sample.watched.get(place)?.as_ref()?.cpu));
-        all.push(Line { colour: Some(MOST_THREADS + place % 2), ..Line::new(name, points) });
+        all.push(Line { colour: Some(MAX_THREADS + place % 2), ..Line::new(name, points) });
     }
     all
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::measure::compare::comparison::Verdict;
-use crate::measure::compare::order::FEWEST;
+use crate::measure::compare::order::MIN;
 use crate::measure::compare::statistics::Statistics;
 use crate::measure::results::{Case, ResultFile, SideComparison, SideResult};
 use crate::measure::run::Run;
@@ -45,7 +45,7 @@ pub(super) fn section(file: &ResultFile) -> Section {
 }
 
 fn note(cases: &[Case]) -> String {
-    match cases.iter().flat_map(|case| &case.sides).any(|side| side.runs.len() < FEWEST) {
+    match cases.iter().flat_map(|case| &case.sides).any(|side| side.runs.len() < MIN) {
         true => "Fewer than six runs have no interval of their median.".to_owned(),
         false => String::new(),
     }

@@ -16,7 +16,7 @@ use crate::text::byte_sizes::parse_bytes;
 use crate::text::counts::parse_count;
 
 /// More lines than these are spread over several charts.
-const MOST_LINES: usize = 8;
+const MAX_LINES: usize = 8;
 
 /// The parameter that is drawn across if it was varied.
 const FIRST_CHOICE: &str = "degree";
@@ -98,7 +98,7 @@ fn over(name: &str, across: &str, others: &[&str], cases: &[&Case]) -> Section {
 fn groups<'a>(across: &str, others: &[&str], cases: &[&'a Case]) -> Vec<(String, Vec<&'a Case>)> {
     let mut groups = vec![(Vec::<String>::new(), cases.to_vec())];
     let mut apart = others.to_vec();
-    while groups.iter().any(|(_, cases)| series(across, others, cases).len() > MOST_LINES) {
+    while groups.iter().any(|(_, cases)| series(across, others, cases).len() > MAX_LINES) {
         // The parameter with the most values is cut first.
         let count =
             |parameter: &str| varied(cases).iter().find(|(name, _)| *name == parameter).map(|(_, v)| v.len());

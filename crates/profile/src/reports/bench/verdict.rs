@@ -1,7 +1,7 @@
 //! The verdict on a result, or on a series of them, in a sentence.
 
 use crate::measure::compare::comparison::{Comparison, Verdict};
-use crate::measure::compare::order::FEWEST;
+use crate::measure::compare::order::MIN;
 use crate::measure::compare::statistics::Statistics;
 use crate::measure::results::{Case, ResultFile, SideComparison, SideResult};
 use crate::reports::bench::{time, varied};
@@ -31,7 +31,7 @@ pub(super) fn findings(file: &ResultFile) -> Vec<String> {
         all => findings.extend(limits_of(all)),
     }
     let fewest = file.cases.iter().flat_map(|case| &case.sides).map(|side| side.runs.len()).min();
-    if let Some(runs) = fewest.filter(|runs| *runs < FEWEST) {
+    if let Some(runs) = fewest.filter(|runs| *runs < MIN) {
         findings.push(format!(
             "{} of a side: too few for an interval of its median.",
             format_counted(runs as u64, "run")

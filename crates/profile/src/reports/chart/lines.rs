@@ -88,13 +88,13 @@ pub struct Event {
 }
 
 /// With more lines than these the spread is drawn as whiskers, because bands would cover each other.
-const MOST_BANDS: usize = 2;
+const MAX_BANDS: usize = 2;
 
 /// A longer list of events is folded.
-const MOST_EVENTS: usize = 12;
+const MAX_EVENTS: usize = 12;
 
 /// With more points than these a line has no marks.
-const MOST_MARKS: usize = 40;
+const MAX_MARKS: usize = 40;
 
 impl Line {
     /// A line through places and values.
@@ -142,7 +142,7 @@ impl Lines {
         let list =
             format!("<ol class=\"events\">{}</ol>\n", self.events.iter().map(item).collect::<String>());
         match self.events.len() {
-            0..=MOST_EVENTS => list,
+            0..=MAX_EVENTS => list,
             count => format!("<details><summary>{count} events</summary>\n{list}</details>\n"),
         }
     }
@@ -161,7 +161,7 @@ impl Lines {
 
     /// Whether there are so few points that each has a mark.
     fn marked(&self) -> bool {
-        self.lines.iter().all(|line| line.points.len() <= MOST_MARKS && !line.stacked)
+        self.lines.iter().all(|line| line.points.len() <= MAX_MARKS && !line.stacked)
     }
 
     /// The stacked lines' upper edges, and the other lines' values.
@@ -272,7 +272,7 @@ impl Lines {
             Some((x.at(point.x), y.at(low), y.at(high)))
         });
         let ends: Vec<(f64, f64, f64)> = ends.collect();
-        if self.lines.len() > MOST_BANDS || ends.len() == 1 {
+        if self.lines.len() > MAX_BANDS || ends.len() == 1 {
             for (x, low, high) in ends {
                 drawing.line(&format!("whisker l{colour}"), (x, low), (x, high));
             }

@@ -110,7 +110,7 @@ mod linux {
     use super::{EVENTS, Hardware, HardwareCounts, HardwareSnapshot};
 
     /// The most existing threads to follow; each takes six file descriptors.
-    const MOST_THREADS: usize = 64;
+    const MAX_THREADS: usize = 64;
 
     /// `PERF_TYPE_HARDWARE` and its events, in the order of the fields of [`HardwareCounts`]
     /// (`linux/perf_event.h`).
@@ -218,7 +218,7 @@ mod linux {
             .into_iter()
             .flatten()
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .take(MOST_THREADS)
+            .take(MAX_THREADS)
             .collect();
         // Without /proc, use the calling thread, which is thread 0 to the system call.
         if threads.is_empty() { vec![0] } else { threads }

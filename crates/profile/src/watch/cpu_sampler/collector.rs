@@ -15,7 +15,7 @@ use super::thread_timers::ThreadTimers;
 /// How often to look for new threads and collect stacks. A thread that ends sooner is missed.
 const EVERY: Duration = Duration::from_millis(5);
 /// The most addresses to keep, 16 MiB of them; of later stacks only the thread is recorded.
-const MOST_FRAMES: usize = 2 << 20;
+const MAX_FRAMES: usize = 2 << 20;
 
 /// The collecting thread.
 pub(super) struct Collector {
@@ -101,7 +101,7 @@ impl Collected {
         self.name(&[sampled.thread]);
         let name = self.names.get(&sampled.thread).cloned().unwrap_or_default();
         let mut key = (name, sampled.frames);
-        if self.frames >= MOST_FRAMES && !self.stacks.contains_key(&key) {
+        if self.frames >= MAX_FRAMES && !self.stacks.contains_key(&key) {
             key.1.clear();
         }
         let frames = key.1.len();

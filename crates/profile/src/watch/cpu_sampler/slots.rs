@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The number of frames kept per stack, from the innermost.
-pub(super) const DEEPEST: usize = 128;
+pub(super) const MAX_DEPTH: usize = 128;
 /// The most stacks in transit: 40 busy threads produce 40 every 5 ms.
 const SLOTS: usize = 512;
 
@@ -27,7 +27,7 @@ struct Slot {
     thread: AtomicU32,
     weight: AtomicU32,
     depth: AtomicUsize,
-    frames: [AtomicUsize; DEEPEST],
+    frames: [AtomicUsize; MAX_DEPTH],
 }
 
 impl Slot {
@@ -37,7 +37,7 @@ impl Slot {
             thread: AtomicU32::new(0),
             weight: AtomicU32::new(0),
             depth: AtomicUsize::new(0),
-            frames: [const { AtomicUsize::new(0) }; DEEPEST],
+            frames: [const { AtomicUsize::new(0) }; MAX_DEPTH],
         }
     }
 }
@@ -99,7 +99,7 @@ impl Filling<'_> {
             frame.store(address, Ordering::Relaxed);
             self.0.depth.store(depth + 1, Ordering::Relaxed);
         }
-        depth + 1 < DEEPEST
+        depth + 1 < MAX_DEPTH
     }
 
     /// Removes the frames so far.
@@ -122,7 +122,7 @@ mod tests {
         let slots = Box::new(Slots::new());
         for number in 0..SLOTS as u32 + 3 {
             if let Some(mut filling) = slots.take(number, 2) {
-                (0..DEEPEST + 5).for_each(|frame| {
+                (0..MAX_DEPTH + 5).for_each(|frame| {
                     filling.push(frame);
                 });
                 filling.done();
@@ -131,7 +131,7 @@ mod tests {
         let mut all = Vec::new();
         slots.drain(|sampled| all.push(sampled));
         assert_eq!((all.len(), slots.lost(), slots.lost()), (SLOTS, 6, 0));
-        assert_eq!(all[7], Sampled { thread: 7, weight: 2, frames: (0..DEEPEST).collect() });
+        assert_eq!(all[7], Sampled { thread: 7, weight: 2, frames: (0..MAX_DEPTH).collect() });
         slots.drain(|_| panic!("all slots are free again"));
         assert!(slots.take(1, 1).is_some());
     }

@@ -18,7 +18,7 @@ pub struct Formats {
     pub true_words: Vec<String>,
     /// See `true_words`.
     pub false_words: Vec<String>,
-    /// Patterns of dates and times, at most [`Formats::MOST_PATTERNS`].
+    /// Patterns of dates and times, at most [`Formats::MAX_PATTERNS`].
     pub patterns: Vec<Pattern>,
 }
 
@@ -317,7 +317,7 @@ fn days(date: NaiveDate) -> Option<i128> {
 
 impl Formats {
     /// The number of patterns that a set can have.
-    pub const MOST_PATTERNS: usize = 32;
+    pub const MAX_PATTERNS: usize = 32;
 
     /// Adds a pattern, unless it is there, and returns its place.
     ///
@@ -327,8 +327,8 @@ impl Formats {
         if let Some(at) = self.patterns.iter().position(|known| *known == pattern) {
             return Ok(at);
         }
-        if self.patterns.len() == Self::MOST_PATTERNS {
-            let what = format!("there are more than {} patterns of dates and times", Self::MOST_PATTERNS);
+        if self.patterns.len() == Self::MAX_PATTERNS {
+            let what = format!("there are more than {} patterns of dates and times", Self::MAX_PATTERNS);
             return Err(Error::new(Kind::Config, what));
         }
         self.patterns.push(pattern);

@@ -20,7 +20,7 @@ pub(in crate::delimited) enum Compression {
 pub(in crate::delimited) const MAGIC: usize = 10;
 
 /// The longest window of a Zstandard frame, as a power of two: the format's on 64-bit machines.
-const LONGEST_WINDOW: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 30 };
+const MAX_WINDOW_LENGTH: u32 = if cfg!(target_pointer_width = "64") { 31 } else { 30 };
 
 impl Compression {
     /// The compression of a file that begins with these bytes.
@@ -51,7 +51,7 @@ impl Compression {
             Self::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes)?;
                 // By default the library refuses windows of more than 128 MiB, and `zstd --long` makes them.
-                decoder.window_log_max(LONGEST_WINDOW)?;
+                decoder.window_log_max(MAX_WINDOW_LENGTH)?;
                 Box::new(decoder)
             }
             Self::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(bytes)),

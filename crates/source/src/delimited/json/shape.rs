@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::columns::{JsonColumn, JsonType};
 use super::place::{joined, offset_in};
-use super::walk::{DEEPEST, Kind, content, elements, kind, members};
+use super::walk::{Kind, MAX_DEPTH, content, elements, kind, members};
 use crate::delimited::columns::column_type::ColumnType;
 use crate::delimited::columns::formats::Formats;
 use crate::delimited::columns::inference::{Candidates, Piece, each_record};
@@ -13,9 +13,9 @@ use crate::delimited::text_file::TextFile;
 use crate::error::{Error, Kind as ErrorKind, Result};
 
 /// An object with more distinct keys than this is a map, whose keys are values; it stays JSON.
-const MOST_KEYS: usize = 256;
+const MAX_KEYS: usize = 256;
 /// The same for a line: its keys are columns.
-const MOST_COLUMNS: usize = 10_000;
+const MAX_COLUMNS: usize = 10_000;
 
 /// The findings about a value after a part of the sample.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +56,7 @@ impl Shape {
     /// Adds a line; returns the parser's message if it is not an object.
     fn add_line(&mut self, line: &str, at: At<'_>) -> Result<(), serde_json::Error> {
         self.objects += 1;
-        self.add_members(line, at, 0, MOST_COLUMNS)
+        self.add_members(line, at, 0, MAX_COLUMNS)
     }
 
     fn add_members(
@@ -109,11 +109,11 @@ impl Shape {
                     None => self.is_broken = true,
                 }
             }
-            Kind::Object | Kind::List if depth >= DEEPEST => self.is_map = true,
+            Kind::Object | Kind::List if depth >= MAX_DEPTH => self.is_map = true,
             Kind::Object => {
                 self.objects += 1;
                 if !self.is_map {
-                    self.add_members(value, at, depth, MOST_KEYS)?;
+                    self.add_members(value, at, depth, MAX_KEYS)?;
                 }
             }
             Kind::List => {

@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// Levels of values within values that become structs and lists; deeper ones stay JSON.
-pub(super) const DEEPEST: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
 /// Passes each key and the text of its value.
 ///

@@ -26,7 +26,7 @@ const PART_BYTES: u64 = 4 << 20;
 const SCANNED: usize = 4096;
 
 /// Most fields that are split at once.
-const MOST_CELLS: usize = 1 << 18;
+const MAX_CELLS: usize = 1 << 18;
 
 /// The bytes after each gathered record. A record that ends with its own carriage return keeps it.
 pub(crate) const NEWLINE: &[u8; 2] = b"\r\n";
@@ -174,7 +174,7 @@ impl Fetcher for RecordFetcher<'_> {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let from = self.next;
         let columns = self.source.columns().max(1);
-        let most = self.batch_rows.min((MOST_CELLS / columns).max(1));
+        let most = self.batch_rows.min((MAX_CELLS / columns).max(1));
         let to = self.addresses.len().min(from + most);
         let Some(first) = self.addresses.get(from) else { return Ok(None) };
         self.next = to;

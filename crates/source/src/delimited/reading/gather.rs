@@ -21,7 +21,7 @@ use sawmill_footer::RangeReader;
 
 use super::addressed::NEWLINE;
 #[cfg(target_os = "linux")]
-use super::ring::{LONGEST, Read, Ring};
+use super::ring::{MAX_LENGTH, Read, Ring};
 use crate::delimited::content::Opened;
 use crate::delimited::files::DelimitedFiles;
 use crate::error::{Error, Kind, Result};
@@ -32,7 +32,7 @@ use crate::ordered::RowAddress;
 const NEAR: u64 = 1 << 10;
 
 /// Most bytes of one read, unless a single record has more.
-const MOST: u64 = 256 << 10;
+const MAX: u64 = 256 << 10;
 
 /// The fewest reads of a window that are worth a ring, and how many of them are timed.
 const MANY: usize = 512;
@@ -205,7 +205,7 @@ impl<'a> Gatherer<'a> {
     /// Reads all groups, the short ones by a ring. Returns whether it did.
     #[cfg(target_os = "linux")]
     fn read_by_ring(&mut self) -> Result<bool> {
-        let is_short = |group: &&Group| group.len <= LONGEST && self.files.plain(group.file).is_some();
+        let is_short = |group: &&Group| group.len <= MAX_LENGTH && self.files.plain(group.file).is_some();
         let short: Vec<&Group> = self.groups.iter().filter(is_short).collect();
         if short.len() < MANY {
             return Ok(false);
@@ -283,7 +283,7 @@ impl<'a> Gatherer<'a> {
             if let Some(group) = self.groups.last_mut() {
                 let end = group.at + group.len as u64;
                 let new_end = record_end.max(end);
-                let is_near = record.at.saturating_sub(end) <= NEAR && new_end - group.at <= MOST;
+                let is_near = record.at.saturating_sub(end) <= NEAR && new_end - group.at <= MAX;
                 if group.file == record.file && is_near {
                     (group.len, group.end) = ((new_end - group.at) as usize, number + 1);
                     continue;

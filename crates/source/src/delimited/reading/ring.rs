@@ -18,9 +18,9 @@ use io_uring::{IoUring, opcode, squeue, types};
 const DEPTH: usize = 128;
 
 /// The most bytes of a read, and the bytes of each buffer.
-pub(super) const LONGEST: usize = 8 << 10;
+pub(super) const MAX_LENGTH: usize = 8 << 10;
 
-/// A read of at most [`LONGEST`] bytes.
+/// A read of at most [`MAX_LENGTH`] bytes.
 pub(super) struct Read<'f> {
     pub file: &'f File,
     pub at: u64,
@@ -30,7 +30,7 @@ pub(super) struct Read<'f> {
 /// See the module's description.
 pub(super) struct Ring {
     ring: IoUring,
-    /// `DEPTH` buffers of `LONGEST` bytes; empty once they were given up.
+    /// `DEPTH` buffers of `MAX_LENGTH` bytes; empty once they were given up.
     buffers: Vec<u8>,
     registered: bool,
     /// Requests without an answer, whose buffers the kernel may write to.
@@ -52,9 +52,9 @@ impl Ring {
     /// The system is too old for rings or forbids them.
     pub(super) fn new() -> io::Result<Self> {
         let ring = IoUring::new(DEPTH as u32)?;
-        let mut buffers = vec![0_u8; DEPTH * LONGEST];
+        let mut buffers = vec![0_u8; DEPTH * MAX_LENGTH];
         let all: Vec<libc::iovec> = buffers
-            .chunks_exact_mut(LONGEST)
+            .chunks_exact_mut(MAX_LENGTH)
             .map(|buffer| libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() })
             .collect();
         // SAFETY: the vector never grows, and is freed only when no request is without an answer.
@@ -67,7 +67,7 @@ impl Ring {
     /// # Errors
     /// The first read that failed; those that were not passed on may be repeated in another way.
     pub(super) fn read(&mut self, reads: &[Read<'_>], mut done: impl FnMut(usize, &[u8])) -> io::Result<()> {
-        let mut free: Vec<usize> = (0..self.buffers.len() / LONGEST).collect();
+        let mut free: Vec<usize> = (0..self.buffers.len() / MAX_LENGTH).collect();
         // After a failure that left requests behind, their buffers are not known to be free.
         if free.is_empty() || self.waiting > 0 {
             return Err(io::ErrorKind::Unsupported.into());
@@ -107,7 +107,7 @@ impl Ring {
                         continue;
                     }
                     Ok(got) if got >= len => {
-                        let start = buffer * LONGEST;
+                        let start = buffer * MAX_LENGTH;
                         done(read, self.buffers.get(start..start + len).unwrap_or_default());
                     }
                     Ok(_) => {}
@@ -123,8 +123,8 @@ impl Ring {
     /// Queues the rest of a read.
     fn ask(&mut self, reads: &[Read<'_>], buffer: usize, Asked { read, got }: Asked) -> io::Result<()> {
         let Read { file, at, len } = &reads[read];
-        let (file, start) = (types::Fd(file.as_raw_fd()), buffer * LONGEST);
-        let Some(target) = self.buffers.get_mut(start + got..start + len.min(&LONGEST)) else {
+        let (file, start) = (types::Fd(file.as_raw_fd()), buffer * MAX_LENGTH);
+        let Some(target) = self.buffers.get_mut(start + got..start + len.min(&MAX_LENGTH)) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let (len, target, at) = (target.len() as u32, target.as_mut_ptr(), at + got as u64);
@@ -191,8 +191,8 @@ mod tests {
             eprintln!("skipped: the system forbids rings");
             return;
         };
-        let places =
-            (0..5000_usize).map(|read| (read * 7919 * 104_729 % (bytes.len() - LONGEST), 1 + read % LONGEST));
+        let places = (0..5000_usize)
+            .map(|read| (read * 7919 * 104_729 % (bytes.len() - MAX_LENGTH), 1 + read % MAX_LENGTH));
         let places: Vec<(usize, usize)> = places.collect();
         let reads: Vec<Read<'_>> =
             places.iter().map(|(at, len)| Read { file: &file, at: *at as u64, len: *len }).collect();

@@ -13,7 +13,7 @@ use crate::parquet_files::reader::Readable;
 const BLOCK: usize = 1 << 20;
 
 /// Most fields that are split at once.
-const MOST_CELLS: usize = 1 << 18;
+const MAX_CELLS: usize = 1 << 18;
 
 /// The next record, and whether it can be read. Places count in the buffer.
 pub(crate) enum Checked {
@@ -130,7 +130,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn records(&mut self, most: usize, split: Split, cells: &mut Vec<Cell>) -> Result<usize> {
         cells.clear();
         let columns = split.columns();
-        let most = most.min((MOST_CELLS / columns.max(1)).max(1));
+        let most = most.min((MAX_CELLS / columns.max(1)).max(1));
         let mut rows = 0;
         loop {
             let is_end = self.is_end();

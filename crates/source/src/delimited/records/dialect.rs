@@ -86,7 +86,7 @@ impl Default for Dialect {
 }
 
 /// The longest record that a user may allow: positions in a reader's buffer have 32 bits.
-const LONGEST: usize = 1 << 30;
+const MAX_LENGTH: usize = 1 << 30;
 
 impl Dialect {
     /// Checks that the special bytes are distinct ASCII characters.
@@ -118,8 +118,8 @@ impl Dialect {
         }
         self.formats.check()?;
         self.encoding.as_deref().map_or(Ok(None), encoding_named)?;
-        if self.longest_record == 0 || self.longest_record > LONGEST {
-            return refused(format!("the longest record must have 1 to {LONGEST} bytes"));
+        if self.longest_record == 0 || self.longest_record > MAX_LENGTH {
+            return refused(format!("the longest record must have 1 to {MAX_LENGTH} bytes"));
         }
         Ok(())
     }

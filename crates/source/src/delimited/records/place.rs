@@ -26,10 +26,10 @@ pub(crate) fn line_of(file: &dyn RangeReader, marks: &[Mark], newline: u8, offse
 
 /// Returns a value as a message shows it: escaped, and its start if it is long.
 pub(crate) fn shown(value: &[u8]) -> String {
-    const MOST: usize = 60;
-    let text = String::from_utf8_lossy(&value[..value.len().min(4 * MOST)]);
-    let mut start: String = text.chars().take(MOST).collect();
-    if start.len() < value.len() && start.chars().count() == MOST {
+    const MAX: usize = 60;
+    let text = String::from_utf8_lossy(&value[..value.len().min(4 * MAX)]);
+    let mut start: String = text.chars().take(MAX).collect();
+    if start.len() < value.len() && start.chars().count() == MAX {
         start.push('…');
     }
     format!("{start:?}")

@@ -19,9 +19,9 @@ use crate::remote::faults::fault;
 use crate::remote::writing::put::{Mark, put, taken};
 
 /// The most parts of an object; S3 takes no more.
-const MOST_PARTS: u64 = 10_000;
+const MAX_PARTS: u64 = 10_000;
 /// The least bytes of a part but the last; S3 takes no less.
-const LEAST_PART: usize = 5 << 20;
+const MIN_PART: usize = 5 << 20;
 /// How long to try to abort an upload.
 const ABORTING: Duration = Duration::from_secs(10);
 
@@ -72,7 +72,7 @@ impl ObjectWriter {
             path,
             replaces,
             mark: Mark::new(),
-            part_bytes: limits.part.max(LEAST_PART),
+            part_bytes: limits.part.max(MIN_PART),
             is_new: true,
             part: Vec::new(),
             upload: None,
@@ -212,7 +212,7 @@ impl ObjectWriter {
 fn part_for(written: u64, more: u64) -> usize {
     // A quarter more than estimated must fit, too.
     let bytes = written.saturating_add(more);
-    let most = bytes.saturating_add(bytes / 4).div_ceil(MOST_PARTS);
+    let most = bytes.saturating_add(bytes / 4).div_ceil(MAX_PARTS);
     usize::try_from(most).unwrap_or(usize::MAX)
 }
 
@@ -250,10 +250,10 @@ mod tests {
 
     #[test]
     fn parts_are_as_large_as_the_object_needs_to_fit_into_their_number() {
-        assert!(part_for(64 << 20, 1 << 30) < LEAST_PART);
+        assert!(part_for(64 << 20, 1 << 30) < MIN_PART);
         let terabyte = 1 << 40;
         let part = part_for(64 << 20, terabyte) as u64;
-        assert!(part * MOST_PARTS >= terabyte / 4 * 5 && part < 256 << 20, "{part}");
-        assert_eq!(part_for(u64::MAX, u64::MAX) as u64, u64::MAX.div_ceil(MOST_PARTS));
+        assert!(part * MAX_PARTS >= terabyte / 4 * 5 && part < 256 << 20, "{part}");
+        assert_eq!(part_for(u64::MAX, u64::MAX) as u64, u64::MAX.div_ceil(MAX_PARTS));
     }
 }
