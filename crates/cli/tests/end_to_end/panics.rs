@@ -61,7 +61,7 @@ fn a_panic_in_any_thread_of_a_load_is_its_error_and_the_same_command_finishes() 
     let partitioned = ["--partition-by", "hash(name,4)", "--degree", "2"];
     for (thread, strategy) in [("surveyor-0", "staged"), ("encoder-2", "staged"), ("sender-1", "direct")] {
         let more = [&partitioned[..], &["--strategy", strategy]].concat();
-        is_reported(thread, &bench.args("load", &file, "p", &more));
+        is_reported(thread, &bench.args("load", &file, strategy, &more));
     }
 }
 
