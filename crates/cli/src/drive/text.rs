@@ -1,9 +1,10 @@
 //! The result as text.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use sawmill_drive::{DriveResult, OperationResult, Proof};
-use sawmill_profile::{Align, Table, format_count, format_counted, format_grouped};
+use sawmill_profile::{Align, Table, format_count, format_counted, format_duration, format_grouped};
 
 /// What a person reads after a run.
 pub(super) fn text(result: &DriveResult) -> String {
@@ -46,8 +47,9 @@ pub(super) fn text(result: &DriveResult) -> String {
         format_grouped(driver.late_by_driver)
     );
     if driver.pauses > 0 {
-        let _ =
-            writeln!(out, "the driver did not run for {:.1} s in {} pauses", driver.paused, driver.pauses);
+        let paused = format_duration(Duration::try_from_secs_f64(driver.paused).unwrap_or_default());
+        let pauses = format_counted(driver.pauses, "pause");
+        let _ = writeln!(out, "the driver did not run for {paused} in {pauses}");
     }
     if let Some(why) = &result.aborted {
         let _ = writeln!(out, "ABORTED: {why}");
