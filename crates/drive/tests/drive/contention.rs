@@ -104,7 +104,9 @@ pick = "latest"
         let text = text.replace("[tables.events]", "overwrite = true\n[tables.events]");
         let result = driven(&plan(&text), &address(&server), None);
         let errors: Vec<_> = result.operations.iter().map(|operation| &operation.errors).collect();
-        assert!(result.total.errors.is_empty(), "{errors:?}");
+        // The latest rows may all be deleted, and then there is none to choose.
+        let is_rare = |(kind, count): (&String, &u64)| kind == "no-row" && *count * 50 < result.total.ok;
+        assert!(result.total.errors.iter().all(is_rare), "{errors:?}");
         assert!(result.operations.iter().all(|operation| operation.ok > 50), "{:?}", result.operations);
         assert!(result.proof[0].holds() && result.proof[0].unknown == 0, "{:?}", result.proof);
     }

