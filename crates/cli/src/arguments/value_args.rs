@@ -63,6 +63,7 @@ pub(crate) struct ValueArgs {
 #[command(next_help_heading = "Values")]
 pub(crate) struct RejectArgs {
     /// Write rows that cannot be loaded to this file, with their place and the reason, and load the others.
+    ///
     /// The name says which: FILE.csv takes the raw lines of text that cannot be read (for PostgreSQL also
     /// FILE.ndjson); FILE.parquet takes the rows that PostgreSQL refuses, with the columns of the source, and
     /// FILE.ndjson those that CrateDB refuses. For both, add --rejected-lines for the lines.

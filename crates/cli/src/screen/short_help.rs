@@ -18,7 +18,7 @@ const SHORT: [(&str, &[&str]); 9] = [
         "footer",
         &["schema", "row-groups", "columns", "statistics", "sizes", "check", "pages", "csv", "ndjson"],
     ),
-    ("gen", &["rows", "files", "out", "threads", "format", "compression", "like", "overwrite"]),
+    ("gen", &["rows", "files", "out", "format", "compression", "like", "overwrite"]),
     ("load", &["to", "table", "mode", "key", "columns", "where", "degree", "verify", "rejects", "explain"]),
     ("load finish", &["to", "table", "mode", "key", "verify"]),
     ("verify", &["to", "table", "columns", "where", "locate", "rejects", "degree"]),

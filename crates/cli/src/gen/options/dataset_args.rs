@@ -25,9 +25,10 @@ pub(crate) struct DatasetArgs {
     /// match a pattern, with plain values for their types. URLs of objects are read, too.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dataset", "like"])]
     schema: Option<PathBuf>,
-    /// Take the columns of a Parquet, Arrow, JSON or CSV file, or of the Parquet files in a directory or that
-    /// match a pattern, and take nulls, list lengths, values and their distributions from a sample of all
-    /// rows and from the footers. URLs of objects are read, too. May be repeated: the files become the tables of
+    /// Take columns, nulls, list lengths, values and their distributions from a Parquet, Arrow, JSON or CSV file.
+    ///
+    /// Or from the Parquet files in a directory or that match a pattern. Sawmill looks at a sample of all rows
+    /// and at the footers. URLs of objects are read, too. May be repeated: the files become the tables of
     /// one dataset, and columns whose values are keys of another file refer to it.
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
     like: Vec<PathBuf>,
