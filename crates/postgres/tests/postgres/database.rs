@@ -39,6 +39,12 @@ impl Database {
         Self { url: format!("{host}/{name}"), _server: server }
     }
 
+    /// The database of a server of its own, for what is counted over a whole server.
+    pub fn alone() -> Self {
+        let server = LocalPg::start().expect("a server starts");
+        Self { url: server.url(), _server: Arc::new(server) }
+    }
+
     /// Another database on the same server.
     pub fn with_url(&self, url: String) -> Self {
         Self { url, _server: Arc::clone(&self._server) }

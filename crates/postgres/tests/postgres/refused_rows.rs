@@ -21,7 +21,8 @@ struct Refused {
 fn file(table: &str, ids: impl Iterator<Item = i64>) -> Refused {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(ids));
     let (directory, path) = file_of(vec![("id", ids)], 100_000);
-    let database = Database::new();
+    // Other tests would begin transactions, too.
+    let database = Database::alone();
     database.client().batch_execute(table).unwrap();
     let rejects = path.with_file_name("rejects.parquet");
     Refused { source: ParquetFiles::open(&[path]).unwrap(), database, rejects, _directory: directory }
