@@ -119,7 +119,7 @@ fn an_index_directory_that_another_user_has_prepared_is_not_used() {
     fs::write(at("s.csv"), format!("at,v\n{rows}")).unwrap();
     fs::create_dir(at("shared")).unwrap();
     fs::write(at("victim"), "precious").unwrap();
-    // Nobody reads this pipe yet, so the first run waits with its index. The name depends on the command and the
+    // The first run blocks on this pipe, which has no reader yet, and keeps its index. The name depends on the command and the
     // files alone; a run that is killed leaves it.
     make_pipe(&at("sorted.parquet"));
     let pipe = fs::File::options().read(true).write(true).open(at("sorted.parquet")).unwrap();

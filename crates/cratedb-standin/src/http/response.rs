@@ -6,7 +6,7 @@ use std::io::Write;
 use crate::json::quoted;
 use crate::store::{Answer, Error, RowResult};
 
-/// Why there is no response.
+/// The reason for which the server sends no response.
 pub(super) enum End {
     /// The connection has ended.
     Cut,

@@ -161,7 +161,7 @@ impl Limit {
             let share = part as f64 / operation.intended as f64;
             (share, format!("{:.3}%", share * 100.0))
         };
-        // Without a success there is no latency; without a failure, failures took no time.
+        // Latency needs an operation that succeeded. If none failed, failures took no time.
         let of = |of| match of {
             Of::Latency => Some(&operation.latency).filter(|latency| latency.histogram.count() > 0),
             Of::Failures => Some(&operation.failures),

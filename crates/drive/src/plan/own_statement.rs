@@ -89,7 +89,7 @@ fn into(node: Node<'_>, operation: &mut Operation) -> Result<Vec<usize>> {
         let (Some((_, pg_type)), true) = (known, is_name) else {
             let types: Vec<&str> = TYPES.iter().map(|(word, _)| *word).collect();
             let advice = format!("write a name and a type, as \"balance int8\"; types: {}", types.join(", "));
-            return Err(item.error(format!("{:?} is no variable", item.text()?), advice));
+            return Err(item.error(format!("{:?} does not declare a variable", item.text()?), advice));
         };
         operation.variables.push(Variable { name: name.to_owned(), pg_type: *pg_type });
         Ok(operation.variables.len() - 1)

@@ -22,6 +22,7 @@ impl Default for Durations {
     fn default() -> Self {
         // The bounds are constants that the crate accepts; a test makes one.
         #[expect(clippy::expect_used, reason = "constant bounds")]
+        // Both bounds and the digits are constants: the highest is at least twice the lowest, and there are at most 5 digits.
         Self(Histogram::new_with_bounds(1, MAX_LENGTH, DIGITS).expect("constant bounds that are valid"))
     }
 }

@@ -83,7 +83,10 @@ fn mistakes_are_named_with_what_is_known() {
         "let.e = { old = \"events\" }\nsql = \"SELECT :e.colour\"\n",
         &[":e.colour is not known", "there are :e.row", ":e.event_id"],
     );
-    refused("sql = \"SELECT 1\"\ninto = [\"n\"]\n", &["\"n\" is no variable", "balance int8", "timestamptz"]);
+    refused(
+        "sql = \"SELECT 1\"\ninto = [\"n\"]\n",
+        &["\"n\" does not declare a variable", "balance int8", "timestamptz"],
+    );
     refused("sql = \"SELECT 1\"\ninto = [\"n int4\"]\nexpect = 1\n", &["`expect` beside `into`"]);
     refused("let.e = { old = \"event\" }\nsql = \"SELECT 1\"\n", &["no table \"event\"", "events"]);
     refused("let.e = { new = \"events\", writes = \"delete\" }\nsql = \"SELECT 1\"\n", &["nothing, insert"]);

@@ -32,7 +32,7 @@ pub(crate) struct TableWriter<'s> {
     open: Option<OpenTransaction>,
 }
 
-/// A connection that nobody else uses until this is dropped.
+/// Exclusive use of a connection, until this is dropped.
 pub(crate) enum Held<'s> {
     /// The holder's own.
     Own(Box<Connection>),

@@ -57,7 +57,7 @@ impl<'a> CrateSession<'a> {
         Ok(Self { server, statements, plan, rows, cancel, sql, types, operation: 0, requests, variables })
     }
 
-    /// Makes the request of a step; an outcome if there is no row for it.
+    /// Makes the request of a step, or returns an outcome if the step finds no row.
     fn make(&mut self, at: usize, draw: u64) -> Result<Option<Outcome>> {
         let Self { rows, requests, types, variables, plan, operation, .. } = self;
         let step = &plan.operations[*operation].steps[at];

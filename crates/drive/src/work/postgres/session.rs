@@ -162,7 +162,7 @@ impl<'a> PgSession<'a> {
         })
     }
 
-    /// Makes the messages of one step; an outcome if there is no row for it.
+    /// Makes the messages of one step, or returns an outcome if the step finds no row.
     fn make(&mut self, at: usize, draw: u64) -> Result<Option<Outcome>> {
         let Self { plan, rows, ready, columns, variables, types, .. } = self;
         let ready = &mut ready[at];
