@@ -267,6 +267,8 @@ pub(crate) struct Resolver {
     /// Newlines before the next chunk, those before the first record included.
     lines: u64,
     hash: xxhash_rust::xxh3::Xxh3,
+    /// The first misplaced quote. What follows it is not resolved.
+    misquoted: Option<Misquoted>,
 }
 
 /// Quotes that do not fit together, found between chunks.
@@ -289,14 +291,17 @@ impl Resolver {
         Self { lines, ..Self::default() }
     }
 
-    /// Takes the scan of the n-th chunk.
+    /// Takes the scan of the n-th chunk. From the first misplaced quote on, every scan returns that quote, so
+    /// that the error of a file does not depend on which thread reports it.
     pub(crate) fn add(&mut self, number: u64, scan: Scan, grid: &Grid) -> Result<(), Misquoted> {
         self.waiting.insert(number, scan);
-        while let Some(scan) = self.waiting.remove(&self.next) {
+        while self.misquoted.is_none()
+            && let Some(scan) = self.waiting.remove(&self.next)
+        {
             self.next += 1;
-            self.resolve(&scan, grid)?;
+            self.misquoted = self.resolve(&scan, grid).err();
         }
-        Ok(())
+        self.misquoted.map_or(Ok(()), Err)
     }
 
     fn resolve(&mut self, scan: &Scan, grid: &Grid) -> Result<(), Misquoted> {
