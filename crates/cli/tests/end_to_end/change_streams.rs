@@ -4,8 +4,8 @@ use std::fs;
 use std::process::Command;
 
 use postgres::{Client, NoTls};
-use sawmill_localpg::LocalPg;
 
+use crate::database::Database;
 use crate::harness::sawmill;
 
 const CRM: &str = r#"
@@ -54,7 +54,7 @@ END $$";
 
 #[test]
 fn postgresql_replays_the_stream_to_the_promised_rows() {
-    let server = LocalPg::start().unwrap();
+    let server = Database::new();
     let dir = tempfile::tempdir().unwrap();
     let spec = dir.path().join("crm.toml");
     fs::write(&spec, CRM).unwrap();

@@ -19,7 +19,8 @@ fn a_replacement_reports_whom_it_waits_for_and_fails_after_the_timeout() {
     }
     let args = bench.args("load", &file, "contacts", &["--mode", "replace", "--again"]);
     let waiting = start(args);
-    let blocked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'";
+    let blocked = "SELECT count(*) FROM pg_locks JOIN pg_database ON database = pg_database.oid \
+                   WHERE NOT granted AND mode = 'AccessExclusiveLock' AND datname = current_database()";
     until("the load waits", || bench.count(blocked) > 0);
     until("the load names the lock", || has_spoken(&waiting));
     reader.batch_execute("COMMIT").unwrap();

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use postgres::{Client, NoTls};
-use sawmill_localpg::LocalPg;
 
+use crate::database::Database;
 use crate::harness::sawmill;
 
 const SPEC: &str = r#"
@@ -127,7 +127,7 @@ print(types["place"], types["plot"])
 
 #[test]
 fn postgresql_gets_intervals_from_files_and_from_specs() {
-    let server = LocalPg::start().unwrap();
+    let server = Database::new();
     let dir = tempfile::tempdir().unwrap();
     let parquet = file(dir.path(), "parquet");
     let mut client = Client::connect(&server.url(), NoTls).unwrap();

@@ -1,9 +1,9 @@
 //! Runs the `sawmill` binary as a user would, and keeps its output.
 
 use std::os::fd::AsRawFd;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -15,21 +15,21 @@ pub struct Ran {
     pub err: String,
 }
 
-/// The command, not started, with nothing on its standard input and with the signals as a shell's prompt sets
-/// them: the tests themselves may have been started with SIGINT ignored, as in a script's `cargo test &`.
+/// Gives this process, and so all that it starts, the signals as a shell's prompt sets them: the tests may have
+/// been started with SIGINT ignored, as in a script's `cargo test &`. Setting them between fork and exec would
+/// copy the page tables of this process, gigabytes of memory, for each command.
+static SIGNALS: LazyLock<()> = LazyLock::new(|| {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the default action needs no handler, and nothing here installs one.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+});
+
+/// The command, not started, with nothing on its standard input.
 pub fn command<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    LazyLock::force(&SIGNALS);
     let mut command = Command::new(env!("CARGO_BIN_EXE_sawmill"));
     command.args(args).stdin(Stdio::null());
-    // SAFETY: between fork and exec only signal(2) is called, which is async-signal-safe and allocates
-    // nothing.
-    unsafe {
-        command.pre_exec(|| {
-            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-                libc::signal(signal, libc::SIG_DFL);
-            }
-            Ok(())
-        });
-    }
     command
 }
 

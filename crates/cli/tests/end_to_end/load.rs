@@ -4,19 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use postgres::{Client, NoTls};
-use sawmill_localpg::LocalPg;
 
+use crate::database::Database;
 use crate::harness::{Ran, sawmill, signal, start, until, wait};
 
-/// A server, and a directory for files.
+/// A database, and a directory for files.
 pub struct Bench {
-    pub server: LocalPg,
+    pub server: Database,
     pub dir: tempfile::TempDir,
 }
 
 impl Bench {
     pub fn new() -> Self {
-        Bench { server: LocalPg::start().unwrap(), dir: tempfile::tempdir().unwrap() }
+        Bench { server: Database::new(), dir: tempfile::tempdir().unwrap() }
     }
 
     /// A contacts file of this many rows.
@@ -133,8 +133,8 @@ fn interrupted_by(name: &str, code: Option<i32>) {
     signal(&child, name);
     assert_eq!(wait(child).code, code);
     assert!(!bench.exists("c"));
-    let backends =
-        "select count(*) from pg_stat_activity where application_name like 'sawmill%' and state <> 'idle'";
+    let backends = "select count(*) from pg_stat_activity where application_name like 'sawmill%' and state <> 'idle' \
+         and datname = current_database()";
     until("the end of the load's connections", || bench.count(backends) == 0);
     let json = sawmill(args.iter().map(String::as_str).chain(["--json", "--verify"])).ok().json();
     assert_eq!(json["report"]["rows"], 2_000_000);

@@ -15,6 +15,7 @@ mod convert;
 mod cratedb;
 mod cratedb_memory;
 mod csv;
+mod database;
 mod delta;
 mod demo;
 mod demo_crates;

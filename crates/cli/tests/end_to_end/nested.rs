@@ -4,21 +4,21 @@
 use std::path::Path;
 
 use postgres::{Client, NoTls};
-use sawmill_localpg::LocalPg;
 
+use crate::database::Database;
 use crate::harness::{Ran, sawmill, signal, start, until, wait};
 
-fn args(verb: &str, server: &LocalPg, file: &str, table: &str, more: &[&str]) -> Vec<String> {
+fn args(verb: &str, server: &Database, file: &str, table: &str, more: &[&str]) -> Vec<String> {
     let url = server.url();
     let fixed = [verb, file, "--to", &url, "--table", table];
     fixed.iter().chain(more).map(|arg| (*arg).to_owned()).collect()
 }
 
-fn load(server: &LocalPg, file: &str, table: &str, more: &[&str]) -> Ran {
+fn load(server: &Database, file: &str, table: &str, more: &[&str]) -> Ran {
     sawmill(args("load", server, file, table, more))
 }
 
-fn client(server: &LocalPg) -> Client {
+fn client(server: &Database) -> Client {
     Client::connect(&server.url(), NoTls).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn documented(layout: &str) -> String {
 
 #[test]
 fn the_documented_queries_put_the_same_records_together_from_each_layout() {
-    let server = LocalPg::start().unwrap();
+    let server = Database::new();
     let mut client = client(&server);
     let mut records = Vec::new();
     for (layout, more) in [
@@ -55,7 +55,7 @@ fn the_documented_queries_put_the_same_records_together_from_each_layout() {
 
 #[test]
 fn the_built_in_datasets_load_and_verify_in_every_layout() {
-    let server = LocalPg::start().unwrap();
+    let server = Database::new();
     for dataset in ["orders", "events", "devices", "deep"] {
         let file = format!("gen:{dataset}?rows=3k");
         load(&server, &file, &format!("{dataset}_j"), &["--verify"]).ok();
@@ -89,7 +89,7 @@ fn the_built_in_datasets_load_and_verify_in_every_layout() {
 
 #[test]
 fn a_killed_load_into_several_tables_is_finished_by_the_same_command() {
-    let server = LocalPg::start().unwrap();
+    let server = Database::new();
     let args = args(
         "load",
         &server,
@@ -119,7 +119,7 @@ fn a_killed_load_into_several_tables_is_finished_by_the_same_command() {
 
 #[test]
 fn a_dry_run_of_several_tables_reports_the_plan_and_changes_nothing() {
-    let server = LocalPg::start().unwrap();
+    let server = Database::new();
     let (file, more) = ("gen:contacts?rows=3k", ["--nested", "tables", "--unlogged", "--foreign-keys"]);
     let rehearse = || load(&server, file, "c", &[&more[..], &["--dry-run"]].concat()).ok().out;
     let told = rehearse();
@@ -142,7 +142,7 @@ fn a_dry_run_of_several_tables_reports_the_plan_and_changes_nothing() {
 
 #[test]
 fn layouts_that_the_target_does_not_have_are_rejected() {
-    let server = LocalPg::start().unwrap();
+    let server = Database::new();
     let file = "gen:contacts?rows=10";
     let error = load(&server, file, "c", &["--nested", "tables", "--mode", "append"]).fails(2);
     assert!(error.contains("--mode create or replace"), "{error}");

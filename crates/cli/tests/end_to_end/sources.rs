@@ -63,7 +63,8 @@ fn a_file_that_is_replaced_while_its_last_rows_are_sent_does_not_count_as_loaded
     let child = start(bench.args("load", &file, "c", &["--mode", "append"]));
     until("the load waits for the table", || {
         bench.count(
-            "select count(*) from pg_stat_activity where query like 'COPY%' and wait_event_type = 'Lock'",
+            "select count(*) from pg_stat_activity where query like 'COPY%' and wait_event_type = 'Lock' \
+             and datname = current_database()",
         ) > 0
     });
     let other = bench.contacts("200k");

@@ -14,7 +14,7 @@ fn run(operation: &str) -> DriveResult {
     let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
     client.batch_execute("CREATE TABLE numbers (id int, n int8); INSERT INTO numbers VALUES (1, 7)").unwrap();
     let text = format!(
-        "rate = 50\nfor = \"1s\"\nconnections = 2\n[tables.events]\nrows = 10\n[[operations]]\nname = \"own\"\n{operation}"
+        "rate = 100\nfor = \"1s\"\nconnections = 2\n[tables.events]\nrows = 10\n[[operations]]\nname = \"own\"\n{operation}"
     );
     driven(&plan(&text), &address(&server), None)
 }
@@ -37,25 +37,26 @@ sql = "SELECT n FROM numbers WHERE n < 20"
     assert!(result.proof.iter().all(sawmill_drive::Proof::holds), "{:?}", result.proof);
 }
 
-#[track_caller]
-fn has_no_value(sql: &str, message: &str) {
-    for kind in ["steps", "transaction"] {
-        let result = run(&format!(
-            "{kind} = [{{ sql = \"{sql}\", into = [\"n int8\"] }}, {{ sql = \"SELECT :n\" }}]\n"
-        ));
-        let own = &result.operations[0];
-        assert_eq!((own.ok, own.errors.get("variable")), (0, Some(&own.intended)), "{:?}", own.messages);
-        assert!(own.messages["variable"].contains(message), "{:?}", own.messages);
-    }
-}
-
 #[test]
 fn an_operation_that_reads_no_value_fails_and_says_why() {
-    has_no_value("SELECT n FROM numbers WHERE id = 2", "0 rows where one is read");
-    has_no_value("SELECT generate_series(1, 3)::int8", "3 rows where one is read");
-    has_no_value("SELECT NULL::int8", "n has no value: NULL was read");
-    has_no_value("SELECT 'x'::text", "n has no value: text was read where bigint is declared");
-    has_no_value("SELECT FROM numbers", "n has no value: the row has too few columns");
+    let cases = [
+        ("SELECT n FROM numbers WHERE id = 2", "0 rows where one is read"),
+        ("SELECT generate_series(1, 3)::int8", "3 rows where one is read"),
+        ("SELECT NULL::int8", "n has no value: NULL was read"),
+        ("SELECT 'x'::text", "n has no value: text was read where bigint is declared"),
+        ("SELECT FROM numbers", "n has no value: the row has too few columns"),
+    ];
+    for kind in ["steps", "transaction"] {
+        let operation = |sql| {
+            format!("{kind} = [{{ sql = \"{sql}\", into = [\"n int8\"] }}, {{ sql = \"SELECT :n\" }}]\n")
+        };
+        let operations: Vec<String> = cases.iter().map(|(sql, _)| operation(sql)).collect();
+        let result = run(&operations.join("[[operations]]\n"));
+        for (own, (_, message)) in result.operations.iter().zip(cases) {
+            assert_eq!((own.ok, own.errors.get("variable")), (0, Some(&own.intended)), "{:?}", own.messages);
+            assert!(own.messages["variable"].contains(message), "{:?}", own.messages);
+        }
+    }
 }
 
 #[test]

@@ -173,7 +173,9 @@ fn random_nested_batches_arrive_and_are_what_the_server_prints_of_them() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("random.parquet");
     let number = std::cell::Cell::new(0);
-    let mut runner = TestRunner::new(Config { cases: 60, failure_persistence: None, ..Config::default() });
+    // Four times as many at night: by default PROPTEST_CASES is 256.
+    let cases = Config::default().cases / 8;
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let columns = proptest::collection::vec(array(3, 23), 1..5);
     runner
         .run(&columns, |columns| {

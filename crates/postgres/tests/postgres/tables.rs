@@ -288,7 +288,9 @@ fn random_nested_batches_are_put_together_again() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("random.parquet");
     let number = std::cell::Cell::new(0);
-    let mut runner = TestRunner::new(Config { cases: 40, failure_persistence: None, ..Config::default() });
+    // Four times as many at night: by default PROPTEST_CASES is 256.
+    let cases = Config::default().cases / 16;
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     runner
         .run(&proptest::collection::vec(plain_array(3, 23), 1..4), |columns| {
             number.set(number.get() + 1);

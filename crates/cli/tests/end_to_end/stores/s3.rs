@@ -1,61 +1,93 @@
 //! An S3 server by others: moto, from PyPI, started by the tests.
 
 use std::ffi::OsStr;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
-use super::web::first_line;
 use crate::harness::{Ran, command};
 
-/// Starts the server, fills a bucket with the files of a folder, prints the port, and serves until its
-/// standard input ends.
-const SERVER: &str = r#"
-import os, sys
+/// Imports moto once, which takes seconds, and forks a server for each line of its standard input: the bucket
+/// and a folder, whose files fill it. Prints the server's process and port. A server ends with this process.
+const PROGRAM: &str = r#"
+import json, os, signal, sys, time
 from moto.server import ThreadedMotoServer
 import boto3
-bucket, folder = sys.argv[1:3]
-server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-server.start()
-port = server.get_host_and_port()[1]
-s3 = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}", region_name="us-east-1",
-                  aws_access_key_id="a", aws_secret_access_key="b")
-s3.create_bucket(Bucket=bucket)
-for root, _, names in os.walk(folder):
-    for name in names:
-        path = os.path.join(root, name)
-        s3.upload_file(path, bucket, os.path.relpath(path, folder))
-print(port, flush=True)
-sys.stdin.read()
+
+session = boto3.session.Session("a", "b", region_name="us-east-1")
+session.client("s3")
+
+def serve(bucket, folder, parent):
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    port = server.get_host_and_port()[1]
+    s3 = session.client("s3", endpoint_url=f"http://127.0.0.1:{port}")
+    s3.create_bucket(Bucket=bucket)
+    for root, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(root, name)
+            s3.upload_file(path, bucket, os.path.relpath(path, folder))
+    print(os.getpid(), port, flush=True)
+    while os.getppid() == parent:
+        time.sleep(1)
+
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+print("ready", flush=True)
+for line in sys.stdin:
+    parent = os.getpid()
+    if os.fork() == 0:
+        try:
+            serve(*json.loads(line), parent)
+        finally:
+            os._exit(0)
 "#;
+
+/// The process that forks servers; `None` without moto.
+static SERVERS: LazyLock<Option<Mutex<Servers>>> = LazyLock::new(|| Servers::start().map(Mutex::new));
+
+struct Servers {
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Servers {
+    fn start() -> Option<Self> {
+        let python = std::env::var("SAWMILL_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let mut started = Command::new(&python);
+        started.args(["-c", PROGRAM]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = started.spawn().ok()?;
+        let answers = BufReader::new(process.stdout.take()?);
+        let mut servers = Self { requests: process.stdin.take()?, answers };
+        (servers.answer() == "ready").then_some(servers)
+    }
+
+    fn answer(&mut self) -> String {
+        let mut line = String::new();
+        let _ = self.answers.read_line(&mut line);
+        line.trim().to_owned()
+    }
+}
 
 /// A running server with one bucket.
 pub struct S3 {
-    server: Child,
+    process: u32,
     pub endpoint: String,
 }
 
 impl S3 {
     /// Starts a server whose bucket has the files of a folder. `None`, after saying so, without moto.
     pub fn with(bucket: &str, folder: &Path) -> Option<Self> {
-        let python = std::env::var("SAWMILL_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-        let there = Command::new(&python).args(["-c", "import moto.server, boto3"]).output();
-        if !there.is_ok_and(|output| output.status.success()) {
-            println!("skipped: {python} has no moto[server] (S3); name one that has in SAWMILL_PYTHON");
+        let Some(servers) = &*SERVERS else {
+            println!("skipped: no moto[server] (S3); name a Python that has it in SAWMILL_PYTHON");
             return None;
-        }
-        let mut server = Command::new(&python)
-            .args(["-c", SERVER, bucket])
-            .arg(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let port = first_line(server.stdout.take().unwrap());
-        assert!(!port.is_empty(), "moto starts");
-        Some(Self { server, endpoint: format!("http://127.0.0.1:{port}") })
+        };
+        let mut servers = servers.lock().unwrap_or_else(PoisonError::into_inner);
+        writeln!(servers.requests, "{}", serde_json::json!([bucket, folder])).unwrap();
+        let answer = servers.answer();
+        let (process, port) = answer.split_once(' ').expect("moto starts");
+        Some(Self { process: process.parse().unwrap(), endpoint: format!("http://127.0.0.1:{port}") })
     }
 
     /// Starts a server with an empty bucket.
@@ -136,8 +168,6 @@ pub fn environment(mut command: Command, endpoint: &str) -> Command {
 
 impl Drop for S3 {
     fn drop(&mut self) {
-        drop(self.server.stdin.take());
-        let _ = self.server.kill();
-        let _ = self.server.wait();
+        let _ = Command::new("kill").args(["-KILL", &self.process.to_string()]).status();
     }
 }

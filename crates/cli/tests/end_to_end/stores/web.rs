@@ -2,7 +2,7 @@
 //! some of them wrongly. Reads of S3 are the same requests, so it stands for a store with faults, too.
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -177,11 +177,4 @@ fn answer(mut stream: &TcpStream, folder: &Path, method: &str, asked: &Asked, fa
         }),
         _ => stream.write_all(body).ok(),
     }
-}
-
-/// Reads nothing more from a child's output than its first line.
-pub fn first_line(output: impl Read) -> String {
-    let mut line = String::new();
-    let _ = BufReader::new(output).read_line(&mut line);
-    line.trim().to_owned()
 }
