@@ -364,6 +364,15 @@ mod tests {
     }
 
     #[test]
+    fn a_version_of_a_log_that_lacks_billions_of_commits_is_refused_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let table = LocalTable::new(directory.path());
+        table.create(&commit_name(9_000_000_000_000_000_000), b"{}").unwrap();
+        let error = Snapshot::open(&table, None).unwrap_err().to_string();
+        assert!(error.contains("lacks the commit 0"), "{error}");
+    }
+
+    #[test]
     fn the_same_work_is_committed_once() {
         let directory = tempfile::tempdir().unwrap();
         let table = LocalTable::new(directory.path());

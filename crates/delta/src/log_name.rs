@@ -62,7 +62,8 @@ enum LogName {
 
 fn parse(name: &str) -> Option<LogName> {
     let (version, rest) = name.split_once('.')?;
-    let version = digits(version, 20)?;
+    // Delta counts versions in 63 bits, and the last has a successor.
+    let version = digits(version, 20).filter(|version| *version < i64::MAX as u64)?;
     if rest == "json" {
         return Some(LogName::Commit(version));
     }
@@ -103,6 +104,8 @@ mod tests {
             "00000000000000000001.00000000000000000002.compacted.json",
             "_last_checkpoint",
             "2.json",
+            "09223372036854775807.json",
+            "18446744073709551615.checkpoint.parquet",
             "00000000000000000003.json.tmp",
         ];
         let found = LogNames::of(names.into_iter());

@@ -129,6 +129,8 @@ fn all_parts(parts: &[NamedResult]) -> Result<(), Error> {
     let missing: Vec<String> = (1..=of.parse::<u64>().unwrap_or(0))
         .map(|number| format!("{number}/{of}"))
         .filter(|number| !seen.contains_key(number.as_str()))
+        // A damaged result may say that there are billions.
+        .take(MAX_SHOWN)
         .collect();
     match missing.as_slice() {
         [] => Ok(()),
@@ -138,6 +140,9 @@ fn all_parts(parts: &[NamedResult]) -> Result<(), Error> {
         }
     }
 }
+
+/// The most parts that a message names.
+const MAX_SHOWN: usize = 10;
 
 /// How far apart parts of one run may begin, in seconds: the clocks of their machines may differ as much.
 const TOGETHER: f64 = 1.0;
@@ -433,6 +438,8 @@ mod tests {
         assert_eq!(what(&[]), "there are no results to merge");
         assert_eq!(what(&[of("1/2"), of("1/2")]), "part 1/2 comes twice");
         assert_eq!(what(&[of("1/3"), of("3/3")]), "part 2/3 is missing");
+        let billions = what(&[of("1/18446744073709551615")]);
+        assert!(billions.starts_with("part 2/18446744073709551615, 3/18446744073709551615"), "{billions}");
         assert_eq!(what(&[of("1/2"), of("2/3")]), "the results are parts of different divisions");
         let mut other = of("2/2");
         other.result.run.name = "trips".into();

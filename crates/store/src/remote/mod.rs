@@ -21,4 +21,6 @@ mod writing;
 
 pub use options::StoreOptions;
 pub use stores::Stores;
+#[cfg(fuzzing)]
+pub use writing::uploads::fuzzed_answer;
 pub use writing::{Entry, ObjectFolder, ObjectWriter, Unfinished, UploadLimits};

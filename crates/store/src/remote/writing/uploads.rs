@@ -277,6 +277,18 @@ fn refused(url: &ObjectUrl, status: u16, text: &str) -> Error {
         .advise("check the credentials; they need s3:ListBucket and s3:ListBucketMultipartUploads")
 }
 
+/// What an answer of a store is read as: the keys of a list of objects and of one of uploads, and a refusal.
+#[cfg(fuzzing)]
+pub fn fuzzed_answer(text: &str) -> (Option<Vec<String>>, Option<Vec<String>>, String) {
+    let objects = quick_xml::de::from_str::<ListedObjects>(text).ok();
+    let uploads = quick_xml::de::from_str::<Listed>(text).ok();
+    (
+        objects.map(|listed| listed.contents.into_iter().map(|object| object.key).collect()),
+        uploads.map(|listed| listed.uploads.into_iter().map(|upload| upload.key).collect()),
+        refusal_of("400", text),
+    )
+}
+
 impl fmt::Debug for Uploads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Uploads").field(&self.bucket.url).finish()
