@@ -58,9 +58,9 @@ pub use objects::{
 };
 pub use partial::{name_of_partial, partial_name};
 pub use path_name::path_name;
-#[cfg(feature = "objects")]
-pub use remote::{Entry, ObjectFolder, ObjectWriter, StoreOptions, Stores, Unfinished, UploadLimits};
 #[cfg(all(fuzzing, feature = "objects"))]
 #[doc(hidden)]
 pub use remote::fuzzed_answer;
+#[cfg(feature = "objects")]
+pub use remote::{Entry, ObjectFolder, ObjectWriter, StoreOptions, Stores, Unfinished, UploadLimits};
 pub use whole_file::{Identity, WholeFile, followed, is_stream};
