@@ -56,7 +56,7 @@ impl Compression {
             }
             Self::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(bytes)),
             Self::Xz => Box::new(lzma_rust2::XzReader::new(bytes, true)),
-            Self::Lz4 => Box::new(Lz4Frames(lz4_flex::frame::FrameDecoder::new(bytes))),
+            Self::Lz4 => Box::new(Lz4Frames::new(bytes)),
         })
     }
 }
@@ -113,15 +113,50 @@ fn after_zeros(bytes: &mut impl BufRead) -> io::Result<Option<u8>> {
 }
 
 /// Frames of LZ4: the decoder ends after each.
-struct Lz4Frames<R: BufRead>(lz4_flex::frame::FrameDecoder<R>);
+struct Lz4Frames<R: BufRead> {
+    decoder: lz4_flex::frame::FrameDecoder<WholeFrames<R>>,
+    /// A frame has begun and not ended.
+    within: bool,
+}
+
+impl<R: BufRead> Lz4Frames<R> {
+    fn new(bytes: R) -> Self {
+        let bytes = WholeFrames { bytes, may_end: false };
+        Self { decoder: lz4_flex::frame::FrameDecoder::new(bytes), within: false }
+    }
+}
 
 impl<R: BufRead> Read for Lz4Frames<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            let read = self.0.read(buffer)?;
-            if read > 0 || buffer.is_empty() || self.0.get_mut().fill_buf()?.is_empty() {
+            if !self.within {
+                let frames = self.decoder.get_mut();
+                let Some(first) = frames.bytes.fill_buf()?.first().copied() else { return Ok(0) };
+                // The older form has no mark at its end.
+                frames.may_end = first == 0x02;
+                self.within = true;
+            }
+            let read = self.decoder.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
                 return Ok(read);
             }
+            self.within = false;
+        }
+    }
+}
+
+/// The bytes of frames. The decoder takes their end between two blocks for the end of the frame.
+struct WholeFrames<R> {
+    bytes: R,
+    may_end: bool,
+}
+
+impl<R: Read> Read for WholeFrames<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.bytes.read(buffer)?;
+        match read == 0 && !buffer.is_empty() && !self.may_end {
+            true => Err(io::Error::new(io::ErrorKind::InvalidData, "the last frame is cut off")),
+            false => Ok(read),
         }
     }
 }
@@ -172,6 +207,23 @@ mod tests {
             let decoder = Compression::of(&compressed).decoder(Box::new(io::Cursor::new(compressed)));
             decoder.unwrap().read_to_string(&mut read).unwrap();
             assert_eq!(read, text);
+        }
+    }
+
+    #[test]
+    fn a_frame_of_lz4_that_is_cut_off_anywhere_is_refused() {
+        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+        encoder.write_all(b"1,2\n3,4\n").unwrap();
+        let frame = encoder.finish().unwrap();
+        let read = |bytes: &[u8]| {
+            let mut text = String::new();
+            let decoder = Compression::Lz4.decoder(Box::new(io::Cursor::new(bytes.to_vec())));
+            decoder.unwrap().read_to_string(&mut text).map(|_| text)
+        };
+        let two = [frame.as_slice(), &frame].concat();
+        assert_eq!(read(&two).unwrap(), "1,2\n3,4\n1,2\n3,4\n");
+        for end in (1..two.len()).filter(|end| *end != frame.len()) {
+            assert!(read(&two[..end]).is_err(), "{end} of {} bytes", two.len());
         }
     }
 
