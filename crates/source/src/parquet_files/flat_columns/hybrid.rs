@@ -104,6 +104,8 @@ impl Hybrid {
         let mut missing = levels;
         while missing > 0 {
             match self.piece(missing)? {
+                // No level: the other decoder decides.
+                Run::Same { value: 2.., .. } => return Err(NotRead),
                 Run::Same { value, left } => {
                     bitmap.append_n(left, value == 1);
                     missing -= left;

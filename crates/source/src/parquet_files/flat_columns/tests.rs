@@ -353,3 +353,13 @@ fn pages_may_be_empty_and_of_different_kinds() {
         assert!(column.read(1).is_err(), "the rows have ended");
     }
 }
+
+#[test]
+fn a_run_of_a_level_that_flat_columns_do_not_have_is_not_read() {
+    // Two levels of 1, then of 4.
+    for (bytes, read) in [(&[4, 1], true), (&[4, 4], false)] {
+        let mut levels = hybrid::Hybrid::new(Bytes::from_static(bytes), 1).unwrap();
+        let mut bitmap = arrow_buffer::BooleanBufferBuilder::new(2);
+        assert_eq!(levels.bits(2, &mut bitmap).is_ok(), read, "{bytes:?}");
+    }
+}
