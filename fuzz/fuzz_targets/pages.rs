@@ -53,7 +53,10 @@ fuzz_target!(|input: &[u8]| {
     let pieces = rows(&files, 7, 3);
     let theirs = theirs(bytes, files.schema(), files.rows());
     match (&whole, &pieces, &theirs) {
-        (Ok(whole), Ok(pieces), Ok(theirs)) => assert!(whole == pieces && whole == theirs),
+        (Ok(whole), Ok(pieces), Ok(theirs)) => {
+            assert_eq!(whole, pieces, "in pieces");
+            assert_eq!(whole, theirs, "by the parquet crate");
+        }
         (Err(error), Err(_), Err(_)) => drop(refusal(error)),
         // Pages of another size than they claim are refused before they are read.
         (Err(whole), Err(pieces), Ok(_)) if chunk.raw => {

@@ -45,6 +45,6 @@ pub fn rows(source: &dyn Source, unit_rows: u64, batch_rows: usize) -> Result<Re
 /// The text of a refusal, which says what, and is not that of a panic.
 pub fn refusal(error: &sawmill_source::Error) -> String {
     let text = error.to_string();
-    assert!(!error.what().is_empty() && !text.contains("panicked"), "{text}");
+    assert!(!error.what().is_empty() && !text.contains("panicked: "), "{text}");
     text
 }
