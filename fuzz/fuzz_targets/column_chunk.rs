@@ -21,7 +21,9 @@ const COLUMNS: [(i32, i32, Option<i32>, Option<i32>); 14] = [
     (1, 0, Some(6), None),
     (2, 0, Some(5), Some(0)),
 ];
-const ENCODINGS: [i32; 9] = [0, 2, 3, 4, 5, 6, 7, 8, 9];
+// Not DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY, whose decoders in the `parquet` crate allocate as many lengths as a
+// page claims, and abort: SECURITY.md names it.
+const ENCODINGS: [i32; 7] = [0, 2, 3, 4, 5, 8, 9];
 const CODECS: [i32; 8] = [0, 0, 0, 1, 2, 4, 6, 7];
 
 fn compressed(codec: i32, bytes: &[u8]) -> Vec<u8> {
