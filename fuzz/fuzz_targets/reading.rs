@@ -1,6 +1,6 @@
 //! A file with an input's bytes, and the rows of a source in one batch.
 
-#![allow(dead_code, reason = "each target needs some")]
+#![allow(dead_code, reason = "each target compiles this module and calls a part of it")]
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
