@@ -52,7 +52,7 @@ pub use engine::target::{
     UnitWriter,
 };
 pub use engine::verification::{Located, LocatedUnit, Verification};
-pub use engine::worker::refusal_error;
+pub use engine::worker::{received, refusal_error};
 pub use identity::RecordedFiles;
 pub use identity::earlier;
 pub use identity::earlier::{EarlierLoad, Found};

@@ -54,6 +54,7 @@ pub use trace::system::target::Target;
 pub use trace::threads::{
     ThreadFailure, beside, caught, joined, on_threads, spawn, spawn_scoped, with_threads,
 };
+pub use trace::turns::{self, scope};
 pub use trace::wait::WaitKind;
 pub use trace::wire::WireCounters;
 

@@ -9,9 +9,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use sawmill_profile::{beside, on_threads};
+use sawmill_profile::{beside, on_threads, turns};
 use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey, refuse_variants};
 
 use crate::engine::content_sum::Tally;
@@ -54,6 +54,9 @@ pub struct LoadOptions {
     pub locate: bool,
     /// Load files again that earlier loads have completed.
     pub again: bool,
+    /// Append a file whose name is on record with other content. Otherwise such a file is an error, since its
+    /// earlier rows stay in the table.
+    pub append_changed: bool,
     /// Rows of the table to hold in memory at once to find them, 12 bytes each; a larger table is read
     /// several times.
     pub locate_rows: u64,
@@ -75,6 +78,7 @@ impl Default for LoadOptions {
             verify: false,
             locate: false,
             again: false,
+            append_changed: false,
             locate_rows: 4 << 20,
             share: Share::Whole,
         }
@@ -117,7 +121,7 @@ fn load_the_rest(
     options: &LoadOptions,
     control: &Control<'_>,
 ) -> Result<LoadReport> {
-    let started = Instant::now();
+    let started = turns::now();
     let Remembered { already, unfinished, new, verified, notes } = remembered;
     let mut report = LoadReport::of_already_loaded(&already, notes);
     let unverified = verified.is_none() && !already.is_empty();
@@ -129,7 +133,7 @@ fn load_the_rest(
     if unverified && report.verified.take().is_some() {
         report.notes.push("verified what this run loaded: the table holds it".to_owned().into());
     }
-    report.seconds = started.elapsed().as_secs_f64();
+    report.seconds = turns::now().saturating_duration_since(started).as_secs_f64();
     Ok(report)
 }
 
@@ -140,7 +144,7 @@ fn load_files(
     options: &LoadOptions,
     control: &Control<'_>,
 ) -> Result<LoadReport> {
-    let started = Instant::now();
+    let started = turns::now();
     let anew = LoadOptions { again: true, ..options.clone() };
     let open = |options| {
         let open = || opened(source, target, options, control);
@@ -204,9 +208,10 @@ fn load_files(
         units_resumed: resumed,
         units_lost,
         retries: progress.retries.load(Relaxed),
-        seconds: started.elapsed().as_secs_f64(),
+        seconds: turns::now().saturating_duration_since(started).as_secs_f64(),
         content: total,
         verified,
+        verified_by_key: session.verifies_by_key(),
         server_waits,
         part,
         finished: options.share == Share::Finish && !complete,

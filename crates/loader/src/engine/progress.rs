@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use sawmill_profile::turns;
 use sawmill_source::{Control, Result, Source, Unit, UnitKey};
 
 use crate::engine::content_sum::Tally;
@@ -97,7 +98,7 @@ impl Progress {
         session: &dyn Session,
         control: &Control<'_>,
     ) -> Result<Vec<Vec<Unit>>> {
-        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _asking = turns::lock(&self.asking);
         // Units counted from here on may be missing from the answer.
         let known: Vec<UnitKey> = self.counted().units.keys().copied().collect();
         let Some(recorded) = session.recorded(control)? else { return Ok(Vec::new()) };

@@ -1,8 +1,5 @@
 //! The result of a load.
 
-use std::path::Path;
-
-use sawmill_source::{Error, Kind, Result};
 use serde::Serialize;
 
 use crate::engine::content_sum::Tally;
@@ -31,7 +28,7 @@ pub struct LoadReport {
     /// Rows that this run committed.
     pub rows_loaded: u64,
     /// Rows that this run found in the target when it sent them first, under their keys and with their
-    /// values: of an earlier load, or equal rows of this one.
+    /// values: of an earlier load, or equal rows of this one; and rows that gave way to others with their keys.
     pub rows_there_before: u64,
     /// Rows that the target refused and that went to the rejects file, those of earlier runs included.
     pub rows_rejected: u64,
@@ -55,6 +52,8 @@ pub struct LoadReport {
     pub content: Tally,
     /// The comparison with the target, if requested.
     pub verified: Option<Verification>,
+    /// The comparison was one of keys: rows of the table, or newer ones, went before rows of the source.
+    pub verified_by_key: bool,
     /// What the server spent the connections' time on, if that could be sampled.
     pub server_waits: Option<ServerWaits>,
     /// What the target has on record of all parts, if this run loaded one of several.
@@ -90,6 +89,7 @@ impl LoadReport {
             seconds: 0.0,
             content,
             verified: None,
+            verified_by_key: false,
             server_waits: None,
             part: None,
             finished: false,
@@ -151,23 +151,6 @@ impl LoadReport {
         self.notes = notes;
         (self.rows, self.content, self.verified, self.rows_rejected) =
             (rows, content, verified, rows_rejected);
-    }
-
-    /// Records that `rows` of the `planned` rows went to a rejects file before the load.
-    ///
-    /// # Errors
-    /// The remaining rows are not all in the target.
-    pub fn record_rejected(&mut self, rows: u64, planned: u64, file: &Path) -> Result<()> {
-        self.rows_rejected = rows;
-        if self.rows + rows != planned {
-            let what = format!("{} rows are recorded as loaded, the source has {planned}", self.rows + rows);
-            return Err(Error::new(Kind::Mismatch, what).advise("forget this load and start it again"));
-        }
-        if rows > 0 {
-            let what = format!("{rows} rows could not be loaded and were written to {}", file.display());
-            self.notes.push(Note::Rejected(what));
-        }
-        Ok(())
     }
 }
 

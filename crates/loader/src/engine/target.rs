@@ -173,6 +173,11 @@ pub trait Session: Sync {
         true
     }
 
+    /// Whether rows of the source may give way to rows with their keys, so that only keys are compared at the end.
+    fn verifies_by_key(&self) -> bool {
+        false
+    }
+
     /// Samples what the server spends the load's connections on, until `done` is set and the calling thread
     /// is unparked. `None` if that cannot be observed; never an error, since the load does not depend on it.
     fn watch(&self, _done: &AtomicBool, _control: &Control<'_>) -> Option<ServerWaits> {

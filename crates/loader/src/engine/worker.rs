@@ -1,17 +1,18 @@
 //! The pair of threads of one connection, and recovery from a lost connection.
 
+use std::cell::{Cell, RefCell};
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
-use sawmill_profile::{WaitKind, caught, joined, span, spawn_scoped, wait};
+use sawmill_profile::{WaitKind, caught, joined, scope, span, spawn_scoped, turns, wait};
 use sawmill_source::{Control, Error, Kind, Read, Result, RowPlace, Source, Unit, UnitKey, UnitReader};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TryRecvError, error::TrySendError};
 
 use crate::engine::load::{CHANNEL, LoadOptions, backoff};
 use crate::engine::progress::Progress;
 use crate::engine::schedule::Schedule;
-use crate::engine::target::{Arrived, Parcel, Refusal, Session, UnitWriter};
+use crate::engine::target::{Arrived, Parcel, Parcels, Refusal, Session, UnitWriter};
 
 /// What a worker needs.
 pub(crate) struct Worker<'a> {
@@ -83,13 +84,13 @@ fn try_units(worker: &Worker<'_>, control: &Control<'_>, arrived: &mut bool) -> 
     };
     let (parcels, mut received) = mpsc::channel(CHANNEL);
     let name = format!("encoder-{}", worker.number);
-    std::thread::scope(|scope| {
+    scope(|scope| {
         let decoder = spawn_scoped(scope, &name, || {
             let _attached = control.phase().attach(&format!("encoder {}", worker.number));
             let parcels = parcels;
             if let Err(error) = caught(&name, || decode_units(worker, control, &parcels)) {
                 // The receiver is gone if the connection was lost; its error is the one to report.
-                let _ = parcels.blocking_send(Parcel::Failed(error));
+                let _ = send(&parcels, Parcel::Failed(error));
             }
             Ok(())
         })?;
@@ -103,7 +104,7 @@ fn send_units(
     worker: &Worker<'_>,
     control: &Control<'_>,
     writer: &mut dyn UnitWriter,
-    parcels: &mut crate::engine::target::Parcels,
+    parcels: &mut Parcels,
     arrived: &mut bool,
 ) -> Result<()> {
     while let Some(parcel) = receive(parcels) {
@@ -130,9 +131,38 @@ fn send_units(
     Ok(())
 }
 
-fn receive(parcels: &mut crate::engine::target::Parcels) -> Option<Parcel> {
+fn receive(parcels: &mut Parcels) -> Option<Parcel> {
     let _empty = wait(WaitKind::ChannelEmpty);
-    parcels.blocking_recv()
+    received(parcels)
+}
+
+/// The next parcel; `None` when the encoder has ended. For writers that wait for nothing else.
+pub fn received(parcels: &mut Parcels) -> Option<Parcel> {
+    let parcels = RefCell::new(parcels);
+    let attempt = || match parcels.borrow_mut().try_recv() {
+        Ok(parcel) => Some(Some(parcel)),
+        Err(TryRecvError::Disconnected) => Some(None),
+        Err(TryRecvError::Empty) => None,
+    };
+    turns::wait_for(attempt, || parcels.borrow_mut().blocking_recv())
+}
+
+/// Sends a parcel when the channel has room for it.
+fn send(parcels: &mpsc::Sender<Parcel>, parcel: Parcel) -> Result<()> {
+    let parcel = Cell::new(Some(parcel));
+    let attempt = || match parcels.try_send(parcel.take()?) {
+        Ok(()) => Some(Ok(())),
+        Err(TrySendError::Closed(_)) => Some(Err(Error::cancelled())),
+        Err(TrySendError::Full(back)) => {
+            parcel.set(Some(back));
+            None
+        }
+    };
+    let blocking = || match parcel.take() {
+        Some(parcel) => parcels.blocking_send(parcel).map_err(|_| Error::cancelled()),
+        None => Ok(()),
+    };
+    turns::wait_for(attempt, blocking)
 }
 
 /// Decodes and encodes the units in flight, then those of the schedule.
@@ -140,9 +170,9 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
     let read = Read { numbered: worker.session.numbers_rows(), broken_text: true, ..Read::default() };
     let mut reader = worker.source.open(read, worker.options.batch_rows);
     let mut encoder = worker.session.encoder()?;
-    let send = |parcel| {
+    let hand_over = |parcel| {
         let _full = wait(WaitKind::ChannelFull);
-        parcels.blocking_send(parcel).map_err(|_| Error::cancelled())
+        send(parcels, parcel)
     };
     let mut place = worker.in_flight.place.lock().unwrap_or_else(PoisonError::into_inner);
     let mut held = worker.held();
@@ -158,7 +188,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
                 None => return Ok(()),
             },
         };
-        send(Parcel::Unit(unit))?;
+        hand_over(Parcel::Unit(unit))?;
         reader.start(&unit)?;
         if let Some(upcoming) = worker.schedule.upcoming() {
             reader.expect(&upcoming);
@@ -166,7 +196,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
         encoder.begin_unit(&unit);
         let mut emit = |block: crate::engine::target::Block| {
             worker.progress.sent(block.wire_bytes(), control);
-            send(Parcel::Rows(block))
+            hand_over(Parcel::Rows(block))
         };
         let mut row = unit.key.first_row;
         let decode = |reader: &mut dyn UnitReader| {
@@ -190,7 +220,7 @@ fn decode_units(worker: &Worker<'_>, control: &Control<'_>, parcels: &mpsc::Send
             let _encoding = span("encode");
             encoder.end_unit(&mut emit)?
         };
-        send(Parcel::End(tally))?;
+        hand_over(Parcel::End(tally))?;
     }
 }
 

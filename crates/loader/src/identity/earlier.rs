@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
+use sawmill_source::{Control, Error, Kind, Result, Source, SourceFile, UnitKey};
 
 use super::RecordedFiles;
 use super::portion::Portion;
@@ -12,6 +12,7 @@ use crate::engine::content_sum::Tally;
 use crate::engine::load::LoadOptions;
 use crate::engine::note::Note;
 use crate::engine::target::LoadState;
+use crate::table::mode::Mode;
 
 /// A recorded load into a table of the target's name.
 pub struct EarlierLoad {
@@ -69,11 +70,51 @@ pub fn loaded_again(
         .then(|| Remembered::with_the_rest(source, unfinished, BTreeSet::new()))
 }
 
+/// The loads without the load of ID `own` if that was begun for other content of its files and has committed nothing:
+/// it says nothing of the files as they are now, which another load may have brought.
+///
+/// # Errors
+/// Those of `holds_nothing`.
+pub fn without_void<'l>(
+    source: &dyn Source,
+    mut here: Vec<&'l EarlierLoad>,
+    own: &str,
+    holds_nothing: impl FnOnce(&EarlierLoad) -> Result<bool>,
+) -> Result<Vec<&'l EarlierLoad>> {
+    let void = here
+        .iter()
+        .position(|load| load.id == own && !load.complete && !load.files.changed(source.files()).is_empty());
+    if let Some(void) = void
+        && holds_nothing(here[void])?
+    {
+        here.remove(void);
+    }
+    Ok(here)
+}
+
 /// Whether the load of ID `own` is recorded: the same list of files is handled as a whole, unless some of
 /// them have other contents now.
 pub fn is_known_list(source: &dyn Source, here: &[&EarlierLoad], own: &str) -> bool {
     let as_before = |load: &EarlierLoad| !load.complete || load.files.changed(source.files()).is_empty();
     here.iter().any(|load| load.id == own && as_before(load))
+}
+
+/// Whether the source has to be appended to its table: a load made the table, and one of some of the source's files
+/// has filled it. The source of the load that made it is that load, repeated; with
+/// [`LoadOptions::append_changed`] only while its files are unchanged.
+pub fn adds_files(source: &dyn Source, loads: &[&EarlierLoad], options: &LoadOptions) -> bool {
+    let names: Vec<&String> = source.files().iter().map(|file| &file.name).collect();
+    let complete: Vec<&EarlierLoad> = loads.iter().copied().filter(|load| load.complete).collect();
+    let made = [Mode::Create, Mode::Replace].map(Mode::name);
+    let mut makers = complete.iter().filter(|load| made.contains(&load.mode.as_str())).peekable();
+    let is_repeated = |load: &EarlierLoad| {
+        let unchanged = || load.files.changed(source.files()).is_empty();
+        load.files.names.iter().eq(names.iter().copied()) && (!options.append_changed || unchanged())
+    };
+    let known: BTreeSet<&String> = complete.iter().flat_map(|load| &load.files.names).collect();
+    makers.peek().is_some()
+        && !makers.any(|load| is_repeated(load))
+        && names.iter().any(|name| known.contains(name))
 }
 
 /// The files that complete loads brought; of several loads of a file, the last one.
@@ -141,16 +182,38 @@ pub fn broken_off(
 }
 
 /// Remarks about new files whose earlier content was loaded before.
-pub fn of_another_content(source: &dyn Source, loads: &[&EarlierLoad], new: &[u32]) -> Vec<Note> {
-    let names: BTreeSet<&String> = loads.iter().flat_map(|load| &load.files.names).collect();
+///
+/// # Errors
+/// Such a file, unless [`LoadOptions::append_changed`] allows it.
+pub fn of_another_content(
+    source: &dyn Source,
+    loads: &[&EarlierLoad],
+    new: &[u32],
+    options: &LoadOptions,
+) -> Result<Vec<Note>> {
+    let recorded = loads.iter().flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints));
+    let known: BTreeSet<(&String, &String)> = recorded.collect();
+    let least = String::new();
+    let had_another = |file: &&SourceFile| {
+        let of_name = known.range((&file.name, &least)..);
+        of_name.take_while(|(name, _)| **name == file.name).any(|(_, was)| **was != file.fingerprint)
+    };
     let files = new.iter().filter_map(|file| source.files().get(*file as usize));
-    let changed = files.filter(|file| names.contains(&file.name));
-    changed
-        .map(|file| {
-            let name = &file.name;
-            Note::from(format!("{name} was loaded before with other content; those rows stay in the table"))
-        })
-        .collect()
+    let changed: Vec<&str> = files.filter(had_another).map(|file| file.name.as_str()).collect();
+    let what = "was loaded before with other content; those rows stay in the table";
+    match changed.first() {
+        Some(first) if !options.append_changed => {
+            let more = match changed.len() - 1 {
+                0 => String::new(),
+                more => format!(" (and {more} more)"),
+            };
+            Err(Error::new(Kind::Exists, format!("{first}{more} {what}")).advise(
+                "to add the new rows beside the old ones, append with --changed append; to load everything from the \
+                 beginning, use --mode replace; rows with a key can be updated with --mode upsert",
+            ))
+        }
+        _ => Ok(changed.into_iter().map(|name| Note::from(format!("{name} {what}"))).collect()),
+    }
 }
 
 /// What a load recorded of some files.

@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle, Thread};
 
+use crate::trace::turns::{self, Simulated, scope};
+
 /// Why a thread did not do its part of a job: it panicked, or it could not be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadFailure {
@@ -108,9 +110,22 @@ pub fn spawn_scoped<'scope, T: Send + 'scope, E: From<ThreadFailure> + Send + 's
     work: impl FnOnce() -> Result<T, E> + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, Result<T, E>>, ThreadFailure> {
     let of_panics = name.to_owned();
-    let thread = Builder::new().name(name.to_owned());
-    let started = thread.spawn_scoped(scope, move || caught(&of_panics, work));
-    started.map_err(|error| ThreadFailure::not_started(&error))
+    start(scope, name, move || caught(&of_panics, work))
+}
+
+/// Starts a thread of a scope; in a simulation, one that waits for its turn.
+fn start<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>, ThreadFailure> {
+    let simulated = Simulated::announce(name);
+    let thread = Builder::new().name(name.to_owned()).spawn_scoped(scope, move || {
+        let simulated = simulated;
+        simulated.iter().for_each(Simulated::begin);
+        work()
+    });
+    thread.map_err(|error| ThreadFailure::not_started(&error))
 }
 
 /// Waits for a thread that [`spawn_scoped`] started, and returns its result.
@@ -118,6 +133,7 @@ pub fn spawn_scoped<'scope, T: Send + 'scope, E: From<ThreadFailure> + Send + 's
 /// # Errors
 /// The error of its work, or its panic.
 pub fn joined<T, E: From<ThreadFailure>>(thread: ScopedJoinHandle<'_, Result<T, E>>) -> Result<T, E> {
+    turns::wait_for_scope();
     let name = thread.thread().name().unwrap_or_default().to_owned();
     thread.join().unwrap_or_else(|panic| Err(ThreadFailure::panicked(&name, panic.as_ref()).into()))
 }
@@ -166,11 +182,11 @@ pub fn on_threads<T: Send, E: From<ThreadFailure> + Send>(
     work: impl Fn(usize) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
     let job = Job::new(stop);
-    std::thread::scope(|scope| {
+    scope(|scope| {
         for number in numbers.clone() {
             if let Err(error) = job.start(scope, format!("{name}-{number}"), number, &work) {
                 if number == numbers.start {
-                    job.fail(ThreadFailure::not_started(&error).into());
+                    job.fail(error.into());
                 }
                 break;
             }
@@ -192,7 +208,7 @@ pub fn with_threads<T: Send, E: From<ThreadFailure> + Send>(
     work: impl Fn(usize) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
     let job = Job::new(stop);
-    std::thread::scope(|scope| {
+    scope(|scope| {
         for number in 1..threads {
             if job.start(scope, format!("{name}-{number}"), number, &work).is_err() {
                 break;
@@ -210,9 +226,9 @@ impl<T: Send, E: From<ThreadFailure> + Send> Job<'_, T, E> {
         name: String,
         number: usize,
         work: &'scope (impl Fn(usize) -> Result<T, E> + Sync),
-    ) -> io::Result<()> {
-        let thread = Builder::new().name(name.clone());
-        thread.spawn_scoped(scope, move || self.run(&name, || work(number))).map(drop)
+    ) -> Result<(), ThreadFailure> {
+        let thread = name.clone();
+        start(scope, &name, move || self.run(&thread, || work(number))).map(drop)
     }
 }
 
@@ -225,7 +241,7 @@ pub fn beside<C: Send, T>(
     work: impl FnOnce() -> T,
 ) -> (T, Option<C>) {
     let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    scope(|scope| {
         let accompany = || Ok::<_, ThreadFailure>(companion(&over));
         let thread = spawn_scoped(scope, name, accompany).ok();
         let ended = Over { flag: &over, companion: thread.as_ref().map(|thread| thread.thread().clone()) };

@@ -1,0 +1,102 @@
+//! Knows which rows the table must have, and looks at each state of the server.
+
+use super::server::{Data, TABLE};
+use super::source::FileState;
+use sawmill_loader::Mode;
+
+/// What has happened, as far as promises depend on it.
+pub struct Audit {
+    pub mode: Mode,
+    /// The rows that the table had before the first load; `None` if there was no table.
+    pub before: Option<Vec<u64>>,
+    /// The contents that complete loads have brought: each file's number and content.
+    pub completed: Vec<FileState>,
+    /// The files as each loader opened them.
+    pub opened: Vec<Vec<FileState>>,
+    /// Another client has changed the table, or its rows.
+    pub is_tampered: bool,
+    /// The table that each loader verified, by OID, and its rows.
+    pub verified: Vec<Option<(u32, Vec<u64>)>>,
+    pub violation: Option<String>,
+}
+
+impl Audit {
+    pub fn new(mode: Mode, before: Option<Vec<u64>>) -> Self {
+        Self {
+            mode,
+            before,
+            completed: Vec::new(),
+            opened: Vec::new(),
+            is_tampered: false,
+            verified: Vec::new(),
+            violation: None,
+        }
+    }
+
+    pub fn violated(&mut self, what: String) {
+        self.violation.get_or_insert(what);
+    }
+
+    /// The rows that the table must have; `None` if there must be no table.
+    pub fn expected(&self) -> Option<Vec<u64>> {
+        let keeps = self.completed.is_empty() || self.mode == Mode::Append;
+        let mut rows = match &self.before {
+            None if self.completed.is_empty() => return None,
+            Some(before) if keeps => before.clone(),
+            _ => Vec::new(),
+        };
+        rows.extend(self.completed.iter().flat_map(FileState::rows));
+        rows.sort_unstable();
+        Some(rows)
+    }
+
+    /// The transaction that completes a load was committed.
+    pub fn completes(&mut self, process: usize, id: &str, data: &Data) {
+        let Some(load) = data.loads.get(id) else { return };
+        let files =
+            load.files.names.iter().filter_map(|name| {
+                self.opened.get(process)?.iter().find(|file| file.name() == *name).cloned()
+            });
+        let files: Vec<FileState> = files.collect();
+        if self.mode != Mode::Append {
+            self.completed.clear();
+        }
+        for file in files {
+            if self.completed.iter().any(|done| done.has_rows_of(&file)) && !self.is_tampered {
+                self.violated(format!("{} was loaded twice", file.name()));
+            }
+            self.completed.push(file);
+        }
+        self.compare(data, "when the load was completed");
+    }
+
+    /// Looks at a state that clients see.
+    pub fn look_at(&mut self, data: &Data) {
+        if self.mode.gathers() {
+            self.compare(data, "while a load is unfinished");
+        }
+    }
+
+    /// Compares the table with what it must hold.
+    pub fn compare(&mut self, data: &Data, when: &str) {
+        if self.is_tampered || self.violation.is_some() {
+            return;
+        }
+        let mut rows = data.table(TABLE).map(|(_, table)| table.rows.clone());
+        rows.iter_mut().for_each(|rows| rows.sort_unstable());
+        let expected = self.expected();
+        if rows != expected {
+            self.violated(format!("{when} the table holds {}, not {}", named(&rows), named(&expected)));
+        }
+    }
+}
+
+/// Rows as people read them: file, content, row group and number.
+pub fn named(rows: &Option<Vec<u64>>) -> String {
+    let Some(rows) = rows else { return "nothing: there is no table".to_owned() };
+    let name = |row: &u64| {
+        let part = |shift: u32| (row >> shift) & 0xff;
+        format!("{}v{}g{}r{}", part(32), part(24), part(16), part(0))
+    };
+    format!("{} rows [{}]", rows.len(), rows.iter().map(name).collect::<Vec<_>>().join(" "))
+}

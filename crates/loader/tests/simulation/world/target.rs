@@ -1,0 +1,358 @@
+//! The target: it decides, as `sawmill-postgres` does, whether a load is new, resumed or complete.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sawmill_loader::{
+    LoadOptions, LoadState, Mode, RecordedFiles, Remembered, Session, Tally, Target, load_id,
+    refuse_cut_otherwise,
+};
+use sawmill_profile::turns;
+use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
+
+use super::fault::Step;
+use super::mistake::Mistake;
+use super::process::{Connection, Process};
+use super::remembered::remembered;
+use super::server::{Change, LoadRow, STAGING, TABLE};
+use super::session::SimulatedSession;
+use super::writer::sum_of;
+
+/// The table on the server.
+pub struct SimulatedTarget {
+    pub process: Arc<Process>,
+    pub mode: Mode,
+}
+
+/// A table as it was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundTable {
+    pub oid: u32,
+    pub columns: u32,
+    pub rows: u64,
+}
+
+/// The rows of a table, and those that the records say it must have.
+pub struct Presence {
+    pub rows: u64,
+    pub recorded: u64,
+    pub before: u64,
+}
+
+impl Presence {
+    pub fn lacks_rows(&self) -> bool {
+        self.rows < self.recorded + self.before
+    }
+
+    fn lost(&self) -> Error {
+        let Self { rows, recorded, before } = self;
+        let what = format!("the table has {rows} rows of {recorded} recorded ones and {before} earlier ones");
+        Error::new(Kind::Mismatch, what)
+    }
+}
+
+impl SimulatedTarget {
+    pub fn is(&self, mistake: Mistake) -> bool {
+        self.process.world.mistake == Some(mistake)
+    }
+
+    pub fn id_of(&self, source: &dyn Source) -> String {
+        load_id(source.files(), &source.facts().mapping, TABLE, self.mode.name())
+    }
+
+    pub fn lock(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<()> {
+        let end = turns::now() + Duration::from_secs(5);
+        while !connection.request(Step::Lock, |server, own| Ok(server.lock(own, id)))? {
+            if turns::now() > end {
+                return Err(Error::new(Kind::Busy, "the same load is already running"));
+            }
+            control.sleep(Duration::from_millis(200))?;
+        }
+        Ok(())
+    }
+}
+
+/// The table of this name.
+pub fn find(connection: &Connection, name: &str) -> Result<Option<FoundTable>> {
+    connection.request(Step::FindTable, |server, _| {
+        let found = server.data.table(name);
+        Ok(found.map(|(oid, table)| FoundTable {
+            oid,
+            columns: table.columns,
+            rows: table.rows.len() as u64,
+        }))
+    })
+}
+
+pub fn find_record(connection: &Connection, id: &str) -> Result<Option<LoadRow>> {
+    connection.request(Step::FindRecord, |server, _| Ok(server.data.loads.get(id).cloned()))
+}
+
+pub fn units(connection: &Connection, id: &str, step: Step) -> Result<HashMap<UnitKey, Tally>> {
+    connection.request(step, |server, _| {
+        Ok(server.data.units_of(id).map(|(key, tally)| (key, tally.clone())).collect())
+    })
+}
+
+/// Counts the rows of a table, against one load or against all loads into it.
+pub fn presence(connection: &Connection, table: FoundTable, of_load: Option<&str>) -> Result<Presence> {
+    connection.request(Step::CountRows, |server, _| {
+        let data = &server.data;
+        let loads = data.loads.iter().filter(|(id, row)| match of_load {
+            Some(of) => *id == of,
+            None => row.oid == table.oid,
+        });
+        let mut loads: Vec<_> = loads.collect();
+        loads.sort_by_key(|(_, row)| row.begun);
+        let recorded =
+            loads.iter().flat_map(|(id, _)| data.units_of(id)).map(|(_, tally)| tally.rows).sum::<u64>();
+        let before = loads.first().and_then(|(_, row)| row.before.as_ref()).map_or(0, |before| before.rows);
+        let rows = data.tables.get(&table.oid).map_or(0, |table| table.rows.len() as u64);
+        Ok(Presence { rows, recorded, before })
+    })
+}
+
+impl Target for SimulatedTarget {
+    fn remembered(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Option<Remembered>> {
+        if self.mode == Mode::Append { remembered(self, source, options, control) } else { Ok(None) }
+    }
+
+    fn has_answered(&self) -> bool {
+        self.process.has_reached.load(SeqCst)
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        source: &'a dyn Source,
+        options: &'a LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Box<dyn Session + 'a>> {
+        let connection = Connection::open(&self.process)?;
+        let id = self.id_of(source);
+        self.lock(&connection, &id, control)?;
+        let preparing = Preparing { target: self, source, options, connection: &connection, id: &id };
+        let (record, state) = preparing.decide()?;
+        let written = if self.mode.gathers() && state != LoadState::Complete { STAGING } else { TABLE };
+        let done = units(&connection, &id, Step::ReadUnits)?;
+        let Some(table) = find(&connection, written)? else {
+            return Err(Error::new(Kind::Server, "the table that is written was dropped"));
+        };
+        let written = if self.is(Mistake::RenameTooEarly) { TABLE } else { written };
+        Ok(Box::new(SimulatedSession {
+            target: self,
+            options,
+            connection: Mutex::new(connection),
+            id,
+            oid: table.oid,
+            columns: table.columns,
+            written,
+            unit_rows: if self.is(Mistake::CutAnew) { options.unit_rows } else { record.unit_rows },
+            record,
+            state,
+            done,
+        }))
+    }
+}
+
+/// The decision between new, resumed and complete.
+struct Preparing<'p> {
+    target: &'p SimulatedTarget,
+    source: &'p dyn Source,
+    options: &'p LoadOptions,
+    connection: &'p Connection,
+    id: &'p str,
+}
+
+impl Preparing<'_> {
+    fn decide(&self) -> Result<(LoadRow, LoadState)> {
+        if self.target.mode.gathers() { self.gather() } else { self.append() }
+    }
+
+    fn gather(&self) -> Result<(LoadRow, LoadState)> {
+        let mode = self.target.mode;
+        let record = find_record(self.connection, self.id)?;
+        let found = find(self.connection, TABLE)?;
+        let gathered = find(self.connection, STAGING)?;
+        match (record, found) {
+            (Some(record), Some(found)) if record.complete && record.oid == found.oid => {
+                let changed = !record.files.changed(self.source.files()).is_empty();
+                let presence = presence(self.connection, found, None)?;
+                match changed {
+                    false if !presence.lacks_rows() => Ok((record, LoadState::Complete)),
+                    _ if mode == Mode::Replace => self.start(gathered),
+                    false => Err(presence.lost()),
+                    true => Err(Error::new(Kind::Exists, "the table was loaded from other content")),
+                }
+            }
+            (Some(record), Some(found))
+                if self.target.is(Mistake::RenameTooEarly) && record.oid == found.oid =>
+            {
+                Ok((record, LoadState::Resumed))
+            }
+            (_, Some(_)) if mode == Mode::Create => Err(Error::new(Kind::Exists, "the table exists")),
+            (Some(record), _) if !record.complete => match gathered {
+                Some(gathered) if gathered.oid == record.oid && self.binds_nothing(&record)? => {
+                    self.start(Some(gathered))
+                }
+                Some(gathered) if gathered.oid == record.oid => {
+                    self.resume(&record, gathered, Some(self.id))?;
+                    Ok((record, LoadState::Resumed))
+                }
+                gathered => self.start(gathered),
+            },
+            (_, _) => self.start(gathered),
+        }
+    }
+
+    /// Refuses to continue with changed files, other units or lost rows.
+    fn resume(&self, record: &LoadRow, table: FoundTable, of_load: Option<&str>) -> Result<()> {
+        record.files.refuse_changed(self.source.files())?;
+        let done = units(self.connection, self.id, Step::ReadUnits)?;
+        refuse_cut_otherwise(self.source, record.unit_rows, &done)?;
+        let presence = presence(self.connection, table, of_load)?;
+        if presence.lacks_rows() { Err(presence.lost()) } else { Ok(()) }
+    }
+
+    fn binds_nothing(&self, record: &LoadRow) -> Result<bool> {
+        Ok(!record.files.changed(self.source.files()).is_empty()
+            && units(self.connection, self.id, Step::ReadUnits)?.is_empty())
+    }
+
+    /// Discards the staging table of a load without units.
+    fn make_room(&self, gathered: Option<FoundTable>) -> Result<()> {
+        let Some(gathered) = gathered else { return Ok(()) };
+        self.connection.request(Step::MakeRoom, |server, connection| {
+            let data = &server.data;
+            let of_table = data.loads.iter().filter(|(_, row)| row.oid == gathered.oid && !row.complete);
+            let ids: Vec<String> = of_table.map(|(id, _)| id.clone()).collect();
+            let unfinished = Error::new(Kind::Exists, "another load into this table is unfinished");
+            let [id] = ids.as_slice() else { return Err(unfinished) };
+            let runs = id != self.id && server.is_locked(id);
+            if runs || data.units_of(id).next().is_some() {
+                return Err(unfinished);
+            }
+            let changes = [Change::DropTable(gathered.oid), Change::DeleteLoad(id.clone())];
+            server.change(connection, changes);
+            server.commit(connection, false)
+        })
+    }
+
+    /// Creates the staging table and the load's record in one transaction.
+    fn start(&self, gathered: Option<FoundTable>) -> Result<(LoadRow, LoadState)> {
+        self.make_room(gathered)?;
+        let name = if self.target.is(Mistake::RenameTooEarly) { TABLE } else { STAGING };
+        let first = self.target.is(Mistake::DropFirst);
+        let oid = self.connection.request(Step::CreateTable, |server, connection| {
+            let old = server.data.table(TABLE).map(|(oid, _)| oid);
+            let dropped = old.filter(|_| first || name == TABLE).map(Change::DropTable);
+            let oid = server.new_oid();
+            server
+                .change(connection, dropped.into_iter().chain([Change::CreateTable(oid, name, Vec::new())]));
+            Ok(oid)
+        })?;
+        self.begin(oid, None, false)
+    }
+
+    /// Writes the load's record, and commits.
+    fn begin(&self, oid: u32, before: Option<Tally>, keeps: bool) -> Result<(LoadRow, LoadState)> {
+        let (id, files) = (self.id.to_owned(), RecordedFiles::of(self.source.files()));
+        let record = self.connection.request(Step::WriteRecord, |server, connection| {
+            let record = LoadRow {
+                mode: self.target.mode.name(),
+                oid,
+                unit_rows: self.options.unit_rows.max(1),
+                files: files.clone(),
+                complete: false,
+                before: before.clone(),
+                mapping: String::new(),
+                begun: u64::from(server.new_oid()),
+            };
+            let kept = keeps
+                && server.data.loads.get(&id).is_some_and(|record| record.complete && record.oid == oid);
+            let earlier = match kept {
+                true => Change::KeepUnderAnotherId(id.clone()),
+                false => Change::DeleteLoad(id.clone()),
+            };
+            server.change(connection, [earlier, Change::PutLoad(id.clone(), record.clone())]);
+            Ok(record)
+        })?;
+        self.connection.commit(Step::CommitStart)?;
+        Ok((record, LoadState::New))
+    }
+
+    fn append(&self) -> Result<(LoadRow, LoadState)> {
+        let truncate = self.target.mode == Mode::Truncate;
+        let Some(found) = find(self.connection, TABLE)? else {
+            return Err(Error::new(Kind::Config, "the table does not exist"));
+        };
+        let record = find_record(self.connection, self.id)?;
+        if let Some(record) = &record {
+            self.refuse_of_another_table(record, found)?;
+        }
+        if let Some(record) = record.filter(|record| record.oid == found.oid) {
+            let is_same = record.files.changed(self.source.files()).is_empty();
+            let of_table = presence(self.connection, found, None)?;
+            let has_others = of_table.rows != of_table.recorded;
+            match (record.complete, is_same) {
+                (true, true) if !truncate || found.rows == self.source.rows() => {
+                    if !truncate && of_table.lacks_rows() {
+                        return Err(of_table.lost());
+                    }
+                    return Ok((record, LoadState::Complete));
+                }
+                (true, _) => {}
+                (false, _) if truncate && has_others && !self.target.is(Mistake::TruncateAgain) => {}
+                (false, false) if self.binds_nothing(&record)? => {}
+                (false, _) => {
+                    if self.target.is(Mistake::TruncateAgain) && truncate {
+                        self.connection.request(Step::CreateTable, |server, connection| {
+                            server.change(connection, [Change::Truncate(found.oid)]);
+                            server.commit(connection, true)
+                        })?;
+                        return Ok((record, LoadState::Resumed));
+                    }
+                    self.resume(&record, found, None)?;
+                    return Ok((record, LoadState::Resumed));
+                }
+            }
+        }
+        if truncate {
+            self.connection.request(Step::CreateTable, |server, connection| {
+                let changes = [
+                    Change::Truncate(found.oid),
+                    Change::DeleteLoadsOf(found.oid, self.id.to_owned()),
+                    Change::DeleteLoad(self.id.to_owned()),
+                ];
+                server.change(connection, changes);
+                Ok(())
+            })?;
+            return self.begin(found.oid, Some(Tally::empty(1)), false);
+        }
+        let before = match (self.options.verify, found.rows) {
+            (_, 0) => Some(Tally::empty(1)),
+            (false, _) => None,
+            (true, _) => {
+                let rows = self.connection.request(Step::ReadTable, |server, _| {
+                    Ok(server.data.tables.get(&found.oid).map(|table| table.rows.clone()).unwrap_or_default())
+                })?;
+                Some(sum_of(&rows))
+            }
+        };
+        self.begin(found.oid, before, true)
+    }
+
+    /// The rows of a load into a table that is gone may be in the one that has its name now.
+    fn refuse_of_another_table(&self, record: &LoadRow, found: FoundTable) -> Result<()> {
+        if record.oid == found.oid || self.target.mode == Mode::Truncate || found.rows == 0 {
+            return Ok(());
+        }
+        Err(Error::new(Kind::Mismatch, "these files were loaded into a table that no longer exists"))
+    }
+}

@@ -1,0 +1,196 @@
+//! What threads of a job take from the operating system: their start, their waits, sleep and the clock. A simulation
+//! supplies it through [`Turns`].
+//!
+//! A simulation runs the real code on real threads, of which one runs at a time. At each point where a thread would wait
+//! or sleep it gives up its turn, and the simulation chooses the next thread. Outside of a simulation each function does
+//! what the standard library does, after one look at a thread-local variable; it is called once a block, a lock or a
+//! pause, so it is always compiled in.
+//!
+//! `shuttle`, `loom` and `madsim` replace `std::thread`, channels or the runtime. The loads use scoped threads and
+//! blocking calls, all of which pass through this crate: these hooks are smaller than a port. The scheduler itself is
+//! part of the tests of `sawmill-loader`.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+/// Why a thread gives up its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// It could go on: another thread may run first.
+    Step,
+    /// It cannot go on before another thread has changed something.
+    Blocked,
+    /// It cannot go on before another thread has ended.
+    Join,
+}
+
+/// Decides which thread runs, and what time it is.
+pub trait Turns: Send + Sync {
+    /// Registers a thread that is about to start, and returns its number.
+    fn announce(&self, name: &str) -> u64;
+
+    /// Waits for the first turn of the calling thread.
+    fn begin(&self, thread: u64);
+
+    /// The thread runs no more, or could not be started.
+    fn end(&self, thread: u64);
+
+    /// Gives up the turn, and returns with the next one.
+    fn pause(&self, pause: Pause);
+
+    /// Returns when that much time has passed.
+    fn sleep(&self, time: Duration);
+
+    /// The time.
+    fn now(&self) -> Instant;
+}
+
+/// What a thread of a simulation knows.
+struct Seat {
+    turns: Arc<dyn Turns>,
+    /// The threads that run in each open scope of this thread.
+    scopes: Vec<Arc<AtomicUsize>>,
+}
+
+thread_local! {
+    static SEAT: RefCell<Option<Seat>> = const { RefCell::new(None) };
+}
+
+fn turns() -> Option<Arc<dyn Turns>> {
+    SEAT.with_borrow(|seat| seat.as_ref().map(|seat| Arc::clone(&seat.turns)))
+}
+
+/// Whether the calling thread is part of a simulation.
+pub fn is_simulated() -> bool {
+    SEAT.try_with(|seat| seat.try_borrow().is_ok_and(|seat| seat.is_some())).unwrap_or(false)
+}
+
+/// Runs `work` as the first thread of a simulation.
+pub fn simulated<T>(turns: Arc<dyn Turns>, work: impl FnOnce() -> T) -> T {
+    /// Puts back what was there before, after a panic, too.
+    struct Before(Option<Seat>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            SEAT.replace(self.0.take());
+        }
+    }
+    let _before = Before(SEAT.replace(Some(Seat { turns, scopes: Vec::new() })));
+    work()
+}
+
+/// Lets another thread of the simulation run first.
+pub fn step() {
+    if let Some(turns) = turns() {
+        turns.pause(Pause::Step);
+    }
+}
+
+/// Waits in `blocking`; in a simulation, until `attempt` returns something.
+pub fn wait_for<T>(mut attempt: impl FnMut() -> Option<T>, blocking: impl FnOnce() -> T) -> T {
+    let Some(turns) = turns() else { return blocking() };
+    turns.pause(Pause::Step);
+    loop {
+        match attempt() {
+            Some(done) => return done,
+            None => turns.pause(Pause::Blocked),
+        }
+    }
+}
+
+/// Locks a mutex that may be held while its holder waits. A poisoned one is as good.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    let attempt = || match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    };
+    wait_for(attempt, || mutex.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Sleeps.
+pub fn sleep(time: Duration) {
+    match turns() {
+        Some(turns) => turns.sleep(time),
+        None => std::thread::sleep(time),
+    }
+}
+
+/// The time of the monotonic clock.
+pub fn now() -> Instant {
+    turns().map_or_else(Instant::now, |turns| turns.now())
+}
+
+/// A scope of threads, as [`std::thread::scope`].
+pub fn scope<'env, T>(work: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T) -> T {
+    std::thread::scope(|scope| {
+        let _joining = Joining::open();
+        work(scope)
+    })
+}
+
+/// Waits, in a simulation, for all threads of the innermost scope of the calling thread.
+pub(crate) fn wait_for_scope() {
+    let waited_for = |seat: &Option<Seat>| {
+        seat.as_ref().map(|seat| (Arc::clone(&seat.turns), seat.scopes.last().cloned()))
+    };
+    let Some((turns, Some(running))) = SEAT.with_borrow(waited_for) else { return };
+    while running.load(SeqCst) > 0 {
+        turns.pause(Pause::Join);
+    }
+}
+
+/// Waits for the threads of a scope when it is dropped, before the scope does so without giving up its turn.
+struct Joining;
+
+impl Joining {
+    fn open() -> Self {
+        SEAT.with_borrow_mut(|seat| seat.iter_mut().for_each(|seat| seat.scopes.push(Arc::default())));
+        Self
+    }
+}
+
+impl Drop for Joining {
+    fn drop(&mut self) {
+        wait_for_scope();
+        SEAT.with_borrow_mut(|seat| seat.iter_mut().for_each(|seat| drop(seat.scopes.pop())));
+    }
+}
+
+/// A thread of a simulation, from the moment before it starts to its end.
+pub(crate) struct Simulated {
+    turns: Arc<dyn Turns>,
+    thread: u64,
+    running: Option<Arc<AtomicUsize>>,
+}
+
+impl Simulated {
+    /// Announces a thread of this name if the calling thread is part of a simulation.
+    pub(crate) fn announce(name: &str) -> Option<Self> {
+        SEAT.with_borrow(|seat| {
+            let Seat { turns, scopes } = seat.as_ref()?;
+            let running = scopes.last().cloned();
+            if let Some(running) = &running {
+                running.fetch_add(1, SeqCst);
+            }
+            Some(Self { thread: turns.announce(name), turns: Arc::clone(turns), running })
+        })
+    }
+
+    /// Takes the first turn of the calling thread.
+    pub(crate) fn begin(&self) {
+        SEAT.replace(Some(Seat { turns: Arc::clone(&self.turns), scopes: Vec::new() }));
+        self.turns.begin(self.thread);
+    }
+}
+
+impl Drop for Simulated {
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            running.fetch_sub(1, SeqCst);
+        }
+        self.turns.end(self.thread);
+    }
+}
