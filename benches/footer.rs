@@ -7,6 +7,9 @@
 
 #[path = "../crates/footer/tests/footer/synthetic.rs"]
 mod synthetic;
+#[path = "../crates/footer/src/thrift/writer.rs"]
+#[allow(dead_code, reason = "the benchmark needs some of its methods")]
+mod thrift_writer;
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -12,6 +12,9 @@
 
 mod flat_footer;
 mod thread_time;
+#[path = "../crates/footer/src/thrift/writer.rs"]
+#[allow(dead_code, reason = "the benchmark needs some of its methods")]
+mod thrift_writer;
 mod turns;
 mod without_paths;
 

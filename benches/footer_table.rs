@@ -8,6 +8,9 @@
 
 #[path = "../crates/footer/tests/footer/synthetic.rs"]
 mod synthetic;
+#[path = "../crates/footer/src/thrift/writer.rs"]
+#[allow(dead_code, reason = "the benchmark needs some of its methods")]
+mod thrift_writer;
 mod turns;
 
 use std::hint::black_box;
@@ -121,7 +124,6 @@ fn main() {
                 started.elapsed() / 2
             });
         }
-        turns.way("all chunks, AVX2/BMI2", ours(Options::new().method(Method::Avx2)));
         turns.way("all chunks, portable", ours(Options::new().method(Method::Portable)));
         if mixed || columns >= 10_000 {
             turns.at_least(if mixed { 2.5 } else { 3.0 });

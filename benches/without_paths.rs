@@ -1,6 +1,6 @@
 //! A footer without the `path_in_schema` of its chunks, as parquet-format #563 allows.
 
-use sawmill_footer::ThriftWriter;
+use crate::thrift_writer::ThriftWriter;
 
 /// Where `path_in_schema` is: row groups, columns, metadata, path.
 const PATH: [i16; 4] = [4, 1, 3, 3];

@@ -17,20 +17,17 @@ TABLE = [
 ]
 FOOTER = re.compile(r"((float|text|mixed)_([\dx]+)), \d+ bytes")
 
-# The results of machines with AVX-512, and of those without.
-WITH, WITHOUT = "turns", "turns-avx2"
 
-
-def tables_of(results, of):
-    found = results.get(of)
+def tables_of(results):
+    found = results.get("turns")
     if not found or "failed" in found:
         return [], found["failed"] if found else "not measured"
     return [each for each in found["tables"] if "ways" in each], ""
 
 
 def footer_table(results):
-    """One row per footer, without AVX-512: the time, and the speed-up over the way it is compared with."""
-    tables, why = tables_of(results, WITHOUT)
+    """One row per footer: the time, and the speed-up over the way it is compared with."""
+    tables, why = tables_of(results)
     rows = []
     for each in tables:
         title = FOOTER.match(each["title"])
@@ -48,7 +45,7 @@ def footer_table(results):
         rows.append(cells)
     if not rows:
         return missing("turns", why)
-    where = results[WITHOUT].get("machine")
+    where = results["turns"].get("machine")
     lines = [f"On {where}:", ""] if where else []
     lines += table(["footer"] + [heading for heading, _, _ in TABLE], rows)
     return "\n".join(lines + commands(["cargo bench -p sawmill-benches --features old-peers --bench footer_table"]))
@@ -56,7 +53,7 @@ def footer_table(results):
 
 def footer_files(results):
     """Page indexes, many small files, columns of wide files."""
-    tables, why = tables_of(results, WITH)
+    tables, why = tables_of(results)
     rows = []
     for each in tables:
         if FOOTER.match(each["title"]):

@@ -82,7 +82,7 @@ def head(results):
         ["machine load", f"up to {busy:.1f} right after a benchmark, including its own work"],
     ]
     if earlier:
-        kinds = sorted({re.sub("^(own-dataset|turns)-.*", r"\1", name) for name in earlier})
+        kinds = sorted({re.sub("^(own-dataset)-.*", r"\1", name) for name in earlier})
         rows.append(["from earlier commits", ", ".join(kinds)])
     return ["## Machine and versions", ""] + table(["", ""], rows) + [""]
 

@@ -156,11 +156,6 @@ def processor():
     return found[1] if found else platform.processor()
 
 
-def has_avx512():
-    """Whether the processor has the features that the fastest footer decoder requires."""
-    return "avx512_vbmi2" in cpuinfo()
-
-
 def cpuinfo():
     try:
         return pathlib.Path("/proc/cpuinfo").read_text()

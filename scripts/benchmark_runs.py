@@ -119,8 +119,7 @@ class Benchmarks:
         yield "tables", "sawmill bench", "load-tables", self.tables
         yield "postgres_floor", "turns", "postgres-floor", self.postgres_floor
         yield "micro", "criterion", "micro", self.micro
-        # Footer decoders differ without AVX-512: both kinds of machines have their figures.
-        yield "turns", "turns", "turns" if results.has_avx512() else "turns-avx2", self.turns
+        yield "turns", "turns", "turns", self.turns
 
     def measure(self):
         """Runs the selected benchmarks. A failure is recorded with its reason, and the next benchmark follows."""

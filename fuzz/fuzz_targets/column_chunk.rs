@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use sawmill_footer::ThriftWriter;
+use crate::thrift_writer::ThriftWriter;
 
 /// Physical type, length, converted type, and decimal places.
 const COLUMNS: [(i32, i32, Option<i32>, Option<i32>); 14] = [
@@ -21,9 +21,8 @@ const COLUMNS: [(i32, i32, Option<i32>, Option<i32>); 14] = [
     (1, 0, Some(6), None),
     (2, 0, Some(5), Some(0)),
 ];
-// Not DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY, whose decoders in the `parquet` crate allocate as many lengths as a
-// page claims, and abort: SECURITY.md names it.
-const ENCODINGS: [i32; 7] = [0, 2, 3, 4, 5, 8, 9];
+// The first seven are those of the seeds.
+const ENCODINGS: [i32; 9] = [0, 2, 3, 4, 5, 8, 9, 6, 7];
 const CODECS: [i32; 8] = [0, 0, 0, 1, 2, 4, 6, 7];
 
 fn compressed(codec: i32, bytes: &[u8]) -> Vec<u8> {

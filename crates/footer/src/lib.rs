@@ -139,14 +139,14 @@
 //! |---|---|
 //! | `async` | `AsyncRangeReader`, `Footer::read_async`, `Footer::read_page_indexes_async` |
 //! | `parquet-59`, `parquet-60` | `Footer::to_parquet_59` and `to_parquet_60`, the same with page indexes, `from_parquet_59` and `from_parquet_60`, `enums_as_text_59`; that release of `parquet` |
-//! | `page-checksums` | `page_checksums`: the CRC-32 of pages; `PageLimits`: how large they may be; `crc32fast`, and the decoders of Gzip, Brotli and LZ4 |
+//! | `page-checksums` | `page_checksums`: the CRC-32 of pages; `PageLimits`: how large they may be; `crc32fast`, and the decoders of all codecs but LZO |
 //!
 //! # Rooms
 //!
 //! | room | what it does |
 //! |---|---|
 //! | `open` | opens files and reads their tails, one or many at a time |
-//! | `thrift` | reads, writes, traces and dumps the Thrift compact protocol |
+//! | `thrift` | reads, traces and dumps the Thrift compact protocol |
 //! | `decode` | walks `FileMetaData` and its row groups, in parallel if their starts can be guessed |
 //! | `matching` | compares column chunks with their neighbours' shape instead of parsing them |
 //! | `schema` | the schema's elements, their types, and selections of columns |
@@ -182,6 +182,8 @@ mod thrift;
 #[cfg(test)]
 #[path = "../tests/footer/synthetic.rs"]
 mod synthetic;
+#[cfg(test)]
+use thrift::writer as thrift_writer;
 
 pub use check::Finding;
 pub use chunk::column_chunk::ColumnChunk;
@@ -221,4 +223,3 @@ pub use schema::enums::{
 };
 pub use schema::logical::{LogicalType, TimeUnit};
 pub use thrift::dump::{DumpLine, DumpValue, Root, dump};
-pub use thrift::writer::ThriftWriter;

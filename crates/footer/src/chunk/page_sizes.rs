@@ -1,18 +1,19 @@
 //! Refuses pages that would take more memory than a reader allows (feature `page-checksums`), before they are
 //! decompressed.
 //!
-//! A header of some bytes may claim 2 GiB, for which decoders allocate memory at once; and the decoders of Gzip,
-//! Brotli and LZ4 frames do not stop at the claimed size.
-
-use std::io::{self, Read};
+//! A header of some bytes may claim 2 GiB, for which decoders allocate memory at once; the decoders of Gzip,
+//! Brotli and LZ4 frames do not stop at the claimed size; and a dictionary or text stored as lengths may claim any
+//! number of values.
 
 use crate::chunk::column_chunk::ColumnChunk;
+use crate::chunk::decompress::{decompressed, length_up_to};
+use crate::chunk::delta_text::{self, is_delta_text};
 use crate::chunk::page_checksums::{Checks, read_pages};
 use crate::chunk::pages::ChunkPage;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::open::source::RangeReader;
-use crate::schema::enums::Codec;
+use crate::schema::enums::{Codec, Encoding, PageType, PhysicalType};
 
 /// The default for the largest page to decompress: 64 MiB. Writers make pages of about 1 MiB, unless a single value
 /// is larger.
@@ -54,6 +55,10 @@ pub struct PageLimits {
     pub codec: Codec,
     /// The size of all pages before compression, as the chunk's metadata states it.
     pub chunk_size: i64,
+    /// The highest definition and repetition levels.
+    pub max_levels: [u32; 2],
+    /// The fewest bytes that a value takes in a dictionary: its width, or the length before it.
+    pub value_size: u32,
 }
 
 /// The largest pages of several column chunks, which a reader holds at once.
@@ -101,6 +106,17 @@ impl LargestPages {
     }
 }
 
+/// The fewest bytes that a value of this type takes in a dictionary; `length` is that of fixed-length values.
+pub(crate) fn value_size(physical: Option<PhysicalType>, length: Option<i32>) -> u32 {
+    match physical {
+        Some(PhysicalType::Int64 | PhysicalType::Double) => 8,
+        Some(PhysicalType::Int96) => 12,
+        Some(PhysicalType::FixedLenByteArray) => length.and_then(|len| u32::try_from(len).ok()).unwrap_or(0),
+        Some(PhysicalType::Int32 | PhysicalType::Float | PhysicalType::ByteArray) => 4,
+        _ => 1,
+    }
+}
+
 impl PageLimits {
     /// Checks what a page's header claims.
     pub(crate) fn check_header(&self, page: &ChunkPage) -> Result<(), String> {
@@ -115,6 +131,29 @@ impl PageLimits {
                 "expected a page within the chunk's {chunk_size} uncompressed bytes, found one of {uncompressed}"
             ));
         }
+        if !page.is_one_kind {
+            return Err("expected the header of one kind of page, found several in one".to_owned());
+        }
+        self.check_count(page)
+    }
+
+    /// Checks the number of values in a dictionary, for all of which decoders allocate memory, and in a page of
+    /// lists, whose rows have any number of them.
+    fn check_count(&self, page: &ChunkPage) -> Result<(), String> {
+        let count = u64::try_from(page.num_values).unwrap_or(0);
+        let size = u64::from(page.uncompressed_size);
+        if page.page_type == PageType::DictionaryPage && count * u64::from(self.value_size) > size {
+            return Err(format!(
+                "expected a dictionary within its {size} bytes, found one of {count} values"
+            ));
+        }
+        let [_, repetition] = self.max_levels;
+        if repetition > 0 && count > self.max_page {
+            return Err(format!(
+                "expected at most {} values in a page of lists, found {count}",
+                self.max_page
+            ));
+        }
         Ok(())
     }
 
@@ -124,6 +163,7 @@ impl PageLimits {
         let stored = u64::from(page.compressed_size.saturating_sub(page.levels_size));
         let untested = |ratio: u64| if stored.saturating_mul(ratio) <= MAX_UNTESTED { 0 } else { body };
         match self.codec {
+            _ if is_delta_text(page.encoding) => body,
             _ if !page.is_compressed => 0,
             Codec::Snappy => body.min(page.levels_size as usize + SNAPPY_LENGTH),
             Codec::Gzip => untested(DEFLATE_RATIO),
@@ -142,6 +182,7 @@ impl PageLimits {
             return Ok(());
         };
         let found = match self.codec {
+            _ if !page.is_compressed => None,
             Codec::Snappy => snappy_length(stored),
             Codec::Gzip => length_up_to(claimed, flate2::read::MultiGzDecoder::new(stored)),
             Codec::Brotli => length_up_to(claimed, brotli::Decompressor::new(stored, 4096)),
@@ -156,14 +197,47 @@ impl PageLimits {
             Some(found) => {
                 Err(format!("expected {claimed} bytes in a page, as its header claims, found {found}"))
             }
+            None if is_delta_text(page.encoding) => self.check_text(page, stored, claimed),
             None => Ok(()),
         }
     }
-}
 
-/// How many bytes `decompressed` has; if they are more than `most`, one more than that. `None` if it is malformed.
-fn length_up_to(most: u64, decompressed: impl Read) -> Option<u64> {
-    io::copy(&mut decompressed.take(most.saturating_add(1)), &mut io::sink()).ok()
+    /// Checks the lengths of a page's text, whose values are stored like this.
+    fn check_text(&self, page: &ChunkPage, stored: &[u8], claimed: u64) -> Result<(), String> {
+        let codec = if page.is_compressed { self.codec } else { Codec::Uncompressed };
+        let body = usize::try_from(claimed).ok().and_then(|claimed| decompressed(codec, stored, claimed));
+        let unreadable = || format!("expected {claimed} bytes in a page, found others that cannot be read");
+        let body = body.ok_or_else(unreadable)?;
+        let count = u64::try_from(page.num_values).unwrap_or(0);
+        let values = match page.page_type {
+            PageType::DataPage => self.without_levels(page, &body),
+            _ => Some(body.as_ref()),
+        };
+        let values = values.ok_or("expected levels before the values of a page, found its end")?;
+        delta_text::check(page.encoding, values, count, self.max_page)
+    }
+
+    /// The values of a data page of version 1; `None` if its levels are cut off or have an unknown encoding.
+    fn without_levels<'b>(&self, page: &ChunkPage, body: &'b [u8]) -> Option<&'b [u8]> {
+        let mut rest = body;
+        for (max, encoding) in self.max_levels.into_iter().zip(page.level_encodings).rev() {
+            let size = match encoding {
+                _ if max == 0 => 0,
+                Encoding::Rle => {
+                    let (size, behind) = rest.split_first_chunk()?;
+                    rest = behind;
+                    usize::try_from(u32::from_le_bytes(*size)).ok()?
+                }
+                Encoding::BitPacked => {
+                    let bits = u64::from(u32::BITS - max.leading_zeros());
+                    usize::try_from((u64::try_from(page.num_values).ok()? * bits).div_ceil(8)).ok()?
+                }
+                _ => return None,
+            };
+            rest = rest.get(size..)?;
+        }
+        Some(rest)
+    }
 }
 
 /// The length at the start of Snappy's data.
@@ -182,7 +256,8 @@ impl Footer {
     /// Checks the sizes of the pages that hold the first `rows` rows of the wanted column chunks, before a decoder
     /// of pages allocates memory for what they claim. The limit of one page is `max_page` bytes.
     ///
-    /// Costs a read for each page. Pages of Brotli, and large ones of Gzip and LZ4, are read whole and decompressed.
+    /// Costs a read for each page. Pages of Brotli, large ones of Gzip and LZ4, and those of text stored as differences
+    /// of lengths are read whole and decompressed.
     ///
     /// # Errors
     ///
@@ -231,7 +306,14 @@ impl ColumnChunk<'_> {
         // A row of a list may have any number of values.
         let most =
             if self.element().max_rep() == 0 { i64::try_from(rows).unwrap_or(i64::MAX) } else { i64::MAX };
-        let limits = PageLimits { max_page, codec: self.codec(), chunk_size: self.uncompressed_size() };
+        let element = self.element();
+        let limits = PageLimits {
+            max_page,
+            codec: self.codec(),
+            chunk_size: self.uncompressed_size(),
+            max_levels: [element.max_def(), element.max_rep()],
+            value_size: value_size(element.physical_type(), element.type_length()),
+        };
         let checks = Checks { checksums: false, limits: Some(&limits) };
         let found = read_pages(reader, self.byte_range(), self.num_values().min(most), checks);
         found.refused.map_or(Ok(found.largest), |error| Err(self.place_of(error)))
@@ -249,7 +331,6 @@ impl ColumnChunk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::enums::PageType;
 
     #[test]
     fn pages_at_once_are_refused_only_if_they_are_hardly_stored() {
@@ -260,20 +341,47 @@ mod tests {
         assert!(!pages(5 << 20, 1 << 10));
     }
 
-    #[test]
-    fn snappys_length_is_compared_with_what_the_header_claims() {
-        let limits = PageLimits { max_page: 1 << 20, codec: Codec::Snappy, chunk_size: 1 << 20 };
-        let page = |uncompressed_size, levels_size| ChunkPage {
+    /// Limits of a chunk of INT32 or text, in lists or not.
+    fn limits(codec: Codec, max_rep: u32) -> PageLimits {
+        let (max_page, chunk_size, max_levels) = (1 << 20, 1 << 20, [max_rep, max_rep]);
+        PageLimits { max_page, codec, chunk_size, max_levels, value_size: 4 }
+    }
+
+    fn page(page_type: PageType, uncompressed_size: u32, num_values: i32) -> ChunkPage {
+        ChunkPage {
             index: 0,
             offset: 4,
             header_len: 20,
-            page_type: PageType::DataPageV2,
+            page_type,
             compressed_size: 30,
             uncompressed_size,
-            num_values: 10,
+            num_values,
             crc: None,
-            levels_size,
+            levels_size: 0,
             is_compressed: true,
+            encoding: Encoding::Plain,
+            level_encodings: [Encoding::Rle; 2],
+            is_one_kind: true,
+        }
+    }
+
+    #[test]
+    fn counts_that_cannot_be_true_are_refused() {
+        let flat = limits(Codec::Snappy, 0);
+        assert!(flat.check_header(&page(PageType::DictionaryPage, 400, 100)).is_ok());
+        assert!(flat.check_header(&page(PageType::DictionaryPage, 400, 101)).is_err());
+        assert!(flat.check_header(&page(PageType::DataPage, 400, i32::MAX)).is_ok(), "NULL takes no bytes");
+        assert!(limits(Codec::Snappy, 1).check_header(&page(PageType::DataPage, 400, i32::MAX)).is_err());
+        let two = ChunkPage { is_one_kind: false, ..page(PageType::DataPage, 400, 1) };
+        assert!(flat.check_header(&two).is_err());
+    }
+
+    #[test]
+    fn snappys_length_is_compared_with_what_the_header_claims() {
+        let limits = limits(Codec::Snappy, 0);
+        let page = |uncompressed_size, levels_size| ChunkPage {
+            levels_size,
+            ..page(PageType::DataPageV2, uncompressed_size, 10)
         };
         assert!(limits.check_body(&page(300, 0), &[0xac, 2]).is_ok());
         assert!(limits.check_body(&page(302, 2), &[9, 9, 0xac, 2]).is_ok(), "after levels");

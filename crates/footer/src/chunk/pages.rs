@@ -12,7 +12,7 @@ use std::ops::Range;
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::error::{Error, Fault, FaultKind};
 use crate::open::source::RangeReader;
-use crate::schema::enums::PageType;
+use crate::schema::enums::{Encoding, PageType};
 use crate::thrift::cursor::{Cursor, FALSE, I32, STOP, STRUCT, Step};
 
 /// Bytes per read of bodies.
@@ -47,6 +47,12 @@ pub struct ChunkPage {
     pub levels_size: u32,
     /// Whether the body, but for these levels, is compressed if the chunk has a codec.
     pub is_compressed: bool,
+    /// How its values are encoded.
+    pub encoding: Encoding,
+    /// How its definition and its repetition levels are encoded, if it is a data page of version 1.
+    pub level_encodings: [Encoding; 2],
+    /// Whether its header describes one kind of page, as it should.
+    pub(crate) is_one_kind: bool,
 }
 
 /// Reads the pages of a column chunk.
@@ -263,7 +269,7 @@ impl ColumnChunk<'_> {
 fn page_header(bytes: &[u8]) -> Step<ChunkPage> {
     let cursor = &mut Cursor::new(bytes, 0);
     let (mut page_type, mut uncompressed, mut compressed, mut crc) = (None, None, None, None);
-    let (mut of_kind, mut last) = (OfKind::default(), 0);
+    let (mut of_kind, mut kinds, mut last) = (OfKind::default(), 0, 0);
     loop {
         let field = cursor.field(&mut last)?;
         match (field.id, field.wire) {
@@ -272,7 +278,10 @@ fn page_header(bytes: &[u8]) -> Step<ChunkPage> {
             (2, I32) => uncompressed = Some(size(cursor)?),
             (3, I32) => compressed = Some(size(cursor)?),
             (4, I32) => crc = Some(cursor.i32()?.cast_unsigned()),
-            (5 | 7 | 8, STRUCT) => of_kind = OfKind::read(cursor, field.id == 8)?,
+            (5 | 7 | 8, STRUCT) => {
+                of_kind = OfKind::read(cursor, field.id)?;
+                kinds += 1;
+            }
             (_, wire) => cursor.skip(wire)?,
         }
     }
@@ -288,6 +297,9 @@ fn page_header(bytes: &[u8]) -> Step<ChunkPage> {
         crc,
         levels_size: of_kind.levels_size,
         is_compressed: !of_kind.is_stored,
+        encoding: Encoding::from_number(of_kind.encoding),
+        level_encodings: of_kind.level_encodings.map(Encoding::from_number),
+        is_one_kind: kinds <= 1,
     })
 }
 
@@ -305,18 +317,25 @@ struct OfKind {
     levels_size: u32,
     /// Whether the body is not compressed.
     is_stored: bool,
+    encoding: i32,
+    level_encodings: [i32; 2],
 }
 
 impl OfKind {
-    /// `num_values` is the first field of every kind of page header; only data pages of version 2 state the size of
-    /// their levels.
-    fn read(cursor: &mut Cursor<'_>, is_version_2: bool) -> Step<Self> {
+    /// The header of a data page (field 5 of the page's header), a dictionary page (7), or a data page of version 2
+    /// (8). `num_values` is the first field of each; only version 2 states the size of the levels.
+    fn read(cursor: &mut Cursor<'_>, kind: i16) -> Step<Self> {
         let (mut found, mut last) = (Self::default(), 0);
+        let is_version_2 = kind == 8;
+        let encoding = if is_version_2 { 4 } else { 2 };
         loop {
             let field = cursor.field(&mut last)?;
             match (field.id, field.wire) {
                 (_, STOP) => return Ok(found),
                 (1, I32) => found.num_values = cursor.i32()?,
+                (id, I32) if id == encoding => found.encoding = cursor.i32()?,
+                (3, I32) if kind == 5 => found.level_encodings[0] = cursor.i32()?,
+                (4, I32) if kind == 5 => found.level_encodings[1] = cursor.i32()?,
                 (5 | 6, I32) if is_version_2 => {
                     found.levels_size = found.levels_size.saturating_add(size(cursor)?);
                 }

@@ -101,14 +101,12 @@ pub enum Method {
     Fastest,
     /// One byte at a time.
     Scalar,
-    /// Against learned shapes, however small the footer, eight bytes at a time. The next two, too, learn
+    /// Against learned shapes, however small the footer, eight bytes at a time. [`Method::Avx2`] also learns
     /// shapes from the first chunk on.
     Portable,
     /// Against learned shapes, with AVX2 and BMI2; falls back to [`Method::Portable`] if the processor lacks
     /// either.
     Avx2,
-    /// Against learned shapes, with AVX-512; falls back to [`Method::Portable`] if the processor lacks it.
-    Avx512,
 }
 
 /// Work to run with the kernel that a method selects.
@@ -122,20 +120,14 @@ impl Method {
         match self {
             Self::Scalar => Learning::Never,
             Self::Fastest => Learning::WhenWorth,
-            Self::Portable | Self::Avx2 | Self::Avx512 => Learning::Always,
+            Self::Portable | Self::Avx2 => Learning::Always,
         }
     }
 
     pub(crate) fn choose<C: Choose>(self, chosen: C) -> C::Output {
         #[cfg(target_arch = "x86_64")]
-        if matches!(self, Self::Fastest | Self::Avx512)
-            && let Some(kernel) = crate::matching::avx512::Avx512::detect()
-        {
-            return chosen.with(kernel);
-        }
-        #[cfg(target_arch = "x86_64")]
         if matches!(self, Self::Fastest | Self::Avx2)
-            && let Some(kernel) = crate::matching::bmi2::Avx2::detect()
+            && let Some(kernel) = crate::matching::avx2::Avx2::detect()
         {
             return chosen.with(kernel);
         }
@@ -146,11 +138,9 @@ impl Method {
     pub fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => crate::matching::avx512::Avx512::detect().is_some(),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => crate::matching::bmi2::Avx2::detect().is_some(),
+            Self::Avx2 => crate::matching::avx2::Avx2::detect().is_some(),
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx512 | Self::Avx2 => false,
+            Self::Avx2 => false,
             Self::Fastest | Self::Scalar | Self::Portable => true,
         }
     }

@@ -2,11 +2,7 @@
 //! it.
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod avx512;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod avx512_values;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod bmi2;
+pub(crate) mod avx2;
 pub(crate) mod boundary;
 pub(crate) mod engine;
 pub(crate) mod kernel;

@@ -24,32 +24,17 @@ pub(crate) fn word<const N: usize>(bytes: &[u8; N], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Operations for which some processors need fewer instructions.
-pub(crate) trait Instructions: Copy {
-    /// Whether the window matches the segment's masked bytes.
-    fn same(self, window: &[u8; WINDOW], segment: &Segment) -> bool;
-
-    /// Closes the gaps left by the top bits of the bytes, which are all 0.
-    fn compact(self, word: u64) -> u64;
-}
-
-impl Instructions for Portable {
-    #[inline(always)]
-    fn same(self, window: &[u8; WINDOW], segment: &Segment) -> bool {
-        let (found, _) = window.as_chunks::<8>();
-        let (fixed, _) = segment.fixed.as_chunks::<8>();
-        let (mask, _) = segment.mask.as_chunks::<8>();
-        let words = (segment.fixed_len as usize).div_ceil(8).min(WINDOW / 8);
-        let word = |bytes: [u8; 8]| u64::from_ne_bytes(bytes);
-        let differ =
-            (0..words).fold(0, |differ, at| differ | (word(found[at]) ^ word(fixed[at])) & word(mask[at]));
-        differ == 0
-    }
-
-    #[inline(always)]
-    fn compact(self, word: u64) -> u64 {
-        compact(word)
-    }
+/// Whether the window matches the segment's masked bytes.
+#[inline(always)]
+fn same(window: &[u8; WINDOW], segment: &Segment) -> bool {
+    let (found, _) = window.as_chunks::<8>();
+    let (fixed, _) = segment.fixed.as_chunks::<8>();
+    let (mask, _) = segment.mask.as_chunks::<8>();
+    let words = (segment.fixed_len as usize).div_ceil(8).min(WINDOW / 8);
+    let word = |bytes: [u8; 8]| u64::from_ne_bytes(bytes);
+    let differ =
+        (0..words).fold(0, |differ, at| differ | (word(found[at]) ^ word(fixed[at])) & word(mask[at]));
+    differ == 0
 }
 
 /// Drops the top bit of every byte and closes the gaps.
@@ -130,19 +115,13 @@ pub(crate) fn prefetch_rows<T>(rows: &[MaybeUninit<T>]) {
 
 /// Implements [`Kernel::step`] for one chunk; `None` if it does not match.
 #[inline(always)]
-pub(crate) fn matched<I: Instructions, const VALUES: bool>(
-    instructions: I,
-    bytes: &[u8],
-    at: usize,
-    shape: &Shape,
-    values: &mut Values,
-) -> Option<usize> {
+fn matched<const VALUES: bool>(bytes: &[u8], at: usize, shape: &Shape, values: &mut Values) -> Option<usize> {
     let mut at = at;
     let mut ops = shape.ops.as_slice();
     let mut done = 0;
     for segment in &shape.segments {
         let window: &[u8; REACH] = bytes.get(at..)?.first_chunk()?;
-        if !instructions.same(window.first_chunk()?, segment) {
+        if !same(window.first_chunk()?, segment) {
             return None;
         }
         let fixed_len = segment.fixed_len as usize;
@@ -167,7 +146,7 @@ pub(crate) fn matched<I: Instructions, const VALUES: bool>(
                 let last = stops.trailing_zeros();
                 if VALUES && op.lane != NO_LANE {
                     let kept = found & (u64::MAX >> (63 - last)) & !TOP_BITS;
-                    let value = instructions.compact(kept);
+                    let value = compact(kept);
                     values.lanes[usize::from(op.lane & 7)] = (value >> 1) as i64 ^ -((value & 1) as i64);
                 }
                 varint_len = last as usize / 8 + 1;
@@ -203,8 +182,7 @@ impl Kernel for Portable {
         let mut ends = [0; LANES];
         for lane in 0..LANES {
             prefetch(bytes, starts[lane]);
-            ends[lane] =
-                matched::<Self, VALUES>(self, bytes, starts[lane], shape, &mut values[lane]).unwrap_or(0);
+            ends[lane] = matched::<VALUES>(bytes, starts[lane], shape, &mut values[lane]).unwrap_or(0);
         }
         ends
     }

@@ -81,14 +81,6 @@ pub(crate) struct Segment {
     /// The masked bytes; 0 where the mask is 0.
     pub fixed: [u8; WINDOW],
     pub mask: [u8; WINDOW],
-    /// The masked bytes, followed by the first byte of every token; 0 where the mask is 0.
-    pub gathered: [u8; WINDOW],
-    /// The mask of [`Segment::gathered`]: 0 for varints.
-    pub gathered_mask: [u8; WINDOW],
-    /// For every byte of the eight lanes, which gathered byte starts the value decoded there.
-    pub lane_tokens: [u8; WINDOW],
-    /// The bytes of the lanes that this segment decodes, as bits.
-    pub lanes: u64,
     /// The bit of the first byte after the masked ones; 0 without tokens.
     pub first: u64,
     /// The last token's bit; 0 without tokens.
@@ -107,6 +99,14 @@ pub(crate) struct Segment {
     pub statistics: Mark,
 }
 
+/// A segment with the tokens to compare and decode.
+#[derive(Clone, Copy)]
+pub(crate) struct SegmentTokens<'a> {
+    pub segment: &'a Segment,
+    pub constants: &'a [Constants],
+    pub decoded: &'a [DecodedVarint],
+}
+
 /// An offset within a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
@@ -114,7 +114,7 @@ pub(crate) enum Mark {
     Absent,
     /// This many bytes after the segment's start, before its tokens.
     Fixed(u32),
-    /// At the start of the token with this gathered bit.
+    /// At the start of the token with this bit.
     Token(u64),
 }
 
@@ -148,9 +148,7 @@ impl Shape {
         let fits = walked.is_some() && cursor.at == end && builder.segments.len() <= MAX_SEGMENTS;
         let has_dictionary = chunk.traits.flags & HAS_DICTIONARY != 0;
         let Builder { segments, ops, constants, decoded, .. } = builder;
-        let lanes = segments.iter().fold(0, |all, segment| all | segment.lanes);
-        // Every lane has eight bits, one per byte.
-        let lanes = (0..8).filter(|lane| lanes >> (lane * 8) & 1 != 0).fold(0, |all, lane| all | 1 << lane);
+        let lanes = decoded.iter().fold(0, |all, varint| all | 1 << (varint.lane & 7));
         let first = |bytes: &[u8; WINDOW]| bytes.first_chunk().copied().map_or(0, u128::from_le_bytes);
         let opening = segments.first().map_or((0, 0), |start| (first(&start.fixed), first(&start.mask)));
         let prefixes = Vec::new();
@@ -179,6 +177,19 @@ impl Shape {
     #[inline]
     pub fn may_open(&self, bytes: [u8; 16]) -> bool {
         (u128::from_le_bytes(bytes) ^ self.opening.0) & self.opening.1 == 0
+    }
+
+    /// The segments in order, with the tokens to compare and decode in each.
+    #[inline(always)]
+    pub fn with_tokens(&self) -> impl Iterator<Item = SegmentTokens<'_>> {
+        let (mut constants, mut decoded) = (self.constants.as_slice(), self.decoded.as_slice());
+        self.segments.iter().map(move |segment| {
+            let (here, rest) = constants.split_at_checked(segment.constants as usize).unwrap_or_default();
+            constants = rest;
+            let (varints, rest) = decoded.split_at_checked(segment.decoded as usize).unwrap_or_default();
+            decoded = rest;
+            SegmentTokens { segment, constants: here, decoded: varints }
+        })
     }
 
     /// Whether the first `segments` segments, at least one, equal those of another shape.
@@ -256,10 +267,6 @@ impl Builder {
         let mut segment = Segment {
             fixed: [0; WINDOW],
             mask: [0; WINDOW],
-            gathered: [0; WINDOW],
-            gathered_mask: [0; WINDOW],
-            lane_tokens: [0; WINDOW],
-            lanes: 0,
             first: if tokens.is_empty() { 0 } else { 1 << fixed.len() },
             last_token: tokens.len().checked_sub(1).map_or(0, |last| 1 << last),
             fixed_len: fixed.len() as u32,
@@ -275,32 +282,22 @@ impl Builder {
             // The end of this segment is the start of the next.
             Some(mark) if mark == (fixed.len(), tokens.len()) => self.statistics = Some((0, 0)),
             Some((_, token)) if token > 0 => {
-                segment.statistics = Mark::Token(1 << (fixed.len() + token));
+                segment.statistics = Mark::Token(1 << token);
             }
             Some((at, _)) => segment.statistics = Mark::Fixed(at as u32),
             None => {}
         }
         let marked = marked.map(|(_, token)| token).filter(|&token| token > 0);
-        let before = fixed.len();
         for (at, (byte, mask)) in fixed.into_iter().enumerate() {
             (segment.fixed[at], segment.mask[at]) = (byte & mask, mask);
         }
-        (segment.gathered, segment.gathered_mask) = (segment.fixed, segment.mask);
         let (constants, decoded) = (self.constants.len(), self.decoded.len());
         let mut constant_before = false;
         for (index, &token) in tokens.iter().enumerate() {
             match token {
-                Token::Constant(byte) => {
-                    (segment.gathered[before + index], segment.gathered_mask[before + index]) = (byte, 0xff);
-                    self.constant(byte, 1 << index, constant_before);
-                }
+                Token::Constant(byte) => self.constant(byte, 1 << index, constant_before),
                 Token::Varint(NO_LANE) => {}
-                Token::Varint(lane) => {
-                    let bytes = usize::from(lane) * 8..usize::from(lane) * 8 + 8;
-                    segment.lane_tokens[bytes].fill((before + index) as u8);
-                    segment.lanes |= 0xff << (lane * 8);
-                    self.decoded.push(DecodedVarint { token: 1 << index, lane });
-                }
+                Token::Varint(lane) => self.decoded.push(DecodedVarint { token: 1 << index, lane }),
             }
             constant_before = matches!(token, Token::Constant(_));
             self.op(token, index == 0, marked == Some(index));

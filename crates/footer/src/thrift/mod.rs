@@ -4,4 +4,5 @@ pub(crate) mod cursor;
 pub(crate) mod dump;
 pub(crate) mod format;
 pub(crate) mod trace;
+#[cfg(any(test, feature = "parquet-59", feature = "parquet-60"))]
 pub(crate) mod writer;

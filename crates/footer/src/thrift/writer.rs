@@ -1,14 +1,8 @@
-//! Writes the Thrift compact protocol, for generated footers in tests and benchmarks.
+//! Writes the Thrift compact protocol: metadata that the `parquet` crate shall decode.
+//!
+//! Tests, benchmarks and fuzz targets include this file and write footers with it.
 
 /// Writes structs in the Thrift compact protocol, as well-formed or as broken as its caller wants.
-///
-/// ```
-/// let mut writer = sawmill_footer::ThriftWriter::new();
-/// writer.i32(1, 2);
-/// writer.list(2, 12, 0);
-/// writer.stop();
-/// assert_eq!(writer.into_bytes(), [0x15, 0x04, 0x19, 0x0c, 0x00]);
-/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ThriftWriter {
     bytes: Vec<u8>,
@@ -78,18 +72,6 @@ impl ThriftWriter {
         self.field(id, if value { 1 } else { 2 });
     }
 
-    /// An i8 field.
-    pub fn i8(&mut self, id: i16, value: i8) {
-        self.field(id, 3);
-        self.bytes.push(value as u8);
-    }
-
-    /// An i16 field.
-    pub fn i16(&mut self, id: i16, value: i16) {
-        self.field(id, 4);
-        self.integer(value.into());
-    }
-
     /// An i32 field.
     pub fn i32(&mut self, id: i16, value: i32) {
         self.field(id, 5);
@@ -100,12 +82,6 @@ impl ThriftWriter {
     pub fn i64(&mut self, id: i16, value: i64) {
         self.field(id, 6);
         self.integer(value);
-    }
-
-    /// A double field.
-    pub fn double(&mut self, id: i16, value: f64) {
-        self.field(id, 7);
-        self.raw(&value.to_le_bytes());
     }
 
     /// A field of bytes or text.

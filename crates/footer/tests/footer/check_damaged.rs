@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use sawmill_footer::{DumpLine, Footer, Options, Root, dump};
 
+use crate::thrift_writer::ThriftWriter;
+
 fn fixture(name: &str) -> Vec<u8> {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/foreign").join(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -269,7 +271,7 @@ fn a_repeated_field_in_a_page_index_is_found() {
     let mut changed = metadata(&file).to_vec();
     let data = file.len() - 8 - metadata(&file).len();
     let varint = |value: usize| {
-        let mut writer = sawmill_footer::ThriftWriter::new();
+        let mut writer = ThriftWriter::new();
         writer.integer(value as i64);
         writer.into_bytes()
     };

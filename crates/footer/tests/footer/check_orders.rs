@@ -1,9 +1,10 @@
 //! Bounds are compared in the order of their column's type; columns without a defined order are never
 //! reported.
 
-use sawmill_footer::{Footer, Options, ThriftWriter};
+use sawmill_footer::{Footer, Options};
 
 use crate::handmade::{BINARY, I32, STRUCT, file};
+use crate::thrift_writer::ThriftWriter;
 
 /// The annotations of a column, as numbers in the format.
 #[derive(Clone, Copy, Default)]
@@ -70,7 +71,8 @@ fn findings(column: Column, order: Order, fields: (i16, i16), lower: &[u8], uppe
                 w.i32(2, 9);
             }
             10 => {
-                w.i8(1, if column.physical == 1 { 32 } else { 64 });
+                w.field(1, 3);
+                w.raw(&[if column.physical == 1 { 32 } else { 64 }]);
                 w.bool(2, logical > 0);
             }
             _ => {}

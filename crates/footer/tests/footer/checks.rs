@@ -1,9 +1,10 @@
 //! The check reports everything wrong with a footer, and nothing for valid files.
 
-use sawmill_footer::{Footer, Options, ThriftWriter};
+use sawmill_footer::{Footer, Options};
 
 use crate::handmade::{self, row_group};
 use crate::samples;
+use crate::thrift_writer::ThriftWriter;
 
 fn findings(footer: &Footer) -> Vec<String> {
     let mut found = Vec::new();

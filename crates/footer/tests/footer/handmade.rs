@@ -1,6 +1,8 @@
 //! Footers written by hand: what other readers fail on, and what must fail here, each with its location.
 
-use sawmill_footer::{Codec, Encoding, Footer, Options, PhysicalType, ThriftWriter};
+use sawmill_footer::{Codec, Encoding, Footer, Options, PhysicalType};
+
+use crate::thrift_writer::ThriftWriter;
 
 pub const I32: u8 = 5;
 pub const I64: u8 = 6;
@@ -242,11 +244,20 @@ fn lists_longer_than_the_bytes_left_are_errors_at_once() {
 fn any_field(writer: &mut ThriftWriter, id: i16, wire: u8) {
     match wire {
         1 | 2 => writer.bool(id, wire == 1),
-        3 => writer.i8(id, -3),
-        4 => writer.i16(id, 400),
+        3 => {
+            writer.field(id, 3);
+            writer.raw(&(-3_i8).to_le_bytes());
+        }
+        4 => {
+            writer.field(id, 4);
+            writer.integer(400);
+        }
         5 => writer.i32(id, -70_000),
         6 => writer.i64(id, 1 << 40),
-        7 => writer.double(id, 0.5),
+        7 => {
+            writer.field(id, 7);
+            writer.raw(&0.5_f64.to_le_bytes());
+        }
         8 => writer.binary(id, b"some bytes"),
         9 => {
             // Bools in both encodings, each in its own byte.

@@ -2,10 +2,11 @@
 //! costs a fact about a column, and never the file.
 
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
-use sawmill_footer::{Footer, Options, ThriftWriter};
+use sawmill_footer::{Footer, Options};
 
 use crate::equality::by_parquet;
 use crate::handmade::{self, I32, I64, STRUCT};
+use crate::thrift_writer::ThriftWriter;
 
 /// Four columns; `odd` writes the fields of the third one's metadata that are not required.
 fn footer(odd: impl Fn(&mut ThriftWriter)) -> Vec<u8> {

@@ -28,4 +28,6 @@ mod samples;
 mod selection;
 mod sparse_page_indexes;
 mod synthetic;
+#[path = "../../src/thrift/writer.rs"]
+mod thrift_writer;
 mod without_paths;

@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use sawmill_footer::{Decoder, Footer, Method, Options, ThriftWriter};
+use sawmill_footer::{Decoder, Footer, Method, Options};
 
 use crate::handmade::{STRUCT, chunk, schema};
 use crate::synthetic::{SyntheticColumns, SyntheticFooter};
+use crate::thrift_writer::ThriftWriter;
 
 /// A file that contains only a footer.
 fn file(metadata: &[u8]) -> Vec<u8> {

@@ -1,10 +1,11 @@
 //! Hostile footers whose chunks name the same page indexes again and again: memory and time must be bounded by
 //! the file, not by the number of chunks.
 
-use sawmill_footer::{Error, Footer, Options, PageIndexPolicy, ThriftWriter};
+use sawmill_footer::{Error, Footer, Options, PageIndexPolicy};
 
 use crate::handmade;
 use crate::page_index_equality::assert_page_indexes;
+use crate::thrift_writer::ThriftWriter;
 
 /// The bytes of a column index with this many pages of nulls, after `before` fields that no reader knows.
 fn column_index(pages: usize, before: usize) -> Vec<u8> {

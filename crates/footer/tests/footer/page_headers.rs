@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::io;
 
-use sawmill_footer::{ChunkPages, PageType, RangeReader, ThriftWriter};
+use sawmill_footer::{ChunkPages, PageType, RangeReader};
+
+use crate::thrift_writer::ThriftWriter;
 
 /// A file of headers at some places and nothing else, which notes what is read.
 struct Headers {

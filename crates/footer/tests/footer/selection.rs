@@ -1,9 +1,10 @@
 //! Decoding some columns and row groups returns the same as decoding everything.
 
-use sawmill_footer::{ColumnChunk, Footer, Options, ThriftWriter};
+use sawmill_footer::{ColumnChunk, Footer, Options};
 
 use crate::handmade::{STRUCT, chunk, row_group};
 use crate::samples;
+use crate::thrift_writer::ThriftWriter;
 
 fn same(ours: &ColumnChunk<'_>, whole: &ColumnChunk<'_>) {
     assert_eq!(format!("{ours:?}"), format!("{whole:?}"));

@@ -2,11 +2,11 @@
 
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use proptest::prelude::*;
-use sawmill_footer::ThriftWriter;
 
 use crate::handmade;
 use crate::page_index_equality::assert_page_indexes;
 use crate::samples;
+use crate::thrift_writer::ThriftWriter;
 
 fn level(choice: u8) -> EnabledStatistics {
     match choice % 3 {

@@ -4,8 +4,9 @@
 //! need many shapes of chunks. A built-in generator draws the numbers: the same spec produces the same bytes
 //! everywhere. The fuzz target, benchmarks and unit tests include this file.
 
-use sawmill_footer::ThriftWriter;
+use crate::thrift_writer::ThriftWriter;
 
+const I16: u8 = 4;
 const I32: u8 = 5;
 const I64: u8 = 6;
 const BINARY: u8 = 8;
@@ -76,7 +77,8 @@ impl SyntheticFooter {
             writer.i64(5, start);
             writer.i64(6, offset - start);
             if let Ok(ordinal) = i16::try_from(ordinal) {
-                writer.i16(7, ordinal);
+                writer.field(7, I16);
+                writer.integer(ordinal.into());
             }
             writer.stop();
         }

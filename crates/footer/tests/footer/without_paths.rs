@@ -1,10 +1,11 @@
 //! Footers whose chunks leave out `path_in_schema`, as newer writers may.
 
-use sawmill_footer::{Footer, Method, Options, ThriftWriter};
+use sawmill_footer::{Footer, Method, Options};
 
 use crate::everything::everything;
 use crate::handmade;
 use crate::methods::OTHERS;
+use crate::thrift_writer::ThriftWriter;
 
 /// Row groups of ten columns; a chunk states its path if `paths` is true.
 fn footer(row_groups: u64, paths: bool) -> Vec<u8> {

@@ -1,9 +1,11 @@
-//! The kernel for processors with AVX2 and fast BMI2 (Haswell, Zen 3 and later) but without AVX-512.
+//! The kernel for processors with AVX2 and fast BMI2 (Haswell, Zen 3 and later).
 //!
-//! A segment is two 32-byte loads. A bitmap of the bytes without a continuation bit marks the ends of tokens,
-//! as in [`crate::matching::avx512`]. A bit deposit finds the start of any token, so that comparing constants
-//! and decoding varints do not wait for one another. A bit extraction closes the gaps between the groups of a
-//! varint.
+//! A segment is two 32-byte loads. A bitmap of the bytes without a continuation bit marks the ends of tokens.
+//! A bit deposit finds the start of any token, so that comparing constants and decoding varints do not wait
+//! for one another. A bit extraction closes the gaps between the groups of a varint.
+//!
+//! Chunks of several row groups go through each segment together. If one of them does not match or needs a
+//! closer look, all lanes are examined separately for this segment.
 
 use std::arch::x86_64::*;
 use std::sync::OnceLock;
@@ -11,7 +13,7 @@ use std::sync::OnceLock;
 use crate::chunk::rows::Packed;
 use crate::matching::kernel::{Kernel, Stopped, Task, Values, windows};
 use crate::matching::portable::{self, TOP_BITS, prefetch, word};
-use crate::matching::shape::{Constants, DecodedVarint, Mark, Segment, Shape, WINDOW};
+use crate::matching::shape::{Mark, SegmentTokens, Shape, WINDOW};
 
 /// The bytes that must exist from a segment's start: its window and one word after it.
 const REACH: usize = WINDOW + 16;
@@ -69,26 +71,6 @@ fn other(found: __m256i, fixed: &[u8; WINDOW], mask: &[u8; WINDOW], half: usize)
         unsafe { _mm256_loadu_si256(halves[half & 1].as_ptr().cast()) }
     };
     _mm256_and_si256(_mm256_xor_si256(found, load(fixed)), load(mask))
-}
-
-/// A segment with the tokens to compare and decode.
-#[derive(Clone, Copy)]
-struct SegmentTokens<'a> {
-    segment: &'a Segment,
-    constants: &'a [Constants],
-    decoded: &'a [DecodedVarint],
-}
-
-/// The segments of a shape in order.
-fn parts(shape: &Shape) -> impl Iterator<Item = SegmentTokens<'_>> {
-    let (mut constants, mut decoded) = (shape.constants.as_slice(), shape.decoded.as_slice());
-    shape.segments.iter().map(move |segment| {
-        let (here, rest) = constants.split_at_checked(segment.constants as usize).unwrap_or_default();
-        constants = rest;
-        let (varints, rest) = decoded.split_at_checked(segment.decoded as usize).unwrap_or_default();
-        decoded = rest;
-        SegmentTokens { segment, constants: here, decoded: varints }
-    })
 }
 
 /// Where the segment at `at` ends, or [`NOWHERE`].
@@ -150,8 +132,7 @@ unsafe fn matched<const VALUES: bool>(
             return NOWHERE;
         }
         if let Mark::Token(token) = segment.statistics {
-            // The bit counts the gathered bytes: the masked ones and the first byte of each token.
-            values.statistics = at + place(token >> (segment.fixed_len & 63), starts);
+            values.statistics = at + place(token, starts);
         }
         if VALUES {
             for varint in decoded {
@@ -185,7 +166,7 @@ unsafe fn step<const VALUES: bool, const LANES: usize>(
     values: &mut [Values; LANES],
 ) -> [usize; LANES] {
     let mut lanes = Progress { at: starts, stopped: 0 };
-    for (index, part) in parts(shape).enumerate() {
+    for (index, part) in shape.with_tokens().enumerate() {
         let ends = match windows(bytes, lanes.at) {
             None => None,
             // SAFETY: the caller ensures the features.
@@ -341,8 +322,7 @@ unsafe fn together<const VALUES: bool, const LANES: usize>(
             }
             Mark::Token(token) => {
                 for lane in 0..LANES {
-                    values[lane].statistics =
-                        at[lane] + place(token >> (segment.fixed_len & 63), starts[lane]);
+                    values[lane].statistics = at[lane] + place(token, starts[lane]);
                 }
             }
         }
@@ -397,14 +377,14 @@ fn window_byte(window: &[u8; REACH], at: usize) -> usize {
 fn resume<const VALUES: bool>(bytes: &[u8], shape: &Shape, values: &mut Values) -> usize {
     let Some(Stopped { segment, mut at, .. }) = values.stopped else { return 0 };
     // After the segment where it stopped, the lane followed another one and holds that one's values.
-    let own = parts(shape).take(segment).flat_map(|part| part.decoded);
+    let own = shape.with_tokens().take(segment).flat_map(|part| part.decoded);
     let own = own.fold(0_u8, |own, varint| own | 1 << (varint.lane & 7));
     for (lane, value) in values.lanes.iter_mut().enumerate() {
         if own >> lane & 1 == 0 {
             *value = 0;
         }
     }
-    for part in parts(shape).skip(segment) {
+    for part in shape.with_tokens().skip(segment) {
         // SAFETY: the function has the features.
         at = unsafe { matched::<VALUES>(bytes, at, part, values) };
         if at == NOWHERE {

@@ -1,0 +1,224 @@
+//! Checks the lengths of text in `DELTA_LENGTH_BYTE_ARRAY` and `DELTA_BYTE_ARRAY` (feature `page-checksums`).
+//!
+//! A few bytes may claim billions of lengths, for which decoders allocate memory at once, and prefixes may repeat a
+//! long text in each value.
+//!
+//! Source: the [encodings of the format](https://parquet.apache.org/docs/file-format/data-pages/encodings/).
+
+use crate::error::{Fault, FaultKind};
+use crate::schema::enums::Encoding;
+use crate::thrift::cursor::{Cursor, Step};
+
+/// Memory for one length.
+const LENGTH_SIZE: u64 = 4;
+
+/// Values of the largest block; writers choose 128.
+const MAX_BLOCK: u64 = 1 << 24;
+
+/// Whether text has this encoding.
+pub(crate) fn is_delta_text(encoding: Encoding) -> bool {
+    matches!(encoding, Encoding::DeltaLengthByteArray | Encoding::DeltaByteArray)
+}
+
+/// Checks the values of a page, which may have at most `count` of them. Lengths and texts may each take `max_page`
+/// bytes.
+pub(crate) fn check(encoding: Encoding, values: &[u8], count: u64, max_page: u64) -> Result<(), String> {
+    if values.is_empty() {
+        // All of them are NULL.
+        return Ok(());
+    }
+    let malformed = |fault: Fault| format!("expected the lengths of text: {}", fault.kind);
+    let cursor = &mut Cursor::new(values, 0);
+    let lengths = |cursor: &mut Cursor<'_>| -> Result<Vec<u32>, String> {
+        let header = Header::read(cursor).map_err(malformed)?;
+        if header.count > count {
+            let found = header.count;
+            return Err(format!("expected lengths of at most {count} values, found {found} lengths"));
+        }
+        if header.count.saturating_mul(LENGTH_SIZE) > max_page {
+            let most = max_page / LENGTH_SIZE;
+            return Err(format!("expected at most {most} lengths in a page, found {}", header.count));
+        }
+        header.values(cursor).map_err(malformed)
+    };
+    let first = lengths(cursor)?;
+    let sum = |lengths: &[u32]| lengths.iter().map(|length| u64::from(*length)).sum::<u64>();
+    let (stored, text) = match encoding {
+        Encoding::DeltaByteArray => {
+            let suffixes = lengths(cursor)?;
+            if suffixes.len() != first.len() {
+                let (prefixes, suffixes) = (first.len(), suffixes.len());
+                return Err(format!(
+                    "expected as many suffixes as the {prefixes} prefixes, found {suffixes}"
+                ));
+            }
+            (sum(&suffixes), restored(&first, &suffixes))
+        }
+        _ => (sum(&first), 0),
+    };
+    if stored > cursor.left() as u64 {
+        return Err(format!("expected text of {stored} bytes, found {}", cursor.left()));
+    }
+    if text > max_page {
+        return Err(format!("expected a page with text of at most {max_page} bytes, found {text}"));
+    }
+    Ok(())
+}
+
+/// The bytes of all texts of which these are the prefixes, taken from the text before, and suffixes.
+fn restored(prefixes: &[u32], suffixes: &[u32]) -> u64 {
+    let (mut total, mut before) = (0u64, 0u64);
+    for (prefix, suffix) in prefixes.iter().zip(suffixes) {
+        before = before.min(u64::from(*prefix)) + u64::from(*suffix);
+        total = total.saturating_add(before);
+    }
+    total
+}
+
+/// The start of `DELTA_BINARY_PACKED` values.
+struct Header {
+    /// Values in each miniblock, and miniblocks in each block.
+    miniblock: usize,
+    miniblocks: usize,
+    count: u64,
+    first: i64,
+}
+
+impl Header {
+    fn read(cursor: &mut Cursor<'_>) -> Step<Self> {
+        let at = cursor.at;
+        let wrong = |value: u64, expected| {
+            let value = i64::try_from(value).unwrap_or(i64::MAX);
+            Err(Fault::new(at, FaultKind::Range { value, expected }))
+        };
+        let (block, miniblocks) = (cursor.varint()?, cursor.varint()?);
+        let (count, first) = (cursor.varint()?, cursor.integer()?);
+        if block == 0 || block % 128 > 0 || block > MAX_BLOCK {
+            return wrong(block, "a block of a multiple of 128 values");
+        }
+        if miniblocks == 0 || block % miniblocks > 0 || block / miniblocks % 32 > 0 {
+            return wrong(miniblocks, "miniblocks of a multiple of 32 values");
+        }
+        // Both are at most the block's values.
+        let (miniblock, miniblocks) = ((block / miniblocks) as usize, miniblocks as usize);
+        Ok(Self { miniblock, miniblocks, count, first })
+    }
+
+    /// Decodes the values, of which there are `count`: lengths.
+    fn values(&self, cursor: &mut Cursor<'_>) -> Step<Vec<u32>> {
+        let mut values = Vec::new();
+        let mut left = self.count;
+        let mut value = self.first;
+        let mut add = |at: usize, value: i64| -> Step<()> {
+            let expected = "a length";
+            let length = u32::try_from(value).ok().filter(|length| i32::try_from(*length).is_ok());
+            values.push(length.ok_or(Fault::new(at, FaultKind::Range { value, expected }))?);
+            Ok(())
+        };
+        if left > 0 {
+            add(cursor.at, value)?;
+            left -= 1;
+        }
+        while left > 0 {
+            let least = cursor.integer()?;
+            for width in cursor.take(self.miniblocks)? {
+                if left == 0 {
+                    // The widths of miniblocks without values may be anything.
+                    break;
+                }
+                let (at, width) = (cursor.at, usize::from(*width));
+                if width > 32 {
+                    let (value, expected) = (width as i64, "at most 32 bits");
+                    return Err(Fault::new(at, FaultKind::Range { value, expected }));
+                }
+                let packed = cursor.take(self.miniblock / 8 * width)?;
+                for place in 0..self.miniblock.min(usize::try_from(left).unwrap_or(usize::MAX)) {
+                    // Lengths are 32-bit numbers, and so are their differences.
+                    let delta = least.wrapping_add(bits(packed, place * width, width));
+                    value = i64::from(value.wrapping_add(delta) as i32);
+                    add(at, value)?;
+                    left -= 1;
+                }
+            }
+        }
+        Ok(values)
+    }
+}
+
+/// The number of `width` bits, at most 32, that starts at a bit.
+fn bits(packed: &[u8], start: usize, width: usize) -> i64 {
+    let from = packed.get(start / 8..).unwrap_or_default();
+    let mut word = [0; 8];
+    let len = from.len().min(word.len());
+    word[..len].copy_from_slice(&from[..len]);
+    (u64::from_le_bytes(word) >> (start % 8) & ((1 << width) - 1)).cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header of values in blocks of 128, with four miniblocks.
+    fn header(count: u64, first: u8) -> Vec<u8> {
+        let mut bytes = vec![0x80, 1, 4];
+        for number in [count, u64::from(first) * 2] {
+            let mut left = number;
+            while left >= 0x80 {
+                bytes.push(left as u8 | 0x80);
+                left >>= 7;
+            }
+            bytes.push(left as u8);
+        }
+        bytes
+    }
+
+    #[test]
+    fn more_lengths_than_values_or_than_fit_are_refused() {
+        for encoding in [Encoding::DeltaLengthByteArray, Encoding::DeltaByteArray] {
+            let error = check(encoding, &header(3_000_000_000, 0), 100, 1 << 20).unwrap_err();
+            assert!(error.contains("3000000000 lengths"), "{error}");
+            let error = check(encoding, &header(300_000, 0), 300_000, 1 << 20).unwrap_err();
+            assert!(error.contains("at most 262144 lengths"), "{error}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_decoded_up_to_the_last_miniblock_in_use() {
+        // 3, then deltas -1 + {0, 1, 2, 3} in 2 bits; the widths of the other miniblocks mean nothing.
+        let mut bytes = header(5, 3);
+        bytes.extend([1, 2, 99, 99, 99, 0b1110_0100, 0, 0, 0, 0, 0, 0, 0]);
+        let cursor = &mut Cursor::new(&bytes, 0);
+        let header = Header::read(cursor).unwrap();
+        assert_eq!(header.values(cursor).unwrap(), [3, 2, 2, 3, 5]);
+        assert_eq!(cursor.left(), 0);
+        bytes.extend(b"123456789012345");
+        assert!(check(Encoding::DeltaLengthByteArray, &bytes, 5, 1 << 20).is_ok());
+        bytes.pop();
+        let error = check(Encoding::DeltaLengthByteArray, &bytes, 5, 1 << 20).unwrap_err();
+        assert!(error.contains("text of 15 bytes, found 14"), "{error}");
+    }
+
+    #[test]
+    fn text_that_prefixes_repeat_is_counted() {
+        // 33 values: the first has 100 bytes, all others take them as their prefix.
+        let mut bytes = header(33, 0);
+        // Prefixes: 0, then 100 each, as a delta of 100 in 7 bits and zeros.
+        bytes.extend([0, 7, 0, 0, 0, 100]);
+        bytes.extend([0; 27]);
+        let mut suffixes = header(33, 100);
+        // Suffixes: 100, then none: deltas -100 + {0, 100, 100 ..} in 7 bits.
+        suffixes.extend([0xc7, 1, 7, 0, 0, 0]);
+        let mut packed = [0u8; 28];
+        for place in 1..32 {
+            for bit in 0..7 {
+                packed[(place * 7 + bit) / 8] |= (100 >> bit & 1) << ((place * 7 + bit) % 8);
+            }
+        }
+        suffixes.extend(packed);
+        bytes.extend(suffixes);
+        bytes.extend([b'a'; 100]);
+        let error = check(Encoding::DeltaByteArray, &bytes, 33, 3299).unwrap_err();
+        assert!(error.contains("at most 3299 bytes, found 3300"), "{error}");
+        assert!(check(Encoding::DeltaByteArray, &bytes, 33, 3300).is_ok());
+    }
+}
