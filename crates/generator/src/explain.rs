@@ -382,6 +382,7 @@ impl Leaf {
             ValueSpec::Localized(values) => values.name().to_owned(),
             ValueSpec::Uuid => "uuid".to_owned(),
             ValueSpec::Pattern(_) => "pattern".to_owned(),
+            ValueSpec::Distinct(distinct) => format!("pattern, {} different", distinct.least_rows()),
             ValueSpec::Text(text) => format!("text of {:.1} characters", text.mean_length()),
             ValueSpec::Computed { .. } => "computed".to_owned(),
             ValueSpec::Bytes { least, most } if least == most => format!("{least} bytes"),

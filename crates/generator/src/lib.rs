@@ -74,7 +74,10 @@ pub use encode::values::Encoding;
 pub use error::{Error, ErrorKind};
 pub use explain::{ExplainedColumn, Explanation};
 #[cfg(feature = "infer")]
-pub use infer::fidelity::{ColumnFidelity, Fidelity, RelationFidelity};
+pub use infer::fidelity::{
+    ColumnFidelity, Fidelity, Kept, KeyFidelity, MeasureFidelity, OrderFidelity, PairFidelity,
+    RelationFidelity, TreeFidelity,
+};
 #[cfg(feature = "infer")]
 pub use infer::references::KeyColumn;
 #[cfg(feature = "infer")]

@@ -183,3 +183,27 @@ fn mistakes_name_the_table_and_what_is_wrong() {
     let error = refused("changes = { of = \"customers\"", "changes = { of = \"changes\"", "changes");
     assert!(error.contains("name another table"), "{error}");
 }
+
+#[test]
+fn updates_keep_uuids_and_all_rows_may_be_deleted() {
+    let spec = CRM.replace(", columns = [\"city\", \"region\", \"score\"]", "");
+    assert_ne!(spec, CRM);
+    let changes = Dataset::table_from_toml(&spec, "changes", None).unwrap();
+    let batch = changes.batches(0..5_000, 7, 5_000).next().unwrap().unwrap();
+    let [before, after] =
+        ["before", "after"].map(|name| texts(batch.column_by_name(name).unwrap().as_struct()));
+    let places = ["code", "token", "score"].map(|name| {
+        let fields = batch.column_by_name("after").unwrap().as_struct().column_names().to_vec();
+        fields.iter().position(|field| *field == name).unwrap()
+    });
+    let operations = batch.column_by_name("op").unwrap().as_string::<i32>();
+    let updates = (0..batch.num_rows()).filter(|row| operations.value(*row) == "update");
+    let changed =
+        |place: usize| updates.clone().filter(|row| before[*row][place] != after[*row][place]).count();
+    let [codes, tokens, scores] = places.map(changed);
+    assert!((codes, tokens) == (0, 0) && scores > 1_000, "{codes} {tokens} {scores}");
+
+    let spec = CRM.replace("deletes = 0.2", "deletes = 1");
+    let now = Dataset::table_from_toml(&spec, "now", None).unwrap();
+    assert_eq!((now.rows(), now.batches(0..0, 7, 10).count()), (Some(0), 0));
+}

@@ -168,8 +168,8 @@ fn correlations_of_a_sample_are_kept_with_its_distributions_and_sums() {
     // The comparison lists them.
     let mut generated = InferredSpec::new("rides", &made.schema(), &[]).unwrap();
     generated.add(&made).unwrap();
-    let relations = inferred.compare(&generated).relations;
-    let listed =
-        relations.iter().find(|found| found.relation.starts_with("rank correlation of fare")).unwrap();
-    assert!(listed.source > 0.8 && (listed.source - listed.generated).abs() < 0.05, "{relations:?}");
+    let fidelity = inferred.compare(&generated);
+    let listed = fidelity.pairs.iter().find(|pair| pair.columns == ["distance", "fare"]).unwrap();
+    let listed = listed.measures.iter().find(|of| of.measure == "rank correlation").unwrap();
+    assert!(listed.source > 0.8 && (listed.source - listed.generated).abs() < 0.05, "{listed:?}");
 }

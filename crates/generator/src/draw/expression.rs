@@ -76,6 +76,8 @@ enum Function {
     Sqrt,
     Exp,
     Ln,
+    Sin,
+    Cos,
 }
 
 /// The functions by name, with their number of arguments.
@@ -92,6 +94,8 @@ const FUNCTIONS: &[(&str, usize, Function)] = &[
     ("sqrt", 1, Function::Sqrt),
     ("exp", 1, Function::Exp),
     ("ln", 1, Function::Ln),
+    ("sin", 1, Function::Sin),
+    ("cos", 1, Function::Cos),
 ];
 
 impl Function {
@@ -375,7 +379,7 @@ mod tests {
         assert!(wrong("1 +").contains("ends too early"));
         assert!(wrong("1 + * 2").contains("character 5"));
         assert!(wrong("x + 1").contains("no field x"));
-        assert!(wrong("sin(1)").contains("no function is named sin"));
+        assert!(wrong("tan(1)").contains("no function is named tan"));
         assert!(wrong("normal(1)").contains("1 arguments"));
         assert!(wrong("3h").contains("duration"));
         assert!(wrong(&"(".repeat(50)).contains("deep"));

@@ -7,6 +7,7 @@ use crate::draw::distribution::{Counts, Curve, Ranks};
 use crate::draw::expression::{Expression, Operand, Reach};
 use crate::draw::monotone::Monotone;
 use crate::draw::quantiles::Quantiles;
+use crate::draw::text::distinct::DistinctStrings;
 use crate::draw::text::localized::Localized;
 use crate::draw::text::pattern::Pattern;
 use crate::draw::text::random_text::RandomText;
@@ -113,6 +114,8 @@ pub(crate) enum ValueSpec {
     /// Random UUIDs of version 4.
     Uuid,
     Pattern(Pattern),
+    /// Strings of patterns that do not repeat.
+    Distinct(Box<DistinctStrings>),
     /// Words or letters of a drawn length.
     Text(RandomText),
     /// Not drawn: the dataset's [`RowMaker`](crate::shred::row_maker::RowMaker) computes them. Of strings, the
@@ -223,6 +226,7 @@ impl ValueSpec {
             ValueSpec::OtherColumn(_)
             | ValueSpec::ChildNumber(_)
             | ValueSpec::Operation(_)
+            | ValueSpec::Distinct(_)
             | ValueSpec::Sequence { .. } => false,
             _ => true,
         }

@@ -231,7 +231,7 @@ impl Layout {
     }
 
     /// The row groups of file `file`, if none ends early at its bytes.
-    pub(crate) fn row_groups(&self, file: u32) -> u64 {
+    pub fn row_groups(&self, file: u32) -> u64 {
         let rows = self.file_rows(file);
         (rows.end - rows.start).div_ceil(self.row_group_rows)
     }

@@ -1,4 +1,4 @@
-//! Logarithm, exponential and power: the same bits on every platform.
+//! Logarithm, exponential, power, sine and cosine: the same bits on every platform.
 //!
 //! The standard library's `f64::ln`, `exp` and `powf` call the system's C library. Their last bit differs
 //! between glibc, musl and macOS, and within glibc between processors with and without fused multiply-add.
@@ -58,6 +58,16 @@ pub(crate) fn pow(x: f64, y: f64) -> f64 {
     libm::pow(x, y)
 }
 
+/// The sine of an angle in radians.
+pub(crate) fn sin(x: f64) -> f64 {
+    libm::sin(x)
+}
+
+/// The cosine of an angle in radians.
+pub(crate) fn cos(x: f64) -> f64 {
+    libm::cos(x)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -67,6 +77,11 @@ mod tests {
     /// The distance between two positive doubles, counted in doubles.
     fn apart(a: f64, b: f64) -> u64 {
         a.to_bits().abs_diff(b.to_bits())
+    }
+
+    #[test]
+    fn sine_and_cosine_have_the_same_bits_everywhere() {
+        assert_eq!([sin(1.0).to_bits(), cos(1.0).to_bits()], [0x3FEA_ED54_8F09_0CEE, 0x3FE1_4A28_0FB5_068C]);
     }
 
     #[test]

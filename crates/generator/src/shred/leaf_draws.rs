@@ -280,6 +280,12 @@ impl Leaf {
             (ValueSpec::Pattern(pattern), out) => {
                 strings(out, draws, pattern.longest() as usize, |draw, out| pattern.write(draw, out));
             }
+            (ValueSpec::Distinct(distinct), out) => {
+                let (of_seed, mut rows) = (distinct.of_seed(draws.seed), draws.numbers.iter());
+                strings(out, draws, distinct.longest() as usize, |_, out| {
+                    of_seed.write(rows.next().copied().unwrap_or(0), out)
+                });
+            }
             (ValueSpec::Text(text), out) => {
                 let words = Words::get();
                 strings(out, draws, text.longest() as usize, |draw, out| text.write(words, draw, out));

@@ -1,5 +1,6 @@
 //! Values that are read again within their block: operands of expressions, keys of a map.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::draw::expression::{Numbers, Operand, Values};
@@ -181,7 +182,7 @@ pub(crate) fn distinguish(
         _ => return,
     };
     // Offsets from the smallest value; for 64-bit numbers they wrap like the stored numbers.
-    let mut used: Vec<u64> = Vec::new();
+    let mut used = UsedKeys::new(different);
     let mut next = first;
     for (definition, repetition) in definition.iter().zip(repetition) {
         if *repetition != list_level {
@@ -204,11 +205,7 @@ pub(crate) fn distinguish(
             }
             _ => return,
         };
-        let mut offset = value.wrapping_sub(low) as u64;
-        while used.contains(&offset) {
-            offset = (offset + 1) % different;
-        }
-        used.push(offset);
+        let offset = used.take(value.wrapping_sub(low) as u64);
         let value = low.wrapping_add(offset as i64);
         match buffer {
             ValueBuffer::Indices(v) => v[next] = value as u32,
@@ -221,5 +218,113 @@ pub(crate) fn distinguish(
             _ => return,
         }
         next += 1;
+    }
+}
+
+/// Below this many keys a map is searched from its first key.
+const FEW_KEYS: usize = 16;
+
+/// With at most this many different keys, each has a place in a table.
+const TABLE_KEYS: u64 = 1 << 16;
+
+/// The keys that a map has.
+struct UsedKeys {
+    different: u64,
+    /// The keys, in their order.
+    used: Vec<u64>,
+    /// Of many keys, the first that may be unused after each one, plus 1; 0 after an unused key. Paths get shorter when
+    /// they are followed.
+    table: Vec<u32>,
+    /// The same without the 1, of keys that are too many for a table.
+    sparse: HashMap<u64, u64>,
+}
+
+impl UsedKeys {
+    fn new(different: u64) -> Self {
+        UsedKeys { different, used: Vec::new(), table: Vec::new(), sparse: HashMap::new() }
+    }
+
+    fn clear(&mut self) {
+        for used in &self.used {
+            if let Some(next) = self.table.get_mut(*used as usize) {
+                *next = 0;
+            }
+        }
+        self.used.clear();
+        self.sparse.clear();
+    }
+
+    /// The key itself or, if the map has it, the next one that it does not have.
+    fn take(&mut self, key: u64) -> u64 {
+        let different = self.different;
+        let after = |key: u64| (key + 1) % different;
+        let mut free = key;
+        if self.used.len() < FEW_KEYS {
+            while self.used.contains(&free) {
+                free = after(free);
+            }
+            self.used.push(free);
+            return free;
+        }
+        if self.used.len() == FEW_KEYS {
+            for at in 0..FEW_KEYS {
+                self.lead(self.used[at], after(self.used[at]));
+            }
+        }
+        while let Some(next) = self.next(free) {
+            free = next;
+        }
+        self.used.push(free);
+        // All keys on the way lead to the one after it.
+        let (next, mut at) = (after(free), key);
+        while let Some(known) = self.lead(at, next) {
+            at = known;
+        }
+        free
+    }
+
+    /// The first key that may be unused after a used one.
+    fn next(&self, key: u64) -> Option<u64> {
+        match self.different <= TABLE_KEYS {
+            true => self.table.get(key as usize).and_then(|next| next.checked_sub(1)).map(u64::from),
+            false => self.sparse.get(&key).copied(),
+        }
+    }
+
+    /// Lets a key lead to another one. Returns the one that it led to.
+    fn lead(&mut self, key: u64, next: u64) -> Option<u64> {
+        if self.different > TABLE_KEYS {
+            return self.sparse.insert(key, next);
+        }
+        if self.table.is_empty() {
+            self.table = vec![0; self.different as usize];
+        }
+        let known = std::mem::replace(self.table.get_mut(key as usize)?, next as u32 + 1);
+        known.checked_sub(1).map(u64::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_keys_of_a_map_are_made_different_like_few() {
+        for different in [20u64, 1000, 4096, TABLE_KEYS + 1] {
+            let mut used = UsedKeys::new(different);
+            for round in 0..3u64 {
+                used.clear();
+                let mut slow: Vec<u64> = Vec::new();
+                for i in 0..different.min(4096) {
+                    let key = (i * i * 7919 + round) % different;
+                    let mut free = key;
+                    while slow.contains(&free) {
+                        free = (free + 1) % different;
+                    }
+                    slow.push(free);
+                    assert_eq!(used.take(key), free);
+                }
+            }
+        }
     }
 }

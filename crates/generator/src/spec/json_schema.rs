@@ -386,7 +386,13 @@ fn parameters(name: &str, lengths: bool) -> Value {
         }
         "pattern" => {
             let weights = json!({ "type": "object", "additionalProperties": number(0.0) });
-            json!({ "anyOf": [{ "type": "string" }, object(&[("weights", weights)], &["weights"])] })
+            let counts =
+                json!({ "type": "object", "additionalProperties": { "type": "integer", "minimum": 0 } });
+            json!({ "anyOf": [
+                { "type": "string" },
+                object(&[("weights", weights)], &["weights"]),
+                object(&[("unique", counts)], &["unique"]),
+            ] })
         }
         "words" | "bytes" => object(&[("min", count()), ("max", count())], &["min", "max"]),
         _ => json!({ "type": "string" }),

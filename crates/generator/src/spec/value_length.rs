@@ -20,6 +20,7 @@ pub(crate) fn longest(values: &ValueSpec) -> Option<u64> {
         ValueSpec::Shapes(shapes) => Some(shapes.bytes()),
         ValueSpec::Localized(values) => Some(values.longest()),
         ValueSpec::Pattern(pattern) => Some(pattern.longest()),
+        ValueSpec::Distinct(distinct) => Some(distinct.longest()),
         ValueSpec::Choice { dictionary, .. } => {
             dictionary.entries.iter().map(|entry| entry.len() as u64).max()
         }

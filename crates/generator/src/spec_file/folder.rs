@@ -3,10 +3,14 @@
 //! Every file read from it enters the checksum of the spec, because the rows depend on it too.
 
 use std::cell::RefCell;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
+
+/// The most bytes of a file that a spec names.
+const MAX_BYTES: u64 = 256 << 20;
 
 /// The folder of a spec; for a spec without a file, the working directory.
 pub(crate) struct SpecFolder<'a> {
@@ -27,17 +31,77 @@ impl<'a> SpecFolder<'a> {
         self.directory.map_or_else(|| PathBuf::from(name), |directory| directory.join(name))
     }
 
-    /// Reads the file `name`.
+    /// Reads the file `name`, a regular file in the folder or below it.
     pub(crate) fn read(&self, name: &str) -> io::Result<String> {
-        let text = std::fs::read_to_string(self.path(name))?;
+        let text = self.read_confined(name)?;
         let mut sum = self.sum.borrow_mut();
         sum.update(&(text.len() as u64).to_le_bytes());
         sum.update(text.as_bytes());
         Ok(text)
     }
 
+    fn read_confined(&self, name: &str) -> io::Result<String> {
+        let refused = |what: String| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        let is_inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !Path::new(name).components().all(is_inside) {
+            return refused("the name leads out of the folder of the spec".to_owned());
+        }
+        // A spec without a parent lies in the working directory.
+        let named = self.directory.filter(|directory| !directory.as_os_str().is_empty());
+        let folder = named.unwrap_or(Path::new(".")).canonicalize()?;
+        let path = folder.join(name).canonicalize()?;
+        if !path.starts_with(&folder) {
+            return refused("a link leads out of the folder of the spec".to_owned());
+        }
+        // Devices and pipes may have no end, and wait when they are opened.
+        if !path.metadata()?.is_file() {
+            return refused("it is not a regular file".to_owned());
+        }
+        let mut text = String::new();
+        let read = File::open(&path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+        if read as u64 > MAX_BYTES {
+            return refused(format!("it has more than {} MiB", MAX_BYTES >> 20));
+        }
+        Ok(text)
+    }
+
     /// The XXH3-128 of the spec and of all files read for it, each after its length.
     pub(crate) fn sum(&self) -> u128 {
         self.sum.borrow().digest128()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn only_regular_files_in_the_folder_are_read() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        std::fs::create_dir_all(at("specs/lists")).unwrap();
+        std::fs::write(at("secret"), "secret").unwrap();
+        std::fs::write(at("specs/lists/cities"), "Graz").unwrap();
+        std::os::unix::fs::symlink("../secret", at("specs/link")).unwrap();
+        std::os::unix::fs::symlink("lists/cities", at("specs/inner")).unwrap();
+        let directory = at("specs");
+        let folder = SpecFolder::new(Some(&directory), "");
+        for name in ["lists/cities", "./lists/cities", "inner"] {
+            assert_eq!(folder.read(name).unwrap(), "Graz", "{name}");
+        }
+        let secret = at("secret");
+        let absolute = secret.to_str().unwrap();
+        for (name, reason) in [
+            ("../secret", "out of the folder"),
+            ("lists/../../secret", "out of the folder"),
+            (absolute, "out of the folder"),
+            ("/dev/zero", "out of the folder"),
+            ("link", "a link leads out"),
+            ("lists", "not a regular file"),
+        ] {
+            let error = folder.read(name).unwrap_err().to_string();
+            assert!(error.contains(reason), "{name}: {error}");
+        }
     }
 }

@@ -168,6 +168,14 @@ impl Folders<'_> {
                     "partition by a column with fewer values",
                 ));
             }
+            // Hive reads an empty string as null, and so would other readers.
+            if value.is_some_and(<[u8]>::is_empty) {
+                return Err(Error::spec(
+                    "an empty string, which a folder's name cannot tell from null",
+                    format!("column {}", self.field.path),
+                    "partition by another column, or draw no empty strings",
+                ));
+            }
             // Only new keys are copied.
             match value {
                 Some(value) => _ = self.of_values.insert(value.to_vec(), new),
@@ -329,10 +337,6 @@ fn folder_name(column: &str, kind: &LogicalType, value: Option<&[u8]>) -> String
         }
         (_, Some(value)) => String::from_utf8_lossy(value).into_owned(),
     };
-    // Hive reads an empty string as null, and so would other readers.
-    if text.is_empty() {
-        return format!("{}={NULL_VALUE}", escaped(column));
-    }
     format!("{}={}", escaped(column), escaped(&text))
 }
 

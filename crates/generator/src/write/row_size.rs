@@ -15,6 +15,9 @@ use crate::write::row_group::RowGroupMaker;
 /// The sample grows until it has this many bytes.
 const SAMPLE_BYTES: u64 = 4 << 20;
 
+/// Datasets with this many columns take much memory for each row.
+const WIDE: usize = 256;
+
 /// The default maximum of encoded bytes in a row group, before compression: 64 MiB.
 pub const ROW_GROUP_BYTES: u64 = 64 << 20;
 
@@ -44,6 +47,21 @@ impl RowSize {
     /// # Errors
     /// The options do not fit the dataset.
     pub fn measure(dataset: &Dataset, options: &FileOptions, seed: u64) -> Result<Self, Error> {
+        Self::measure_for(u64::MAX, dataset, options, seed)
+    }
+
+    /// The same for a run of `rows` rows. If the dataset is wide, and its first block shows that these few rows are one
+    /// row group, no more rows are measured.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    pub fn measure_for(
+        rows: u64,
+        dataset: &Dataset,
+        options: &FileOptions,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        let few = rows <= BLOCK_ROWS && dataset.columns() >= WIDE;
         let plan = FilePlan::new(options, dataset, None)?;
         let mut maker = RowGroupMaker::new(&plan, seed)?.of_samples();
         // A block of long rows may not fit into memory.
@@ -52,7 +70,8 @@ impl RowSize {
         loop {
             let (size, bytes) = Self::of_row_group(&plan, &mut maker, rows)?;
             let raw = (size.raw * rows as f64) as u64;
-            if bytes >= SAMPLE_BYTES || raw >= ROW_GROUP_BYTES || rows >= ROW_GROUP_ROWS {
+            let suffices = few && rows == BLOCK_ROWS && raw <= ROW_GROUP_BYTES / 2;
+            if suffices || bytes >= SAMPLE_BYTES || raw >= ROW_GROUP_BYTES || rows >= ROW_GROUP_ROWS {
                 return Ok(size);
             }
             rows = (rows * 4).min(ROW_GROUP_ROWS);
@@ -150,6 +169,22 @@ fn power_of_two(n: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_rows_of_a_wide_dataset_are_measured_by_one_block() {
+        let field = |i: usize| {
+            format!(
+                "[[fields]]\nname = \"f{i}\"\ntype = \"string\"\nvalues = {{ weights = {{ a = 1, b = 2 }} }}\n"
+            )
+        };
+        let spec = (0..WIDE).map(field).fold("name = \"wide\"\n".to_owned(), |all, field| all + &field);
+        let dataset = Dataset::from_toml(&spec).unwrap();
+        let options = FileOptions::default();
+        let sampled = |rows| RowSize::measure_for(rows, &dataset, &options, 42).unwrap().sampled;
+        assert_eq!(sampled(2), BLOCK_ROWS);
+        assert!(sampled(u64::MAX) > BLOCK_ROWS);
+        assert!(RowSize::measure_for(2, &dataset, &options, 42).unwrap().row_group_rows() > BLOCK_ROWS);
+    }
 
     #[test]
     fn wide_rows_get_small_row_groups_and_narrow_rows_the_default() {

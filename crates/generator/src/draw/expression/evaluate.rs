@@ -4,7 +4,7 @@ use super::operand_values::Row;
 use super::{Function, Term};
 use crate::draw::distribution::Curve;
 use crate::draw::misfit::{Misfit, nearest_whole};
-use crate::random::elementary::{fast_exp, ln};
+use crate::random::elementary::{cos, fast_exp, ln, sin};
 use crate::random::rng::{Sequence, unit_interval};
 use crate::types::number::Number;
 
@@ -94,6 +94,8 @@ pub(super) fn call(
         Function::Sqrt => a.sqrt(),
         Function::Exp => fast_exp(a),
         Function::Ln => ln(a),
+        Function::Sin => sin(a),
+        Function::Cos => cos(a),
     };
     match value.is_finite() || !a.is_finite() || !b.is_finite() {
         true => Ok(Real(value)),

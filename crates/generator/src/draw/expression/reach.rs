@@ -83,6 +83,7 @@ pub(super) fn reach(node: &Term, fields: &[Reach]) -> Option<Reach> {
                 Function::Round => a.map(f64::round),
                 Function::Sqrt => Reach::new(a.low.max(0.0).sqrt(), a.high.max(0.0).sqrt()),
                 Function::Exp => a.map(exp),
+                Function::Sin | Function::Cos => Reach::new(-1.0, 1.0),
                 Function::Ln => a.map(|v| if v > 0.0 { ln(v) } else { f64::NEG_INFINITY }),
             }
         }

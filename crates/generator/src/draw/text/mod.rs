@@ -3,6 +3,7 @@
 //! Most are written into a slice with room for the longest value and [`PADDING`], so that parts are copied at a
 //! fixed size, without a look at the end of a vector for each.
 
+pub(crate) mod distinct;
 pub(crate) mod email;
 pub(crate) mod localized;
 pub(crate) mod pattern;

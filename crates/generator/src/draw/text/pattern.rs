@@ -16,6 +16,9 @@ const MAX_REPEATS: u32 = 8;
 /// The longest pattern, in bytes.
 const MAX_PATTERN_LENGTH: usize = 4096;
 
+/// Patterns with more strings than this do not number them.
+const MAX_NUMBERED: u64 = 1 << 62;
+
 /// The longest string that a pattern may match, in bytes.
 const MAX_LENGTH: u64 = 1 << 20;
 
@@ -92,6 +95,62 @@ impl Pattern {
     /// The most bytes of a string.
     pub(crate) fn longest(&self) -> u64 {
         self.longest
+    }
+
+    /// The number of strings that it matches, at most [`MAX_NUMBERED`]; `None` if their lengths vary, or alternatives
+    /// may be the same.
+    pub(crate) fn strings(&self) -> Option<u64> {
+        let of = |part: &Part| match part {
+            Part::Text(_) => Some((1, 0)),
+            Part::Bytes(letters, (least, most)) if least == most => Some((letters.len() as u64, *least)),
+            Part::Letters(_, count, (least, most)) if least == most => Some((u64::from(*count), *least)),
+            _ => None,
+        };
+        self.parts.iter().try_fold(1u64, |all, part| {
+            let (letters, n) = of(part)?;
+            Some((0..n).fold(all, |all, _| all.saturating_mul(letters)).min(MAX_NUMBERED))
+        })
+    }
+
+    /// Writes string `number` of [`strings`](Self::strings), and returns its length. Patterns with more of them have
+    /// the rest of the letters by the number, too.
+    pub(crate) fn write_numbered(&self, number: u64, out: &mut [u8]) -> usize {
+        let (mut left, mut room, mut at) = (number, MAX_NUMBERED, 0);
+        let mut random = Sequence::new(number);
+        let mut next = |letters: u64| {
+            if room < letters {
+                return scale64(random.next(), letters);
+            }
+            room /= letters;
+            let letter = left % letters;
+            left /= letters;
+            letter
+        };
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => {
+                    for (i, piece) in text.pieces.iter().enumerate() {
+                        out[at + i * PADDING..at + (i + 1) * PADDING].copy_from_slice(piece);
+                    }
+                    at += text.length;
+                }
+                Part::Bytes(letters, (n, _)) => {
+                    for _ in 0..*n {
+                        out[at] = letters[next(letters.len() as u64) as usize];
+                        at += 1;
+                    }
+                }
+                Part::Letters(ranges, count, (n, _)) => {
+                    for _ in 0..*n {
+                        let letter = letter_at(ranges, next((*count).into()) as u32);
+                        at += letter.encode_utf8(&mut out[at..]).len();
+                    }
+                }
+                // It has no number of strings.
+                Part::Group(..) | Part::OneOf(..) | Part::Weighted(..) => {}
+            }
+        }
+        at
     }
 
     /// Writes the string for a random `draw` and returns its length. `out` has room for
@@ -187,6 +246,13 @@ fn times((least, most): Repeats, random: &mut Sequence) -> u32 {
     if least == most { least } else { least + scale64(random.next(), u64::from(most - least) + 1) as u32 }
 }
 
+/// The letter at `place` among ranges, each with the number of letters before it.
+fn letter_at(ranges: &[(u32, char)], place: u32) -> char {
+    let range = ranges.partition_point(|(before, _)| *before <= place).saturating_sub(1);
+    let (before, first) = ranges[range];
+    char::from_u32(first as u32 + place - before).unwrap_or(first)
+}
+
 /// Writes a string that matches `parts` and returns its length.
 fn write(parts: &[Part], random: &mut Sequence, out: &mut [u8]) -> usize {
     let mut at = 0;
@@ -208,10 +274,7 @@ fn write(parts: &[Part], random: &mut Sequence, out: &mut [u8]) -> usize {
             }
             Part::Letters(ranges, count, repeats) => {
                 for _ in 0..times(*repeats, random) {
-                    let place = scale64(random.next(), (*count).into()) as u32;
-                    let range = ranges.partition_point(|(before, _)| *before <= place).saturating_sub(1);
-                    let (before, first) = ranges[range];
-                    let letter = char::from_u32(first as u32 + place - before).unwrap_or(first);
+                    let letter = letter_at(ranges, scale64(random.next(), (*count).into()) as u32);
                     at += letter.encode_utf8(&mut out[at..]).len();
                 }
             }

@@ -11,6 +11,7 @@ use crate::draw::expression::{Expression, NamedDraw, Operand};
 use crate::draw::misfit::nearest_whole;
 use crate::draw::monotone::Monotone;
 use crate::draw::quantiles::Quantiles;
+use crate::draw::text::distinct::DistinctStrings;
 use crate::draw::text::pattern::Pattern;
 use crate::draw::text::random_text::RandomText;
 use crate::draw::text::template::Template;
@@ -25,6 +26,7 @@ use crate::draw::value_spec::seasonal::Seasonal;
 use crate::draw::value_spec::weights_by::weights_by;
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::{Complaint, Error};
+use crate::random::rng::purpose;
 use crate::random::weights::Weights;
 use crate::spec::dataset::Dataset;
 use crate::spec_file::folder::SpecFolder;
@@ -175,7 +177,7 @@ impl ValueSpec {
             "lookup" => lookup(parameters, around),
             "parent" => parent(parameters, around),
             "unique" => text().and_then(|()| template(parameters, path)),
-            "pattern" => text().and_then(|()| pattern(parameters, path)),
+            "pattern" => text().and_then(|()| pattern(parameters, around)),
             "words" => text().and_then(|()| words(parameters, path)),
             "text" => text().and_then(|()| RandomText::read(parameters, path).map(ValueSpec::Text)),
             "bytes" => bytes(Some(parameters), parameters, around),
@@ -324,10 +326,18 @@ fn template(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
 }
 
 /// `pattern`: strings that match a regular expression.
-fn pattern(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
+fn pattern(parameters: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+    let path = around.path;
     let advice = "for example \"[A-Z]{2}-[0-9]{4}\"";
-    if let Some(table) = parameters.is_table().then(|| parameters.table(path, "pattern", &["weights"])) {
-        return weighted_patterns(table?.need("weights", path, "pattern")?, path);
+    if parameters.is_table() {
+        let table = parameters.table(path, "pattern", &["weights", "unique"])?;
+        return match (table.get("weights"), table.get("unique")) {
+            (None, Some(unique)) => distinct_strings(unique, around),
+            (Some(_), Some(unique)) => {
+                Err(unique.error(path, "a pattern with `weights` and `unique`", "use one of them"))
+            }
+            _ => weighted_patterns(table.need("weights", path, "pattern")?, path),
+        };
     }
     let pattern = parameters.string().map_or_else(
         || Err("a pattern must be a string with a regular expression".to_owned()),
@@ -336,8 +346,40 @@ fn pattern(parameters: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
     pattern.map(ValueSpec::Pattern).map_err(|what| parameters.error(path, what, advice))
 }
 
+/// `pattern = { unique = { PATTERN = COUNT, ... } }`.
+fn distinct_strings(node: SpecNode<'_>, around: &Surroundings<'_>) -> Result<ValueSpec, Error> {
+    let path = around.path;
+    if around.in_list {
+        let advice = "use `unique` patterns for fields of the record";
+        return Err(node.error(path, "unique strings inside a list", advice));
+    }
+    let (patterns, counts) = counted_patterns(node, path)?;
+    let whole = |count: &f64| {
+        (*count >= 0.0 && *count <= u32::MAX.into() && count.fract() == 0.0).then_some(*count as u64)
+    };
+    let Some(counts) = counts.iter().map(whole).collect::<Option<Vec<u64>>>() else {
+        return Err(node.error(
+            path,
+            "a count that is not a whole number",
+            "write how many rows have each pattern",
+        ));
+    };
+    DistinctStrings::new(patterns.into_iter().zip(counts).collect(), purpose(path, "unique"))
+        .map(|distinct| ValueSpec::Distinct(Box::new(distinct)))
+        .map_err(|what| {
+            node.error(path, what, "write smaller counts, or patterns such as \"[A-Z]{2}-[0-9]{4}\"")
+        })
+}
+
 /// `pattern = { weights = { PATTERN = WEIGHT, ... } }`.
 fn weighted_patterns(node: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error> {
+    let (patterns, weights) = counted_patterns(node, path)?;
+    let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node, path))?;
+    Ok(ValueSpec::Pattern(Pattern::weighted(patterns, table)))
+}
+
+/// Patterns, each with its number.
+fn counted_patterns(node: SpecNode<'_>, path: &str) -> Result<(Vec<Pattern>, Vec<f64>), Error> {
     let table = node.any_table(path, "weights")?;
     let (mut patterns, mut weights) = (Vec::new(), Vec::new());
     for (key, weight) in table.entries() {
@@ -346,8 +388,7 @@ fn weighted_patterns(node: SpecNode<'_>, path: &str) -> Result<ValueSpec, Error>
         patterns.push(pattern.map_err(|what| table.key_error(key, path, what, advice))?);
         weights.push(weight.number().unwrap_or(f64::NAN));
     }
-    let table = Weights::new(&weights).map_err(|bad| bad_weights(&bad, node, path))?;
-    Ok(ValueSpec::Pattern(Pattern::weighted(patterns, table)))
+    Ok((patterns, weights))
 }
 
 fn unknown(name: &str, node: SpecNode<'_>, path: &str) -> Error {

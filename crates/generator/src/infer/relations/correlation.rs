@@ -56,12 +56,6 @@ impl Correlation {
             quoted(by)
         ))
     }
-
-    /// The correlation of the same columns in another sample.
-    pub(crate) fn in_sample(&self, columns: &[Column<'_>]) -> Option<f64> {
-        let own = columns.get(self.of)?.numbers_by_row()?;
-        rank_correlation(&own, &columns.get(self.by)?.numbers_by_row()?).map(|(correlation, _)| correlation)
-    }
 }
 
 /// The numbers of a column with many distinct ones.

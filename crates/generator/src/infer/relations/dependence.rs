@@ -139,56 +139,6 @@ pub(crate) fn functional(columns: &[Column<'_>], found: Dependence) -> Option<f6
     Some(most.iter().sum::<u64>() as f64 / rows.max(1) as f64)
 }
 
-/// The columns whose weights differ where another column is null, each with the column whose nulls say most. A spec
-/// cannot have these weights, unless both are null in the same rows.
-pub(crate) fn by_nulls(columns: &[Column<'_>]) -> Vec<(usize, usize)> {
-    let has_both = |by: &usize| columns[*by].there.contains(&false) && columns[*by].there.contains(&true);
-    let mut nullable: Vec<usize> = (0..columns.len()).filter(has_both).collect();
-    // Of columns that are null together one is enough.
-    let mut first: Vec<usize> = Vec::new();
-    nullable.retain(|by| {
-        let is_first = first.iter().all(|known| columns[*known].there != columns[*by].there);
-        first.extend(is_first.then_some(*by));
-        is_first
-    });
-    let nullable: Vec<(usize, Categories<'_>)> =
-        nullable.into_iter().map(|by| (by, Categories::of_nulls(columns[by].there))).collect();
-    let found = by_column(if nullable.is_empty() { 0 } else { columns.len() }, |of| {
-        let own = few(&columns[of])?;
-        let others = nullable.iter().filter(|(by, _)| *by != of && columns[of].there != columns[*by].there);
-        let strengths = others.filter_map(|(by, nulls)| {
-            let (strength, noise) = strength_by_nulls(&own, nulls);
-            (strength > MIN + noise).then_some((strength, *by))
-        });
-        let (_, by) = strengths.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
-        Some((of, by))
-    });
-    found.into_iter().flatten().collect()
-}
-
-/// The mean distance of the weights of a column, given whether another one is null, from the weights of all rows, and
-/// the distance to expect by chance.
-pub(crate) fn null_strength(columns: &[Column<'_>], of: usize, by: usize) -> Option<(f64, f64)> {
-    Some(strength_by_nulls(&few(columns.get(of)?)?, &Categories::of_nulls(columns.get(by)?.there)))
-}
-
-/// The values of a column with few enough for weights.
-fn few<'a>(column: &'a Column<'_>) -> Option<Categories<'a>> {
-    Categories::of(column).filter(|own| own.len <= MAX_DISTINCT)
-}
-
-fn strength_by_nulls(own: &Categories<'_>, nulls: &Categories<'_>) -> (f64, f64) {
-    let table = Table::new(own, nulls);
-    (table.strength(), 0.5 * ((own.len * nulls.len) as f64 / table.rows.max(1.0)).sqrt())
-}
-
-/// The mean distance of the weights of a column, given the other one's value, from the weights of all rows.
-pub(crate) fn strength(columns: &[Column<'_>], found: Dependence) -> Option<f64> {
-    let own = Categories::of(columns.get(found.of)?)?;
-    let others = Categories::of(columns.get(found.by)?)?;
-    (own.len.max(others.len) <= MAX_KEYS / 10).then(|| Table::new(&own, &others).strength())
-}
-
 impl<'a> Categories<'a> {
     /// The values of a column; `None` if they are too many, or all the same.
     fn of(column: &'a Column<'_>) -> Option<Self> {
@@ -212,11 +162,6 @@ impl<'a> Categories<'a> {
             false => Cow::Owned(column.there.iter().map(&mut of_row).collect()),
         };
         Some(Categories { len, codes })
-    }
-
-    /// Whether a column has a value in each row.
-    fn of_nulls(there: &[bool]) -> Self {
-        Categories { len: 2, codes: Cow::Owned(there.iter().map(|there| u16::from(*there)).collect()) }
     }
 
     /// The numbers of the other column's and this column's value, in the rows in which both have one.

@@ -54,26 +54,3 @@ pub(crate) fn together(columns: &[Column<'_>]) -> Option<Together> {
     let fields = members.iter().map(|member| some[*member]).collect();
     (members.len() > 1 && combinations.len() <= MAX_COMBINATIONS).then_some(Together { fields, combinations })
 }
-
-/// The pairs of columns whose nulls depend on one another, each column with the one on which its depend most.
-pub(crate) fn null_pairs(columns: &[Column<'_>]) -> Vec<(usize, usize)> {
-    let Some(together) = together(columns) else { return Vec::new() };
-    let null = |i: usize, row: usize| columns[i].there.get(row) == Some(&false);
-    let apart = |a: usize, b: usize| {
-        let rows = columns[a].there.len();
-        let share = |test: &dyn Fn(usize) -> bool| {
-            (0..rows).filter(|row| test(*row)).count() as f64 / rows.max(1) as f64
-        };
-        let both = share(&|row| null(a, row) && null(b, row));
-        (both - share(&|row| null(a, row)) * share(&|row| null(b, row))).abs()
-    };
-    let mut pairs: Vec<(usize, usize)> = Vec::new();
-    for a in &together.fields {
-        let others = together.fields.iter().filter(|b| *b != a).map(|b| (apart(*a, *b), *b));
-        let nearest = others.max_by(|x, y| x.0.total_cmp(&y.0).then(y.1.cmp(&x.1)));
-        pairs.extend(nearest.map(|(_, b)| ((*a).min(b), (*a).max(b))));
-    }
-    pairs.sort_unstable();
-    pairs.dedup();
-    pairs
-}

@@ -9,6 +9,7 @@ use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::draw::lengths::MAX_ELEMENTS;
 use crate::error::Error;
 use crate::infer::relations::Column;
+use crate::infer::sample::cells::Cells;
 use crate::infer::sample::leaf_sample::LeafSample;
 use crate::infer::sample::stored::Stored;
 
@@ -26,6 +27,8 @@ pub(crate) struct Inferred {
     pub null_share: Option<f64>,
     /// The least and the greatest values of the row groups.
     pub bounds: Option<LeafSample>,
+    /// For leaves outside of lists: the values of some rows, by which pairs are compared.
+    pub cells: Option<Cells>,
 }
 
 #[derive(Debug)]
@@ -83,6 +86,7 @@ pub(crate) fn inferred(field: &ArrowField) -> Result<Inferred, String> {
         there: None,
         null_share: None,
         bounds: None,
+        cells: None,
     })
 }
 
@@ -136,8 +140,33 @@ pub(crate) fn cast(array: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Error>
 }
 
 impl Inferred {
-    /// Samples the slots of an array, or only those in `wanted`.
-    pub(crate) fn add(&mut self, array: &ArrayRef, wanted: Option<&[bool]>) -> Result<(), Error> {
+    /// Lets the first `left` leaves outside of lists keep the values of some rows.
+    pub(crate) fn keep_cells(&mut self, left: &mut usize) {
+        match &mut self.kind {
+            InferredKind::Struct(fields) => fields.iter_mut().for_each(|field| field.keep_cells(left)),
+            InferredKind::Leaf { .. } if *left > 0 => {
+                *left -= 1;
+                self.cells = Some(Cells::default());
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes the values of the rows that do not stay.
+    pub(crate) fn thin_cells(&mut self, stays: &[bool]) {
+        match &mut self.kind {
+            InferredKind::Struct(fields) => fields.iter_mut().for_each(|field| field.thin_cells(stays)),
+            _ => self.cells.iter_mut().for_each(|cells| cells.retain(stays)),
+        }
+    }
+
+    /// Samples the slots of an array, or only those in `wanted`. The values of rows at the places `chosen` are kept.
+    pub(crate) fn add(
+        &mut self,
+        array: &ArrayRef,
+        wanted: Option<&[bool]>,
+        chosen: &[usize],
+    ) -> Result<(), Error> {
         let is_wanted = |i: usize| wanted.is_none_or(|w| w[i]);
         // In dictionaries, values can be null, too.
         let logical = array.logical_nulls();
@@ -149,7 +178,7 @@ impl Inferred {
         match &mut self.kind {
             InferredKind::Struct(fields) => {
                 for (field, column) in fields.iter_mut().zip(array.as_struct().columns()) {
-                    field.add(column, Some(&there))?;
+                    field.add(column, Some(&there), chosen)?;
                 }
             }
             InferredKind::List { element, lengths, .. } => {
@@ -164,17 +193,19 @@ impl Inferred {
                 let array = cast(array, &DataType::List(field))?;
                 let list = array.as_list::<i32>();
                 let wanted = elements(list.value_offsets(), &there, list.values().len(), lengths);
-                element.add(list.values(), Some(&wanted))?;
+                element.add(list.values(), Some(&wanted), &[])?;
             }
             InferredKind::Map { entries, lengths } => {
                 let map = array.as_map();
                 let wanted = elements(map.value_offsets(), &there, map.entries().len(), lengths);
                 for (field, column) in entries.iter_mut().zip(map.entries().columns()) {
-                    field.add(column, Some(&wanted))?;
+                    field.add(column, Some(&wanted), &[])?;
                 }
             }
             InferredKind::Leaf { kind, values, unfit, .. } => {
-                *unfit += values.add(&cast(array, kind)?, &there);
+                let array = cast(array, kind)?;
+                *unfit += values.add(&array, &there);
+                self.cells.iter_mut().for_each(|cells| cells.add(&array, &there, chosen));
             }
         }
         if let Some(all) = &mut self.there {

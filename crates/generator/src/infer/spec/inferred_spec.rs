@@ -12,9 +12,13 @@ use arrow_schema::{DataType, Schema};
 use crate::error::Error;
 use crate::infer::references::tables::Roles;
 use crate::infer::references::{Hashes, Key, KeyColumn};
+use crate::infer::sample::cells::{ChosenRows, MAX_COLUMNS};
 use crate::infer::sample::inferred_field::{Inferred, InferredKind, cast, inferred};
 use crate::infer::sample::leaf_sample::LeafSample;
 use crate::infer::values::texts::Verbatim;
+
+/// The most rows of a batch that are sampled at once.
+const MAX_BATCH: usize = 1 << 16;
 
 /// A spec that is being inferred.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub struct InferredSpec {
     pub(super) ranges: Vec<(u64, u64)>,
     /// The number of all rows, if known.
     pub(super) rows: Option<u64>,
+    /// The rows by which pairs of columns are compared.
+    chosen: ChosenRows,
     /// The sampled values of columns that may be keys or refer to some, if that is wanted.
     hashes: BTreeMap<usize, Hashes>,
     /// The columns that are keys.
@@ -71,12 +77,15 @@ impl InferredSpec {
             let found = found.map(|field| Inferred { there: Some(Vec::new()), ..field });
             fields.push(found.map_err(|reason| LeftOut { column, reason }));
         }
+        let mut left = MAX_COLUMNS;
+        fields.iter_mut().flatten().for_each(|field| field.keep_cells(&mut left));
         let spec = InferredSpec {
             name,
             fields,
             verbatim: Verbatim::default(),
             ranges: Vec::new(),
             rows: None,
+            chosen: ChosenRows::new(MAX_COLUMNS - left),
             hashes: BTreeMap::new(),
             keys: BTreeMap::new(),
         };
@@ -168,11 +177,20 @@ impl InferredSpec {
             let what = format!("a batch of {} columns instead of {}", batch.num_columns(), self.fields.len());
             return Err(Error::spec(what, "the sample", "sample rows of one file only"));
         }
+        if batch.num_rows() > MAX_BATCH {
+            let part = |start: usize| batch.slice(start, MAX_BATCH.min(batch.num_rows() - start));
+            let mut starts = (0..batch.num_rows()).step_by(MAX_BATCH);
+            return starts.try_for_each(|start| self.add_at(&part(start), first + start as u64));
+        }
         self.ranges.push((first, batch.num_rows() as u64));
+        let chosen = self.chosen.choose(first, batch.num_rows());
         for (field, column) in self.fields.iter_mut().zip(batch.columns()) {
             if let Ok(field) = field {
-                field.add(column, None)?;
+                field.add(column, None, &chosen)?;
             }
+        }
+        if let Some(stays) = self.chosen.thinned() {
+            self.fields.iter_mut().flatten().for_each(|field| field.thin_cells(&stays));
         }
         for (column, hashes) in &mut self.hashes {
             hashes.add(batch.column(*column))?;
@@ -216,6 +234,11 @@ impl InferredSpec {
     /// The spec as one of several tables.
     pub(crate) fn to_table(&self, roles: &Roles) -> Result<String, Error> {
         self.written("tables.fields", roles)
+    }
+
+    /// The numbers of the rows by which pairs of columns are compared.
+    pub(crate) fn chosen_rows(&self) -> &[u64] {
+        &self.chosen.rows
     }
 
     /// The fields that the spec has.

@@ -255,7 +255,8 @@ impl InferredSpec {
                 format!("{{ weights = {{ true = {trues}, false = {falses} }} }}")
             }
             LeafSample::Real(values) => numbers::real(kind, values, &around()),
-            LeafSample::Text(texts) => texts.values(self.verbatim),
+            // Leaves in lists keep no cells.
+            LeafSample::Text(texts) => texts.values(self.verbatim, field.cells.is_none()),
             LeafSample::Bytes(sample) => bytes::values(sample, self.verbatim).unwrap_or_else(|| match kind {
                 DataType::FixedSizeBinary(_) => "\"bytes\"".to_owned(),
                 _ => bytes::random(sample),

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::draw::text::pattern::Pattern;
 use crate::infer::notation::quoted;
 use crate::infer::values::lengths::lengths;
 use crate::infer::values::shapes::Shapes;
@@ -149,8 +150,8 @@ impl TextSample {
         (self.uncounted == 0).then_some(self.texts.len())
     }
 
-    /// The `values` of the column.
-    pub(crate) fn values(&self, verbatim: Verbatim) -> String {
+    /// The `values` of the column. Only outside of lists they may be strings of patterns that do not repeat.
+    pub(crate) fn values(&self, verbatim: Verbatim, in_list: bool) -> String {
         if self.n == 0 {
             return "{ words = { min = 1, max = 3 } }".to_owned();
         }
@@ -177,6 +178,9 @@ impl TextSample {
             return "\"person_name\"".to_owned();
         }
         let length = lengths(&self.lengths);
+        if let Some(unique) = if in_list { None } else { self.unique(verbatim) } {
+            return unique;
+        }
         if self.has_words() {
             return format!("{{ text = {{ length = {length} }} }}");
         }
@@ -184,6 +188,21 @@ impl TextSample {
             return weighted_patterns(&patterns);
         }
         format!("{{ text = {{ length = {length}, letters = {} }} }}", quoted(&self.alphabet()))
+    }
+
+    /// Patterns whose strings do not repeat, if no value does and they match enough strings.
+    fn unique(&self, verbatim: Verbatim) -> Option<String> {
+        if self.has_words() || self.texts.len() < 2 || self.texts.values().any(|n| *n > 1) {
+            return None;
+        }
+        let has_enough = |patterns: &Vec<(String, u64)>| {
+            let strings = |text: &str| Pattern::parse(text).ok().and_then(|pattern| pattern.strings());
+            patterns.iter().all(|(text, n)| strings(text).is_some_and(|strings| strings >= *n))
+        };
+        let patterns = self.shapes(verbatim).filter(has_enough);
+        let patterns = patterns.or_else(|| self.letters_by_length().filter(has_enough))?;
+        let counts: Vec<String> = patterns.iter().map(|(p, n)| format!("{} = {n}", quoted(p))).collect();
+        Some(format!("{{ pattern = {{ unique = {{ {} }} }} }}", counts.join(", ")))
     }
 
     /// Whether the distinct values are few enough to list.
@@ -500,7 +519,7 @@ mod tests {
     fn texts(values: impl IntoIterator<Item = String>, verbatim: Verbatim) -> String {
         let mut sample = TextSample::default();
         values.into_iter().for_each(|v| sample.add(&v));
-        sample.values(verbatim)
+        sample.values(verbatim, false)
     }
 
     #[test]
@@ -515,7 +534,10 @@ mod tests {
         assert_eq!(texts(&mut (0..30).map(|_| "a".to_owned())), "{ constant = \"a\" }");
         let plates =
             (0..100u8).map(|i| [b'A' + i % 26, b'-', b'0' + i / 26].map(char::from).iter().collect());
-        assert_eq!(texts(&mut plates.into_iter()), "{ pattern = \"[A-Z]\\\\-[0-3]\" }");
+        assert_eq!(
+            texts(&mut plates.into_iter()),
+            "{ pattern = { unique = { \"[A-Z]\\\\-[0-3]\" = 100 } } }"
+        );
     }
 
     #[test]
@@ -537,7 +559,10 @@ mod tests {
         assert!(hex.contains("a-f") && !hex.contains("a-z"), "{hex}");
         let date = |i: u32| format!("20{:02}-{:02}-{:02}", i % 25, i % 12 + 1, i % 28 + 1);
         let dates = texts((0..9000).map(date).collect::<BTreeSet<_>>(), Verbatim::Categories);
-        assert_eq!(dates, "{ pattern = \"20[0-2][0-9]\\\\-[0-1][0-9]\\\\-[0-2][0-9]\" }");
+        assert_eq!(
+            dates,
+            "{ pattern = { unique = { \"20[0-2][0-9]\\\\-[0-1][0-9]\\\\-[0-2][0-9]\" = 2100 } } }"
+        );
     }
 
     #[test]

@@ -140,7 +140,11 @@ fn changing(derived: &Derived, base: &Dataset) -> Result<Vec<bool>, Error> {
     let mut changing: Vec<bool> = Vec::new();
     base.each_leaf(&mut |field, leaf| {
         known.push(field.path.clone());
-        let wanted = listed.is_none_or(|listed| listed.contains(&field.path));
+        // UUIDs are keys.
+        let wanted = match listed {
+            Some(listed) => listed.contains(&field.path),
+            None => !matches!(leaf.values, ValueSpec::Uuid),
+        };
         let computed = leaf.values.operands().iter().any(|operand| changing.get(operand.leaf) == Some(&true));
         changing.push(wanted || computed);
     });

@@ -83,10 +83,6 @@ impl Tables<'_> {
             _ => {
                 let stream = node.string().unwrap_or_default();
                 match self.derived(stream, depth + 1)? {
-                    Some(Derived::Changes(changes, _)) if changes.left() == 0 => {
-                        let what = format!("no rows are left after the changes of {stream}");
-                        Err(node.error("", what, "use a smaller share of `deletes`"))
-                    }
                     Some(Derived::Changes(changes, columns)) => Ok(Some(Derived::State(changes, columns))),
                     _ => {
                         let what = format!("{} is not a table with `changes`", node.described());

@@ -1,17 +1,14 @@
-//! How like a source generated data is: the distance of each column's distribution, and the relations between
-//! columns.
+//! How like the distribution of a column is in two samples.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use crate::infer::by_column::by_column;
-use crate::infer::relations::correlation;
-use crate::infer::relations::dependence;
-use crate::infer::relations::{Column, sums, together};
 use crate::infer::sample::inferred_field::{Inferred, InferredKind};
 use crate::infer::sample::leaf_sample::{LeafSample, real_runs, whole_runs};
-use crate::infer::spec::inferred_spec::InferredSpec;
+
+/// A column is kept if its distance and its share of nulls differ by at most this.
+pub(super) const DISTANCE: f64 = 0.02;
 
 /// Columns with at most this many distinct values are compared value by value.
 const FEW: usize = 1000;
@@ -22,17 +19,6 @@ const ROWS_OF_EACH: u64 = 500;
 
 /// A string that is one of a hundred counts as frequent if it was sampled as often.
 const FREQUENT_TEXT: u64 = 20;
-
-/// The comparison of two samples.
-#[derive(Clone, Debug, Serialize)]
-pub struct Fidelity {
-    /// The columns of both, the least alike first.
-    pub columns: Vec<ColumnFidelity>,
-    /// The relations found in the source.
-    pub relations: Vec<RelationFidelity>,
-    /// Columns of one of the two only, and columns that are left out.
-    pub not_compared: Vec<String>,
-}
 
 /// A column in the source and in generated data.
 #[derive(Clone, Debug, Serialize)]
@@ -55,18 +41,10 @@ pub struct ColumnFidelity {
     pub top: Option<[f64; 2]>,
     /// The average lengths of strings, bytes or lists.
     pub mean_length: Option<[f64; 2]>,
-}
-
-/// A relation between columns, and the share of rows that have it.
-#[derive(Clone, Debug, Serialize)]
-pub struct RelationFidelity {
-    /// The relation.
-    pub relation: String,
-    /// The share of rows of the source that have it; for dependent weights, their mean distance from the weights of
-    /// all rows (total variation); the rank correlation (Spearman).
-    pub source: f64,
-    /// The same of generated data.
-    pub generated: f64,
+    /// How many counted values are equal to another one before them, of the same columns.
+    pub repeated: Option<[u64; 2]>,
+    /// Whether distance and nulls are near enough.
+    pub is_kept: bool,
 }
 
 /// The values of one column in one sample.
@@ -87,30 +65,8 @@ enum Values<'a> {
     None,
 }
 
-impl InferredSpec {
-    /// Compares this sample of a source with a sample of generated data.
-    pub fn compare(&self, generated: &InferredSpec) -> Fidelity {
-        let mut not_compared: Vec<String> =
-            self.left_out().into_iter().map(|out| format!("{}: {}", out.column, out.reason)).collect();
-        let theirs: Vec<&Inferred> = generated.kept().collect();
-        let same = |field: &Inferred| theirs.iter().find(|other| other.name == field.name);
-        let missing = self.kept().filter(|field| same(field).is_none());
-        not_compared.extend(missing.map(|field| format!("{}: not in the generated data", field.name)));
-        let pairs: Vec<(&Inferred, &Inferred)> =
-            self.kept().filter_map(|field| Some((field, *same(field)?))).collect();
-        let columns = by_column(pairs.len(), |i| {
-            let mut columns = Vec::new();
-            compare_fields(pairs[i].0, pairs[i].1, &pairs[i].0.name, &mut columns);
-            columns
-        });
-        let mut columns: Vec<ColumnFidelity> = columns.into_iter().flatten().collect();
-        columns.sort_by(|a: &ColumnFidelity, b| b.distance.total_cmp(&a.distance));
-        let ours: Vec<&Inferred> = pairs.iter().map(|pair| pair.0).collect();
-        Fidelity { columns, relations: compare_relations(&ours, &theirs), not_compared }
-    }
-}
-
-fn compare_fields(a: &Inferred, b: &Inferred, path: &str, out: &mut Vec<ColumnFidelity>) {
+/// Adds the leaves and lists of two fields.
+pub(super) fn compare_fields(a: &Inferred, b: &Inferred, path: &str, out: &mut Vec<ColumnFidelity>) {
     let inside = |name: &str| format!("{path}.{name}");
     match (&a.kind, &b.kind) {
         (InferredKind::Struct(ours), InferredKind::Struct(theirs)) => {
@@ -144,6 +100,8 @@ fn compare_fields(a: &Inferred, b: &Inferred, path: &str, out: &mut Vec<ColumnFi
             distinct: None,
             top: None,
             mean_length: None,
+            repeated: None,
+            is_kept: false,
         }),
     }
 }
@@ -215,11 +173,16 @@ fn leaves(
             counts.iter().max().map_or(0.0, |most| *most as f64 / n as f64)
         })
     });
+    let nulls = [a.nulls_share(), b.nulls_share()];
+    let repeated = |counts: &Vec<u64>| counts.iter().sum::<u64>() - counts.len() as u64;
+    let has_values = !matches!(ours.values, Values::None) && !counted[0].is_empty();
     ColumnFidelity {
         column: path.to_owned(),
         measure,
         distance,
-        nulls: [a.nulls_share(), b.nulls_share()],
+        nulls,
+        repeated: has_values.then(|| counted.each_ref().map(repeated)),
+        is_kept: distance <= DISTANCE && (nulls[0] - nulls[1]).abs() <= DISTANCE,
         distinct,
         top,
         mean_length: ours.lengths.is_some().then(|| both(&mean)),
@@ -379,66 +342,4 @@ fn steps(a: &[(f64, u64)], b: &[(f64, u64)]) -> f64 {
         most = most.max((below_a as f64 / of_a - below_b as f64 / of_b).abs());
     }
     most
-}
-
-fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFidelity> {
-    let of = |fields: &[&Inferred]| -> Vec<usize> {
-        ours.iter().filter_map(|field| fields.iter().position(|other| other.name == field.name)).collect()
-    };
-    let same: Vec<&Inferred> = of(theirs).into_iter().map(|i| theirs[i]).collect();
-    let (a, b): (Vec<Column<'_>>, Vec<Column<'_>>) =
-        (ours.iter().map(|f| f.column()).collect(), same.iter().map(|f| f.column()).collect());
-    let mut out = Vec::new();
-    for (first, second) in together::null_pairs(&a) {
-        let share = |columns: &[Column<'_>]| {
-            let rows = columns[first].there.len();
-            let null =
-                |row: usize| [first, second].iter().all(|i| columns[*i].there.get(row) == Some(&false));
-            (0..rows).filter(|row| null(*row)).count() as f64 / rows.max(1) as f64
-        };
-        out.push(RelationFidelity {
-            relation: format!("{}, {} null together", a[first].name, a[second].name),
-            source: share(&a),
-            generated: share(&b),
-        });
-    }
-    for found in dependence::dependences(&a) {
-        let (of, by) = (a[found.of].name, a[found.by].name);
-        let relation = match found.is_function {
-            true => format!("{of} is a function of {by}"),
-            false => format!("weights of {of} depend on {by}"),
-        };
-        let measure = |columns| match found.is_function {
-            true => dependence::functional(columns, found),
-            false => dependence::strength(columns, found),
-        };
-        // What the generated data cannot have, because their columns are others, they break.
-        let [source, generated] = [&a, &b].map(|columns| measure(columns).unwrap_or(0.0));
-        out.push(RelationFidelity { relation, source, generated });
-    }
-    for (of, by) in dependence::by_nulls(&a) {
-        let strength =
-            |columns: &[Column<'_>]| dependence::null_strength(columns, of, by).map_or(0.0, |of| of.0);
-        out.push(RelationFidelity {
-            relation: format!("weights of {} depend on whether {} is null", a[of].name, a[by].name),
-            source: strength(&a),
-            generated: strength(&b),
-        });
-    }
-    for found in correlation::correlations(&a, &|_| true) {
-        let (of, by) = (a[found.of].name, a[found.by].name);
-        out.push(RelationFidelity {
-            relation: format!("rank correlation of {of} and {by}"),
-            source: found.rank_correlation,
-            generated: found.in_sample(&b).unwrap_or(0.0),
-        });
-    }
-    for sum in sums::sums(&a) {
-        out.extend(sums::holds(&a, &b, &sum).map(|(relation, source, generated)| RelationFidelity {
-            relation,
-            source,
-            generated,
-        }));
-    }
-    out
 }

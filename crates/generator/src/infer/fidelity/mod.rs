@@ -1,0 +1,171 @@
+//! How like a source generated data is: each column, each pair of columns, the order of rows, keys, and whether a tree
+//! tells the rows apart.
+
+mod columns;
+mod measures;
+mod pairs;
+mod rows;
+mod tree;
+
+use serde::Serialize;
+
+use crate::infer::by_column::by_column;
+pub use crate::infer::fidelity::columns::ColumnFidelity;
+use crate::infer::fidelity::pairs::Both;
+pub use crate::infer::fidelity::pairs::{MeasureFidelity, OrderFidelity, PairFidelity};
+use crate::infer::fidelity::rows::Leaf;
+pub use crate::infer::fidelity::tree::TreeFidelity;
+use crate::infer::relations::dependence;
+use crate::infer::relations::{Column, sums};
+use crate::infer::sample::inferred_field::Inferred;
+use crate::infer::spec::inferred_spec::InferredSpec;
+
+/// The comparison of two samples.
+#[derive(Clone, Debug, Serialize)]
+pub struct Fidelity {
+    /// How much is kept.
+    pub kept: Kept,
+    /// The columns of both, the least alike first.
+    pub columns: Vec<ColumnFidelity>,
+    /// The pairs of columns, the least alike first.
+    pub pairs: Vec<PairFidelity>,
+    /// The order of rows, column by column, the least alike first.
+    pub order: Vec<OrderFidelity>,
+    /// The columns without equal values in the source.
+    pub keys: Vec<KeyFidelity>,
+    /// How well a decision tree tells the rows apart; `None` if they are too few.
+    pub tree: Option<TreeFidelity>,
+    /// The functions and sums found in the source.
+    pub relations: Vec<RelationFidelity>,
+    /// Columns of one of the two only, columns that are left out, and what else was not compared.
+    pub not_compared: Vec<String>,
+}
+
+/// How much is kept, and of how much.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Kept {
+    /// Columns whose distance and nulls are within `column_distance`.
+    pub columns: [usize; 2],
+    /// Pairs of columns whose measures are within `pair_distance`, or as near as small samples are by chance.
+    pub pairs: [usize; 2],
+    /// Columns whose order of rows is as near.
+    pub order: [usize; 2],
+    /// Columns without equal values.
+    pub keys: [usize; 2],
+    /// The greatest distance of a column that is kept.
+    pub column_distance: f64,
+    /// The same of pairs and of the order of rows.
+    pub pair_distance: f64,
+}
+
+/// A column without equal values in the source.
+#[derive(Clone, Debug, Serialize)]
+pub struct KeyFidelity {
+    /// Its path.
+    pub column: String,
+    /// How many generated values are equal to another one before them.
+    pub repeated: u64,
+}
+
+/// A relation between columns, and the share of rows that have it.
+#[derive(Clone, Debug, Serialize)]
+pub struct RelationFidelity {
+    /// The relation.
+    pub relation: String,
+    /// The share of rows of the source that have it.
+    pub source: f64,
+    /// The same of generated data.
+    pub generated: f64,
+}
+
+impl InferredSpec {
+    /// Compares this sample of a source with a sample of generated data.
+    pub fn compare(&self, generated: &InferredSpec) -> Fidelity {
+        let mut not_compared: Vec<String> =
+            self.left_out().into_iter().map(|out| format!("{}: {}", out.column, out.reason)).collect();
+        let theirs: Vec<&Inferred> = generated.kept().collect();
+        let same = |field: &Inferred| theirs.iter().find(|other| other.name == field.name);
+        let missing = self.kept().filter(|field| same(field).is_none());
+        not_compared.extend(missing.map(|field| format!("{}: not in the generated data", field.name)));
+        let fields: Vec<(&Inferred, &Inferred)> =
+            self.kept().filter_map(|field| Some((field, *same(field)?))).collect();
+        let columns = by_column(fields.len(), |i| {
+            let mut columns = Vec::new();
+            columns::compare_fields(fields[i].0, fields[i].1, &fields[i].0.name, &mut columns);
+            columns
+        });
+        let mut columns: Vec<ColumnFidelity> = columns.into_iter().flatten().collect();
+        columns.sort_by(|a, b| a.is_kept.cmp(&b.is_kept).then(b.distance.total_cmp(&a.distance)));
+        let ours: Vec<&Inferred> = fields.iter().map(|pair| pair.0).collect();
+        let (leaves, others) = rows::leaves(fields.iter().map(|pair| pair.0));
+        let (their_leaves, _) = rows::leaves(fields.iter().map(|pair| pair.1));
+        not_compared.extend(others);
+        let named = |leaf: &Leaf<'_>| their_leaves.iter().find(|other| other.path == leaf.path);
+        let leaves: Vec<[&Leaf<'_>; 2]> =
+            leaves.iter().filter_map(|leaf| Some([leaf, named(leaf)?])).collect();
+        let both = Both::new(&leaves, [self.chosen_rows(), generated.chosen_rows()]);
+        not_compared.extend(both.not_compared());
+        let ((pairs, vague), order) = (both.pairs(), both.order());
+        if vague > 0 {
+            not_compared.push(format!("{vague} pairs of columns: too few rows"));
+        }
+        let unordered = leaves.len() - order.len();
+        if unordered > 0 {
+            not_compared.push(format!("the order of {unordered} columns: too few rows"));
+        }
+        let keys = keys(&leaves, &columns);
+        let relations = compare_relations(&ours, &theirs);
+        let tree = tree::told_apart(&leaves);
+        let kept = Kept {
+            columns: counted(&columns, |column| column.is_kept),
+            pairs: counted(&pairs, |pair| pair.is_kept),
+            order: counted(&order, |order| order.measure.is_kept),
+            keys: counted(&keys, |key| key.repeated == 0),
+            column_distance: columns::DISTANCE,
+            pair_distance: pairs::DISTANCE,
+        };
+        Fidelity { kept, columns, pairs, order, keys, tree, relations, not_compared }
+    }
+}
+
+fn counted<T>(all: &[T], is_kept: impl Fn(&T) -> bool) -> [usize; 2] {
+    [all.iter().filter(|of| is_kept(of)).count(), all.len()]
+}
+
+/// The columns without equal values in the source. Columns of real numbers do not count as keys.
+fn keys(leaves: &[[&Leaf<'_>; 2]], columns: &[ColumnFidelity]) -> Vec<KeyFidelity> {
+    let key = |[leaf, _]: &[&Leaf<'_>; 2]| {
+        let column = columns.iter().find(|column| column.column == leaf.path)?;
+        let [source, generated] = column.repeated?;
+        let is_key = source == 0 && leaf.cells.there.len() > 1 && !leaf.kind.is_floating();
+        is_key.then(|| KeyFidelity { column: leaf.path.clone(), repeated: generated })
+    };
+    let mut keys: Vec<KeyFidelity> = leaves.iter().filter_map(key).collect();
+    keys.sort_by_key(|key| std::cmp::Reverse(key.repeated));
+    keys
+}
+
+fn compare_relations(ours: &[&Inferred], theirs: &[&Inferred]) -> Vec<RelationFidelity> {
+    let of = |fields: &[&Inferred]| -> Vec<usize> {
+        ours.iter().filter_map(|field| fields.iter().position(|other| other.name == field.name)).collect()
+    };
+    let same: Vec<&Inferred> = of(theirs).into_iter().map(|i| theirs[i]).collect();
+    let (a, b): (Vec<Column<'_>>, Vec<Column<'_>>) =
+        (ours.iter().map(|f| f.column()).collect(), same.iter().map(|f| f.column()).collect());
+    let mut out = Vec::new();
+    for found in dependence::dependences(&a).into_iter().filter(|found| found.is_function) {
+        let relation = format!("{} is a function of {}", a[found.of].name, a[found.by].name);
+        // What the generated data cannot have, because their columns are others, they break.
+        let [source, generated] =
+            [&a, &b].map(|columns| dependence::functional(columns, found).unwrap_or(0.0));
+        out.push(RelationFidelity { relation, source, generated });
+    }
+    for sum in sums::sums(&a) {
+        out.extend(sums::holds(&a, &b, &sum).map(|(relation, source, generated)| RelationFidelity {
+            relation,
+            source,
+            generated,
+        }));
+    }
+    out
+}
