@@ -134,8 +134,6 @@ def parquet():
     own = (SAWMILL, "convert", path, *BY_DAY, "--out", out)
     turns("shuffled to Parquet", {
         "sawmill": own,
-        "sawmill, places": (*own, "--index-keeps", "places"),
-        "sawmill, copies": (*own, "--index-keeps", "copies"),
         "DuckDB": (PYTHON, "-c", PARQUET["DuckDB"], path, TIME, out),
         "DuckDB, 256 MiB": (PYTHON, "-c", PARQUET["DuckDB"], path, TIME, out, "256MiB"),
         "polars": (PYTHON, "-c", PARQUET["polars"], path, TIME, out),

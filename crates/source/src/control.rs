@@ -1,9 +1,9 @@
 //! The control of a running load: a cancel flag in, counters and notices out.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use sawmill_profile::{Phase, WaitKind, wait};
+use sawmill_profile::{Phase, WaitKind, turns, wait};
 
 use crate::error::{Error, Result};
 
@@ -82,14 +82,14 @@ impl<'a> Control<'a> {
     /// Sleeps before the next request to a server. A raised flag ends the sleep.
     pub fn sleep(&self, time: Duration) -> Result<()> {
         let _pausing = wait(WaitKind::Network);
-        let end = Instant::now() + time;
+        let end = turns::now() + time;
         loop {
             self.check()?;
-            let left = end.saturating_duration_since(Instant::now());
+            let left = end.saturating_duration_since(turns::now());
             if left.is_zero() {
                 return Ok(());
             }
-            std::thread::sleep(left.min(LOOK));
+            turns::sleep(left.min(LOOK));
         }
     }
 }

@@ -81,13 +81,13 @@ pub use hive::{FolderColumn, FolderKind, Hive};
 pub use limited::Limited;
 pub use object_bytes::ObjectBytes;
 pub use ordered::{
-    Addressed, ByRow, Fetcher, IndexPlace, Keeps, Order, OrderedRows, Partition, PartitionedBy, Period,
-    RowAddress, Scanned, Scattered, Slot, Wanted, index_disk_bytes,
+    Addressed, ByRow, Fetcher, IndexPlace, Order, OrderedRows, Partition, PartitionedBy, Period, RowAddress,
+    Scanned, Slot, Wanted, index_disk_bytes,
 };
+pub use parquet_files::annotations::parquet_schema;
 pub use parquet_files::files::ParquetFiles;
 pub use parquet_files::filtered::{Filtered, Pruned};
 pub use parquet_files::guarded::{Panicked, arrow_metadata, guarded, silence_guarded_panics};
-pub use parquet_files::interval::as_intervals;
 pub use parquet_files::opened_file::OpenObject;
 pub use parquet_files::reader::FileBytes;
 pub use parquet_files::schema::refuse_variants;

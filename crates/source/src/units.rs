@@ -120,8 +120,6 @@ pub struct Facts {
     /// Whether units count all rows of their row groups, so that a row's position in a unit determines its
     /// number.
     pub counts_all_rows: bool,
-    /// Whether rejected rows no longer belong to the source.
-    pub lacks_rejected: bool,
 }
 
 impl Facts {
@@ -134,7 +132,6 @@ impl Facts {
             whole_files: true,
             keeps_runs: false,
             counts_all_rows: true,
-            lacks_rejected: false,
         }
     }
 }

@@ -248,7 +248,7 @@ fn bytes_that_are_not_utf_8_are_named() {
 #[test]
 fn files_of_other_kinds_and_wrong_delimiters_are_named() {
     assert!(refused("PAR1....", &DelimitedOptions::default()).contains("found a Parquet file"));
-    let error = refused("a;b;c\n1;2;3\n", &DelimitedOptions::default());
+    let error = refused("a;b;c\n1;2;3\n4;5\n", &DelimitedOptions::default());
     assert!(error.contains("--delimiter ';'"), "{error}");
     let error = refused("a,b\r1,2\r\n", &DelimitedOptions::default());
     assert!(error.contains("contains a carriage return: \"b\\r1\""), "{error}");
@@ -310,7 +310,7 @@ fn a_delimiter_has_several_characters_or_none_of_ascii() {
 #[test]
 fn the_error_of_a_text_that_does_not_fit_names_the_options_that_would() {
     for (text, named) in [
-        ("a;b\n1;x\n2;y\n", "--delimiter ';' (3 of 3 records have 2 fields)"),
+        ("a;b\n1;x\n2;y\n3\n", "--delimiter ';' (3 of 4 records have 2 fields)"),
         ("Report, of 2024\n\na,b,c\n1,x,y\n2,y,z\n", "--skip-lines 2 (line 3 is the first with 3 fields)"),
         ("a,b\n1,'x,y'\n2,z\n", "--quote \"'\" (fields such as \"x,y\""),
         ("a,b\n\"6\" pipe,1\n\"7\" pipe,2\n8,3\n", "--quote none"),

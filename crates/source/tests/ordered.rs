@@ -9,8 +9,7 @@ use arrow_array::types::TimestampMicrosecondType;
 use proptest::prelude::*;
 use sawmill_profile::Profile;
 use sawmill_source::{
-    Addressed, ByRow, Control, DelimitedFiles, DelimitedOptions, IndexPlace, Keeps, Order, OrderedRows, Slot,
-    Source,
+    Addressed, ByRow, Control, DelimitedFiles, DelimitedOptions, IndexPlace, Order, OrderedRows, Slot, Source,
 };
 
 /// A row of a test: when it is, and what it says.
@@ -108,7 +107,6 @@ proptest! {
         (windows, last_newline, sorted, by_day) in any::<(bool, bool, bool, bool)>(),
         (chunk, unit_rows, batch_rows) in (40..400_u64, 1..50_u64, 1..40_usize),
         few in any::<bool>(),
-        keeps in prop_oneof![Just(Keeps::Either), Just(Keeps::Places), Just(Keeps::Copies)],
     ) {
         prop_assume!(sorted || by_day);
         let directory = tempfile::tempdir().unwrap();
@@ -117,7 +115,7 @@ proptest! {
         let by_row = ByRow::new(&text);
         let order = order(sorted.then_some("at"), by_day.then_some("day(at)"));
         let memory = if few { 1 } else { IndexPlace::MEMORY };
-        let place = IndexPlace { directory: directory.path().join("index"), memory, keeps };
+        let place = IndexPlace { directory: directory.path().join("index"), memory };
         let wanted = expected(&files, sorted, by_day);
         for addressed in [&text as &dyn Addressed, &by_row] {
             let ordered = with_control(|control| OrderedRows::open(addressed, &order, &place, control)).unwrap();
@@ -144,7 +142,7 @@ fn many_runs_are_merged() {
     let files: Vec<Vec<Row>> = vec![(0..60_000).map(row).collect(), (60_000..100_000).map(row).collect()];
     let paths = write(directory.path(), &files, "\n", true);
     let text = open_text(&paths, 1 << 20);
-    let place = IndexPlace { directory: directory.path().join("index"), memory: 1, keeps: Keeps::Either };
+    let place = IndexPlace { directory: directory.path().join("index"), memory: 1 };
     for by_day in [false, true] {
         let order = order(Some("at"), by_day.then_some("day(at)"));
         let ordered = with_control(|control| OrderedRows::open(&text, &order, &place, control)).unwrap();
@@ -154,51 +152,6 @@ fn many_runs_are_merged() {
             found == expected(&files, true, by_day).into_iter().map(|(_, rows)| rows).collect::<Vec<_>>()
         );
     }
-}
-
-/// Whether the system made a file leave the page cache.
-#[cfg(target_os = "linux")]
-fn leaves_the_page_cache(path: &Path) -> bool {
-    use std::os::unix::fs::FileExt;
-    use std::time::{Duration, Instant};
-    let file = std::fs::File::open(path).unwrap();
-    file.sync_all().unwrap();
-    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-    let length = file.metadata().unwrap().len();
-    let started = Instant::now();
-    for read in 1..9 {
-        file.read_exact_at(&mut [0], length * read / 9).unwrap();
-    }
-    started.elapsed() > Duration::from_micros(8 * 15)
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn scattered_rows_of_a_file_that_is_not_in_the_page_cache_come_by_a_ring() {
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let row = |number: u64| {
-        let at = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20 & 0x1f_ffff;
-        (Some(at as i64), format!("{number} {}", "wide ".repeat(60)))
-    };
-    let files: [Vec<Row>; 1] = [(0..40_000).map(row).collect()];
-    let paths = write(directory.path(), &files, "\n", true);
-    let text = open_text(&paths, 1 << 20);
-    let order = order(Some("at"), None);
-    let place =
-        IndexPlace { directory: directory.path().join("index"), memory: 1 << 20, keeps: Keeps::Places };
-    let rows = with_control(|control| OrderedRows::open(&text, &order, &place, control)).unwrap();
-    if io_uring::IoUring::new(8).is_err() {
-        eprintln!("skipped: the system forbids rings");
-        return;
-    }
-    if !leaves_the_page_cache(&paths[0]) {
-        eprintln!("skipped: the file stays in the page cache");
-        return;
-    }
-    let found: Vec<Row> = read(&rows, 2000, 1000).into_iter().flat_map(|(_, rows)| rows).collect();
-    let wanted: Vec<Row> = expected(&files, true, false).into_iter().flat_map(|(_, rows)| rows).collect();
-    assert!(found == wanted);
-    assert!(rows.way().contains("io_uring"), "{}", rows.way());
 }
 
 #[test]
@@ -220,11 +173,7 @@ fn a_time_that_does_not_parse_is_named_with_its_place() {
     let path = directory.path().join("a.csv");
     std::fs::write(&path, "note,at\nx,2024-01-01\ny,soon\n").unwrap();
     let text = open_text(&[path], 1 << 20);
-    let place = IndexPlace {
-        directory: directory.path().join("index"),
-        memory: IndexPlace::MEMORY,
-        keeps: Keeps::Either,
-    };
+    let place = IndexPlace { directory: directory.path().join("index"), memory: IndexPlace::MEMORY };
     let order = order(Some("at"), None);
     let error = with_control(|control| OrderedRows::open(&text, &order, &place, control).err()).unwrap();
     for part in ["\"soon\" is not of type timestamp", "a.csv, line 3, byte offset 23", "column \"at\""] {
@@ -241,13 +190,15 @@ fn a_left_index_is_used_again_if_it_is_whole_and_its_copies_are_too() {
     let paths = write(directory.path(), &files, "\n", true);
     let text = open_text(&paths, 1 << 20);
     let order = order(Some("at"), Some("day(at)"));
-    for keeps in [Keeps::Places, Keeps::Copies] {
-        let place = IndexPlace { directory: directory.path().join("index"), memory: 100_000, keeps };
-        let open = || with_control(|control| OrderedRows::open(&text, &order, &place, control)).unwrap();
+    for is_text in [true, false] {
+        let by_row = ByRow::new(&text);
+        let addressed: &dyn Addressed = if is_text { &text } else { &by_row };
+        let place = IndexPlace { directory: directory.path().join("index"), memory: 100_000 };
+        let open = || with_control(|control| OrderedRows::open(addressed, &order, &place, control)).unwrap();
         let wanted: Vec<Vec<Row>> = expected(&files, true, true).into_iter().map(|(_, rows)| rows).collect();
         let check = |reused: bool| {
             let ordered = open();
-            assert_eq!((ordered.is_reused(), ordered.has_copies()), (reused, keeps == Keeps::Copies));
+            assert_eq!(ordered.is_reused(), reused);
             let found: Vec<Vec<Row>> = read(&ordered, 7_000, 512).into_iter().map(|(_, rows)| rows).collect();
             assert!(found == wanted);
         };
@@ -275,8 +226,7 @@ fn a_left_index_is_used_again_if_it_is_whole_and_its_copies_are_too() {
         };
         leave(None);
         check(true);
-        let files =
-            if keeps == Keeps::Copies { &["entries", "copies", "records-0"][..] } else { &["entries"] };
+        let files = if is_text { &["entries", "copies", "records-0"][..] } else { &["entries"] };
         for name in files.iter().chain(&["directory"]) {
             leave(Some((name, 17)));
             check(false);

@@ -1,12 +1,30 @@
 //! Pages that claim, or hold, more than a reader allows are refused before they are decompressed.
 
+#[path = "../../footer/src/thrift/writer.rs"]
+#[allow(dead_code, reason = "the tests need some of its methods")]
+mod thrift_writer;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use sawmill_footer::ThriftWriter;
+use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
+use parquet::file::properties::{WriterProperties, WriterVersion};
 use sawmill_source::{ParquetFiles, Result, Source};
 
+use crate::thrift_writer::ThriftWriter;
+
 const ROWS: i64 = 1000;
+
+const INT64: i32 = 2;
+const BYTE_ARRAY: i32 = 6;
+
+const PLAIN: i32 = 0;
+const DELTA_LENGTH_BYTE_ARRAY: i32 = 6;
+const DELTA_BYTE_ARRAY: i32 = 7;
 
 const SNAPPY: i32 = 1;
 const GZIP: i32 = 2;
@@ -15,6 +33,18 @@ const ZSTD: i32 = 6;
 
 /// A file of columns of 1,000 INT64, each in one page with this body, which claims this size.
 fn file(directory: &Path, columns: usize, codec: i32, claimed: usize, body: &[u8]) -> PathBuf {
+    file_of((INT64, PLAIN), directory, columns, codec, claimed, body)
+}
+
+/// The same of another physical type and encoding.
+fn file_of(
+    (physical, encoding): (i32, i32),
+    directory: &Path,
+    columns: usize,
+    codec: i32,
+    claimed: usize,
+    body: &[u8],
+) -> PathBuf {
     let mut bytes = b"PAR1".to_vec();
     let mut chunks = Vec::new();
     for _ in 0..columns {
@@ -24,7 +54,7 @@ fn file(directory: &Path, columns: usize, codec: i32, claimed: usize, body: &[u8
         header.i32(3, body.len() as i32);
         header.begin(5);
         header.i32(1, ROWS as i32);
-        header.i32(2, 0);
+        header.i32(2, encoding);
         header.i32(3, 3);
         header.i32(4, 3);
         header.stop();
@@ -43,7 +73,7 @@ fn file(directory: &Path, columns: usize, codec: i32, claimed: usize, body: &[u8
     footer.stop();
     for column in 0..columns {
         footer.begin_element();
-        footer.i32(1, 2);
+        footer.i32(1, physical);
         footer.i32(3, 0);
         footer.binary(4, format!("c{column}").as_bytes());
         footer.stop();
@@ -56,9 +86,9 @@ fn file(directory: &Path, columns: usize, codec: i32, claimed: usize, body: &[u8
         footer.begin_element();
         footer.i64(2, 0);
         footer.begin(3);
-        footer.i32(1, 2);
+        footer.i32(1, physical);
         footer.list(2, 5, 1);
-        footer.integer(0);
+        footer.integer(encoding.into());
         footer.list(3, 8, 1);
         footer.bytes_value(format!("c{column}").as_bytes());
         footer.i32(4, codec);
@@ -187,4 +217,89 @@ fn pages_of_many_columns_that_are_hardly_stored_are_refused_together() {
     let error = rows_of(&open(&path).max_page(2 << 20)).unwrap_err().to_string();
     assert!(error.contains("largest pages of all columns"), "{error}");
     assert!(error.contains("--max-page"), "{error}");
+}
+
+#[test]
+fn lengths_of_text_beyond_the_values_of_their_page_are_refused_with_every_codec() {
+    let directory = tempfile::tempdir().unwrap();
+    // Blocks of 128 values in four miniblocks, 3,000,000,000 values, the first of which is 0.
+    let body = [0x80, 1, 4, 0x80, 0xbc, 0xc1, 0x96, 0x0b, 0];
+    let gzip = {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(&body).unwrap();
+        encoder.finish().unwrap()
+    };
+    let literal = [&[9, 8 << 2], body.as_slice()].concat();
+    let bodies = [
+        (0, body.to_vec()),
+        (SNAPPY, literal),
+        (GZIP, gzip),
+        (ZSTD, zstd::bulk::compress(&body, 1).unwrap()),
+    ];
+    for encoding in [DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY] {
+        for (codec, stored) in &bodies {
+            let path = file_of((BYTE_ARRAY, encoding), directory.path(), 1, *codec, body.len(), stored);
+            for check_sums in [true, false] {
+                let error = rows_of(&open(&path).compare_page_checksums(check_sums)).unwrap_err().to_string();
+                for part in ["row group 0", "\"c0\"", "page 0", "at most 1000 values", "3000000000 lengths"] {
+                    assert!(error.contains(part), "{codec}: {part} in {error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn text_stored_as_lengths_is_read_whatever_its_codec_version_and_levels() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("text.parquet");
+    let text = |row: usize| {
+        (!row.is_multiple_of(7)).then(|| format!("https://example.org/{}/{row}", "a".repeat(row % 300)))
+    };
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for row in 0..3000 {
+        (0..row % 3).for_each(|place| lists.values().append_option(text(row + place)));
+        lists.append(row % 5 > 0);
+    }
+    let none = StringArray::from_iter((0..3000).map(|_| None::<&str>));
+    let required = StringArray::from_iter_values((0..3000).map(|row| format!("{row:09}")));
+    let columns: [(&str, ArrayRef, bool); 4] = [
+        ("text", Arc::new((0..3000).map(text).collect::<StringArray>()), true),
+        ("lists", Arc::new(lists.finish()), true),
+        ("none", Arc::new(none), true),
+        ("required", Arc::new(required), false),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let codecs = [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::GZIP(GzipLevel::default()),
+        Compression::BROTLI(BrotliLevel::default()),
+        Compression::LZ4,
+        Compression::LZ4_RAW,
+        Compression::ZSTD(ZstdLevel::default()),
+    ];
+    for encoding in [Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY] {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            for codec in codecs {
+                let properties = WriterProperties::builder()
+                    .set_writer_version(version)
+                    .set_dictionary_enabled(false)
+                    .set_encoding(encoding)
+                    .set_compression(codec)
+                    .set_data_page_row_count_limit(700)
+                    .set_write_batch_size(100)
+                    .build();
+                let file = std::fs::File::create(&path).unwrap();
+                let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+                writer.write(&batch).unwrap();
+                writer.close().unwrap();
+                assert_eq!(rows_of(&open(&path)).unwrap(), 3000, "{encoding} {codec}");
+                // Prefixes make more text of it than a page holds.
+                let refused = rows_of(&open(&path).max_page(60_000)).err().map(|error| error.to_string());
+                let refused = refused.is_some_and(|error| error.contains("text of at most 60000 bytes"));
+                assert_eq!(refused, encoding == Encoding::DELTA_BYTE_ARRAY, "{encoding} {codec}");
+            }
+        }
+    }
 }

@@ -62,7 +62,26 @@ pub(crate) enum Node {
     Or(Vec<Node>),
 }
 
+impl Node {
+    /// Whether it tests this column.
+    fn names(&self, name: &str) -> bool {
+        match self {
+            Self::Compare { column, .. }
+            | Self::OneOf { column, .. }
+            | Self::Like { column, .. }
+            | Self::IsNull { column } => column == name,
+            Self::Not(inner) => inner.names(name),
+            Self::And(nodes) | Self::Or(nodes) => nodes.iter().any(|node| node.names(name)),
+        }
+    }
+}
+
 impl Condition {
+    /// Whether it tests this column.
+    pub(crate) fn names(&self, column: &str) -> bool {
+        self.0.names(column)
+    }
+
     fn compare(column: &str, operator: Operator, literal: Literal) -> Self {
         Self(Node::Compare { column: column.to_owned(), operator, literal })
     }

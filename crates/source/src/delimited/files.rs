@@ -9,7 +9,7 @@ use sawmill_store::{Location, ObjectUrl};
 use super::columns::column_type::ColumnType;
 use super::columns::inference::{Candidates, InferredColumn, Sample, on_sample, sampled};
 use super::json::{self, JsonColumn, Shape};
-use super::reading::gather::Ways;
+use super::reading::gather::Gathered;
 use super::reading::reader::DelimitedReader;
 use super::reading::rejected::{self, RejectedRecord};
 use super::records::boundaries::{CHUNK, Resolver};
@@ -62,8 +62,8 @@ pub struct DelimitedFiles {
     pub(super) chosen: Vec<Place>,
     folders: Vec<FolderColumn>,
     mapping: String,
-    /// How records were gathered.
-    pub(super) ways: Ways,
+    /// How many sorted copies were read.
+    pub(super) gathered: Gathered,
     rejected: Vec<RejectedRecord>,
 }
 
@@ -191,7 +191,7 @@ impl DelimitedFiles {
             chosen,
             folders: folders.columns,
             mapping,
-            ways: Ways::default(),
+            gathered: Gathered::default(),
             rejected: Vec::new(),
         };
         if let Some(most) = most_rejected {

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use sawmill_footer::RangeReader;
 use sawmill_store::{Fault, Location, ObjectUrl};
 
-use super::content::{Coding, Compression, Content, MAGIC, Opened, encoding_named, is_utf16};
+use super::content::{Coding, Compression, Content, MAGIC, encoding_named, is_utf16};
 use super::files::Place;
 use super::records::boundaries::{Grid, Mark, Misquoted, Unscanned};
 use super::records::cursor::Cursor;
@@ -15,7 +15,7 @@ use super::records::dialect::{Dialect, Ragged, RecordForm};
 use super::records::header::{Header, ends_lines_by_returns, header};
 use super::records::leading::Split;
 use super::records::place::{line_of, shown};
-use super::records::proposal::{ProposedOption, START, proposed};
+use super::records::proposal::{ProposedOption, START, proposed, taken};
 use super::records::splitter::{Cell, Form, Malformed, Splitter, extent};
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
@@ -156,19 +156,17 @@ impl TextFile {
             places: Vec::new(),
             path,
         };
-        if dialect.records == RecordForm::Delimited && ends_lines_by_returns(&file)? {
-            file.splitter.end_lines_by_returns();
+        if dialect.records == RecordForm::Delimited {
+            file.take_delimiter(delimiter);
+            if ends_lines_by_returns(&file)? {
+                file.splitter.end_lines_by_returns();
+            }
         }
-        let Header { columns, start } = header(&file, dialect)?;
+        let Header { columns, start } = header(&file, &file.dialect)?;
         file.splitter.blank_is_record = columns.len() == 1;
         file.splitter.lenient = how.lenient;
         (file.columns, file.start) = (columns, start);
         Ok(file)
-    }
-
-    /// Whether its text is decoded, so that a scattered record takes the decoding of a block.
-    pub(super) fn is_decoded(&self) -> bool {
-        self.content.decoded_length().is_some()
     }
 
     /// The number of fields of a record.
@@ -209,18 +207,36 @@ impl TextFile {
         Grid { start: self.start, end: self.length, chunk, longest_record: self.longest_record as u64 }
     }
 
+    /// Takes the delimiter that all records of the start fit, if none is given, by an option or the file's name.
+    fn take_delimiter(&mut self, delimiter: u8) {
+        if self.dialect.delimiter.is_some() || self.dialect.long_delimiter.is_some() || delimiter != b',' {
+            return;
+        }
+        let start = self.start_of_text();
+        let taken = start.and_then(|(start, is_all)| taken((&start, is_all), &self.dialect, delimiter));
+        if let Some(dialect) = taken {
+            self.splitter = Splitter::new(&dialect, dialect.delimiter.unwrap_or(delimiter));
+            self.dialect = dialect;
+        }
+    }
+
+    /// The start of the text, and whether it is all of it; `None` if it cannot be read.
+    fn start_of_text(&self) -> Option<(Vec<u8>, bool)> {
+        let mut start = vec![0; self.length.min(START as u64) as usize];
+        self.content.reopen().ok().flatten()?.read_exact_at(0, &mut start).ok()?;
+        let is_all = start.len() as u64 == self.length;
+        Some((start, is_all))
+    }
+
     /// Returns the options that the start of the text fits, and why.
     pub(super) fn proposed(&self) -> Vec<ProposedOption> {
         if self.dialect.records != RecordForm::Delimited {
             return Vec::new();
         }
-        let mut start = vec![0; self.length.min(START as u64) as usize];
-        let is_all = start.len() as u64 == self.length;
-        let read = self.content.reopen().ok().flatten().map(|bytes| bytes.read_exact_at(0, &mut start));
-        match read {
-            Some(Ok(())) => proposed(&start, is_all, &self.dialect, self.splitter.delimiter),
-            _ => Vec::new(),
-        }
+        let start = self.start_of_text();
+        start
+            .map(|(start, is_all)| proposed(&start, is_all, &self.dialect, self.splitter.delimiter))
+            .unwrap_or_default()
     }
 
     /// Returns advice with the options, other than those given, that the start of the text fits. Where records that
@@ -246,12 +262,7 @@ impl TextFile {
     /// # Errors
     /// A file that has changed since it was opened first.
     pub(super) fn reopen(&self) -> Result<Readable> {
-        Ok(self.open_again()?.bytes())
-    }
-
-    /// The same, with the file itself.
-    pub(super) fn open_again(&self) -> Result<Opened> {
-        let opened = self.content.open().map_err(|error| unreadable(&error).at(&self.name))?;
+        let opened = self.content.reopen().map_err(|error| unreadable(&error).at(&self.name))?;
         opened.ok_or_else(|| self.changed())
     }
 

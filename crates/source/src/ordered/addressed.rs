@@ -43,23 +43,12 @@ impl<'a> Scanned<'a> {
     }
 }
 
-/// Everything needed to read rows from anywhere in a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scattered {
-    /// Row groups are decoded; rows are not ranges of bytes, which could be copied.
-    RowGroups,
-    /// One read for each row that has no neighbours.
-    Reads,
-    /// A block of compressed text is decoded for each of them.
-    Blocks,
-}
-
 /// Rows to fetch.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// Where they are in the source.
     pub addresses: &'a [RowAddress],
-    /// Where their copies are, as positions among the files of copies; empty without copies.
+    /// Where their copies are, as positions among the files of copies; empty if rows are not ranges of bytes.
     pub copies: &'a [RowAddress],
 }
 
@@ -72,7 +61,7 @@ pub trait Addressed: Sync {
     fn parts(&self) -> Vec<Unit>;
 
     /// Reads these columns of a part, given by their positions in the schema, and passes them to `each` with
-    /// the address of each row. The part may be the beginning of one of [`parts`](Self::parts).
+    /// the address of each row.
     ///
     /// # Errors
     /// Values that do not have the type of their column; files that cannot be read; what `each` returns.
@@ -84,8 +73,8 @@ pub trait Addressed: Sync {
         each: &mut dyn FnMut(&Scanned<'_>) -> Result<()>,
     ) -> Result<()>;
 
-    /// Returns what reads rows by their addresses, or from `copies` of their bytes unless that is empty. Each
-    /// thread uses its own. `columns` are positions in the schema.
+    /// Returns what reads rows, from `copies` of their bytes if they are ranges of bytes, else by their addresses.
+    /// Each thread uses its own. `columns` are positions in the schema.
     fn fetcher<'a>(
         &'a self,
         columns: &[usize],
@@ -98,12 +87,7 @@ pub trait Addressed: Sync {
         None
     }
 
-    /// Everything needed to read rows from anywhere.
-    fn scattered(&self) -> Scattered {
-        Scattered::RowGroups
-    }
-
-    /// The bytes of all rows, if rows are ranges of bytes.
+    /// The bytes of all rows, if rows are ranges of bytes. The index then keeps copies of them.
     fn record_bytes(&self) -> Option<u64> {
         None
     }

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::Order;
 use super::addressed::Addressed;
-use super::choice::keeps_copies;
 use super::directory::{Listed, Part, encode};
 use super::entry::{COPY_BYTES, ENTRY_BYTES, Entry, MAX_FILES};
 use super::index::{COPIES, DIRECTORY, ENTRIES, Index};
@@ -38,9 +37,7 @@ impl Builder<'_> {
             return Ok((Index::open(workspace, listed)?, true));
         }
         workspace.clear()?;
-        let keeps = self.place.keeps;
-        let copies = keeps_copies(self.addressed, self.keying, keeps, &workspace, control)?;
-        let (runs, book) = self.scan(&workspace, copies, control)?;
+        let (runs, book) = self.scan(&workspace, control)?;
         let parts = self.merge(&workspace, &runs, &book, control)?;
         for path in &runs.files {
             fs::remove_file(path).map_err(|error| workspace.failed(&error))?;
@@ -56,8 +53,7 @@ impl Builder<'_> {
     fn command(&self) -> String {
         let source = self.addressed.source();
         let files: Vec<&str> = source.files().iter().map(|file| file.name.as_str()).collect();
-        let (order, keeps) = (self.order.identity(), self.place.keeps);
-        format!("{order} keeps {keeps:?}\n{}\n{}", source.facts().mapping, files.join("\n"))
+        format!("{}\n{}\n{}", self.order.identity(), source.facts().mapping, files.join("\n"))
     }
 
     /// Everything that decides what the index contains.
@@ -65,12 +61,12 @@ impl Builder<'_> {
         let source = self.addressed.source();
         let files = source.files().iter().map(|file| format!("{} {}", file.name, file.fingerprint));
         let files: Vec<String> = files.collect();
-        let (order, keeps, files) = (self.order.identity(), self.place.keeps, files.join("\n"));
-        format!("{order} keeps {keeps:?}\n{}\n{files}", source.facts().mapping)
+        format!("{}\n{}\n{}", self.order.identity(), source.facts().mapping, files.join("\n"))
     }
 
-    /// Reads the columns that decide the order, and writes sorted runs, with copies of the rows or without.
-    fn scan(&self, workspace: &Workspace, copies: bool, control: &Control<'_>) -> Result<(Runs, Book)> {
+    /// Reads the columns that decide the order, and writes sorted runs, with copies of the rows if they are ranges
+    /// of bytes.
+    fn scan(&self, workspace: &Workspace, control: &Control<'_>) -> Result<(Runs, Book)> {
         let source = self.addressed.source();
         if source.files().len() > MAX_FILES {
             return Err(Error::new(Kind::Config, "there are too many files").advise("sort fewer at a time"));
@@ -81,8 +77,7 @@ impl Builder<'_> {
         let memory = self.place.memory / threads as u64;
         let next = AtomicUsize::new(0);
         let workers: Vec<usize> = (0..threads).collect();
-        let row_bytes = self.addressed.record_bytes().filter(|_| copies);
-        let row_bytes = row_bytes.map(|bytes| bytes / source.rows().max(1));
+        let row_bytes = self.addressed.record_bytes().map(|bytes| bytes / source.rows().max(1));
         on_all_cores(
             "index",
             &workers,
@@ -102,7 +97,7 @@ impl Builder<'_> {
                             // Without a time, rows keep the order of the input.
                             let time =
                                 times.as_ref().map_or(Some(0), |times| times.get(row).copied().flatten());
-                            let copied = if copies { scanned.record(row).unwrap_or_default() } else { &[] };
+                            let copied = scanned.record(row).unwrap_or_default();
                             spill.add(*partition, Entry::new(time, *address), copied)?;
                         }
                         control.phase().add_rows(addresses.len() as u64);

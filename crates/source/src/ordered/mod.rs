@@ -6,8 +6,8 @@
 //! range of a partition's index = unit ─▶ addresses ─▶ rows, gathered from anywhere in the files ─▶ batches
 //! ```
 //!
-//! Where rows would have to be read one by one, the runs also have copies of their bytes: these are read instead
-//! of the files, a stretch of each run at a time (see [`choice`]).
+//! Of text the runs also have copies of the records, which are read instead of the files, a stretch of each run at
+//! a time.
 //!
 //! Memory is bounded: a buffer of entries for each thread while the index is built, a window of rows for each
 //! reader. [`OrderedRows`] is a source like others: a partition is a row group, and a range of its rows a
@@ -19,7 +19,6 @@
 pub(crate) mod addressed;
 mod build;
 mod calendar;
-mod choice;
 mod directory;
 mod entry;
 mod in_order;
@@ -31,10 +30,10 @@ mod rows;
 mod runs;
 mod workspace;
 
-pub use addressed::{Addressed, ByRow, Fetcher, RowAddress, Scanned, Scattered, Wanted};
+pub use addressed::{Addressed, ByRow, Fetcher, RowAddress, Scanned, Wanted};
 pub use partition::{PartitionedBy, Period, Slot};
 pub use rows::{OrderedRows, Partition};
-pub use workspace::{IndexPlace, Keeps};
+pub use workspace::IndexPlace;
 
 /// The order in which to read rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,10 +52,9 @@ impl Order {
     }
 }
 
-/// The most bytes that the index of a source takes on disk while it is built, with and without copies of the
-/// rows; `None` if the rows cannot be copied.
-pub fn index_disk_bytes(addressed: &dyn Addressed) -> (Option<u64>, u64) {
+/// The most bytes that the index of a source takes on disk while it is built.
+pub fn index_disk_bytes(addressed: &dyn Addressed) -> u64 {
     let rows = addressed.source().rows();
-    let copied = addressed.record_bytes().map(|bytes| choice::disk_bytes(rows, Some(bytes)));
-    (copied, choice::disk_bytes(rows, None))
+    let copies = addressed.record_bytes().map_or(0, |bytes| bytes + rows * entry::COPY_BYTES as u64);
+    rows * 2 * entry::ENTRY_BYTES as u64 + copies
 }

@@ -21,8 +21,8 @@ use crate::units::{
 };
 
 /// Most rows and bytes that a reader gathers at once.
-pub(super) const WINDOW_ROWS: u64 = 64 << 10;
-pub(super) const WINDOW_BYTES: u64 = 8 << 20;
+const WINDOW_ROWS: u64 = 64 << 10;
+const WINDOW_BYTES: u64 = 8 << 20;
 
 /// The rows of a source, sorted and partition by partition.
 pub struct OrderedRows<'a> {
@@ -107,16 +107,11 @@ impl<'a> OrderedRows<'a> {
 
     /// The bytes of the index on disk.
     pub fn index_bytes(&self) -> u64 {
-        let of_row = ENTRY_BYTES + if self.has_copies() { COPY_BYTES } else { 0 };
+        let of_row = ENTRY_BYTES + if self.index.copies().is_empty() { 0 } else { COPY_BYTES };
         match self.index.is_on_disk() {
             true => self.rows() * of_row as u64 + self.index.copied_bytes(),
             false => 0,
         }
-    }
-
-    /// Whether the index has sorted copies of the rows, and not only their places.
-    pub fn has_copies(&self) -> bool {
-        !self.index.copies().is_empty()
     }
 
     fn part(&self, key: UnitKey) -> Result<&Part> {

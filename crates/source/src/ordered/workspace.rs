@@ -15,21 +15,6 @@ pub struct IndexPlace {
     pub directory: PathBuf,
     /// The memory for entries and copies while the index is built, over all threads.
     pub memory: u64,
-    /// What the index keeps of each row.
-    pub keeps: Keeps,
-}
-
-/// What an index keeps of each row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keeps {
-    /// Copies where rows would have to be read one by one, and the disk has room for them; else places.
-    #[default]
-    Either,
-    /// The time and the place in the source.
-    Places,
-    /// A copy of its bytes as well, sorted by partition and time; places for sources whose rows are not
-    /// ranges of bytes.
-    Copies,
 }
 
 impl IndexPlace {
@@ -82,18 +67,6 @@ impl Workspace {
     /// Makes a file that its owner alone may read, because there are rows in it.
     pub(super) fn create(&self, name: &str) -> io::Result<File> {
         shared_places::open(&self.file(name), OpenOptions::new().write(true).create(true).truncate(true))
-    }
-
-    /// The bytes that may still be written to the disk; `None` if the system does not say.
-    #[cfg(unix)]
-    pub(super) fn free_bytes(&self) -> Option<u64> {
-        let of_disk = rustix::fs::statvfs(&self.path).ok()?;
-        of_disk.f_bavail.checked_mul(of_disk.f_frsize)
-    }
-
-    #[cfg(not(unix))]
-    pub(super) fn free_bytes(&self) -> Option<u64> {
-        None
     }
 
     /// Removes all files but the lock.
@@ -171,9 +144,8 @@ fn locked(path: &Path) -> io::Result<Option<File>> {
 fn failed(path: &Path, error: &io::Error) -> Error {
     let advice = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            "free some space, name a directory on another disk with --index-dir, or leave copies of the rows out with \
-             --index-keeps places; the index takes 48 bytes a row while it is built, with copies 12 more and the bytes \
-             of the rows"
+            "free some space, or name a directory on another disk with --index-dir; the index takes 48 bytes a row \
+             while it is built, of text 12 more and the bytes of the rows"
         }
         _ => "name another directory with --index-dir",
     };
@@ -189,7 +161,7 @@ mod tests {
     #[test]
     fn two_runs_have_two_directories_and_remove_them() {
         let directory = tempfile::tempdir().unwrap();
-        let place = IndexPlace { directory: directory.path().join("a/b"), memory: 1, keeps: Keeps::Either };
+        let place = IndexPlace { directory: directory.path().join("a/b"), memory: 1 };
         let one = Workspace::open(&place, "sort", "x").unwrap();
         let two = Workspace::open(&place, "sort", "x").unwrap();
         assert_ne!(one.path(), two.path());
@@ -207,7 +179,7 @@ mod tests {
     fn a_directory_that_another_user_may_have_prepared_is_not_used() {
         use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
         let directory = tempfile::tempdir().unwrap();
-        let place = IndexPlace { directory: directory.path().to_owned(), memory: 1, keeps: Keeps::Either };
+        let place = IndexPlace { directory: directory.path().to_owned(), memory: 1 };
         let usual = Workspace::open(&place, "sort", "x").unwrap().path().to_owned();
         let victim = directory.path().join("victim");
         for prepare in [
@@ -244,7 +216,7 @@ mod tests {
     #[test]
     fn what_a_killed_run_left_is_found_again() {
         let directory = tempfile::tempdir().unwrap();
-        let place = IndexPlace { directory: directory.path().to_owned(), memory: 1, keeps: Keeps::Either };
+        let place = IndexPlace { directory: directory.path().to_owned(), memory: 1 };
         let killed = Workspace::open(&place, "sort", "x").unwrap();
         fs::write(killed.file("index"), b"entries").unwrap();
         let path = killed.path().to_owned();

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, Weak};
 
 use arrow_schema::{Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::file::metadata::ParquetMetaData;
 use sawmill_footer::{DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE, Footer, RangeReader};
 use sawmill_store::{Location, ObjectUrl, ReadAhead, RequestPlan};
 
@@ -20,8 +19,9 @@ use crate::columns::common::{common, is_untyped};
 use crate::condition::pruning::{Known, known_of};
 use crate::error::{Error, Kind, Result};
 use crate::hive::{Compared, FolderColumn, FolderName, Folders, Hive, folder_names, values_of_links};
-use crate::parquet_files::guarded::{arrow_metadata, guarded};
+use crate::parquet_files::guarded::guarded;
 use crate::parquet_files::interval::as_bytes;
+use crate::parquet_files::left_out::{Readable, readable, without};
 use crate::parquet_files::mapped::renamed;
 use crate::parquet_files::opened_file::{
     Begun, ColumnPlace, OpenObject, OpenedFile, Origin, RowGroup, begin_file, begin_object, fingerprint,
@@ -88,20 +88,22 @@ impl ParquetFiles {
         let none = |url: &ObjectUrl| {
             Err(sawmill_store::Error::new(sawmill_store::Kind::Usage, "expected a path").at(url.to_string()))
         };
-        Self::open_located(&places, &none, hive, max_footer)
+        Self::open_located(&places, &none, hive, max_footer, &[])
     }
 
-    /// Opens files and objects as [`open_within`](Self::open_within).
+    /// Opens files and objects as [`open_within`](Self::open_within), to read these columns; all if none is named.
+    /// Other columns that cannot be read are left out.
     ///
     /// # Errors
-    /// Errors of [`open_within`](Self::open_within) and of `objects`.
+    /// Errors of [`open_within`](Self::open_within) and of `objects`; one of the columns cannot be read.
     pub fn open_located(
         places: &[Location],
         objects: OpenObject<'_>,
         hive: Hive,
         max_footer: u64,
+        columns: &[String],
     ) -> Result<Self> {
-        let each = |place: &Location| open(place, objects, hive, max_footer, None);
+        let each = |place: &Location| open(place, objects, hive, (max_footer, columns), None);
         let is_object = |place: &Location| matches!(place, Location::Object(_));
         let mut opened = map_where_they_are("opener", places, is_object, each)?;
         opened.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
@@ -113,10 +115,14 @@ impl ParquetFiles {
         let Some((first, first_file)) = opened.first() else {
             return Err(Error::new(Kind::Config, "no file to load").advise("name one Parquet file or more"));
         };
+        let left_out: HashSet<String> = opened
+            .iter()
+            .flat_map(|(file, _)| file.opened.left_out.iter().map(|of| of.name.clone()))
+            .collect();
         let mut fields: Vec<Field> =
-            first.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+            without(&first.schema, &left_out).fields().iter().map(|field| field.as_ref().clone()).collect();
         for (other, file) in &opened[1..] {
-            let lines = differences(&Schema::new(fields.clone()), &other.schema);
+            let lines = differences(&Schema::new(fields.clone()), &without(&other.schema, &left_out));
             if !lines.is_empty() {
                 return Err(Error::new(
                     Kind::Schema,
@@ -345,12 +351,13 @@ pub(super) struct Opened {
     folder_names: Vec<FolderName>,
 }
 
-/// Opens a file. Its INT96 timestamps are moments in time where `table` says so; they do not themselves.
+/// Opens a file to read these columns. Its INT96 timestamps are moments in time where `table` says so; they do not
+/// themselves.
 pub(super) fn open(
     place: &Location,
     objects: OpenObject<'_>,
     hive: Hive,
-    max_footer: u64,
+    (max_footer, wanted): (u64, &[String]),
     table: Option<&Schema>,
 ) -> Result<(Opened, SourceFile)> {
     let shown = place.to_string();
@@ -366,11 +373,7 @@ pub(super) fn open(
     if footer.encryption_algorithm().map_err(refused_footer)?.is_some() {
         return Err(Error::new(Kind::Source, "the file is encrypted").at(&shown).advise("decrypt it first"));
     }
-    let metadata = parquet_metadata(&footer, &file).map_err(refused_footer)?;
-    let derived = arrow_metadata(ArrowReaderOptions::new(), |options| {
-        ArrowReaderMetadata::try_new(Arc::clone(&metadata), options)
-    });
-    let (mut derived, mut uses_embedded) = derived.map_err(|error| not_readable(&error).at(&shown))?;
+    let Readable { mut derived, mut uses_embedded, left_out } = readable(&footer, &file, wanted, &shown)?;
     let mapped = table.map_or(Ok(None), |table| guarded(|| renamed(derived.metadata(), table)));
     let mut names = HashMap::new();
     if let Some((metadata, own)) = mapped.map_err(|error| not_readable(&error).at(&shown))? {
@@ -417,6 +420,7 @@ pub(super) fn open(
         path: canonical,
         reader,
         names,
+        left_out,
         deleted: Vec::new(),
         columns,
         folders,
@@ -427,17 +431,6 @@ pub(super) fn open(
         max_footer,
     };
     Ok((Opened { opened, schema: read.schema, folder_names }, source))
-}
-
-/// Returns the footer in the `parquet` crate's form, with the places of pages where they can be read: without them
-/// more is read, but the same rows.
-fn parquet_metadata(
-    footer: &Footer,
-    file: &FileBytes,
-) -> std::result::Result<Arc<ParquetMetaData>, sawmill_footer::Error> {
-    let all: Vec<usize> = (0..footer.num_columns()).collect();
-    let with_places = footer.to_parquet_59_with_offset_indexes(Some(&all), file);
-    with_places.or_else(|_| footer.to_parquet_59(Some(&all))).map(Arc::new)
 }
 
 /// Returns rows and stored bytes of each row group: all that the plan needs of a footer.

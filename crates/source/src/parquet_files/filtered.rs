@@ -33,6 +33,7 @@ use crate::error::{Error, Kind, Result};
 use crate::parquet_files::files::{ParquetFiles, map_where_they_are};
 use crate::parquet_files::filtered::group::{FilteredGroup, PassingPlaces, Reading, WINDOW_ROWS};
 use crate::parquet_files::guarded::guarded;
+use crate::parquet_files::left_out::LeftOut;
 use crate::parquet_files::opened_file::OpenedFile;
 use crate::parquet_files::reader::ParquetReader;
 use crate::units::{
@@ -125,8 +126,9 @@ impl ParquetFiles {
                 };
                 let mut test =
                     RowTest::new(condition, file.reader.schema(), &file.folders).map_err(|error| {
+                        let left_out = file.left_out.iter().find(|column| condition.names(&column.name));
                         let place = format!("{}, {}", error.place(), named.name);
-                        error.at(place)
+                        left_out.map_or(error, LeftOut::error).at(place)
                     })?;
                 for column in &mut test.columns {
                     column.name = file.name_in_file(&column.name).to_owned();

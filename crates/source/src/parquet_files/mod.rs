@@ -1,10 +1,11 @@
 //! Parquet files as a source: opens, plans and decodes them.
 
+pub(crate) mod annotations;
 pub(crate) mod files;
 pub(crate) mod filtered;
-pub(crate) mod flat_columns;
 pub(crate) mod guarded;
 pub(crate) mod interval;
+mod left_out;
 mod mapped;
 pub(crate) mod opened_file;
 pub(crate) mod page_checksums;

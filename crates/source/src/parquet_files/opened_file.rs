@@ -18,6 +18,7 @@ use crate::error::{Error, Kind, Result};
 use crate::hive::Folder;
 use crate::object_bytes::{ObjectBytes, PlannedBytes};
 use crate::parquet_files::guarded::guarded;
+use crate::parquet_files::left_out::LeftOut;
 use crate::parquet_files::page_checksums::CheckedChunk;
 use crate::parquet_files::reader::{FileBytes, Readable};
 use crate::parquet_files::stamp::Stamp;
@@ -31,6 +32,8 @@ pub(crate) struct OpenedFile {
     pub reader: ArrowReaderMetadata,
     /// The file's own names of columns that its table names otherwise.
     pub(super) names: HashMap<String, String>,
+    /// Columns that cannot be read, and were not wanted.
+    pub(super) left_out: Vec<LeftOut>,
     /// The positions of rows that its table has deleted, in ascending order.
     pub(super) deleted: Vec<Range<u64>>,
     /// The places of the columns of the common schema.

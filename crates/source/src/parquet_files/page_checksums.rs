@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use parquet::basic::Compression;
+use parquet::basic::{Compression, Type};
 use parquet::file::metadata::ColumnChunkMetaData;
 use sawmill_footer::{Codec, LargestPages, PageLimits, page_checksums_within};
 
@@ -24,16 +24,14 @@ pub(crate) struct CheckedChunk {
     /// The range of its pages in the file.
     pub bytes: Range<u64>,
     pub values: i64,
-    codec: Codec,
-    /// The size of all of its pages before compression, as its metadata states it.
-    size: i64,
+    limits: PageLimits,
 }
 
 impl CheckedChunk {
     /// Returns parts of it to check alone: these ranges, which start and end with pages.
     pub(crate) fn parts(self, ranges: Vec<Range<u64>>) -> impl Iterator<Item = Self> {
-        let Self { leaf, name, codec, size, .. } = self;
-        let part = move |bytes| Self { leaf, name: name.clone(), bytes, values: i64::MAX, codec, size };
+        let Self { leaf, name, limits, .. } = self;
+        let part = move |bytes| Self { leaf, name: name.clone(), bytes, values: i64::MAX, limits };
         // A range ends with its last page, whatever number of values that holds.
         ranges.into_iter().map(part)
     }
@@ -47,8 +45,26 @@ impl CheckedChunk {
         let length = u64::try_from(chunk.compressed_size()).unwrap_or(0);
         let name = chunk.column_path().string();
         let bytes = start..start.saturating_add(length);
-        let (values, size) = (chunk.num_values(), chunk.uncompressed_size());
-        Self { leaf, name, bytes, values, codec: codec_of(chunk.compression()), size }
+        Self { leaf, name, bytes, values: chunk.num_values(), limits: limits(chunk) }
+    }
+}
+
+/// The limits of the chunk's pages, but for their own size.
+fn limits(chunk: &ColumnChunkMetaData) -> PageLimits {
+    let column = chunk.column_descr();
+    let level = |max: i16| u32::try_from(max).unwrap_or(0);
+    PageLimits {
+        max_page: 0,
+        codec: codec_of(chunk.compression()),
+        chunk_size: chunk.uncompressed_size(),
+        max_levels: [level(column.max_def_level()), level(column.max_rep_level())],
+        value_size: match column.physical_type() {
+            Type::BOOLEAN => 1,
+            Type::INT32 | Type::FLOAT | Type::BYTE_ARRAY => 4,
+            Type::INT64 | Type::DOUBLE => 8,
+            Type::INT96 => 12,
+            Type::FIXED_LEN_BYTE_ARRAY => u32::try_from(column.type_length()).unwrap_or(0),
+        },
     }
 }
 
@@ -107,8 +123,8 @@ impl PageChecksums {
         let mut largest = LargestPages::default();
         for chunk in left {
             let key = key(&chunk);
-            let CheckedChunk { name, bytes, values, codec, size, .. } = chunk;
-            let limits = PageLimits { max_page, codec, chunk_size: size };
+            let CheckedChunk { name, bytes, values, limits, .. } = chunk;
+            let limits = PageLimits { max_page, ..limits };
             let found = page_checksums_within(&file, bytes, values, &limits, !self.off);
             largest = largest.and(found.largest);
             if let Err(error) = found.refused.map_or_else(|| largest.check(max_page), Err) {

@@ -1,7 +1,5 @@
-//! Reads units of Parquet files; if that fails, finds the column that cannot be decoded.
-//!
-//! Without a condition, [`FlatColumns`] decodes columns without lists or structs. The `parquet` crate decodes
-//! all others, and takes over from the current row if [`FlatColumns`] cannot continue.
+//! Reads units of Parquet files with the `parquet` crate; if that fails, finds the column that cannot be decoded.
+//! `page_checksums` checks the pages of a row group before the crate sees them.
 
 mod arrangement;
 mod broken_text;
@@ -22,7 +20,6 @@ use crate::columns::common::typed;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::files::ParquetFiles;
 use crate::parquet_files::filtered::Filtered;
-use crate::parquet_files::flat_columns::{FlatColumns, NotRead};
 use crate::parquet_files::guarded::{Panicked, guarded};
 use crate::parquet_files::opened_file::OpenedFile;
 use crate::parquet_files::page_checksums::CheckedChunk;
@@ -56,13 +53,8 @@ pub(crate) struct ParquetReader<'a> {
     left: u64,
 }
 
-enum Batches {
-    Flat(Box<FlatColumns>),
-    Parquet(ParquetRecordBatchReader),
-}
-
 struct OpenRowGroup {
-    batches: Batches,
+    batches: ParquetRecordBatchReader,
     /// The window of the row group that they are in, if rows are filtered.
     window: Option<usize>,
     /// The next row.
@@ -261,7 +253,7 @@ impl<'a> ParquetReader<'a> {
 
     /// Returns the rows of a row group from the first row of `key` on; if rows are filtered, the rows of its
     /// window.
-    fn batches_from(&self, key: UnitKey) -> Result<(Batches, Option<usize>)> {
+    fn batches_from(&self, key: UnitKey) -> Result<(ParquetRecordBatchReader, Option<usize>)> {
         let file = self.source.opened.get(key.file as usize);
         if self.filter.is_none() && file.is_some_and(|file| file.kept(key.row_group as usize).is_some()) {
             return Err(Error::new(
@@ -272,33 +264,12 @@ impl<'a> ParquetReader<'a> {
             .advise("write the table's rows to other files first: sawmill convert delta:FOLDER --out FILE"));
         }
         match self.filter.and_then(|filter| filter.position(key)) {
-            None => match self.flat(key) {
-                Ok(flat) => Ok((Batches::Flat(Box::new(flat)), None)),
-                Err(NotRead) => Ok((Batches::Parquet(self.all(key)?), None)),
-            },
+            None => Ok((self.build(self.builder(key)?, key.first_row)?, None)),
             Some(position) => {
                 let passing = self.passing(key, position.window, position.before)?;
-                Ok((Batches::Parquet(passing), Some(position.window)))
+                Ok((passing, Some(position.window)))
             }
         }
-    }
-
-    fn all(&self, key: UnitKey) -> Result<ParquetRecordBatchReader> {
-        self.build(self.builder(key)?, key.first_row)
-    }
-
-    fn flat(&self, key: UnitKey) -> std::result::Result<FlatColumns, NotRead> {
-        let file = self.source.opened.get(key.file as usize).ok_or(NotRead)?;
-        let opened = self.bytes(key).map_err(|_| NotRead)?;
-        let places =
-            self.chosen(file).fields.unwrap_or_else(|| (0..file.reader.schema().fields().len()).collect());
-        let others = |places: Vec<usize>| {
-            let builder = self.builder(key).ok()?;
-            let mask = ProjectionMask::roots(builder.parquet_schema(), places);
-            builder.with_projection(mask).with_offset(key.first_row as usize).build().ok()
-        };
-        let (group, rows) = (key.row_group as usize, self.rows_of_batch(file, key));
-        FlatColumns::open(opened, &self.metadata(file, key)?, group, &places, key.first_row, rows, others)
     }
 
     /// Returns the rows of a window that pass, except the first `but_for`.
@@ -327,19 +298,7 @@ impl<'a> ParquetReader<'a> {
             if let Some(rest) = open.rest.take() {
                 return Ok(Some(rest));
             }
-            let batches = match &mut open.batches {
-                Batches::Parquet(batches) => batches,
-                Batches::Flat(flat) => match flat.next() {
-                    Ok(next) => return Ok(next),
-                    Err(NotRead) => {
-                        let at = open.at;
-                        let batches = Batches::Parquet(self.all(at)?);
-                        self.open = Some(OpenRowGroup { batches, window: None, at, rest: None });
-                        continue;
-                    }
-                },
-            };
-            let next = match guarded(|| batches.next().transpose()) {
+            let next = match guarded(|| open.batches.next().transpose()) {
                 Ok(batch) => batch,
                 Err(_) if self.broken_text && !self.text_as_bytes => {
                     // Perhaps some text is not UTF-8. Other faults are found again.
@@ -355,7 +314,7 @@ impl<'a> ParquetReader<'a> {
             let further = self.filter.zip(window).and_then(|(filter, window)| filter.next_window(at, window));
             match (next, further) {
                 (None, Some(window)) => {
-                    let batches = Batches::Parquet(self.passing(at, window, 0)?);
+                    let batches = self.passing(at, window, 0)?;
                     self.open = Some(OpenRowGroup { batches, window: Some(window), at, rest: None });
                 }
                 (next, _) => return Ok(next),

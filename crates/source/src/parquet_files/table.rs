@@ -67,7 +67,7 @@ impl ParquetFiles {
     ) -> Result<Self> {
         let each = |file: &TableFile| {
             let (mut opened, mut source) =
-                open(&file.place, objects, Hive::Ignored, max_footer, Some(table))?;
+                open(&file.place, objects, Hive::Ignored, (max_footer, &[]), Some(table))?;
             if let Some(deleted) = &file.deleted {
                 if let Some(last) = deleted.rows.last().filter(|last| last.end > source.rows) {
                     let what =

@@ -20,7 +20,6 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sawmill_footer::RangeReader;
 use sawmill_store::ObjectReader;
 
 pub(super) use self::compression::{Compression, MAGIC};
@@ -48,23 +47,18 @@ pub(super) enum Content {
 impl Content {
     /// Opens the file for reading; `None` if it has changed since it was opened first.
     pub(super) fn reopen(&self) -> io::Result<Option<Readable>> {
-        Ok(self.open()?.map(|opened| opened.bytes()))
-    }
-
-    /// The same, with the file itself.
-    pub(super) fn open(&self) -> io::Result<Option<Opened>> {
         match self {
             Self::File { path, stamp } => {
                 let file = File::open(path)?;
                 let unchanged = Stamp::of(&file.metadata()?) == *stamp;
-                Ok(unchanged.then(|| Opened::File(file.into())))
+                Ok(unchanged.then(|| Arc::new(file) as Readable))
             }
             Self::Decoded { text, origin } => {
                 let unchanged = match origin {
                     None => true,
                     Some((path, stamp)) => Stamp::of(&path.metadata()?) == *stamp,
                 };
-                Ok(unchanged.then(|| Opened::Decoded(Arc::clone(text))))
+                Ok(unchanged.then(|| Arc::clone(text) as Readable))
             }
         }
     }
@@ -74,37 +68,6 @@ impl Content {
         match self {
             Self::File { .. } => None,
             Self::Decoded { text, .. } => Some(text.length()),
-        }
-    }
-}
-
-/// An opened text.
-pub(crate) enum Opened {
-    File(Arc<File>),
-    Decoded(Arc<Spool>),
-}
-
-impl Opened {
-    pub(crate) fn bytes(&self) -> Readable {
-        match self {
-            Self::File(file) => Arc::clone(file) as Readable,
-            Self::Decoded(text) => Arc::clone(text) as Readable,
-        }
-    }
-
-    pub(crate) fn as_bytes(&self) -> &dyn RangeReader {
-        match self {
-            Self::File(file) => &**file,
-            Self::Decoded(text) => &**text,
-        }
-    }
-
-    /// The file, if its bytes are the text.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn file(&self) -> Option<&File> {
-        match self {
-            Self::File(file) => Some(file),
-            Self::Decoded(_) => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Records found again by their place: offset and length in a file.
+//! Records in another order: scanned with their places, and read from sorted copies.
 
 use std::fs::File;
 use std::ops::Range;
@@ -14,9 +14,8 @@ use crate::control::Control;
 use crate::delimited::files::{DelimitedFiles, Place};
 use crate::delimited::records::cursor::Cursor;
 use crate::delimited::records::splitter::{Cell, Step, extent};
-use crate::delimited::text_file::TextFile;
 use crate::error::{Error, Kind, Result};
-use crate::ordered::{Addressed, Fetcher, RowAddress, Scanned, Scattered, Wanted};
+use crate::ordered::{Addressed, Fetcher, RowAddress, Scanned, Wanted};
 use crate::units::{Source, Unit, UnitKey};
 
 /// Bytes of a part that one thread scans.
@@ -103,7 +102,7 @@ impl Addressed for DelimitedFiles {
             places,
             schema,
             batch_rows: batch_rows.max(1),
-            gatherer: Gatherer::new(self, copies),
+            gatherer: Gatherer::new(copies, &self.gathered),
             addresses: Vec::new(),
             next: 0,
             cells: Vec::new(),
@@ -115,19 +114,12 @@ impl Addressed for DelimitedFiles {
         Some(self.file(address.file).ok()?.place(address.at))
     }
 
-    fn scattered(&self) -> Scattered {
-        match self.opened().iter().any(TextFile::is_decoded) {
-            true => Scattered::Blocks,
-            false => Scattered::Reads,
-        }
-    }
-
     fn record_bytes(&self) -> Option<u64> {
         Some(self.opened().iter().map(|file| file.length.saturating_sub(file.start)).sum())
     }
 
     fn way(&self) -> String {
-        self.ways.to_string()
+        self.gathered.to_string()
     }
 }
 
@@ -140,7 +132,7 @@ impl DelimitedFiles {
     }
 }
 
-/// Reads records by their addresses: gathers their bytes, and splits and parses them like others.
+/// Reads records from their copies: gathers their bytes, and splits and parses them like others.
 struct RecordFetcher<'a> {
     source: &'a DelimitedFiles,
     places: Vec<Place>,
@@ -168,7 +160,7 @@ impl Fetcher for RecordFetcher<'_> {
         self.addresses.clear();
         self.addresses.extend_from_slice(addresses);
         self.next = 0;
-        self.gatherer.gather(if copies.is_empty() { addresses } else { copies })
+        self.gatherer.gather(copies)
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {

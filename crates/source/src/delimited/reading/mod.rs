@@ -4,5 +4,3 @@ pub(super) mod addressed;
 pub(super) mod gather;
 pub(super) mod reader;
 pub(super) mod rejected;
-#[cfg(target_os = "linux")]
-mod ring;

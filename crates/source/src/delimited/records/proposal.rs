@@ -1,4 +1,5 @@
-//! The dialect that the start of a text fits, and the evidence for it.
+//! The dialect that the start of a text fits, and the evidence for it. It is taken where nothing is given and all
+//! records fit, else proposed.
 
 use encoding_rs::{
     BIG5, EUC_JP, EUC_KR, Encoding, GB18030, SHIFT_JIS, UTF_16BE, UTF_16LE, WINDOWS_1251, WINDOWS_1252,
@@ -12,6 +13,8 @@ use crate::condition::{days_of, time_of, timestamp_of};
 /// How many bytes of a text are looked at.
 pub(crate) const START: usize = 128 << 10;
 
+/// The delimiters that may be taken without being given.
+const USUAL: [u8; 4] = [b',', b';', b'\t', b'|'];
 const DELIMITERS: [u8; 9] = [b',', b';', b'\t', b'|', b':', b'^', b'~', b' ', 0x1f];
 const QUOTES: [Option<u8>; 3] = [Some(b'"'), Some(b'\''), None];
 
@@ -57,7 +60,8 @@ pub(crate) fn proposed(start: &[u8], is_all: bool, dialect: &Dialect, delimiter:
         });
     }
     let divisions = DELIMITERS.iter().flat_map(|delimiter| QUOTES.map(|quote| (*delimiter, quote)));
-    let divisions = divisions.filter_map(|(delimiter, quote)| divided(&text, is_all, delimiter, quote));
+    let divisions =
+        divisions.filter_map(|(delimiter, quote)| divided(&text, is_all, delimiter, quote, dialect));
     // Of equal ones the first, which is the most common.
     let best = divisions.reduce(|best, other| if other.score > best.score + 1e-9 { other } else { best });
     let Some(best) = best.filter(|best| best.fit > 0.5) else { return proposed };
@@ -65,7 +69,41 @@ pub(crate) fn proposed(start: &[u8], is_all: bool, dialect: &Dialect, delimiter:
     proposed
 }
 
+/// Returns the dialect that all records of the start of a text fit, if that is not the one with this delimiter.
+///
+/// Where the delimiter fits, others are not looked at: a text is never read otherwise because a second dialect fits
+/// it, too. Other quotes and lines before the header are only proposed: they would hide a quote that never closes, and
+/// drop lines.
+pub(crate) fn taken((start, is_all): (&[u8], bool), dialect: &Dialect, delimiter: u8) -> Option<Dialect> {
+    let text = match std::str::from_utf8(start) {
+        Ok(text) => text,
+        // The last character may go on.
+        Err(error) if error.error_len().is_none() && !is_all => {
+            std::str::from_utf8(&start[..error.valid_up_to()]).ok()?
+        }
+        Err(_) => return None,
+    };
+    let skipped = usize::try_from(dialect.skip_lines).ok()?;
+    let text = text.trim_start_matches('\u{feff}').splitn(skipped.checked_add(1)?, '\n').nth(skipped)?;
+    let fits = |delimiter| {
+        divided(text, is_all, delimiter, dialect.quote, dialect).filter(|division| division.fits_all(dialect))
+    };
+    if fits(delimiter).is_some() {
+        return None;
+    }
+    // Of equal ones the first, which is the most common.
+    let best = USUAL.iter().filter_map(|usual| fits(*usual));
+    let best = best.reduce(|best, other| if other.score > best.score + 1e-9 { other } else { best })?;
+    Some(Dialect { delimiter: Some(best.delimiter), ..dialect.clone() })
+}
+
 impl Division {
+    /// Whether all records have the same fields.
+    fn fits_all(&self, dialect: &Dialect) -> bool {
+        let is_named = dialect.names.is_empty() || dialect.names.len() == self.fields;
+        self.records == self.of && self.of > 1 && is_named && self.lines == 0
+    }
+
     fn propose(&self, dialect: &Dialect, delimiter: u8, proposed: &mut Vec<ProposedOption>) {
         let mut propose = |option: String, because: String, in_effect: bool| {
             proposed.push(ProposedOption { option, because, in_effect });
@@ -183,8 +221,15 @@ impl Numbers {
 }
 
 /// Divides the start of a text; `None` if that makes no columns, or quotes do not fit.
-fn divided(text: &str, is_all: bool, delimiter: u8, quote: Option<u8>) -> Option<Division> {
-    let mut splitter = Splitter::new(&Dialect { quote, ..Dialect::default() }, delimiter);
+fn divided(
+    text: &str,
+    is_all: bool,
+    delimiter: u8,
+    quote: Option<u8>,
+    Dialect { escape, comment, .. }: &Dialect,
+) -> Option<Division> {
+    let dialect = Dialect { quote, escape: *escape, comment: *comment, ..Dialect::default() };
+    let mut splitter = Splitter::new(&dialect, delimiter);
     if text.contains('\r') && !text.contains('\n') {
         splitter.end_lines_by_returns();
     }
@@ -347,6 +392,37 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(fits(text.as_bytes()).0, options, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_dialect_is_taken_if_all_records_fit_it() {
+        let taken =
+            |text: &str| taken((text.as_bytes(), true), &Dialect::default(), b',')?.delimiter.map(char::from);
+        for (text, expected) in [
+            ("a,b\n1,x\n", None),
+            ("a;b\n1;x\n", Some(';')),
+            ("a;b\n1,5;x\n2,5;\"y\n;\"\n", Some(';')),
+            ("a\tb\n1\tx, y\n", Some('\t')),
+            ("a|b\r\n1|x\r\n", Some('|')),
+            // Commas fit, whatever else does.
+            ("1,5;2\n1,5;2\n", None),
+            // Not all records fit.
+            ("a;b\n1;x\n2\n", None),
+            ("a;b\n1;x;3\n", None),
+            ("a;b\n", None),
+            ("a b\n1 2\n", None),
+            // Titles and other quotes are proposed.
+            ("Report\na,b\n1,x\n2,y\n", None),
+            ("id\n1,x\n2,y\n3,z\n", None),
+            ("a,b\n1,x,2\n2,y,3\n3,z,4\n", None),
+            ("Report\na;b\n1;x\n2;y\n", None),
+            ("a,b\n'x,y',1\n'z',2\n", None),
+            ("a,b\n5\" pipe,1\n\"6\" pipe,2\n", None),
+            ("a,b\n\"x\",1\n\"6\" pipe,2\n", None),
+            ("", None),
+        ] {
+            assert_eq!(taken(text), expected, "{text:?}");
         }
     }
 

@@ -1,0 +1,138 @@
+//! Columns that cannot be read cost the other columns nothing: if they are not wanted, they are left out.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_schema::{Field, Schema};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema_by_columns};
+use parquet::file::metadata::ParquetMetaData;
+use sawmill_footer::Footer;
+
+use crate::error::{Error, Kind, Result};
+use crate::parquet_files::guarded::{arrow_metadata, guarded};
+use crate::parquet_files::opened_file::{not_readable, refused_footer};
+use crate::parquet_files::reader::FileBytes;
+
+/// What readers need of a file, without the columns that cannot be read.
+pub(super) struct Readable {
+    pub derived: ArrowReaderMetadata,
+    /// Whether the Arrow schema in the file was used.
+    pub uses_embedded: bool,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A column that cannot be read.
+#[derive(Debug)]
+pub(crate) struct LeftOut {
+    pub name: String,
+    what: String,
+}
+
+impl LeftOut {
+    /// Returns the error for a column that is wanted.
+    pub(super) fn error(&self) -> Error {
+        Error::new(Kind::Source, format!("column {:?} cannot be read: {}", self.name, self.what))
+            .advise("name the other columns with --columns")
+    }
+}
+
+/// Returns the fields of a schema that have none of these names.
+pub(super) fn without(schema: &Schema, names: &HashSet<String>) -> Schema {
+    let fields = schema.fields().iter().filter(|field| !names.contains(field.name()));
+    Schema::new(fields.map(|field| field.as_ref().clone()).collect::<Vec<Field>>())
+}
+
+/// Converts the footer of a file. Columns that cannot be read may be left out if `wanted` names others.
+///
+/// # Errors
+/// A wanted column cannot be read; the file cannot, whatever its columns.
+pub(super) fn readable(
+    footer: &Footer,
+    file: &FileBytes,
+    wanted: &[String],
+    shown: &str,
+) -> Result<Readable> {
+    let mut left_out = Vec::new();
+    let metadata = match parquet_metadata(footer, file, &left_out) {
+        Ok(metadata) => metadata,
+        Err(error) => {
+            for (leaf, error) in footer.unreadable_by_parquet_59() {
+                leave_out(&mut left_out, root_of(footer, leaf), &error.what(), wanted, shown)?;
+            }
+            match left_out.as_slice() {
+                [] => return Err(refused_footer(error)),
+                _ => parquet_metadata(footer, file, &left_out).map_err(refused_footer)?,
+            }
+        }
+    };
+    match derived(&metadata) {
+        Ok((derived, uses_embedded)) => Ok(Readable { derived, uses_embedded, left_out }),
+        Err(error) => {
+            let before = left_out.len();
+            for (name, what) in without_arrow_type(&metadata) {
+                leave_out(&mut left_out, &name, &what, wanted, shown)?;
+            }
+            if left_out.len() == before {
+                return Err(not_readable(&error).at(shown));
+            }
+            let metadata = parquet_metadata(footer, file, &left_out).map_err(refused_footer)?;
+            let (derived, uses_embedded) =
+                derived(&metadata).map_err(|error| not_readable(&error).at(shown))?;
+            Ok(Readable { derived, uses_embedded, left_out })
+        }
+    }
+}
+
+fn derived(metadata: &Arc<ParquetMetaData>) -> parquet::errors::Result<(ArrowReaderMetadata, bool)> {
+    let derive = |options| ArrowReaderMetadata::try_new(Arc::clone(metadata), options);
+    arrow_metadata(ArrowReaderOptions::new(), derive)
+}
+
+/// Leaves out a column, unless it is wanted: all are if none is named.
+fn leave_out(
+    left_out: &mut Vec<LeftOut>,
+    name: &str,
+    what: &str,
+    wanted: &[String],
+    shown: &str,
+) -> Result<()> {
+    if left_out.iter().any(|before| before.name == name) {
+        return Ok(());
+    }
+    let column = LeftOut { name: name.to_owned(), what: what.to_owned() };
+    if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+        return Err(column.error().at(shown));
+    }
+    left_out.push(column);
+    Ok(())
+}
+
+fn root_of(footer: &Footer, leaf: usize) -> &str {
+    footer.schema().leaf(leaf).map_or("", |leaf| leaf.top().name())
+}
+
+/// Returns the columns that Arrow has no type for, and why.
+fn without_arrow_type(metadata: &ParquetMetaData) -> Vec<(String, String)> {
+    let schema = metadata.file_metadata().schema_descr();
+    let fields = schema.root_schema().get_fields().iter().enumerate();
+    let failed = fields.filter_map(|(place, field)| {
+        let mask = ProjectionMask::roots(schema, [place]);
+        let alone = guarded(|| parquet_to_arrow_schema_by_columns(schema, mask, None));
+        alone.err().map(|error| (field.name().to_owned(), error.to_string()))
+    });
+    failed.collect()
+}
+
+/// Returns the footer in the `parquet` crate's form, with the places of pages where they can be read: without them
+/// more is read, but the same rows.
+fn parquet_metadata(
+    footer: &Footer,
+    file: &FileBytes,
+    left_out: &[LeftOut],
+) -> std::result::Result<Arc<ParquetMetaData>, sawmill_footer::Error> {
+    let is_read = |leaf: &usize| !left_out.iter().any(|column| column.name == root_of(footer, *leaf));
+    let leaves: Vec<usize> = (0..footer.num_columns()).filter(is_read).collect();
+    let with_places = footer.to_parquet_59_with_offset_indexes(Some(&leaves), file);
+    with_places.or_else(|_| footer.to_parquet_59(Some(&leaves))).map(Arc::new)
+}
