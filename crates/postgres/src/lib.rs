@@ -60,3 +60,4 @@ pub use target::{Postgres, Strategy};
 pub use types::natural::Nested;
 pub use verify::compare::verify;
 pub use verify::content::content;
+pub use write::upsert::OnConflict;

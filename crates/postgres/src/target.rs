@@ -18,6 +18,7 @@ use crate::session::PostgresSession;
 use crate::table::columns;
 use crate::table::new_table::TableKind;
 use crate::types::natural::Nested;
+use crate::write::upsert::{Matching, OnConflict};
 
 /// How rows get into a new table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -46,6 +47,7 @@ pub struct Postgres {
     pub(crate) several: Option<OneOfSeveral>,
     /// The columns by which mode upsert matches rows.
     pub(crate) key: Vec<String>,
+    pub(crate) on_conflict: OnConflict,
     /// Keys, indexes and storage of a new table.
     pub(crate) kind: TableKind,
     pub(crate) strategy: Strategy,
@@ -70,6 +72,7 @@ impl Postgres {
             nested: Nested::default(),
             several: None,
             key: Vec::new(),
+            on_conflict: OnConflict::Update,
             kind: TableKind::default(),
             strategy: Strategy::Auto,
             partitions: None,
@@ -112,6 +115,17 @@ impl Postgres {
     pub fn key(mut self, columns: Vec<String>) -> Self {
         self.key = columns;
         self
+    }
+
+    /// Sets what mode upsert does with a row whose key the table has.
+    pub fn on_conflict(mut self, on_conflict: OnConflict) -> Self {
+        self.on_conflict = on_conflict;
+        self
+    }
+
+    /// How mode upsert matches rows.
+    pub(crate) fn matching(&self) -> Matching<'_> {
+        Matching { key: &self.key, on_conflict: &self.on_conflict }
     }
 
     /// With options, rows that cannot be loaded are rejected instead of ending the load.

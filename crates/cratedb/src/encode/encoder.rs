@@ -15,9 +15,7 @@ use sawmill_pgcopy::Fault;
 use sawmill_source::{ROW_IN_GROUP, Result, SourceFile, Unit};
 
 use crate::encode::bodies::Bodies;
-use crate::encode::digits::put_number;
 use crate::encode::json::{write_hex, write_int};
-use crate::encode::json_cells::{Cell, JsonCells, filled, run_of};
 use crate::encode::json_column::JsonColumn;
 use crate::encode::unnest::{ArrayColumn, beside_json};
 use crate::table::columns::{Column, Key, Plan};
@@ -55,7 +53,6 @@ pub(crate) struct CrateEncoder {
     arrays: Vec<ArrayColumn>,
     /// A value of the block has no place in its column: it goes without columns.
     by_row: bool,
-    json_cells: JsonCells,
     /// Bytes of columns that a row adds at most beside what it takes as JSON; 0 without columns.
     beside: usize,
     /// Beginning of the row keys of the unit.
@@ -87,7 +84,6 @@ impl CrateEncoder {
             marks: Marks::default(),
             arrays: Vec::new(),
             by_row: false,
-            json_cells: JsonCells::default(),
             key: Vec::new(),
             first_row: 0,
             next: 0,
@@ -97,15 +93,8 @@ impl CrateEncoder {
         }
     }
 
-    /// Writes a row at the end of the body: its cells, and what is not in them. `place` is its number in the
-    /// row group.
-    fn write_row(
-        &mut self,
-        bound: &[JsonColumn<'_>],
-        row: usize,
-        place: u64,
-        cells: &[Cell],
-    ) -> Result<(), (usize, Fault)> {
+    /// Writes a row at the end of the body. `place` is its number in the row group.
+    fn write_row(&mut self, bound: &[JsonColumn<'_>], row: usize, place: u64) -> Result<(), (usize, Fault)> {
         let body = &mut self.body;
         if !self.marks.rows.is_empty() {
             body.push(b',');
@@ -119,14 +108,7 @@ impl CrateEncoder {
         }
         // A comma precedes each value; the opening bracket replaces the first one if there is no key.
         let start = body.len();
-        for (i, cell) in cells.iter().enumerate() {
-            if let Some(length) = filled(cell) {
-                // Copied whole: a copy of a known length is inlined.
-                body.extend_from_slice(cell);
-                body.truncate(body.len() - (cell.len() - length));
-                continue;
-            }
-            let Some(column) = bound.get(i) else { continue };
+        for (i, column) in bound.iter().enumerate() {
             body.push(b',');
             column.write(row, body).map_err(|fault| (i, fault))?;
             if let Some(most) = self.encode.plan.longest_text
@@ -166,9 +148,8 @@ impl CrateEncoder {
         let (keys, columns) = self.arrays.split_at_mut(key);
         if let Some(keys) = keys.first_mut() {
             for row in rows {
-                let mut digits = [0; 32];
-                let end = put_number(&mut digits, 0, places.of((row - base) as usize));
-                keys.push_text(&self.key, &digits[..end]);
+                let mut digits = itoa::Buffer::new();
+                keys.push_text(&self.key, digits.format(places.of((row - base) as usize)).as_bytes());
             }
         }
         for ((array, column), planned) in columns.iter_mut().zip(bound).zip(encode.plan.columns.iter()) {
@@ -262,18 +243,9 @@ impl BatchEncoder for CrateEncoder {
         for (count, column) in self.tally.non_null.iter_mut().zip(&bound) {
             *count += column.non_null(batch.num_rows());
         }
-        let run = run_of(bound.len());
-        let mut json_cells = std::mem::take(&mut self.json_cells);
-        let mut run_start = 0;
         for row in 0..batch.num_rows() {
-            if row == run_start + run || row == 0 {
-                run_start = row;
-                json_cells.fill(&bound, row..(row + run).min(batch.num_rows()));
-            }
             let start = self.body.len();
-            if let Err((i, fault)) =
-                self.write_row(&bound, row, places.of(row), json_cells.row(row - run_start))
-            {
+            if let Err((i, fault)) = self.write_row(&bound, row, places.of(row)) {
                 self.body.truncate(start);
                 if !encode.leave_out {
                     return Err(refusal(row, i, &fault));
@@ -307,7 +279,6 @@ impl BatchEncoder for CrateEncoder {
                 self.flush(emit).map_err(Refusal::Stopped)?;
             }
         }
-        self.json_cells = json_cells;
         self.columns_of(&bound, base, &places, &mut pending);
         Ok(())
     }

@@ -5,8 +5,6 @@ use std::io::Write;
 use arrow_schema::TimeUnit;
 use sawmill_pgcopy::calendar::{civil, per_second};
 
-use crate::encode::digits::two;
-
 /// Writing to a `Vec` cannot fail; this says so in one place.
 macro_rules! put {
     ($out:expr, $($format:tt)*) => {{
@@ -46,7 +44,7 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 
 /// Whether one of eight bytes has to be escaped: a control character, a quotation mark or a backslash.
 #[inline]
-pub(crate) fn any_escaped(word: u64) -> bool {
+fn any_escaped(word: u64) -> bool {
     // The high bit of a byte of `x - ONES & !x` is set where the byte of x is zero, and perhaps in bytes
     // above such a one, but nowhere else.
     let zero = |x: u64| x.wrapping_sub(ONES) & !x;
@@ -58,7 +56,7 @@ pub(crate) fn any_escaped(word: u64) -> bool {
 
 /// Position of the first byte that has to be escaped, looking at 32 bytes at a time, then at eight.
 #[inline]
-pub(crate) fn first_escaped(text: &[u8]) -> Option<usize> {
+fn first_escaped(text: &[u8]) -> Option<usize> {
     let escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
     // Without a way out of the loop the compiler compares all bytes of a block at once.
     let any = |block: &[u8; 32]| block.iter().fold(false, |any, byte| any | escaped(byte));
@@ -89,32 +87,9 @@ pub(crate) fn write_int(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// The hundredths of a double that is the one nearest to a decimal of two places: the decimal reads back as
-/// the value, and of up to 15 digits it is the shortest that does. Negative zero is none.
-#[inline]
-pub(crate) fn cents(value: f64) -> Option<i64> {
-    let scaled = value * 100.0;
-    let cents = (scaled + 0.5f64.copysign(scaled)) as i64;
-    let is_it = cents.unsigned_abs() < 1 << 49 && cents as f64 / 100.0 == value;
-    (is_it && (cents != 0 || value.is_sign_positive())).then_some(cents)
-}
-
 /// Appends a double: digits that read back the same, or a string where JSON has no number.
 #[inline]
 pub(crate) fn write_f64(value: f64, out: &mut Vec<u8>) {
-    if let Some(cents) = cents(value) {
-        if cents < 0 {
-            out.push(b'-');
-        }
-        let cents = cents.unsigned_abs();
-        write_int(cents / 100, out);
-        let [tenths, hundredths] = two(cents % 100);
-        match hundredths {
-            b'0' => out.extend_from_slice(&[b'.', tenths]),
-            _ => out.extend_from_slice(&[b'.', tenths, hundredths]),
-        }
-        return;
-    }
     if value.is_finite() {
         out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
     } else {
@@ -254,13 +229,6 @@ mod tests {
         fn every_text_is_written_as_serde_json_does(value in "[ -~\\n\\r\\té\\x1f]{0,90}") {
             let ours = text(|out| write_text(value.as_bytes(), out));
             prop_assert_eq!(ours, serde_json::to_string(&value).unwrap());
-        }
-
-        #[test]
-        fn hundredths_are_written_as_the_shortest_digits_are(cents in -(1i64 << 49)..1 << 49, shift in 0u32..49) {
-            let value = (cents >> shift) as f64 / 100.0;
-            let mut digits = zmij::Buffer::new();
-            prop_assert_eq!(text(|out| write_f64(value, out)), digits.format_finite(value));
         }
 
         #[test]

@@ -2,12 +2,9 @@
 
 pub(crate) mod bodies;
 pub(crate) mod canonical;
-pub(crate) mod digits;
 pub(crate) mod encoder;
 pub(crate) mod form;
 pub(crate) mod integers;
 pub(crate) mod json;
-pub(crate) mod json_cells;
 pub(crate) mod json_column;
-pub(crate) mod text_cells;
 pub(crate) mod unnest;

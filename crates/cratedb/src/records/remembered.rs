@@ -18,6 +18,7 @@ use crate::records::checkpoint::{Checkpoints, LoadIntoTable, UnitRecord, by_time
 use crate::records::shape::Shape;
 use crate::session::existing_plan;
 use crate::session::prepare::loaded_with_other_options;
+use crate::table::catalogue;
 use crate::table::columns::{Key, Plan};
 use crate::table::names::CrateTable;
 use crate::verify::read_back::{OfFiles, ReadBack, paging_key};
@@ -34,6 +35,35 @@ impl CrateDb {
     pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
         let mapping = earlier::mapping_of_files(source, self.options.by_position);
         format!("{:032x}", xxhash_rust::xxh3::xxh3_128(mapping.as_bytes()))
+    }
+
+    /// Whether loads of the same rows and columns have made the table and hold some of the source's files, so that its
+    /// other files are to be appended.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn adds_files(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<bool> {
+        if !source.facts().whole_files {
+            return Ok(false);
+        }
+        let table = self.table()?;
+        let cluster = Cluster::new(&self.server, options.patience)?;
+        let mut client = Client::new(&cluster, false);
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema, options.retries);
+        let [exists] = catalogue::which_exist(&mut client, [&table], options.retries, control)?;
+        if !exists || !checkpoints.exist(&mut client, control)? {
+            return Ok(false);
+        }
+        let loads = checkpoints.of_table(&mut client, &table.to_string(), control)?;
+        let mapping = self.mapping_of_files(source);
+        let here: Vec<&EarlierLoad> =
+            loads.iter().map(|into| &into.load).filter(|load| load.mapping == mapping).collect();
+        Ok(earlier::adds_files(source, &here, options))
     }
 
     /// What the records say of the source's files, where they are appended.
@@ -102,7 +132,8 @@ impl Remembering<'_> {
         let found = earlier::found(self.source, &here);
         let in_found = found.iter().map(|found| found.file).collect();
         let mut remembered = Remembered::with_the_rest(self.source, unfinished, in_found);
-        remembered.notes = earlier::of_another_content(self.source, &here, &remembered.new);
+        let changed = earlier::of_another_content(self.source, &here, &remembered.new, self.options);
+        remembered.notes = changed.map_err(|error| error.at(self.place()))?;
         if found.is_empty() && remembered.unfinished.is_empty() && remembered.notes.is_empty() {
             return Ok(None);
         }

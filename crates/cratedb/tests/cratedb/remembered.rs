@@ -292,11 +292,13 @@ fn a_table_that_has_lost_rows_is_not_called_complete() {
 }
 
 #[test]
-fn a_file_of_other_content_is_another_one_and_a_note_says_so() {
+fn a_file_of_other_content_is_refused_or_appended_with_a_note() {
     for files in Directory::of_both_kinds() {
         files.append().unwrap();
         people_from(&files.directory.path().join("a.parquet"), 5_000, ROWS as i64 - 1);
-        let report = files.append_with(small()).unwrap();
+        let error = files.append_with(small()).unwrap_err();
+        assert!(error.to_string().contains("other content"), "{error}");
+        let report = files.append_with(LoadOptions { append_changed: true, ..small() }).unwrap();
         assert_eq!((report.files_loaded, report.files_already), (1, 0));
         assert!(report.notes.iter().any(|note| note.contains("other content")), "{:?}", report.notes);
         assert_eq!(files.cluster.count(&files.table), 2 * ROWS - 1);

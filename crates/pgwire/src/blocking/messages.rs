@@ -178,30 +178,6 @@ impl BlockingConnection {
         Ok(self.take(whole))
     }
 
-    /// The next message, if it has been read. Reads nothing.
-    ///
-    /// # Errors
-    /// What was read is not the protocol.
-    pub fn message_read(&mut self) -> io::Result<Option<Message<'_>>> {
-        let whole = self.whole()?;
-        Ok(whole.map(|whole| self.take(whole)))
-    }
-
-    /// Reads once what has come. It waits if nothing has: call it when [`descriptor`](Self::descriptor) is readable.
-    ///
-    /// # Errors
-    /// The connection is lost.
-    pub fn read(&mut self) -> io::Result<()> {
-        self.read_once(Stream::read_readable).map(|_| ())
-    }
-
-    /// The socket, to wait for an answer of several connections at once. `None` if the connection is encrypted: what
-    /// is readable then may be less than a message.
-    #[cfg(unix)]
-    pub fn descriptor(&self) -> Option<std::os::fd::RawFd> {
-        self.stream.descriptor()
-    }
-
     /// The length of the next message, if all of it has been read; otherwise makes room for it.
     fn whole(&mut self) -> io::Result<Option<usize>> {
         let there = self.input.get(self.at..self.filled).unwrap_or_default();
@@ -238,11 +214,11 @@ impl BlockingConnection {
 
     fn more(&mut self, given_up: &mut dyn FnMut() -> bool) -> io::Result<()> {
         loop {
-            let came = self.read_once(Stream::read)?;
+            let came = self.read_once()?;
             self.reads += 1;
             if (!came || self.reads.is_multiple_of(READS)) && given_up() {
                 // The answer may have come while the caller thought about it.
-                return match !came && self.read_once(Stream::read)? {
+                return match !came && self.read_once()? {
                     true => Ok(()),
                     false => Err(io::ErrorKind::TimedOut.into()),
                 };
@@ -253,8 +229,8 @@ impl BlockingConnection {
         }
     }
 
-    /// Reads once, by `read`. Returns whether anything came before the stream's own timeout.
-    fn read_once(&mut self, read: fn(&mut Stream, &mut [u8]) -> io::Result<usize>) -> io::Result<bool> {
+    /// Reads once. Returns whether anything came before the stream's own timeout.
+    fn read_once(&mut self) -> io::Result<bool> {
         if self.at == self.filled {
             (self.at, self.filled) = (0, 0);
         } else if self.filled == self.input.len() {
@@ -263,7 +239,7 @@ impl BlockingConnection {
         }
         loop {
             let room = self.input.get_mut(self.filled..).unwrap_or_default();
-            match read(&mut self.stream, room) {
+            match self.stream.read(room) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(bytes) => {
                     self.filled += bytes;

@@ -102,27 +102,6 @@ impl Stream {
         }
     }
 
-    /// Reads what is there, where the caller knows that something is.
-    pub(super) fn read_readable(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(into),
-            #[cfg(unix)]
-            Self::Unix(stream, _) => stream.read(into),
-            Self::Tls(stream) => stream.read(into),
-        }
-    }
-
-    /// The socket, if it is not encrypted.
-    #[cfg(unix)]
-    pub(super) fn descriptor(&self) -> Option<std::os::fd::RawFd> {
-        use std::os::fd::AsRawFd;
-        match self {
-            Self::Tcp(stream) => Some(stream.as_raw_fd()),
-            Self::Unix(stream, _) => Some(stream.as_raw_fd()),
-            Self::Tls(_) => None,
-        }
-    }
-
     pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(into),

@@ -5,9 +5,6 @@
 //! table of its own, as in mode create. When all are complete, one transaction creates their keys, if these
 //! are wanted, and gives all of them their names. So the same call after any failure loads what is missing,
 //! and the tables become visible together.
-//!
-//! If records are rejected when some part of them cannot be loaded, they are removed from all tables before
-//! the tables get their places ([`whole_records`](crate::rejected::whole_records)).
 
 mod in_place;
 
@@ -23,9 +20,6 @@ use self::in_place::{foreign_key, key_name, reference_name};
 use crate::Nested;
 use crate::nested::flat_tables::{FlatRows, FlatTable, RecordNumbers, flat_tables};
 use crate::records::checkpoint::Checkpoints;
-use crate::rejected::file;
-use crate::rejected::records::RejectedRecords;
-use crate::rejected::whole_records::WholeRecords;
 use crate::session::rehearsal::Rehearsal;
 use crate::table::catalogue::{current_schema, find};
 use crate::table::dependents;
@@ -47,8 +41,6 @@ pub struct PostgresTables<'a> {
 pub(crate) struct OneOfSeveral {
     /// Its ID.
     pub id: String,
-    /// The lists that the table holds; empty for the records themselves.
-    pub lists: String,
     pub records: Arc<RecordNumbers>,
     /// The server of the whole load.
     pub server: Arc<KnownServer>,
@@ -70,7 +62,8 @@ impl<'a> PostgresTables<'a> {
     /// those of lists a foreign key.
     ///
     /// # Errors
-    /// A mode other than create and replace; fields that would become tables or columns of the same name.
+    /// A mode other than create and replace; a file of rejected rows; fields that would become tables or columns
+    /// of the same name.
     pub fn new(source: &'a dyn Source, postgres: Postgres, foreign_keys: bool) -> Result<Self> {
         if !postgres.mode.makes_the_table() {
             let what =
@@ -89,6 +82,16 @@ impl<'a> PostgresTables<'a> {
             return Err(Error::new(Kind::Config, "several tables cannot be partitioned at once")
                 .at(format!("table {}", postgres.table))
                 .advise("leave --partition-by out, or load nested values as jsonb"));
+        }
+        if postgres.rejects.is_some() {
+            return Err(Error::new(
+                Kind::Config,
+                "tables of nested values cannot leave out rows with --rejects",
+            )
+            .at(format!("table {}", postgres.table))
+            .advise(
+                "load nested values as jsonb, or correct the rows in the source and leave the option out",
+            ));
         }
         if postgres.values.enums == Enums::Enum {
             return Err(Error::new(Kind::Config, "tables of nested values cannot have enumerations")
@@ -157,6 +160,15 @@ impl<'a> PostgresTables<'a> {
                 .at(format!("table {}", self.postgres.table))
                 .advise("load nested values as jsonb or native, or leave --part out"));
         }
+        self.load_and_place(options, control, next).map_err(with_own_advice)
+    }
+
+    fn load_and_place(
+        &self,
+        options: &LoadOptions,
+        control: &Control<'_>,
+        next: &mut dyn FnMut(&TableName),
+    ) -> Result<Vec<OfTable<LoadReport>>> {
         // The connection holds the lock until all tables are in place, so that no other run finishes this
         // load.
         let (connection, (server, targets)) = self.postgres.retried(options.retries, control, || {
@@ -165,7 +177,7 @@ impl<'a> PostgresTables<'a> {
             let begun = self.begin(&connection, control)?;
             Ok((connection, begun))
         })?;
-        let mut reports = self.load_targets(&server, &targets, options, control, next)?;
+        let mut reports = self.load_targets(&targets, options, control, next)?;
         let notes = self.put_in_place(&server, &targets, &mut reports, options, control)?;
         reports
             .iter_mut()
@@ -184,31 +196,18 @@ impl<'a> PostgresTables<'a> {
     /// Loads each of the tables into its staging table.
     fn load_targets(
         &self,
-        server: &KnownServer,
         targets: &[Postgres],
         options: &LoadOptions,
         control: &Control<'_>,
         next: &mut dyn FnMut(&TableName),
     ) -> Result<Vec<LoadReport>> {
-        let Some(rejects) = &self.postgres.rejects else {
-            let pairs = self.tables.iter().zip(targets);
-            return pairs
-                .map(|(table, target)| {
-                    next(&target.table);
-                    load(&self.rows(table), target, options, control)
-                })
-                .collect();
-        };
-        let whole = WholeRecords {
-            source: self.source,
-            server,
-            tables: &self.tables,
-            targets,
-            records: &self.records,
-            checkpoints: &self.checkpoints()?,
-            options,
-        };
-        whole.load(rejects, control, next)
+        let pairs = self.tables.iter().zip(targets);
+        pairs
+            .map(|(table, target)| {
+                next(&target.table);
+                load(&self.rows(table), target, options, control)
+            })
+            .collect()
     }
 
     /// Puts the tables in place. Units that the server has confirmed and lost are loaded again first.
@@ -225,7 +224,7 @@ impl<'a> PostgresTables<'a> {
                 Err(error) if error.kind() == Kind::Changed => {}
                 other => return other,
             }
-            let again = self.load_targets(server, targets, options, control, &mut |_| {})?;
+            let again = self.load_targets(targets, options, control, &mut |_| {})?;
             reports.iter_mut().zip(again).for_each(|(report, again)| report.sent_again(again));
         }
         self.place(server, targets, reports, options, control)
@@ -277,11 +276,6 @@ impl<'a> PostgresTables<'a> {
         if !self.postgres.kind.is_plain() {
             mapping += &format!("{:?}", self.postgres.kind);
         }
-        if let Some(rejects) = &self.postgres.rejects {
-            // Which records are rejected depends on how values are converted.
-            mapping = mapping + " of whole records" + &self.postgres.values.mapping();
-            file::check(&rejects.path, self.postgres.rejects_of(self.source, &rows))?;
-        }
         let id = load_id(self.source.files(), &mapping, &rows.to_string(), self.postgres.mode.name());
         checkpoints.lock(connection, &id, control)?;
         self.refuse_existing(connection, &checkpoints, &id, &names, control)?;
@@ -310,7 +304,6 @@ impl<'a> PostgresTables<'a> {
     fn target(&self, table: &FlatTable, name: &TableName, id: &str, server: &Arc<KnownServer>) -> Postgres {
         let several = OneOfSeveral {
             id: table_load_id(id, table),
-            lists: table.path.join("_"),
             records: Arc::clone(&self.records),
             server: Arc::clone(server),
         };
@@ -353,31 +346,30 @@ impl<'a> PostgresTables<'a> {
         }
     }
 
-    /// Compares each of the tables with the source; see [`verify`](crate::verify::compare::verify()). If a
-    /// file of rejected rows is named, its records are left out of the source: each table and the file
-    /// together must hold what the source holds.
+    /// Compares each of the tables with the source; see [`verify`](crate::verify::compare::verify()).
     ///
     /// # Errors
     /// As [`verify`](crate::verify::compare::verify()) for each table.
     pub fn verify(&self, options: &LoadOptions, control: &Control<'_>) -> Result<Vec<OfTable<Verification>>> {
-        let names = self.names();
-        let rejected = match &self.postgres.rejects {
-            None => None,
-            Some(to) => Some(RejectedRecords::open(&to.path, self.source, &self.records, &self.tables)?),
-        };
-        let mut rejected_rows = rejected.as_ref().map(RejectedRecords::tables);
-        let pairs = self.tables.iter().zip(names);
+        let pairs = self.tables.iter().zip(self.names());
         let verified = pairs.map(|(table, name)| {
             let target = Postgres { table: name.clone(), ..self.postgres.clone() };
-            let (source, rows) = (self.rows(table), rejected_rows.as_mut().and_then(Iterator::next));
-            let rows = rows.as_ref().map(|rows| rows as &dyn Source);
-            let compared = Compared { source: &source, rejected: rows, records: Some(&self.records) };
-            let mut result = compare(&compared, &target, options, control)?;
-            let of_records = rejected.as_ref().filter(|_| table.path.is_empty());
-            result.rejected = of_records.map_or(0, RejectedRecords::count);
+            let source = self.rows(table);
+            let compared = Compared { source: &source, rejected: None, records: Some(&self.records) };
+            let result = compare(&compared, &target, options, control).map_err(with_own_advice)?;
             Ok(OfTable { table: name.to_string(), result })
         });
         verified.collect()
+    }
+}
+
+/// A load of one table, or its verification, advises `--rejects`, which several tables cannot have.
+fn with_own_advice(error: Error) -> Error {
+    match error.advice().contains("--rejects") {
+        true => error.advise(
+            "correct the value in the source, or load nested values as jsonb, with which --rejects leaves such rows out",
+        ),
+        false => error,
     }
 }
 

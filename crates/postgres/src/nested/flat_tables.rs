@@ -22,7 +22,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 pub(crate) use record_numbers::RecordNumbers;
-pub(crate) use rows::{FlatRows, NumbersFromColumns};
+pub(crate) use rows::FlatRows;
 
 use sawmill_pgcopy::item_of;
 use sawmill_source::{Error, Kind, Result};

@@ -457,26 +457,6 @@ impl Checkpoints {
         Ok(self.find(connection, &id, control)?.map(|record| (mode, record)))
     }
 
-    /// Records a unit's sums after some of its rows were removed.
-    pub(crate) fn correct_unit(
-        &self,
-        connection: &Connection,
-        id: &str,
-        key: UnitKey,
-        tally: &Tally,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        let sql = format!(
-            "UPDATE {} SET rows = $5, content_sum = $6, non_null = $7 \
-             WHERE load_id = $1 AND file = $2 AND row_group = $3 AND first_row = $4",
-            self.units_table()
-        );
-        let (file, row_group, first_row) = key_columns(key);
-        let (rows, sum, counts) = (tally.rows as i64, tally.content_sum.to_string(), signed(&tally.non_null));
-        connection.execute(control, &sql, &[&id, &file, &row_group, &first_row, &rows, &sum, &counts])?;
-        Ok(())
-    }
-
     /// All committed units of a load.
     pub(crate) fn units(
         &self,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use sawmill_loader::{
-    AlreadyLoaded, EarlierLoad, Found, LoadOptions, Mode, Note, Portion, RecordedFiles, Remembered,
+    AlreadyLoaded, EarlierLoad, Found, LoadOptions, Mode, Note, Portion, RecordedFiles, Remembered, Share,
     TableName, Tally, Verification, earlier, earlier::Recorded, id_of_names,
 };
 use sawmill_pgcopy::{Buffers, Column};
@@ -19,6 +19,7 @@ use crate::table::catalogue::find;
 use crate::table::columns;
 use crate::target::Postgres;
 use crate::verify::read_back::ReadBack;
+use crate::write::upsert::OnConflict;
 
 impl Postgres {
     /// What the records say about the source's files, if they are appended.
@@ -62,6 +63,38 @@ impl Postgres {
             oid: found.oid,
         };
         remembering.run(&loads)
+    }
+
+    /// Whether loads of the same rows and columns have made the table and hold some of the source's files, so that its
+    /// other files are to be appended.
+    ///
+    /// # Errors
+    /// No connection, or no permission.
+    pub fn adds_files(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<bool> {
+        if self.several.is_some() || !source.facts().whole_files {
+            return Ok(false);
+        }
+        let checkpoints = Checkpoints::new(&self.checkpoint_schema)?;
+        self.retried(options.retries, control, || {
+            let connection = Connection::open(&self.server, control)?;
+            let Some(found) = find(&connection, &self.table, control)? else { return Ok(false) };
+            if !checkpoints.exist(&connection, control)? {
+                return Ok(false);
+            }
+            let server = KnownServer::of(&self.server, &connection, control)?;
+            let database = checkpoints.database(&server, &connection, control)?;
+            let table = self.table.within(&found.schema);
+            let of_table = OfTable { table: &table, oid: found.oid, database: database.as_deref() };
+            let mapping = self.mapping_of_files(source);
+            let loads = checkpoints.of_files(&connection, &of_table, &mapping, control)?;
+            let here: Vec<&EarlierLoad> = loads.iter().filter(|load| load.table == Some(found.oid)).collect();
+            Ok(earlier::adds_files(source, &here, options))
+        })
     }
 
     /// Brings the records of renamed tables to the names that the tables have, as far as loads of this source would
@@ -130,6 +163,10 @@ impl Postgres {
             partitions.map_or_else(String::new, |partitions| format!(" partitioned by {}", partitions.by()));
         let mapping =
             source.facts().mapping + by_position + &self.key.join("\0") + native + &kind + &partitioned;
+        let mapping = match self.on_conflict {
+            OnConflict::Update => mapping,
+            _ => format!("{mapping}{:?}", self.on_conflict),
+        };
         let staged = if staged { " staged" } else { "" };
         let mapping = format!("{mapping}{staged}{}", self.values.mapping());
         id_of_names(names, &mapping, &table.to_string(), mode)
@@ -171,6 +208,7 @@ impl Remembering<'_> {
         let (here, elsewhere): (Vec<&EarlierLoad>, Vec<&EarlierLoad>) =
             loads.iter().partition(|load| load.table == Some(self.oid));
         let own = self.postgres.append_id(self.source, self.table);
+        let here = earlier::without_void(self.source, here, &own, |load| self.holds_nothing(load))?;
         let unfinished = self.unfinished(&here)?;
         if self.options.again {
             return Ok(earlier::loaded_again(self.source, &here, &own, unfinished));
@@ -183,7 +221,8 @@ impl Remembering<'_> {
             return Ok(None);
         }
         let mut remembered = Remembered::with_the_rest(self.source, unfinished, in_found);
-        remembered.notes.extend(earlier::of_another_content(self.source, &here, &remembered.new));
+        let changed = earlier::of_another_content(self.source, &here, &remembered.new, self.options);
+        remembered.notes.extend(changed.map_err(|error| error.at(self.place()))?);
         if found.is_empty() && remembered.unfinished.is_empty() && remembered.notes.is_empty() {
             return Ok(None);
         }
@@ -191,6 +230,14 @@ impl Remembering<'_> {
             self.look_at(&found, &mut remembered)?;
         }
         Ok(Some(remembered))
+    }
+
+    /// Whether a load has committed nothing, as a run of the whole load sees it.
+    fn holds_nothing(&self, load: &EarlierLoad) -> Result<bool> {
+        let (checkpoints, connection, control) = (self.checkpoints, self.connection, self.control);
+        Ok(self.options.share == Share::Whole
+            && checkpoints.units(connection, &load.id, control)?.is_empty()
+            && checkpoints.count_rejects(connection, &load.id, control)?.is_empty())
     }
 
     /// The files of each unfinished load that has some of the source's.

@@ -21,7 +21,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use sawmill_loader::TableName;
-use sawmill_source::{Error, Kind, ParquetFiles, Result, Source, Unit, UnitReader, as_intervals};
+use sawmill_source::{Error, Kind, ParquetFiles, Result, Source, Unit, UnitReader, parquet_schema};
 use sawmill_store::{WholeFile, is_stream};
 
 use crate::rejected::rejects::Reject;
@@ -189,7 +189,7 @@ impl<'a> RejectsFile<'a> {
         let properties =
             WriterProperties::builder().set_max_row_group_row_count(Some(ROW_GROUP_ROWS)).build();
         let mut options = ArrowWriterOptions::new().with_properties(properties);
-        if let Some(parquet) = as_intervals(&schema).map_err(|error| unwritable(path, &error))? {
+        if let Some(parquet) = parquet_schema(&schema).map_err(|error| unwritable(path, &error))? {
             options = options.with_parquet_schema(parquet);
         }
         let file = WholeFile::create_private(path).map_err(|error| unwritable(path, &error))?;

@@ -1,7 +1,5 @@
-//! Rejected rows and records: recorded, written to a file, and left out of every table of a nested source.
+//! Rejected rows: recorded, written to a file, and left out when a table is compared with its source.
 
 pub(crate) mod bad_records;
 pub(crate) mod file;
-pub(crate) mod records;
 pub(crate) mod rejects;
-pub(crate) mod whole_records;

@@ -26,21 +26,12 @@ pub(crate) struct RejectCounter {
     most: u64,
     /// Rows rejected so far, including those of earlier runs and of units under way.
     count: AtomicU64,
-    /// The table that refuses rows, if there are several.
-    of_lists: String,
 }
 
 impl RejectCounter {
-    /// Starts with the rows that earlier runs rejected. `of_lists` names the table if it is one of several,
-    /// except for the table of the records themselves.
-    pub(crate) fn new(options: &RejectOptions, before: u64, of_lists: &str) -> Self {
-        let most = options.most.unwrap_or(u64::MAX);
-        Self { most, count: AtomicU64::new(before), of_lists: of_lists.to_owned() }
-    }
-
-    /// The reason of a refusal, with the table's name if there are several.
-    pub(crate) fn with_table(&self, why: String) -> String {
-        if self.of_lists.is_empty() { why } else { format!("{}, {why}", self.of_lists) }
+    /// Starts with the rows that earlier runs rejected.
+    pub(crate) fn new(options: &RejectOptions, before: u64) -> Self {
+        Self { most: options.most.unwrap_or(u64::MAX), count: AtomicU64::new(before) }
     }
 
     /// Rows so far.
@@ -168,17 +159,6 @@ impl Checkpoints {
             Ok(Reject { row: number as u64, reason: connection.get(row, 1)? })
         };
         rows.iter().map(read).collect()
-    }
-
-    /// Removes the records of a load's rejected rows.
-    pub(crate) fn delete_rejects(
-        &self,
-        connection: &Connection,
-        id: &str,
-        control: &Control<'_>,
-    ) -> Result<u64> {
-        let sql = format!("DELETE FROM {} WHERE load_id = $1", self.rejects_table());
-        connection.execute(control, &sql, &[&id])
     }
 
     /// The statement that records rejected rows: load, file, row group, first row of the unit, rows, reasons.

@@ -21,7 +21,7 @@ use crate::table::replaced::Replaced;
 use crate::types::made_types;
 use crate::write::durable;
 use crate::write::upsert;
-use crate::write::upsert::Merged;
+use crate::write::upsert::{Matching, Merged, OnConflict};
 
 impl PostgresSession<'_> {
     /// Completes the load, in one transaction. If the rows do not allow a key, this is recorded: the next run then
@@ -49,10 +49,7 @@ impl PostgresSession<'_> {
         }
         let checkpoints = &self.plan.checkpoints;
         let id = &self.plan.load_id;
-        // If there are several tables, the rejected records are known when all tables are loaded.
-        if self.postgres.several.is_none() {
-            self.with_connection(control, |connection| self.write_rejects(connection, control))?;
-        }
+        self.with_connection(control, |connection| self.write_rejects(connection, control))?;
         self.with_connection(control, |connection| {
             // After a lost connection the commit may have happened.
             if checkpoints.find(connection, id, control)?.is_some_and(|record| record.complete) {
@@ -68,21 +65,33 @@ impl PostgresSession<'_> {
                 return durable::commit(connection, control);
             }
             if self.postgres.mode == Mode::Upsert {
-                let (written, key, verify) = (&self.written, &self.postgres.key, self.options.verify);
+                let (written, verify) = (&self.written, self.options.verify);
+                let Matching { key, on_conflict } = self.postgres.matching();
                 let Merged { rows: merged, without_key } = blockers::named(&self.postgres.server, connection, control, || {
-                    upsert::merge(connection, written, &self.table, &self.columns, key, verify, control)
+                    let matching = Matching { key, on_conflict };
+                    upsert::merge(connection, written, &self.table, &self.columns, matching, verify, control)
                 })?;
                 let (planned, oid) = (&self.plan.planned, self.record.table_oid);
                 planned.refuse_converted(connection, &self.table, oid, control)?;
-                let only_keys = self.columns.iter().all(|column| self.postgres.key.contains(&column.name));
-                if only_keys {
+                let only_keys = self.columns.iter().all(|column| key.contains(&column.name));
+                if only_keys || *on_conflict != OnConflict::Update {
                     // Rows whose keys exist stay as they are.
                     self.there_before.store(total.rows.saturating_sub(merged), Relaxed);
                 }
-                let skipped = (!only_keys && merged != total.rows).then(|| {
-                    let what = "rows were merged: a trigger or a rule of the table skipped the others";
-                    format!("{merged} of {} {what}", total.rows)
+                let skipped = (merged != total.rows).then(|| match on_conflict {
+                    OnConflict::Update if only_keys => None,
+                    OnConflict::Update => {
+                        let why = "a trigger or a rule of the table skipped the others";
+                        Some(format!("{merged} of {} rows were merged: {why}", total.rows))
+                    }
+                    OnConflict::Keep => {
+                        Some("the keys of the other rows are in the table, or came before in the files".to_owned())
+                    }
+                    OnConflict::KeepNewest(newest) => {
+                        Some(format!("the other rows are not newer than rows with their keys, by {newest}"))
+                    }
                 });
+                let skipped = skipped.flatten();
                 let added = (without_key > 0).then(|| {
                     format!("{without_key} rows have a null in the key: they equal no row of the table, and each upsert adds them")
                 });
@@ -207,6 +216,14 @@ impl PostgresSession<'_> {
         made_types::rename(connection, &from, &to, control)?;
         let rename = format!("ALTER TABLE {} RENAME TO {}", self.written.quoted(), quote(self.table.name()));
         connection.batch(control, &rename)?;
+        // The rename has locked the table, so that this is the one that takes the name.
+        if find(connection, &self.table, control)?.map(|found| found.oid) != Some(self.record.table_oid) {
+            let what =
+                format!("another table has taken the place of {}, where the rows were loaded", self.written);
+            return Err(Error::new(Kind::Mismatch, what)
+                .at(format!("table {}, {}", self.table, connection.place()))
+                .advise("drop or rename that table, and run the same command again"));
+        }
         new_table::rename_key(connection, &self.table, control)?;
         self.rename_partitions(connection, control)?;
         for statement in self.postgres.kind_for(self.route.staged).complete(&self.table) {

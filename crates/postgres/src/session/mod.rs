@@ -34,6 +34,7 @@ use crate::write::destination::PartPlan;
 use crate::write::plan::WriterPlan;
 use crate::write::route::Route;
 use crate::write::table_writer::{Held, TableWriter};
+use crate::write::upsert::OnConflict;
 use crate::write::write_ahead::WriteAhead;
 
 /// An open load.
@@ -212,7 +213,7 @@ impl Session for PostgresSession<'_> {
         source: &dyn Source,
         control: &Control<'_>,
     ) -> Result<Option<Box<Encoders<'e>>>> {
-        if self.retyped { Ok(None) } else { self.encoders_of_loaded(source, control) }
+        if self.retyped { Ok(None) } else { self.encoders_of_loaded(source, control).map(Some) }
     }
 
     fn starts_anew(&self) -> bool {
@@ -227,13 +228,7 @@ impl Session for PostgresSession<'_> {
         let encoder = SummingEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
         Ok(match self.rejects {
             None => Box::new(encoder),
-            Some(_) => {
-                let encoder = RejectingEncoder::new(encoder);
-                Box::new(match &self.postgres.several {
-                    None => encoder,
-                    Some(several) => encoder.of_records(&several.records),
-                })
-            }
+            Some(_) => Box::new(RejectingEncoder::new(encoder)),
         })
     }
 
@@ -261,6 +256,10 @@ impl Session for PostgresSession<'_> {
     fn can_verify(&self) -> bool {
         // Merged rows cannot be distinguished from those that were in the table before.
         !(self.overlaid || self.postgres.mode == Mode::Upsert && self.state == LoadState::Complete)
+    }
+
+    fn verifies_by_key(&self) -> bool {
+        self.postgres.mode == Mode::Upsert && self.postgres.on_conflict != OnConflict::Update
     }
 
     fn rejected(&self) -> u64 {

@@ -40,7 +40,7 @@ impl PostgresSession<'_> {
             (rows, _) if matches!(self.options.share, Share::Part(_)) => notes.push(Note::Rejected(format!(
                 "{rows} rows could not be loaded so far; the run that finishes the load writes them to the file of --rejects"
             ))),
-            (rows, Some(to)) if self.postgres.several.is_some() || to.path.exists() => {
+            (rows, Some(to)) if to.path.exists() => {
                 notes.push(Note::Rejected(format!(
                     "{rows} rows could not be loaded and were written to {}",
                     to.path.display()

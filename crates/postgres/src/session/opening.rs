@@ -192,8 +192,7 @@ impl<'a> Opening<'_, 'a> {
             (None, None) => current_schema(connection, control)?,
         };
         let table = postgres.table.within(&schema);
-        // Of several tables the first step has checked the file for all of them.
-        if let Some(rejects) = postgres.rejects.as_ref().filter(|_| postgres.several.is_none()) {
+        if let Some(rejects) = &postgres.rejects {
             file::check(&rejects.path, postgres.rejects_of(self.source, &table))?;
         }
         if let Some(found) = found.as_ref().filter(|_| postgres.mode != Mode::Create) {
@@ -249,7 +248,7 @@ impl<'a> Opening<'_, 'a> {
             }
         };
         if let (Mode::Upsert, Some(found)) = (postgres.mode, found) {
-            upsert::check_key(connection, &postgres.key, &matched.columns, found.oid, table, control)?;
+            upsert::check_key(connection, postgres.matching(), &matched.columns, found.oid, table, control)?;
         }
         Ok(matched)
     }
@@ -287,8 +286,7 @@ impl<'a> Opening<'_, 'a> {
     /// Counts rejected rows, if rows may be rejected.
     fn reject_counter(&self, rejected_before: u64) -> Option<Arc<RejectCounter>> {
         let options = self.postgres.rejects.as_ref()?;
-        let of_lists = self.postgres.several.as_ref().map_or("", |several| several.lists.as_str());
-        Some(Arc::new(RejectCounter::new(options, rejected_before, of_lists)))
+        Some(Arc::new(RejectCounter::new(options, rejected_before)))
     }
 
     /// The table that rows are written to: the staging table until it gets its place.

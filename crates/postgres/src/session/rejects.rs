@@ -17,8 +17,7 @@ impl PostgresSession<'_> {
         connection: &Connection,
         control: &Control<'_>,
     ) -> Result<Option<BadRecords>> {
-        // If there are several tables, the source comes without the rejected records.
-        if self.rejected() == 0 || self.postgres.several.is_some() {
+        if self.rejected() == 0 {
             return Ok(None);
         }
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
@@ -41,9 +40,8 @@ impl PostgresSession<'_> {
     /// name it, or it has been removed since.
     pub(super) fn write_missing_rejects(&self, control: &Control<'_>) -> Result<()> {
         let file = self.postgres.rejects.as_ref().filter(|rejects| !rejects.path.exists());
-        let complete = self.state == LoadState::Complete && self.postgres.several.is_none();
         match file {
-            Some(_) if complete && self.rejected() > 0 => {
+            Some(_) if self.state == LoadState::Complete && self.rejected() > 0 => {
                 self.with_connection(control, |connection| self.write_rejects(connection, control))
             }
             _ => Ok(()),

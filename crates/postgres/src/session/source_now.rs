@@ -16,18 +16,14 @@ use crate::rejected::bad_records::BadRecords;
 use crate::verify::tuples::Tuples;
 
 impl PostgresSession<'_> {
-    /// Encoders of the rows that are in the table. With several tables the source leaves out rejected
-    /// records; if it does not, what is left is unknown and there are no encoders.
+    /// Encoders of the rows that are in the table.
     pub(super) fn encoders_of_loaded<'e>(
         &'e self,
         source: &dyn Source,
         control: &Control<'_>,
-    ) -> Result<Option<Box<Encoders<'e>>>> {
-        if self.rejected() == 0 || source.facts().lacks_rejected {
-            return Ok(Some(Box::new(|| self.encoder())));
-        }
-        if self.postgres.several.is_some() {
-            return Ok(None);
+    ) -> Result<Box<Encoders<'e>>> {
+        if self.rejected() == 0 {
+            return Ok(Box::new(|| self.encoder()));
         }
         let (checkpoints, id) = (&self.plan.checkpoints, &self.plan.load_id);
         let refused = self.with_connection(control, |connection| {
@@ -35,10 +31,10 @@ impl PostgresSession<'_> {
             refused.add_recorded(source, checkpoints, id, connection, control)?;
             Ok(Arc::new(refused))
         })?;
-        Ok(Some(Box::new(move || {
+        Ok(Box::new(move || {
             let encoder = SummingEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
             Ok(Box::new(WithoutRefused::new(encoder, Arc::clone(&refused), Arc::clone(&self.columns))))
-        })))
+        }))
     }
 }
 

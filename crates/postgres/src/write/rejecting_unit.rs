@@ -82,7 +82,7 @@ pub(crate) struct RejectingUnit<'a> {
     rejecter: &'a Rejecter,
     table: &'a OpenTable,
     unit: &'a Unit,
-    /// The numbers of rejected rows, or of the records whose rows were refused.
+    /// The numbers of rejected rows.
     rejected: BTreeSet<u64>,
     /// The sums of those refused rows that are part of the encoder's tally.
     encoded: Tuples,
@@ -328,14 +328,13 @@ impl<'a> RejectingUnit<'a> {
         Ok(())
     }
 
-    /// Rejects a row of the unit, or the record that it belongs to. None if that was rejected before.
+    /// Rejects a row of the unit. None if it was rejected before.
     fn reject(&mut self, row: u32, reason: String) -> Result<Option<Reject>> {
         let row = self.unit.key.first_row + u64::from(row);
         if !self.rejected.insert(row) {
             return Ok(None);
         }
         let counter = &self.rejecter.counter;
-        let reason = counter.with_table(reason);
         counter.add(1, || self.plan.place(self.unit.key, row), &reason)?;
         Ok(Some(Reject { row, reason }))
     }

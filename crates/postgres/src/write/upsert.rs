@@ -8,11 +8,31 @@ use sawmill_source::{Control, Error, Kind, Result};
 use crate::table::catalogue::value;
 use crate::table::columns::list;
 
+/// What an upsert does with a row whose key the table has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OnConflict {
+    /// The columns of the source get the row's values.
+    #[default]
+    Update,
+    /// The row of the table stays. Of several rows of the source with a key the first that is merged stays.
+    Keep,
+    /// The row with the greater value in this column stays, also among rows of the source. If both are equal, the row of
+    /// the table stays; null is the least.
+    KeepNewest(String),
+}
+
+/// How rows are matched with those of the table.
+#[derive(Clone, Copy)]
+pub(crate) struct Matching<'a> {
+    pub key: &'a [String],
+    pub on_conflict: &'a OnConflict,
+}
+
 /// Checks, before a row is sent, that the source has the key's columns and that the table has a unique index
 /// on exactly these, without which the server cannot match rows.
 pub(crate) fn check_key(
     connection: &Connection,
-    key: &[String],
+    Matching { key, on_conflict }: Matching<'_>,
     columns: &[Column],
     oid: u32,
     table: &TableName,
@@ -24,9 +44,18 @@ pub(crate) fn check_key(
         return Err(refused("an upsert needs a key".to_owned())
             .advise("name the columns of the table's primary key or of another unique key with --key"));
     }
-    if let Some(missing) = key.iter().find(|name| !columns.iter().any(|column| column.name == **name)) {
+    let lacks = |name: &String| !columns.iter().any(|column| column.name == *name);
+    if let Some(missing) = key.iter().find(|name| lacks(name)) {
         return Err(refused(format!("the source has no column {missing:?}, which is part of the key"))
             .advise("rename the source's column (--rename), or choose another key"));
+    }
+    if let OnConflict::KeepNewest(newest) = on_conflict
+        && lacks(newest)
+    {
+        return Err(refused(format!(
+            "the source has no column {newest:?}, which says which row is the newest"
+        ))
+        .advise("rename the source's column (--rename), or choose another one"));
     }
     // Partial, deferrable and unfinished indexes and those on expressions do not resolve conflicts.
     let sql = "SELECT array(SELECT a.attname::text FROM pg_catalog.pg_attribute a \
@@ -74,36 +103,35 @@ pub(crate) fn merge(
     gathered: &TableName,
     table: &TableName,
     columns: &[Column],
-    key: &[String],
+    matching: Matching<'_>,
     verify: bool,
     control: &Control<'_>,
 ) -> Result<Merged> {
-    let names = list(columns);
-    let updates: Vec<String> = columns
-        .iter()
-        .filter(|column| !key.contains(&column.name))
-        .map(|column| format!("{0} = EXCLUDED.{0}", quote(&column.name)))
-        .collect();
-    let action = match updates.is_empty() {
-        true => "NOTHING".to_owned(),
-        false => format!("UPDATE SET {}", updates.join(", ")),
-    };
-    let quoted: Vec<String> = key.iter().map(|name| quote(name)).collect();
+    let quoted: Vec<String> = matching.key.iter().map(|name| quote(name)).collect();
     let listed = quoted.join(", ");
-    let merge = format!(
-        "INSERT INTO {} ({names}) SELECT {names} FROM {} ON CONFLICT ({listed}) DO {action}",
-        table.quoted(),
-        gathered.quoted(),
-    );
+    let null = quoted.iter().map(|name| format!("{name} IS NULL")).collect::<Vec<_>>().join(" OR ");
+    let merge = statement(gathered, table, columns, matching, &listed, &null);
     let rows = connection
         .execute(control, &merge, &[])
         .map_err(|error| same_key(error, connection, gathered, table, &listed, control))?;
     if verify {
-        let others = columns.iter().filter(|column| !key.contains(&column.name));
+        let others = columns.iter().filter(|column| !matching.key.contains(&column.name));
         let others: Vec<String> = others.map(|column| quote(&column.name)).collect();
-        find_in_table(connection, gathered, table, &quoted, &others, control)?;
+        let equal = |others: &[String]| {
+            let of =
+                |row: &str| others.iter().map(|name| format!("{row}.{name}")).collect::<Vec<_>>().join(", ");
+            format!("pg_catalog.record_image_eq(ROW({}), ROW({}))", of("t"), of("w"))
+        };
+        let as_wanted = match matching.on_conflict {
+            OnConflict::Update => equal(&others),
+            OnConflict::Keep => "true".to_owned(),
+            OnConflict::KeepNewest(newest) => {
+                let newest = quote(newest);
+                format!("(w.{newest} IS NULL OR t.{newest} >= w.{newest})")
+            }
+        };
+        find_in_table(connection, gathered, table, &quoted, &as_wanted, control)?;
     }
-    let null = quoted.iter().map(|name| format!("{name} IS NULL")).collect::<Vec<_>>().join(" OR ");
     // Since version 15 nulls may be equal in an index.
     let without_key = format!(
         "SELECT count(*) FROM {} WHERE ({null}) AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i \
@@ -115,7 +143,43 @@ pub(crate) fn merge(
     Ok(Merged { rows, without_key })
 }
 
-/// Looks up each gathered row in the table: one with an equal key, whose other columns have the same bytes.
+/// The statement that merges the rows of `gathered`. `listed` are the columns of the key, `null` whether one is null.
+fn statement(
+    gathered: &TableName,
+    table: &TableName,
+    columns: &[Column],
+    Matching { key, on_conflict }: Matching<'_>,
+    listed: &str,
+    null: &str,
+) -> String {
+    let (names, into, from) = (list(columns), table.quoted(), gathered.quoted());
+    let updates = columns.iter().filter(|column| !key.contains(&column.name));
+    let updates: Vec<String> =
+        updates.map(|column| format!("{0} = EXCLUDED.{0}", quote(&column.name))).collect();
+    let update = format!("UPDATE SET {}", updates.join(", "));
+    let (rows, action) = match on_conflict {
+        _ if updates.is_empty() => (from, "NOTHING".to_owned()),
+        OnConflict::Update => (from, update),
+        OnConflict::Keep => (from, "NOTHING".to_owned()),
+        OnConflict::KeepNewest(newest) => {
+            let newest = quote(newest);
+            // A statement updates a row once: the newest row of each key. Rows with a null in the key equal none.
+            let rows = format!(
+                "(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY {listed} ORDER BY {newest} DESC NULLS LAST) \
+                 AS sawmill_place FROM {from}) placed WHERE sawmill_place = 1 OR {null}) newest"
+            );
+            let newer = format!(
+                "existing.{newest} IS NULL AND EXCLUDED.{newest} IS NOT NULL OR EXCLUDED.{newest} > existing.{newest}"
+            );
+            (rows, format!("{update} WHERE {newer}"))
+        }
+    };
+    format!(
+        "INSERT INTO {into} AS existing ({names}) SELECT {names} FROM {rows} ON CONFLICT ({listed}) DO {action}"
+    )
+}
+
+/// Looks up each gathered row `w` in the table: a row `t` with an equal key that is `as_wanted`.
 ///
 /// The key need not have the same bytes: the server keeps the existing one, 'A' for 'a' of `citext`.
 fn find_in_table(
@@ -123,7 +187,7 @@ fn find_in_table(
     gathered: &TableName,
     table: &TableName,
     key: &[String],
-    others: &[String],
+    as_wanted: &str,
     control: &Control<'_>,
 ) -> Result<()> {
     // Deferred triggers would change rows after the comparison.
@@ -136,13 +200,11 @@ fn find_in_table(
         let same_key = key.iter().map(|name| format!("t.{name} {equal} w.{name}")).collect::<Vec<_>>();
         format!(
             "SELECT ROW({})::text AS key FROM {} w WHERE NOT EXISTS (SELECT FROM {} t WHERE {} \
-               AND pg_catalog.record_image_eq(ROW({}), ROW({})))",
+               AND {as_wanted})",
             of("w", key, ", "),
             gathered.quoted(),
             table.quoted(),
             same_key.join(" AND "),
-            of("t", others, ", "),
-            of("w", others, ", "),
         )
     };
     // Two queries, since only `=` can use a hash join; keys with a null are rare.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, ListArray, RecordBatch, StringArray};
 use postgres::{Client, NoTls};
@@ -292,53 +291,6 @@ fn a_server_that_restarts_between_two_tables_is_waited_for() {
     let sql = "SELECT (SELECT count(*) FROM records), count(value), count(*) FROM records_list";
     let row = server.client().query_one(sql, &[]).unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)), (1000, 1000, 2000));
-}
-
-#[test]
-fn tables_without_the_rejected_records_get_back_the_rows_lost_in_a_crash() {
-    const RECORDS: usize = ROWS / 4;
-    let server = Forgetful::start();
-    let path = server.directory.path().join("lists.parquet");
-    let id: ArrayRef = Arc::new(Int64Array::from_iter_values(0..RECORDS as i64));
-    let mut lists = ListBuilder::new(StringBuilder::new());
-    for record in 0..RECORDS {
-        for item in 0..3 {
-            // PostgreSQL does not store 0x00.
-            let bad = if record % 1000 == 7 && item == 1 { "\0" } else { "" };
-            lists.values().append_value(format!("{}{bad}", record * 3 + item));
-        }
-        lists.append(true);
-    }
-    let batch = RecordBatch::try_from_iter([("id", id), ("list", Arc::new(lists.finish()) as ArrayRef)]);
-    write(&path, &batch.unwrap(), 3000);
-    let source = ParquetFiles::open(&[path]).unwrap();
-    let rejected = RECORDS.div_ceil(1000) as i64;
-    for (table, rows) in [("first", RECORDS as u64 / 2), ("second", RECORDS as u64 / 2 * 3)] {
-        let rejects = server.directory.path().join(format!("{table}.rejected.parquet"));
-        let target =
-            server.target(table).rejects(Some(RejectOptions { path: rejects.clone(), most: Some(20) }));
-        let (cancel, options) = (AtomicBool::new(false), LoadOptions { verify: true, ..options() });
-        let reports = server
-            .crashing_at(&source, rows, |source, phase| {
-                let tables = PostgresTables::new(source, target, true).unwrap();
-                tables.load(&options, &Control::new(&cancel, phase), &mut |_| {})
-            })
-            .unwrap();
-        let lost: u64 = reports.iter().map(|report| report.result.units_lost).sum();
-        assert!(lost > 0, "{table}: the server has lost nothing");
-        assert_eq!(reports[0].result.rows_rejected as i64, rejected);
-        assert_eq!(ParquetFiles::open(&[rejects]).unwrap().rows() as i64, rejected);
-        let sql = format!(
-            "SELECT (SELECT count(DISTINCT id) FROM {table}), count(DISTINCT value), count(*) FROM {table}_list"
-        );
-        let row = server.client().query_one(&sql, &[]).unwrap();
-        let rows = RECORDS as i64 - rejected;
-        assert_eq!(
-            (row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2)),
-            (rows, 3 * rows, 3 * rows),
-            "{table}"
-        );
-    }
 }
 
 /// The parts of a server's address before and after the `@`, without the database.

@@ -40,7 +40,7 @@ mod replacing;
 mod slowed;
 mod staged;
 mod tables;
-mod tables_rejects;
+mod tables_refused;
 mod taxi;
 mod tls;
 mod types;

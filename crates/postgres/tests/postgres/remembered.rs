@@ -434,11 +434,17 @@ fn tables_of_lists_that_have_lost_rows_are_not_called_complete() {
 }
 
 #[test]
-fn a_file_with_other_content_is_a_new_file_and_a_note_says_so() {
+fn a_file_with_other_content_is_refused_or_appended_with_a_note() {
     let files = Directory::new();
     files.append().unwrap();
     people(&files.path().join("a.parquet"), 5_000_000, ROWS, 500);
-    let report = files.append().unwrap();
+    let error = files.append().unwrap_err();
+    assert!(
+        error.kind() == Kind::Exists && error.to_string().contains("a.parquet was loaded before"),
+        "{error}"
+    );
+    let options = LoadOptions { append_changed: true, ..small() };
+    let report = run(&files.source(), &files.target(), &options).unwrap();
     assert_eq!((report.files_loaded, report.files_already), (1, 0));
     let note = report.notes.iter().find(|note| note.contains("other content")).unwrap();
     assert!(note.contains("a.parquet was loaded before") && note.contains("those rows stay"), "{note}");

@@ -36,14 +36,6 @@ impl RecordNumbers {
     pub(crate) fn of_unit(&self, unit: UnitKey) -> u64 {
         self.of_group(unit.file, unit.row_group) + unit.first_row
     }
-
-    /// The file, row group and row of the record with this number, as units count rows; none if the source
-    /// has no records.
-    pub(crate) fn place(&self, number: u64) -> Option<UnitKey> {
-        let after = self.groups.partition_point(|(first, _)| *first <= number);
-        let (first, (file, row_group)) = *self.groups.get(after.checked_sub(1)?)?;
-        Some(UnitKey { file, row_group, first_row: number - first })
-    }
 }
 
 #[cfg(test)]
@@ -51,16 +43,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_found_by_its_number() {
-        let groups = vec![(0, (0, 0)), (10, (0, 2)), (15, (1, 0))];
-        let numbers = RecordNumbers { groups };
+    fn records_are_numbered_across_row_groups_and_files() {
+        let numbers = RecordNumbers { groups: vec![(0, (0, 0)), (10, (0, 2)), (15, (1, 0))] };
         let key = |file, row_group, first_row| UnitKey { file, row_group, first_row };
-        for (number, place) in
-            [(0, key(0, 0, 0)), (9, key(0, 0, 9)), (10, key(0, 2, 0)), (14, key(0, 2, 4)), (15, key(1, 0, 0))]
-        {
-            assert_eq!(numbers.place(number), Some(place));
-            assert_eq!(numbers.of_unit(place), number);
+        for (unit, number) in [(key(0, 0, 9), 9), (key(0, 2, 4), 14), (key(1, 0, 0), 15)] {
+            assert_eq!(numbers.of_unit(unit), number);
         }
-        assert_eq!(RecordNumbers { groups: Vec::new() }.place(0), None);
     }
 }

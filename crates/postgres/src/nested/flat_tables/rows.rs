@@ -1,6 +1,5 @@
 //! The rows of one flat table, as a source of their own.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,53 +17,19 @@ use sawmill_source::{
 };
 
 use super::{FlatColumn, FlatTable, RecordNumbers};
-use crate::rejected::bad_records::BadRecords;
 
 /// The rows of a flat table. Its units are those of the source, by the source's rows; how many rows of the
 /// table a unit has is known when it has been read.
 pub(crate) struct FlatRows<'a> {
     source: &'a dyn Source,
     table: &'a FlatTable,
-    numbers: Numbers<'a>,
-    /// Records whose rows are left out.
-    without: Option<&'a BadRecords>,
-}
-
-/// Reads the numbers of records from columns.
-pub(crate) trait NumbersFromColumns: Sync {
-    /// The positions of these columns in the source's schema.
-    fn columns(&self) -> Range<usize>;
-
-    /// The numbers of a batch's records, read from these columns.
-    fn numbers(&self, columns: &[ArrayRef]) -> Result<Vec<u64>>;
-}
-
-/// How records are numbered.
-enum Numbers<'a> {
-    /// By the order of the source.
-    Counted(Arc<RecordNumbers>),
-    /// As in the source that they come from.
-    FromColumns(&'a dyn NumbersFromColumns),
+    numbers: Arc<RecordNumbers>,
 }
 
 impl<'a> FlatRows<'a> {
     /// The rows of `source`, whose records have these numbers.
     pub(crate) fn new(source: &'a dyn Source, table: &'a FlatTable, numbers: &Arc<RecordNumbers>) -> Self {
-        Self { source, table, numbers: Numbers::Counted(Arc::clone(numbers)), without: None }
-    }
-
-    /// The rows of `source`, which has the numbers of its records in columns of its own.
-    pub(crate) fn numbered(
-        source: &'a dyn Source,
-        table: &'a FlatTable,
-        numbers: &'a dyn NumbersFromColumns,
-    ) -> Self {
-        Self { source, table, numbers: Numbers::FromColumns(numbers), without: None }
-    }
-
-    /// Leaves out the rows of these records.
-    pub(crate) fn leaving_out(self, records: Option<&'a BadRecords>) -> Self {
-        Self { without: records.filter(|records| records.count() > 0), ..self }
+        Self { source, table, numbers: Arc::clone(numbers) }
     }
 }
 
@@ -78,14 +43,7 @@ impl Source for FlatRows<'_> {
     }
 
     fn facts(&self) -> Facts {
-        let facts = self.source.facts();
-        let all = self.without.is_none();
-        Facts {
-            knows_rows: self.table.levels.is_empty() && all,
-            counts_all_rows: all && facts.counts_all_rows,
-            lacks_rejected: !all,
-            ..facts
-        }
+        Facts { knows_rows: self.table.levels.is_empty(), ..self.source.facts() }
     }
 
     fn plan(&self, unit_rows: u64) -> Vec<Vec<Unit>> {
@@ -106,11 +64,8 @@ impl Source for FlatRows<'_> {
     }
 
     fn open(&self, read: Read<'_>, batch_rows: usize) -> Box<dyn UnitReader + '_> {
-        let mut reads = self.table.reads.clone();
-        if let Numbers::FromColumns(numbers) = &self.numbers {
-            reads.extend(numbers.columns());
-        }
-        let inner = self.source.open(Read { columns: Some(&reads), numbered: false, ..read }, batch_rows);
+        let reads = Read { columns: Some(&self.table.reads), numbered: false, ..read };
+        let inner = self.source.open(reads, batch_rows);
         let unit = UnitKey { file: 0, row_group: 0, first_row: 0 };
         read.of(Box::new(FlatReader {
             rows: self,
@@ -118,7 +73,6 @@ impl Source for FlatRows<'_> {
             inner,
             unit,
             next_row: 0,
-            without: Arc::default(),
             cursor: None,
         }))
     }
@@ -131,8 +85,6 @@ struct FlatReader<'a> {
     unit: UnitKey,
     /// The number, in its row group, of the row with which the source's next batch begins.
     next_row: u64,
-    /// Rows of the unit to leave out, numbered in their row group.
-    without: Arc<BTreeSet<u64>>,
     cursor: Option<ItemCursor<'a>>,
 }
 
@@ -142,9 +94,6 @@ impl UnitReader for FlatReader<'_> {
         self.unit = unit.key;
         self.next_row = unit.key.first_row;
         self.cursor = None;
-        if let Some(records) = self.rows.without {
-            self.without = Arc::new(records.rows_of(unit)?);
-        }
         Ok(())
     }
 
@@ -157,20 +106,9 @@ impl UnitReader for FlatReader<'_> {
             }
             let Some(batch) = self.inner.next_batch()? else { return Ok(None) };
             let rows = batch.num_rows() as u64;
-            let numbers = match &self.rows.numbers {
-                Numbers::Counted(records) => {
-                    let first = records.of_group(self.unit.file, self.unit.row_group) + self.next_row;
-                    RowNumbers::From(first)
-                }
-                Numbers::FromColumns(numbers) => {
-                    let columns = batch.columns().get(self.rows.table.reads.len()..).unwrap_or_default();
-                    RowNumbers::Each(numbers.numbers(columns)?)
-                }
-            };
-            let cursor = ItemCursor::new(self.rows.table, batch, numbers, self.next_row);
-            let mut cursor = cursor.map_err(|error| self.placed(error))?;
-            cursor.without = Arc::clone(&self.without);
-            self.cursor = Some(cursor);
+            let group = self.rows.numbers.of_group(self.unit.file, self.unit.row_group);
+            let cursor = ItemCursor::new(self.rows.table, batch, group, self.next_row);
+            self.cursor = Some(cursor.map_err(|error| self.placed(error))?);
             self.next_row += rows;
         }
     }
@@ -195,7 +133,8 @@ struct ItemCursor<'a> {
     columns: Vec<InnerArray>,
     /// Rows of the batch that are still to come.
     rows: Range<usize>,
-    numbers: RowNumbers,
+    /// The number of the row group's first record.
+    group: u64,
     /// The number of the batch's first row in its row group.
     first_in_group: u64,
     /// The current row in the batch.
@@ -206,23 +145,6 @@ struct ItemCursor<'a> {
     ordinals: Vec<i32>,
     /// The rows in their row group that the last batch came from.
     batch_rows: Vec<u64>,
-    /// Rows to leave out, numbered in their row group.
-    without: Arc<BTreeSet<u64>>,
-}
-
-/// The numbers of the records in a batch.
-enum RowNumbers {
-    From(u64),
-    Each(Vec<u64>),
-}
-
-impl RowNumbers {
-    fn of(&self, row: usize) -> u64 {
-        match self {
-            Self::From(first) => first + row as u64,
-            Self::Each(numbers) => numbers.get(row).copied().unwrap_or(u64::MAX),
-        }
-    }
 }
 
 /// Lists of one level.
@@ -264,14 +186,9 @@ fn other_layout(array: &ArrayRef) -> Error {
 }
 
 impl<'a> ItemCursor<'a> {
-    /// Goes through `batch`, whose rows have these numbers and whose first row is row `first_in_group` of its
-    /// row group.
-    fn new(
-        table: &'a FlatTable,
-        batch: RecordBatch,
-        numbers: RowNumbers,
-        first_in_group: u64,
-    ) -> Result<Self> {
+    /// Goes through `batch`, whose first row is row `first_in_group` of its row group, whose first record has the
+    /// number `group`.
+    fn new(table: &'a FlatTable, batch: RecordBatch, group: u64, first_in_group: u64) -> Result<Self> {
         let rows = 0..batch.num_rows();
         let mut at = InnerArray { array: Arc::new(StructArray::from(batch)), within: None };
         let mut levels = Vec::with_capacity(table.levels.len());
@@ -300,23 +217,20 @@ impl<'a> ItemCursor<'a> {
             table,
             columns: columns.collect::<Result<_>>()?,
             rows,
-            numbers,
+            group,
             first_in_group,
             row: 0,
             left: vec![0..0; levels.len()],
             ordinals: vec![0; levels.len()],
             levels,
             batch_rows: Vec::new(),
-            without: Arc::default(),
         })
     }
 
     /// The next item of the lists of the first `depth` levels, or of the rows themselves if that is 0.
     fn step(&mut self, depth: usize) -> Result<Option<usize>> {
         let Some(level) = depth.checked_sub(1) else {
-            let first = self.first_in_group;
-            let wanted = |row: &usize| !self.without.contains(&(first + *row as u64));
-            let row = self.rows.find(wanted);
+            let row = self.rows.next();
             self.row = row.unwrap_or(self.row);
             return Ok(row);
         };
@@ -342,8 +256,9 @@ impl<'a> ItemCursor<'a> {
             && let Some(item) = self.step(depth)?
         {
             items.push(item);
-            numbers.push(self.numbers.of(self.row) as i64);
-            self.batch_rows.push(self.first_in_group + self.row as u64);
+            let row = self.first_in_group + self.row as u64;
+            numbers.push((self.group + row) as i64);
+            self.batch_rows.push(row);
             for (column, ordinal) in ordinals.iter_mut().zip(&self.ordinals) {
                 column.push(*ordinal);
             }

@@ -87,7 +87,10 @@ impl Preparing<'_, '_> {
                         format!("the table exists, and was loaded from other content of {}", changed.join(", ")),
                     )
                     .at(self.place())
-                    .advise("drop the table to load it from the beginning, or load into another one")),
+                    .advise(
+                        "to add the new rows beside the old ones, load with --changed append; to load everything from the \
+                         beginning, use --mode replace",
+                    )),
                 }
             }
             (_, Some(found)) if self.postgres.mode == Mode::Create => Err(self.exists(found)?),
