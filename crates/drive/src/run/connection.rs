@@ -136,7 +136,7 @@ pub(crate) fn stand_back() {
 
 /// What a connection did last.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Before {
+struct Before {
     /// When it became free.
     free: u64,
     /// Which operation it carried out, and for how long, without pauses.
@@ -155,23 +155,17 @@ impl Before {
 }
 
 /// An operation that was carried out.
-pub(crate) struct Ended {
-    pub claim: Claim,
-    pub started: u64,
-    pub ended: u64,
-    pub attempts: u32,
-    pub outcome: Outcome,
+struct Ended {
+    claim: Claim,
+    started: u64,
+    ended: u64,
+    attempts: u32,
+    outcome: Outcome,
 }
 
 impl Ended {
     /// Notes what the outcome says of the rows, and leaves the sample.
-    pub(crate) fn record(
-        self,
-        session: &mut dyn Session,
-        shared: &Shared<'_>,
-        samples: &Samples,
-        before: &mut Before,
-    ) {
+    fn record(self, session: &mut dyn Session, shared: &Shared<'_>, samples: &Samples, before: &mut Before) {
         let Self { claim: Claim { arrival, claimed, mut delay }, started, ended, attempts, outcome } = self;
         session.settle(&outcome);
         samples.in_flight.store(0, Relaxed);
@@ -215,9 +209,9 @@ pub(crate) fn drive(
     shared: &Shared<'_>,
     samples: &Samples,
     mut own: Option<Schedule>,
-    mut before: Before,
 ) -> Result<()> {
     wake_on_time();
+    let mut before = Before::default();
     let mut age = Age::default();
     while !shared.is_over() {
         if let Pace::Closed { think, .. } = &shared.pace
@@ -281,7 +275,7 @@ fn operation(
     samples.in_flight.store(1, Relaxed);
     let (outcome, attempts) = match not_made {
         Some(outcome) => (outcome, 1),
-        None => carry_out(session, shared, arrival.draw, None),
+        None => carry_out(session, shared, arrival.draw),
     };
     let ended = shared.now();
     Ok(Some(Ended { claim, started, ended, attempts, outcome }))
@@ -323,19 +317,14 @@ impl Age {
 }
 
 /// Whether the plan allows another attempt after this outcome.
-pub(crate) fn tries_again(outcome: &Outcome, attempts: u32, shared: &Shared<'_>) -> bool {
+fn tries_again(outcome: &Outcome, attempts: u32, shared: &Shared<'_>) -> bool {
     let may = matches!(outcome, Outcome::Failed(failure)
         if failure.without_effect && ["40001", "40P01"].contains(&failure.kind.as_str()));
     may && attempts <= shared.plan.retries && !shared.is_over()
 }
 
-/// Tries as often as the plan allows; `first` is the outcome of the first attempt, if it was made already.
-pub(crate) fn carry_out(
-    session: &mut dyn Session,
-    shared: &Shared<'_>,
-    draw: u64,
-    mut first: Option<Outcome>,
-) -> (Outcome, u32) {
+/// Tries as often as the plan allows.
+fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outcome, u32) {
     let mut attempts = 1;
     let mut draws = Draws::new(draw);
     let mut away = Away::default();
@@ -346,7 +335,7 @@ pub(crate) fn carry_out(
             }
             return (Outcome::Failed(Failure::new("connect", error.to_string(), true)), attempts);
         }
-        let outcome = first.take().unwrap_or_else(|| session.execute());
+        let outcome = session.execute();
         // It was not sent: the server may come back in time.
         let not_sent = matches!(&outcome, Outcome::Failed(failure)
             if failure.kind == "connect" && failure.without_effect);

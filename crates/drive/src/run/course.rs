@@ -14,9 +14,7 @@ use sawmill_source::{Error, Kind, Result};
 use crate::plan::types::{Chaos, Operation, Pace, Plan};
 use crate::result::second::{ChaosEvent, Second, ServerSample};
 use crate::run::chaos;
-use crate::run::connection::{Before, Shared, client_schedule, drive, stand_back, wake_on_time};
-#[cfg(target_os = "linux")]
-use crate::run::event_loop::{self, Seat};
+use crate::run::connection::{Shared, client_schedule, drive, stand_back, wake_on_time};
 use crate::run::pulse::{BEAT, Pause};
 use crate::run::recorder::Samples;
 use crate::run::watching::Watching;
@@ -135,46 +133,24 @@ impl Course<'_> {
         makers
     }
 
-    /// Starts a thread for each connection, or for several.
+    /// Starts a thread for each connection.
     fn connect<'scope, 'env>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
         sessions: Sessions<'env>,
     ) -> Result<Vec<Worker<'scope>>> {
-        #[cfg(target_os = "linux")]
-        if let Some(groups) = event_loop::groups(self.plan, &self.shared.pace, &sessions) {
-            return self.serve(scope, sessions, groups);
-        }
         let mut workers = Vec::with_capacity(sessions.len());
         for ((mut session, samples), stream) in sessions.into_iter().zip(self.samples).zip(0..) {
             let shared = self.shared;
             workers.push(self.start(scope, move || {
                 let own = matches!(shared.pace, Pace::Closed { .. }).then(|| client_schedule(shared, stream));
-                drive(session.as_mut(), shared, samples, own, Before::default())
+                drive(session.as_mut(), shared, samples, own)
             })?);
         }
         Ok(workers)
     }
 
-    /// Starts a thread for each group of connections.
-    #[cfg(target_os = "linux")]
-    fn serve<'scope, 'env>(
-        &'env self,
-        scope: &'scope Scope<'scope, 'env>,
-        sessions: Sessions<'env>,
-        groups: usize,
-    ) -> Result<Vec<Worker<'scope>>> {
-        let shared = self.shared;
-        let mut seats: Vec<Vec<Seat<'_>>> = (0..groups).map(|_| Vec::new()).collect();
-        for ((session, samples), stream) in sessions.into_iter().zip(self.samples).zip(0..) {
-            let seat = Seat::new(session, samples, client_schedule(shared, stream));
-            seats[stream as usize % groups].push(seat);
-        }
-        let start = |seats| self.start(scope, move || event_loop::serve(scope, seats, shared));
-        seats.into_iter().map(start).collect()
-    }
-
-    /// Starts a thread that works on connections; if it fails, the run ends.
+    /// Starts a thread that works on a connection; if it fails, the run ends.
     fn start<'scope, 'env>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,

@@ -6,8 +6,6 @@ pub(crate) mod connection;
 pub(crate) mod course;
 pub(crate) mod delay;
 pub(crate) mod engine;
-#[cfg(target_os = "linux")]
-pub(crate) mod event_loop;
 pub(crate) mod find_max;
 pub(crate) mod pulse;
 pub(crate) mod queue;

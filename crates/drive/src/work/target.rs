@@ -13,7 +13,7 @@ use crate::result::proof::Proof;
 use crate::result::second::ServerSample;
 use crate::work::crate_db::CrateTarget;
 use crate::work::null::NullTarget;
-use crate::work::outcome::{Failure, Outcome};
+use crate::work::outcome::Outcome;
 use crate::work::postgres::PgTarget;
 use crate::work::rows::{Rows, SharedTable};
 
@@ -73,25 +73,6 @@ pub(crate) trait Session: Send {
     fn prepare(&mut self, operation: usize, draw: u64) -> Result<Option<Outcome>>;
     /// Carries it out once.
     fn execute(&mut self) -> Outcome;
-    /// What to wait on while an operation is under way, if the connection is open and carries operations out without
-    /// keeping its thread: by [`begin`](Self::begin) and [`progress`](Self::progress).
-    #[cfg(target_os = "linux")]
-    fn descriptor(&self) -> Option<std::os::fd::RawFd> {
-        None
-    }
-    /// Sends the operation, which has one statement; an outcome if that failed.
-    fn begin(&mut self) -> Option<Outcome> {
-        Some(self.execute())
-    }
-    /// Reads what has come; the outcome, if that was the rest of the answer.
-    fn progress(&mut self) -> Option<Outcome> {
-        None
-    }
-    /// Waits no longer for an operation that is under way, and closes the connection.
-    fn give_up(&mut self) -> Outcome {
-        self.close();
-        Outcome::Failed(Failure::new("timeout", "no answer in time", false))
-    }
     /// Notes what the outcome says of the rows.
     fn settle(&mut self, outcome: &Outcome);
 }

@@ -1,5 +1,4 @@
-//! Clients of a closed loop that share a thread: whatever happens to one, its rows are accounted for and the others
-//! go on.
+//! Clients of a closed loop: whatever happens to one, its rows are accounted for and the others go on.
 
 use sawmill_localpg::LocalPg;
 

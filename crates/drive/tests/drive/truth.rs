@@ -89,7 +89,8 @@ fn too_few_connections_are_the_pools_doing_and_show_as_a_backlog() {
     let result = driven(&plan(text), &address(&server), None);
     let driver = &result.driver;
     assert!(driver.late_by_pool > driver.late_by_driver + driver.late_by_server, "{}", told(&result));
-    assert!(result.valid || driver.pauses > 0, "{}", told(&result));
+    // The wait for the one connection spoils nothing. A busy machine may: it makes the driver late.
+    assert!(driver.spoilt * 10 < driver.late_by_pool, "{}", told(&result));
     // Of 100 a second 33 are carried out.
     let backlog: Vec<u64> = result.seconds.iter().take(3).map(|second| second.backlog).collect();
     assert!(backlog[0] > 40 && backlog[1] > backlog[0] + 40 && backlog[2] > backlog[1] + 40, "{backlog:?}");

@@ -276,18 +276,6 @@ impl<'a> PgSession<'a> {
         Ok(Ok(rows))
     }
 
-    /// The outcome of an operation of one statement.
-    fn ended(&mut self, ended: io::Result<std::result::Result<u64, Failure>>) -> Outcome {
-        match ended {
-            Ok(Ok(rows)) => Outcome::Ok(rows),
-            Ok(Err(failure)) => self.failed(failure),
-            Err(error) => {
-                self.connection = None;
-                Outcome::Failed(lost(&error, false))
-            }
-        }
-    }
-
     fn simple(&mut self, sql: &str) -> io::Result<std::result::Result<(), ServerReport>> {
         let mut given_up = patience(self.plan.patience(), self.cancel);
         let Some(connection) = &mut self.connection else { return Err(io::ErrorKind::NotConnected.into()) };
@@ -322,18 +310,6 @@ impl<'a> PgSession<'a> {
             Ok(Err(report)) => self.failed(refused(&report)),
             Err(error) => lost(self, &error, false),
         }
-    }
-
-    /// Reads what has come of the answer to the operation's only statement; `None` if more is to come.
-    fn read(&mut self) -> io::Result<Option<Answered>> {
-        let Some(connection) = &mut self.connection else { return Err(io::ErrorKind::NotConnected.into()) };
-        connection.read()?;
-        while let Some(message) = connection.message_read()? {
-            if let Some(answered) = self.under_way.take(message, &self.ready[0].expect) {
-                return Ok(Some(answered));
-            }
-        }
-        Ok(None)
     }
 
     fn failed(&mut self, failure: Failure) -> Outcome {
@@ -387,41 +363,21 @@ impl Session for PgSession<'_> {
         if self.transaction {
             return self.transaction();
         }
-        let ended = self.sequence();
-        match self.ended(ended) {
-            // Earlier steps had their effect.
-            Outcome::Failed(failure) if self.sent > 0 => {
-                Outcome::Failed(Failure { without_effect: false, ..failure })
+        match self.sequence() {
+            Ok(Ok(rows)) => Outcome::Ok(rows),
+            Ok(Err(failure)) => {
+                // Earlier steps had their effect.
+                let without_effect = failure.without_effect && self.sent == 0;
+                if !failure.keeps_connection() {
+                    self.connection = None;
+                }
+                Outcome::Failed(Failure { without_effect, ..failure })
             }
-            outcome => outcome,
+            Err(error) => {
+                self.connection = None;
+                Outcome::Failed(lost(&error, false))
+            }
         }
-    }
-
-    #[cfg(target_os = "linux")]
-    fn descriptor(&self) -> Option<std::os::fd::RawFd> {
-        self.connection.as_ref().and_then(BlockingConnection::descriptor)
-    }
-
-    fn begin(&mut self) -> Option<Outcome> {
-        let ended = match self.send(0) {
-            Ok(Ok(())) => return None,
-            Ok(Err(report)) => Ok(Err(refused(&report))),
-            Err(error) => Err(error),
-        };
-        Some(self.ended(ended))
-    }
-
-    fn progress(&mut self) -> Option<Outcome> {
-        let ended = match self.read() {
-            Ok(None) => return None,
-            Ok(Some(answered)) => Ok(self.judge(0, answered)),
-            Err(error) => Err(error),
-        };
-        Some(self.ended(ended))
-    }
-
-    fn give_up(&mut self) -> Outcome {
-        self.ended(Err(io::ErrorKind::TimedOut.into()))
     }
 
     fn settle(&mut self, outcome: &Outcome) {
