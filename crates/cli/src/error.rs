@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use sawmill_inspect::JsonSafe;
+use serde::Serialize;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Error {
@@ -100,6 +103,28 @@ impl Error {
     /// or a complete table (`true`).
     pub(crate) fn made_table(&self) -> Option<bool> {
         self.made_table
+    }
+
+    /// The error for programs, on one line: `{"error": {"code", "exit", "what", "where", "advice"}}`. The codes are
+    /// stable, as the exit codes are.
+    pub(crate) fn json(&self) -> String {
+        let code = match self.exit {
+            Exit::Failure => "failure",
+            Exit::Usage => "usage",
+            Exit::Slower => "slower",
+            Exit::Mismatch => "mismatch",
+            Exit::Interrupted => "interrupted",
+            Exit::BrokenPipe => "broken_pipe",
+        };
+        let Self { what, place, advice, .. } = self;
+        let error = serde_json::json!({
+            "code": code, "exit": self.exit as u8, "what": what, "where": place, "advice": advice,
+        });
+        let mut line = Vec::new();
+        // A vector takes all bytes.
+        let _ = serde_json::json!({ "error": error })
+            .serialize(&mut serde_json::Serializer::new(JsonSafe(&mut line)));
+        String::from_utf8_lossy(&line).into_owned()
     }
 
     pub(crate) fn exit(&self) -> Exit {

@@ -16,10 +16,12 @@ mod convert;
 mod demo;
 #[cfg(not(feature = "full"))]
 mod demo_build;
+mod doctor;
 #[cfg(feature = "full")]
 mod drive;
 mod error;
 mod footer;
+mod forms;
 mod r#gen;
 mod interrupt;
 mod load;
@@ -28,8 +30,10 @@ mod sweep;
 mod verify;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -55,7 +59,7 @@ Examples:
   sawmill demo                                   # generate, load into a private PostgreSQL, verify
   sawmill gen contacts --rows 10M --files 4 --out /tmp/contacts
   sawmill footer /tmp/contacts
-  sawmill load /tmp/contacts --to postgres://me@localhost/db --table contacts
+  sawmill load /tmp/contacts postgres://me@localhost/db/contacts
   sawmill drive gen:events --to local --rate 1000 --for 30s
 
 Sizes in bytes: 65536, 1.5MB, 64KiB. kB, MB and GB are powers of ten; KiB, MiB, GiB and plain K, M, G are
@@ -86,12 +90,25 @@ struct Cli {
 enum Command {
     Demo(demo::DemoArgs),
     Gen(r#gen::GenCommand),
+    /// Generate more rows like those of a sample: `gen --like SRC`, with all of its options.
+    #[command(after_help = "\
+Examples:
+  sawmill like trips.parquet --rows 1B --files 100 --out /tmp/trips
+  sawmill like orders.csv customers.csv --out /tmp/shop   # keys refer to the other file
+
+`sawmill gen --help` lists the options. Give the samples first. Needs the full build.")]
+    Like {
+        /// The samples: Parquet files, CSV, NDJSON or folders.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "SRC")]
+        words: Vec<OsString>,
+    },
     Footer(footer::FooterCommand),
     Load(Box<load::LoadArgs>),
     Verify(verify::VerifyArgs),
     Convert(Box<convert::ConvertArgs>),
     Bench(bench::BenchArgs),
     Drive(Box<drive::DriveCommand>),
+    Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell.
     #[command(after_help = "\
 Examples:
@@ -105,30 +122,71 @@ Examples:
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    let named = words.next().unwrap_or_default();
+    let program = std::env::current_exe().map_or(named, OsString::from);
+    ExitCode::from(command(vec![program], words.collect()))
+}
+
+/// The words that start this command again, and its command line.
+static COMMAND: OnceLock<(Vec<OsString>, Vec<OsString>)> = OnceLock::new();
+
+/// The words that start this command again: a run that is measured is a process of its own.
+#[cfg(feature = "full")]
+pub(crate) fn program() -> &'static [OsString] {
+    COMMAND.get().map_or(&[], |(program, _)| program)
+}
+
+/// The command line, without the program.
+pub(crate) fn words() -> &'static [OsString] {
+    COMMAND.get().map_or(&[], |(_, words)| words)
+}
+
+/// Runs a command line in this process, once; returns the exit code. `program` starts the command again, such as
+/// `python -m sawmill`.
+pub fn command(program: Vec<OsString>, words: Vec<OsString>) -> u8 {
+    COMMAND.get_or_init(|| (program, words));
     sawmill_source::silence_guarded_panics();
-    let done = parse().and_then(|points| sawmill_profile::caught("main", || run(&points)));
+    let points = parse();
+    let as_json = points.as_ref().is_ok_and(|points| points.iter().any(|(_, cli)| cli.json));
+    let done = points.and_then(|points| sawmill_profile::caught("main", || run(&points)));
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
-            if error.exit() != Exit::BrokenPipe {
-                eprintln!("error: {}", screen::escape::message(&error.to_string()));
-            }
-            ExitCode::from(error.exit() as u8)
+            report(&error, as_json);
+            error.exit() as u8
         }
     }
 }
 
+/// Prints the error on standard error: a line for people, or with `--json` an object. If standard error is closed or
+/// full, nothing can report it.
+fn report(error: &Error, as_json: bool) {
+    let text = match (error.exit(), as_json) {
+        (Exit::BrokenPipe, _) => return,
+        (_, true) => error.json(),
+        (_, false) => format!("error: {}", screen::escape::message(&error.to_string())),
+    };
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// The command lines: one, or one for each point of a benchmark's sweep.
 fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
-    let points = sweep::points(std::env::args_os())?;
-    let parsed = |words: Vec<OsString>| {
+    let whole = std::iter::once("sawmill".into()).chain(words().iter().cloned()).collect();
+    let points = sweep::points(forms::written_out(whole))?;
+    let parsed = |words: Vec<OsString>| -> Result<Cli, Error> {
         let mut matches =
             screen::help::with_whole_examples(screen::short_help::with_short_help(Cli::command()))
                 .try_get_matches_from(words)
                 .unwrap_or_else(|message| screen::help::exit(&message));
-        Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|message| screen::help::exit(&message))
+        let mut cli =
+            Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|message| screen::help::exit(&message));
+        if let Command::Convert(args) = &mut cli.command {
+            args.take_out()?;
+        }
+        Ok(cli)
     };
-    Ok(points.into_iter().map(|point| (point.parameters, parsed(point.words))).collect())
+    points.into_iter().map(|point| Ok((point.parameters, parsed(point.words)?))).collect()
 }
 
 fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
@@ -141,6 +199,11 @@ fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
     screen::flame::drawn(drawn, console, || match command {
         Command::Demo(args) => demo::run(args, console, &cancel),
         Command::Gen(args) => r#gen::run(args, console, &cancel),
+        Command::Like { .. } => Err(Error::usage(
+            "no sample",
+            "sawmill like",
+            "give the samples first: sawmill like trips.parquet --rows 1M",
+        )),
         Command::Footer(args) => footer::run(args, console, &cancel),
         Command::Load(args) => load::run(args, console, &cancel),
         Command::Verify(args) => verify::run(args, console, &cancel),
@@ -153,6 +216,7 @@ fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
             bench::run(&benches.collect::<Vec<_>>(), flamegraph.as_deref(), console, &cancel)
         }
         Command::Drive(args) => drive::run(args, console, &cancel),
+        Command::Doctor(args) => doctor::run(args, console, &cancel),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "sawmill", &mut script);

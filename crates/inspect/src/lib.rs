@@ -49,8 +49,13 @@ mod views;
 #[path = "../../footer/tests/footer/synthetic.rs"]
 #[allow(dead_code, reason = "tests here need two of its three kinds of columns")]
 mod synthetic;
+#[cfg(test)]
+#[path = "../../footer/src/thrift/writer.rs"]
+#[allow(dead_code, reason = "tests here need some of its methods")]
+mod thrift_writer;
 
 pub use chunks::lines::{CSV_HEADER, write_csv, write_ndjson};
+pub use dataset::checkup::{Checkup, Finding};
 pub use dataset::footer_difference::{ComparedParts, FooterDifference};
 pub use dataset::merge_plan::MergePlan;
 pub use dataset::summary::{FooterSummary, summary_table, write_remarks};

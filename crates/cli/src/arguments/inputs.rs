@@ -349,7 +349,8 @@ fn open_files(
         return open_text(&files, kind, &objects, spooled, hive, how, cancel);
     }
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
-    let opened = ParquetFiles::open_located(&files, &|url| objects.open(url, TAIL), hive, max_footer);
+    let wanted = &columns.columns;
+    let opened = ParquetFiles::open_located(&files, &|url| objects.open(url, TAIL), hive, max_footer, wanted);
     let mut source = match (&spooled, opened) {
         // Users do not know the temporary file that holds the stream.
         (Some(file), Err(error)) if error.place() == file.path().display().to_string() => {

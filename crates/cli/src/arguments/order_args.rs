@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{
-    Addressed, Control, IndexPlace, Keeps, Order, OrderedRows, PartitionedBy, Period, Source,
-    index_disk_bytes,
+    Addressed, Control, IndexPlace, Order, OrderedRows, PartitionedBy, Period, Source, index_disk_bytes,
 };
 use serde::Serialize;
 
@@ -21,34 +20,18 @@ use crate::screen::phases;
 #[command(next_help_heading = "Order")]
 pub(crate) struct OrderArgs {
     /// Sort the rows by this column of dates or timestamps, within each partition. An index on disk has the
-    /// time and the place of each row, and sorted copies of rows that are scattered. Rows with the same time
-    /// keep the order of the input, and rows without a time come last.
+    /// time and the place of each row, and of text sorted copies of the rows. Rows with the same time keep the
+    /// order of the input, and rows without a time come last.
     #[arg(long, value_name = "COLUMN")]
     pub sort_by: Option<String>,
-    /// The directory for the index, which takes 48 bytes per row while it is built and 24 afterwards; with
-    /// copies, 12 more and as much as the text. A killed run leaves it there, and the same command uses it
+    /// The directory for the index, which takes 48 bytes per row while it is built and 24 afterwards; of
+    /// text, 12 more and as much as the text. A killed run leaves it there, and the same command uses it
     /// again [default: that of --out; for a load, the system's temporary directory].
     #[arg(long, value_name = "DIR")]
     pub index_dir: Option<PathBuf>,
-    /// What the index keeps of each row of text: copies, which are read one after the other, or places, by
-    /// which rows are gathered from anywhere in the files. auto takes copies if a sample shows that most rows
-    /// are scattered, and the disk has room for them [default: auto].
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "auto|places|copies")]
-    pub index_keeps: Option<KeepsArg>,
     /// The memory for entries and copies while the index is built, over all threads [default: 64MiB].
     #[arg(long, value_name = "BYTES", value_parser = size_arg::bytes, allow_hyphen_values = true)]
     pub index_memory: Option<u64>,
-}
-
-/// What an index keeps of each row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KeepsArg {
-    /// Copies if most rows are scattered, and the disk has room.
-    Auto,
-    /// Places alone.
-    Places,
-    /// Sorted copies as well.
-    Copies,
 }
 
 /// How the index would be built.
@@ -57,12 +40,8 @@ pub(crate) struct IndexPlan {
     pub sort_by: Option<String>,
     pub partition_by: Option<String>,
     pub directory: PathBuf,
-    /// While it is built, with places alone; half of it afterwards.
+    /// While it is built.
     pub disk_bytes: u64,
-    /// The same with copies of the rows; `None` if it keeps places alone.
-    pub disk_bytes_with_copies: Option<u64>,
-    /// `auto`, `places` or `copies`.
-    pub keeps: &'static str,
     pub memory_bytes: u64,
 }
 
@@ -70,11 +49,8 @@ impl OrderArgs {
     /// The order of the rows, if they need an index. Rejects options of an index without one.
     pub(crate) fn order(&self, partition_by: Option<PartitionedBy>) -> Result<Option<Order>, Error> {
         if self.sort_by.is_none() && partition_by.is_none() {
-            let given = [
-                ("--index-dir", self.index_dir.is_some()),
-                ("--index-memory", self.index_memory.is_some()),
-                ("--index-keeps", self.index_keeps.is_some()),
-            ];
+            let given =
+                [("--index-dir", self.index_dir.is_some()), ("--index-memory", self.index_memory.is_some())];
             return match given.into_iter().find(|(_, given)| *given) {
                 None => Ok(None),
                 Some((option, _)) => {
@@ -95,29 +71,17 @@ impl OrderArgs {
         IndexPlace {
             directory: self.index_dir.clone().unwrap_or_else(|| default.to_owned()),
             memory: self.index_memory.unwrap_or(IndexPlace::MEMORY),
-            keeps: match self.index_keeps {
-                None | Some(KeepsArg::Auto) => Keeps::Either,
-                Some(KeepsArg::Places) => Keeps::Places,
-                Some(KeepsArg::Copies) => Keeps::Copies,
-            },
         }
     }
 }
 
 impl IndexPlan {
     pub(crate) fn of(addressed: &dyn Addressed, order: &Order, place: &IndexPlace) -> Self {
-        let (with_copies, disk_bytes) = index_disk_bytes(addressed);
         Self {
             sort_by: order.sort_by.clone(),
             partition_by: order.partition_by.as_ref().map(ToString::to_string),
             directory: place.directory.clone(),
-            disk_bytes,
-            disk_bytes_with_copies: with_copies.filter(|_| place.keeps != Keeps::Places),
-            keeps: match place.keeps {
-                Keeps::Either => "auto",
-                Keeps::Places => "places",
-                Keeps::Copies => "copies",
-            },
+            disk_bytes: index_disk_bytes(addressed),
             memory_bytes: place.memory,
         }
     }
@@ -128,18 +92,11 @@ impl IndexPlan {
             (Some(by), None) => format!("by {by}, in the order of the input"),
             (None, column) => format!("sorted by {}", column.as_deref().unwrap_or_default()),
         };
-        let places = phases::bytes(self.disk_bytes);
-        let disk = match (self.disk_bytes_with_copies, self.keeps) {
-            (Some(copies), "copies") => phases::bytes(copies),
-            (Some(copies), _) => {
-                format!("{}, or {places} if the rows are not scattered,", phases::bytes(copies))
-            }
-            (None, _) => places,
-        };
-        let directory = self.directory.display();
         format!(
-            "index: {order}; {} of memory, at most {disk} on disk in {directory}\n",
-            phases::bytes(self.memory_bytes)
+            "index: {order}; {} of memory, at most {} on disk in {}\n",
+            phases::bytes(self.memory_bytes),
+            phases::bytes(self.disk_bytes),
+            self.directory.display()
         )
     }
 }
@@ -154,8 +111,6 @@ pub(crate) struct Ordered {
     pub index_reused: bool,
     /// Whether the row groups were in order already, so that there was no index.
     pub in_order: bool,
-    /// Whether the index had sorted copies of the rows, and not only their places.
-    pub index_has_copies: bool,
     /// How rows were gathered.
     pub gathered: String,
 }
@@ -167,7 +122,6 @@ impl Ordered {
             index_bytes: rows.index_bytes(),
             index_reused: rows.is_reused(),
             in_order: rows.is_in_order(),
-            index_has_copies: rows.has_copies(),
             gathered: rows.way(),
         }
     }
@@ -240,12 +194,11 @@ pub(crate) fn ordered<'a>(
     let report = phase.finish();
     console.detail(|| {
         format!(
-            "index: {} in {:.2} s, {} partitions, {} on disk{}",
+            "index: {} in {:.2} s, {} partitions, {} on disk",
             phases::thousands(rows.rows()),
             report.wall.as_secs_f64(),
             rows.partitions().len(),
-            phases::bytes(rows.index_bytes()),
-            if rows.has_copies() { ", with copies of the rows" } else { "" }
+            phases::bytes(rows.index_bytes())
         )
     });
     Ok((rows, report))

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use sawmill_cratedb::{CrateDb, CrateServer, refused_column_name};
 use sawmill_loader::{Forgotten, LoadOptions, Mode, RejectOptions, TableName, Target, Verification};
 use sawmill_pgwire::Server;
-use sawmill_postgres::{Postgres, forget, verify};
+use sawmill_postgres::{OnConflict, Postgres, Strategy, TableKind, forget, verify};
 use sawmill_source::{Control, Source};
 
 use crate::arguments::crate_options::CrateArgs;
@@ -49,6 +49,19 @@ impl Destination {
         match self {
             Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.mode(mode))),
             Self::CrateDb(crate_db) => Self::CrateDb(Box::new(crate_db.mode(mode))),
+        }
+    }
+
+    /// Appends to the table that a load with these options has made, without the options that only a new table has.
+    pub(crate) fn appending(self) -> Self {
+        match self.mode(Mode::Append) {
+            Self::Postgres(postgres) => {
+                let plain = postgres.kind(TableKind::default()).strategy(Strategy::Auto);
+                Self::Postgres(Box::new(plain))
+            }
+            Self::CrateDb(crate_db) => {
+                Self::CrateDb(Box::new(crate_db.primary_key(Vec::new()).partition_by(None)))
+            }
         }
     }
 
@@ -96,10 +109,12 @@ impl Destination {
         }
     }
 
-    /// Sets the key of mode upsert.
-    pub(crate) fn key(self, key: &[String]) -> Self {
+    /// Sets the key of mode upsert, and what it does with rows whose key the table has.
+    pub(crate) fn key(self, key: &[String], on_conflict: OnConflict) -> Self {
         match self {
-            Self::Postgres(postgres) => Self::Postgres(Box::new(postgres.key(key.to_vec()))),
+            Self::Postgres(postgres) => {
+                Self::Postgres(Box::new(postgres.key(key.to_vec()).on_conflict(on_conflict)))
+            }
             other => other,
         }
     }
@@ -272,6 +287,9 @@ pub(crate) fn default_degree() -> usize {
 /// What happens to the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeArg {
+    /// Create the table if it is missing, and append new files to a table that a load of some of these files has
+    /// made. Any other table needs mode append.
+    Auto,
     /// Create the table, which must not exist. It appears when it is complete.
     Create,
     /// Append to an existing table; columns are matched by name.
@@ -283,16 +301,19 @@ pub(crate) enum ModeArg {
     /// Update the rows of an existing table that have the same --key, and insert the others. Not available
     /// for CrateDB.
     Upsert,
+    /// Insert the rows whose --key an existing table lacks; its own rows stay. Not available for CrateDB.
+    Insert,
 }
 
 impl From<ModeArg> for Mode {
     fn from(mode: ModeArg) -> Self {
         match mode {
-            ModeArg::Create => Mode::Create,
+            // What the records of the table say is known later.
+            ModeArg::Auto | ModeArg::Create => Mode::Create,
             ModeArg::Append => Mode::Append,
             ModeArg::Truncate => Mode::Truncate,
             ModeArg::Replace => Mode::Replace,
-            ModeArg::Upsert => Mode::Upsert,
+            ModeArg::Upsert | ModeArg::Insert => Mode::Upsert,
         }
     }
 }

@@ -67,8 +67,8 @@ pub(crate) struct RejectArgs {
     /// The name says which: FILE.csv takes the raw lines of text that cannot be read (for PostgreSQL also
     /// FILE.ndjson); FILE.parquet takes the rows that PostgreSQL refuses, with the columns of the source, and
     /// FILE.ndjson those that CrateDB refuses. For both, add --rejected-lines for the lines.
-    /// With --nested tables, a record is rejected as a whole if any of its rows cannot be loaded. With staged
-    /// partitions, a primary key needs --key-after.
+    /// With staged partitions, a primary key needs --key-after. With --nested tables, only lines of text that
+    /// cannot be read are left out.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
     /// Fail the load when it rejects more rows than this [default: no limit].

@@ -42,7 +42,8 @@ impl<'a> Outcome<'a> {
             flame::may_replace(path, b'<', &format!("--html {}", path.display()))?;
         }
         let baseline = plan.baseline.as_deref().map(saved::read).transpose()?;
-        let mut file = ResultFile::new("", &command_text(std::env::args_os()));
+        let mut file =
+            ResultFile::new("", &command_text(crate::program().iter().chain(crate::words()).cloned()));
         file.label = plan.save.clone().unwrap_or_else(|| file.started.clone());
         file.versions.insert("sawmill".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         // The folder of the source that this program was built from, if it still exists.

@@ -60,11 +60,9 @@ pub(crate) fn run(
     cancel: &AtomicBool,
 ) -> Result<Observed, Error> {
     let failed = |what: &dyn std::fmt::Display| Error::failure(what.to_string(), "a run of our own", "");
-    let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let folder = tempfile::tempdir().map_err(|error| failed(&error))?;
     let report = folder.path().join("report.json");
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    let words = std::iter::once(program.to_string_lossy().into_owned()).chain(words);
+    let words = crate::program().iter().chain(crate::words()).map(|word| word.to_string_lossy().into_owned());
     let mut line = CommandLine::new(words)?.output(Output::Capture);
     for (variable, value) in environment {
         line = line.environment(variable, value);

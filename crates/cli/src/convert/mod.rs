@@ -25,6 +25,7 @@ use crate::arguments::order_args::OrderArgs;
 use crate::arguments::row_args::RowArgs;
 use crate::arguments::size_arg;
 use crate::arguments::text::TextArgs;
+use crate::error::Error;
 use crate::r#gen::options::file_args::{self, DataPageVersion, Statistics, YesNo};
 use crate::screen::phases;
 
@@ -32,7 +33,7 @@ use crate::screen::phases;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  sawmill convert trips.csv --out trips.parquet --compression zstd
+  sawmill convert trips.csv trips.parquet --compression zstd
   sawmill convert trips.csv --out trips.parquet --compression snappy --compression note=zstd:9 --compression id=none
   sawmill convert 'logs/*.tsv' --no-header --names at,host,line --out logs.parquet --row-group-rows 1M
   sawmill convert trips.parquet --out trips.csv --columns id,fare --where 'fare > 10'
@@ -56,8 +57,9 @@ pub(crate) struct ConvertArgs {
     files: Vec<PathBuf>,
     /// The file or the object to write: a path, or s3://, gs:// and az:// URLs. - is standard output, for CSV
     /// and NDJSON. A name that ends with / or has no extension is a directory, of part-00000.parquet and so on,
-    /// or of folders with --partition-by; in a store the objects are sent when all files are complete.
-    #[arg(long, value_name = "FILE|DIR", required_unless_present = "parse_only")]
+    /// or of folders with --partition-by; in a store the objects are sent when all files are complete. Without
+    /// this option, the last of several FILES is the output, if nothing exists there.
+    #[arg(long, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
     /// Read and parse all rows on all cores, write nothing, and print the number of rows, the time, and the sums
     /// of the columns of numbers.
@@ -152,6 +154,46 @@ struct ParquetArgs {
 
 impl ConvertArgs {
     /// The output; the empty path if there is none, with --parse-only.
+    /// Takes the last of several files for the output if none is named. What exists is an input: only `--out`
+    /// may replace it.
+    ///
+    /// # Errors
+    /// No output: one file, or the last one exists.
+    pub(crate) fn take_out(&mut self) -> Result<(), Error> {
+        if self.out.is_some() || self.parse_only {
+            return Ok(());
+        }
+        let several = self.files.len() > 1;
+        let missing = |what: &str, place: String, advice: &str| Err(Error::usage(what, place, advice));
+        let Some(last) = self.files.pop_if(|_| several) else {
+            return missing(
+                "no output",
+                "sawmill convert".to_owned(),
+                "name it: sawmill convert IN OUT, or --out",
+            );
+        };
+        let shown = last.display().to_string();
+        if self.overwrite {
+            return missing("which file to replace is not clear", shown, "name the output with --out");
+        }
+        if shown.starts_with('@') || shown.starts_with("gen:") || shown.contains(['*', '?', '[']) {
+            return missing(
+                "no output: the last word names inputs",
+                shown,
+                "name the output: sawmill convert IN OUT",
+            );
+        }
+        if last.symlink_metadata().is_ok() && !sawmill_store::is_stream(&last) {
+            return missing(
+                "no output: the last file exists",
+                shown,
+                "name the output, or give --out FILE --overwrite",
+            );
+        }
+        self.out = Some(last);
+        Ok(())
+    }
+
     fn out(&self) -> &Path {
         self.out.as_deref().unwrap_or(Path::new(""))
     }

@@ -32,7 +32,12 @@ fn drive_it(args: &DriveArgs, console: Console, cancel: &Arc<AtomicBool>) -> Res
         server: server.as_mut(),
         cancel,
         observer: &mut watchers,
-        command: std::env::args().map(|word| without_password(&word)).collect::<Vec<_>>().join(" "),
+        command: crate::program()
+            .iter()
+            .chain(crate::words())
+            .map(|word| without_password(&word.to_string_lossy()))
+            .collect::<Vec<_>>()
+            .join(" "),
     };
     let result = match limits {
         Some(limits) => find_max(&mut plan, &limits, args.repeats, driving)?,

@@ -73,14 +73,14 @@ enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  sawmill footer data.parquet
+  sawmill footer ls data.parquet        # the same as `sawmill footer data.parquet`
   sawmill footer /data/trips            # every .parquet file below the directory
   sawmill footer '/data/**/part-*.parquet'
   sawmill footer data.parquet --schema
   sawmill footer data.parquet --statistics --column 'address.*' --row-group 0..4
   sawmill footer data.parquet --sizes
   sawmill footer data.parquet --page-headers --column name   # dictionaries included
-  sawmill footer /data/trips --check --pages
+  sawmill footer check /data/trips --pages
   sawmill footer /data/trips --plan-merge          # small files, to merge into files of 256 MiB
   sawmill footer diff old.parquet new.parquet      # schema, layout, statistics
   sawmill footer head data.parquet -n 3            # rows as JSON; `cat` prints all

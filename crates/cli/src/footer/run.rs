@@ -87,6 +87,19 @@ struct Decoded {
 type Reader = Box<dyn RangeReader + Send>;
 
 impl Opening {
+    /// Opens files as `sawmill footer` does by default.
+    pub(crate) fn new(options: Options) -> Self {
+        Self {
+            options,
+            row_groups: None,
+            #[cfg(all(unix, target_pointer_width = "64"))]
+            mapped: false,
+            tail: 64 << 10,
+            max_footer: 1 << 30,
+            requests: 64,
+        }
+    }
+
     /// Opens a file, and decodes its footer. Also returns what an object or standard input was read from.
     pub(crate) fn open(
         &self,

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use sawmill_generator::{Dataset, Fidelity, InferredSpec, InferredTables, RelationFidelity};
+use sawmill_generator::{
+    ColumnFidelity, Dataset, Fidelity, InferredSpec, InferredTables, MeasureFidelity, RelationFidelity,
+};
 use sawmill_profile::{Align, Table};
 use serde::Serialize;
 
@@ -15,7 +17,7 @@ use crate::r#gen::infer::{sampled, source::Source, with_keys};
 use crate::r#gen::options::like_args::FidelityArgs;
 use crate::screen::console::Console;
 
-/// The columns that the summary of --like names.
+/// The columns, and the lost pairs, that the summary of --like names.
 const WORST: usize = 10;
 
 /// The most rows that are generated for the summary of --like.
@@ -129,13 +131,87 @@ fn summary_of(sample: &InferredSpec, dataset: &Dataset) -> Result<String, Error>
         }
     }
     let fidelity = sample.compare(&generated);
-    let far = fidelity.columns.iter().filter(|column| column.distance > 0.02).count();
-    let all = fidelity.columns.len();
-    let head = format!("{} of {all} columns are within 0.02 of the sample\n", all - far);
-    Ok(head + text(&fidelity, WORST).trim_end())
+    Ok(text(&fidelity, WORST).trim_end().to_owned())
+}
+
+/// How much is kept, in a sentence.
+fn headline(fidelity: &Fidelity) -> String {
+    let kept = &fidelity.kept;
+    let counted = |[near, all]: [usize; 2], what: &str| format!("{near} of {all} {what}");
+    let mut parts = vec![counted(kept.columns, "columns"), counted(kept.pairs, "pairs")];
+    parts.push(counted(kept.order, "orders of rows"));
+    if kept.keys[1] > 0 {
+        parts.push(counted(kept.keys, "keys"));
+    }
+    format!(
+        "{} are like the source (columns within {}, pairs and orders within {})",
+        parts.join(", "),
+        kept.column_distance,
+        kept.pair_distance
+    )
+}
+
+/// How well a tree tells the rows apart.
+fn told_apart(fidelity: &Fidelity) -> String {
+    match &fidelity.tree {
+        None => "too few rows for a tree that tells real rows from generated\n".to_owned(),
+        Some(tree) => {
+            let by: Vec<&str> = tree.by.iter().take(3).map(String::as_str).collect();
+            let by = if by.is_empty() { String::new() } else { format!(", by {}", by.join(", ")) };
+            format!(
+                "how well a tree tells real rows from generated: {:.2}{by} (0.50 is not at all)\n",
+                tree.auc
+            )
+        }
+    }
 }
 
 fn text(fidelity: &Fidelity, most: usize) -> String {
+    let mut out = format!("{}\n{}", headline(fidelity), told_apart(fidelity));
+    out += &columns(fidelity.columns.iter().take(most));
+    out += &lost(fidelity, most);
+    if !fidelity.relations.is_empty() {
+        out += &format!("\n{}", relations(&fidelity.relations));
+    }
+    for not_compared in &fidelity.not_compared {
+        out += &format!("not compared: {not_compared}\n");
+    }
+    out
+}
+
+/// The pairs, orders and keys that are lost, the worst first.
+fn lost(fidelity: &Fidelity, most: usize) -> String {
+    let mut table = Table::new([
+        ("lost", Align::Left),
+        ("measure", Align::Left),
+        ("source", Align::Right),
+        ("generated", Align::Right),
+    ]);
+    let mut row = |what: String, measure: &MeasureFidelity| {
+        // What is rounded to 0 has no sign.
+        let shown = |value: f64| format!("{:.3}", (1000.0 * value).round() / 1000.0 + 0.0);
+        table.row([what, measure.measure.clone(), shown(measure.source), shown(measure.generated)]);
+    };
+    let pairs = fidelity.pairs.iter().filter_map(|pair| Some((pair, pair.worst()?)));
+    pairs.take(most).for_each(|(pair, worst)| row(pair.columns.join(", "), worst));
+    let orders = fidelity.order.iter().filter(|order| !order.measure.is_kept);
+    orders.take(most).for_each(|order| row(order.column.clone(), &order.measure));
+    let [kept, all] = fidelity.kept.pairs;
+    let mut out = match all - kept + fidelity.kept.order[1] - fidelity.kept.order[0] {
+        0 => String::new(),
+        _ => format!("\n{table}"),
+    };
+    if all - kept > most {
+        out += &format!("and {} more pairs, which gen fidelity lists\n", all - kept - most);
+    }
+    for key in fidelity.keys.iter().filter(|key| key.repeated > 0).take(most) {
+        let source = "the source has no equal values";
+        out += &format!("lost: key {}: {source}, the generated data repeat {}\n", key.column, key.repeated);
+    }
+    out
+}
+
+fn columns<'a>(columns: impl Iterator<Item = &'a ColumnFidelity>) -> String {
     let mut table = Table::new([
         ("column", Align::Left),
         ("measure", Align::Left),
@@ -146,7 +222,7 @@ fn text(fidelity: &Fidelity, most: usize) -> String {
         ("mean length", Align::Right),
     ]);
     let percent = |pair: [f64; 2]| format!("{:.2} / {:.2}", 100.0 * pair[0], 100.0 * pair[1]);
-    for column in fidelity.columns.iter().take(most) {
+    for column in columns {
         table.row([
             column.column.clone(),
             column.measure.to_owned(),
@@ -157,14 +233,7 @@ fn text(fidelity: &Fidelity, most: usize) -> String {
             column.mean_length.map_or_else(String::new, |[a, b]| format!("{a:.2} / {b:.2}")),
         ]);
     }
-    let mut out = table.to_string();
-    if !fidelity.relations.is_empty() {
-        out += &format!("\n{}", relations(&fidelity.relations));
-    }
-    for not_compared in &fidelity.not_compared {
-        out += &format!("not compared: {not_compared}\n");
-    }
-    out
+    table.to_string()
 }
 
 fn relations(relations: &[RelationFidelity]) -> String {

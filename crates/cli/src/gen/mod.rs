@@ -82,6 +82,9 @@ pub(crate) struct GenCommand {
     generate: GenArgs,
 }
 
+/// With fewer rows it does not matter how many threads write them.
+const MANY_ROWS: u64 = 1_000_000;
+
 /// What else to do with a dataset.
 #[derive(Subcommand, Debug)]
 enum AboutDataset {
@@ -437,6 +440,7 @@ pub(crate) fn generate(
                 .map(|(n, of)| sawmill_profile::format_counted(n, of));
         format!("{threads}, {files}, row groups of {rows}")
     });
+    say_idle_threads(job, threads.get() as u64, console);
     let phase = profile.phase("generate");
     let kept_rows = AtomicU64::new(0);
     let say = |text: &str| console.notice(text);
@@ -460,6 +464,16 @@ pub(crate) fn generate(
         )
     })?;
     Ok((files, phase.finish()))
+}
+
+/// Says if there are fewer row groups than threads, as in one file of long row groups.
+fn say_idle_threads(job: &GenJob<'_>, threads: u64, console: Console) {
+    let groups: u64 = job.part.files(job.layout.files).map(|file| job.layout.row_groups(file)).sum();
+    if groups < threads && job.layout.part_rows(job.part) >= MANY_ROWS {
+        console.notice(&format!(
+            "{groups} of {threads} threads have a row group to write; smaller ones (--row-group-rows) use more"
+        ));
+    }
 }
 
 /// The checksum over all files: for a folder, the manifest's.

@@ -56,7 +56,7 @@ pub(super) fn make_all(
     let all: Vec<GenArgs> = tables.iter().map(named).collect();
     // What is wrong with a later table is said before the first one is written.
     for args in &all {
-        args.dataset.dataset(console, &args.uploads.stores, cancel)?;
+        args.plan(console, cancel)?;
     }
     all.iter().map(|args| make(args, console, cancel)).collect()
 }

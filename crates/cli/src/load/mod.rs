@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use clap::{Args, Subcommand, ValueEnum};
 use sawmill_loader::{LoadOptions, LoadReport, Share, Target, load};
+use sawmill_postgres::OnConflict;
 use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
 
@@ -40,7 +41,7 @@ use reading::Reading;
     subcommand_negates_reqs = true,
     after_help = "\
 Examples:
-  sawmill load trips.parquet --to postgres://me@localhost/db --table trips
+  sawmill load trips.parquet postgres://me@localhost/db/trips
   sawmill load /data/trips --to postgres://me@localhost/db --table public.trips --verify
   find /data -name '*.parquet' -newer done | sawmill load @- --to postgres://localhost/db --table trips
   sawmill load s3://bucket/trips --to postgres://me@localhost/db --table trips
@@ -50,7 +51,7 @@ Examples:
   sawmill load 'logs/*.tsv' --to postgres://localhost/db --table logs --no-header --names at,host,line --explain
   sawmill load 'gen:contacts?rows=10M' --to postgres://localhost/db --table contacts
   sawmill load /data/trips --to postgres://localhost/db --table trips --where \"pickup >= 2024-01-01 and vendor in (1, 2) and tip is not null\"
-  sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id
+  sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id --newest updated_at
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested native
   sawmill load orders.parquet --to postgres://localhost/db --table orders --enums enum
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested tables --foreign-keys
@@ -92,11 +93,15 @@ struct TableLoad {
     #[command(flatten)]
     target: TargetArgs,
     /// What to do with the table.
-    #[arg(long, value_enum, default_value = "create")]
+    #[arg(long, value_enum, default_value = "auto")]
     mode: ModeArg,
-    /// The columns by which mode upsert finds existing rows.
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', required_if_eq("mode", "upsert"))]
+    /// The columns by which modes upsert and insert find existing rows.
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',',
+        required_if_eq_any([("mode", "upsert"), ("mode", "insert")]))]
     key: Vec<String>,
+    /// In mode upsert, keep of the rows with a key the one with the greatest value in this column, such as updated_at.
+    #[arg(long, value_name = "COLUMN", requires = "key")]
+    newest: Option<String>,
     /// How to match columns of an existing table.
     #[arg(long, value_enum, default_value = "name")]
     map: MapArg,
@@ -110,6 +115,10 @@ struct TableLoad {
     /// that are in the table already.
     #[arg(long)]
     again: bool,
+    /// What to do with a file that was loaded before under this name, with other content. Its earlier rows stay in
+    /// the table.
+    #[arg(long, value_enum, default_value = "error")]
+    changed: ChangedArg,
     /// Print the CREATE TABLE statement and stop.
     #[arg(long)]
     ddl: bool,
@@ -154,6 +163,15 @@ enum MapArg {
     Name,
     /// By position: the first with the first, and so on.
     Position,
+}
+
+/// What to do with a file whose content has changed since it was loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ChangedArg {
+    /// Fail, and name the file.
+    Error,
+    /// Append its rows.
+    Append,
 }
 
 /// What `load finish` is given: the options of the parts.
@@ -250,7 +268,10 @@ fn load_share(
         }
     };
     let source = index.as_ref().map_or(source, |rows| rows);
-    let target = args.table.partitioned(target, source, console, cancel)?;
+    let target = match args.adds_files(&target, source, &options, cancel)? {
+        true => target.appending(),
+        false => args.table.partitioned(target, source, console, cancel)?,
+    };
     let tables = args.nested.tables(&target, source)?;
     let planned = PlannedLoad { target: &target, source, tables: tables.as_ref(), options: &options };
     if args.ddl {
@@ -287,10 +308,20 @@ impl TableLoad {
     fn destination(&self) -> Result<Destination, Error> {
         let target = self.target.destination(&self.crate_options, &self.effort)?.mode(self.mode.into());
         let target = self.records.of(target);
-        if self.mode != ModeArg::Upsert && !self.key.is_empty() {
-            return Err(Error::usage("--key without --mode upsert", "--key", "add --mode upsert"));
+        if !matches!(self.mode, ModeArg::Upsert | ModeArg::Insert) && !self.key.is_empty() {
+            let advice = "add --mode upsert or --mode insert";
+            return Err(Error::usage("--key without --mode upsert", "--key", advice));
         }
-        if self.again && self.mode == ModeArg::Create {
+        let on_conflict = match (&self.newest, self.mode) {
+            (None, ModeArg::Insert) => OnConflict::Keep,
+            (None, _) => OnConflict::Update,
+            (Some(column), ModeArg::Upsert) => OnConflict::KeepNewest(column.clone()),
+            (Some(_), _) => {
+                let what = "--newest without --mode upsert";
+                return Err(Error::usage(what, "--newest", "add --mode upsert, or leave it out"));
+            }
+        };
+        if self.again && matches!(self.mode, ModeArg::Auto | ModeArg::Create) {
             let what = "mode create loads a new table, so there is nothing to load again";
             let advice = "add --mode append, upsert, truncate or replace";
             return Err(Error::usage(what, "--again", advice));
@@ -299,8 +330,32 @@ impl TableLoad {
         let target = if self.takes_lines(&target) { target } else { self.rejects.of(target)? };
         target.reject_locate(self.locate)?;
         target.check_new_names(&self.columns.rename)?;
-        let target = target.by_position(self.map == MapArg::Position).key(&self.key);
+        let target = target.by_position(self.map == MapArg::Position).key(&self.key, on_conflict);
         self.table.apply(self.nested.apply(target)?)
+    }
+
+    /// Whether mode auto appends. Parts, and what needs no server, take mode create.
+    fn adds_files(
+        &self,
+        target: &Destination,
+        source: &dyn Source,
+        options: &LoadOptions,
+        cancel: &AtomicBool,
+    ) -> Result<bool, Error> {
+        let creates = self.mode != ModeArg::Auto
+            || self.ddl
+            || self.explain
+            || self.nested.makes_tables()
+            || options.share != Share::Whole;
+        if creates {
+            return Ok(false);
+        }
+        let phase = Profile::new().phase("records");
+        let control = Control::new(cancel, &phase);
+        Ok(match target {
+            Destination::Postgres(postgres) => postgres.adds_files(source, options, &control)?,
+            Destination::CrateDb(crate_db) => crate_db.adds_files(source, options, &control)?,
+        })
     }
 
     /// Whether --rejects names a file for lines of text that cannot be read.
@@ -341,6 +396,7 @@ impl TableLoad {
             verify: self.verify,
             locate: self.locate,
             again: self.again,
+            append_changed: self.changed == ChangedArg::Append,
             ..self.effort.options_for(target)?
         })
     }

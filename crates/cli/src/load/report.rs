@@ -86,6 +86,11 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
             counted(report.units, "unit"),
             counted(report.rows_in_table.unwrap_or(report.rows), "row")
         ),
+        LoadState::New if report.rows_there_before > 0 => format!(
+            "{table}: {}, {} of them loaded\n",
+            counted(report.rows, "row"),
+            phases::thousands(report.rows_loaded)
+        ),
         LoadState::New => format!("{table}: {}\n", counted(report.rows, "row")),
     };
     if let Some(part) = &report.part {
@@ -128,7 +133,10 @@ fn summary(table: &str, report: &LoadReport, phase: &PhaseReport, maxima: &Maxim
     let whose = if report.part.is_some() { "content sum of the part" } else { "content sum" };
     out += &format!("{whose} {}", report.content.content_sum);
     if report.verified.is_some() {
-        out += ", verified: the table holds what the files hold";
+        out += match report.verified_by_key {
+            true => ", verified: the table has each key of the files",
+            false => ", verified: the table holds what the files hold",
+        };
     }
     out + "\n"
 }

@@ -57,8 +57,7 @@ pub(crate) fn may_replace(path: &Path, begins: u8, place: &str) -> Result<(), Er
 
 /// Draws stacks, titled with the command.
 pub(crate) fn write(path: &Path, stacks: &FoldedStacks, console: Console) -> Result<(), Error> {
-    let words: Vec<String> =
-        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> = crate::words().iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = words.iter().find(|word| !word.starts_with('-')).map_or("", String::as_str);
     let title = format!("sawmill {command}");
     stacks.write_svg(path, title.trim_end())?;

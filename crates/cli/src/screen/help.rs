@@ -66,7 +66,7 @@ pub(crate) fn exit(message: &clap::Error) -> ! {
         _ => {
             let plain = message.render().to_string();
             // The message has the words of the command line, but for the sequences that clap takes for its own colours.
-            let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+            let words = crate::words().iter().map(|word| word.to_string_lossy().into_owned());
             let values = words.flat_map(|word| {
                 let value = word.split_once('=').map(|(_, value)| value.to_owned());
                 [Some(word), value].into_iter().flatten()
@@ -189,7 +189,8 @@ mod tests {
                 continue;
             }
             assert!(words.len() > 1, "no sawmill is run by {line:?}");
-            let points = sweep::points(words.clone()).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+            let points = sweep::points(crate::forms::written_out(words.clone()))
+                .unwrap_or_else(|error| panic!("{line:?}: {error}"));
             for point in points {
                 Cli::try_parse_from(point.words).unwrap_or_else(|error| panic!("{line:?}: {error}"));
             }

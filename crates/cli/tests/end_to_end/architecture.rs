@@ -40,6 +40,8 @@ fn in_manifests() -> Imports {
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         let section = manifest.split("\n[dependencies]\n").nth(1).unwrap_or_default();
         let section = section.split("\n[").next().unwrap();
+        // The command's package has the name of the project.
+        let section = section.replace("\nsawmill = ", "\nsawmill-cli = ");
         let ours = section.lines().filter_map(|line| line.strip_prefix("sawmill-"));
         let ours = ours.map(|line| line.split(['.', ' ', '=']).next().unwrap().to_owned()).collect();
         imports.insert(folder.file_name().unwrap().to_string_lossy().into_owned(), ours);

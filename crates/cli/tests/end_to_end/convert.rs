@@ -3,6 +3,16 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+
+use arrow_array::builder::{BinaryBuilder, ListBuilder};
+use arrow_array::{ArrayRef, BinaryArray, FixedSizeBinaryArray, RecordBatch};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::basic::{ConvertedType, LogicalType};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::SchemaDescriptor;
 
 use crate::harness::{names, sawmill};
 
@@ -44,6 +54,69 @@ fn csv_to_parquet_and_back_gives_the_same_text_and_other_readers_read_it() {
     let read = String::from_utf8(ran.stdout).unwrap();
     let expected = "['a,b', 'two\\nlines \"quoted\"', None, ''] [2.5, None, -1.0, 1e+300] int64 string";
     assert_eq!(read.trim(), expected);
+}
+
+/// The annotations of the leaves of a file.
+fn annotations(file: &Path) -> Vec<(ConvertedType, Option<LogicalType>)> {
+    let reader = SerializedFileReader::new(fs::File::open(file).unwrap()).unwrap();
+    let leaves = reader.metadata().file_metadata().schema_descr_ptr();
+    leaves.columns().iter().map(|leaf| (leaf.converted_type(), leaf.logical_type_ref().cloned())).collect()
+}
+
+#[test]
+fn parquet_to_parquet_keeps_annotations_that_arrow_has_no_types_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let schema = "message m { required fixed_len_byte_array(16) u (UUID); required binary j (JSON); \
+                  required binary e (ENUM); required fixed_len_byte_array(12) i (INTERVAL); \
+                  required group l (LIST) { repeated group list { optional binary element (JSON); } } }";
+    let schema = SchemaDescriptor::new(Arc::new(parse_message_type(schema).unwrap()));
+    let fixed = |bytes: &[u8]| FixedSizeBinaryArray::try_from_iter([bytes].into_iter()).unwrap();
+    let mut list = ListBuilder::new(BinaryBuilder::new());
+    list.values().append_value("{\"a\": 1}");
+    list.append(true);
+    let columns: [(&str, ArrayRef); 5] = [
+        ("u", Arc::new(fixed(&[7; 16]))),
+        ("j", Arc::new(BinaryArray::from(vec![b"[1, 2]".as_slice()]))),
+        ("e", Arc::new(BinaryArray::from(vec![b"red".as_slice()]))),
+        ("i", Arc::new(fixed(&[1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]))),
+        ("l", Arc::new(list.finish())),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let options = ArrowWriterOptions::new().with_parquet_schema(schema).with_skip_arrow_metadata(true);
+    let file = fs::File::create(at("a.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new_with_options(file, batch.schema(), options).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let mut lines = Vec::new();
+    for (from, to) in [("a", "b"), ("b", "c")] {
+        convert(&at(&format!("{from}.parquet")), &at(&format!("{to}.parquet")), &[]).ok();
+        assert_eq!(annotations(&at(&format!("{from}.parquet"))), annotations(&at(&format!("{to}.parquet"))));
+        let json = at(&format!("{to}.ndjson"));
+        convert(&at(&format!("{to}.parquet")), &json, &[]).ok();
+        lines.push(fs::read_to_string(json).unwrap());
+    }
+    assert_eq!(lines[0], lines[1]);
+    assert!(annotations(&at("c.parquet")).contains(&(ConvertedType::NONE, Some(LogicalType::Uuid))));
+}
+
+#[test]
+fn a_delimiter_that_all_records_fit_need_not_be_given() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let as_csv = "a,b\n1,x\n2,\"y;,\"\n";
+    for (name, text) in [
+        ("semicolon.csv", "a;b\n1;x\n2;\"y;,\"\n"),
+        ("tab.csv", "a\tb\n1\tx\n2\t\"y;,\"\n"),
+        ("bar.txt", "a|b\n1|x\n2|\"y;,\"\n"),
+    ] {
+        fs::write(at(name), text).unwrap();
+        convert(&at(name), &at("out.csv"), &["--format", "csv", "--overwrite"]).ok();
+        assert_eq!(fs::read_to_string(at("out.csv")).unwrap(), as_csv, "{name}");
+    }
+    fs::write(at("semicolon.csv"), "a;b\n1;x\n2;y;z\n").unwrap();
+    let error = convert(&at("semicolon.csv"), &at("out.csv"), &["--overwrite"]).fails(1);
+    assert!(error.contains("--delimiter ';'"), "{error}");
 }
 
 #[test]

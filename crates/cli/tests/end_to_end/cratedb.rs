@@ -147,6 +147,29 @@ fn an_append_without_a_key_asks_for_consent_before_it_starts() {
 }
 
 #[test]
+fn one_command_adds_the_new_files_of_a_folder_every_night() {
+    let bench = Bench::any();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    let day = |name: &str, ids: std::ops::Range<u32>| {
+        let rows: String = ids.map(|id| format!("{id},note {id}\n")).collect();
+        std::fs::write(folder.join(name), format!("id,note\n{rows}")).unwrap();
+    };
+    let night = |more: &[&str]| bench.load(&folder, &[&["--primary-key", "id"], more].concat());
+    day("1.csv", 0..100);
+    night(&[]).ok();
+    assert!(night(&[]).ok().out.contains("nothing to do"));
+    day("2.csv", 100..150);
+    let second = night(&["--verify"]).ok();
+    assert!(second.out.contains("1 new file"), "{}", second.out);
+    assert_eq!(bench.rows(), Some(150));
+    day("2.csv", 200..210);
+    let error = night(&[]).fails(1);
+    assert!(error.contains("2.csv") && error.contains("--changed append"), "{error}");
+    assert_eq!(bench.rows(), Some(150));
+}
+
+#[test]
 fn the_plan_is_printed_without_a_server() {
     let bench = Bench::standin();
     let file = bench.contacts("1000");

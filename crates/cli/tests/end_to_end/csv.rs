@@ -116,7 +116,9 @@ fn a_repeated_load_does_nothing_and_another_dialect_is_another_load() {
     assert_eq!(bench.count("select count(*) from c"), 4);
     // The same length, written by another program while nothing ran.
     fs::write(&file, "a,b\n1,NA\n3,x\n").unwrap();
-    let told = bench.load(&file, "c", &append).ok();
+    let error = bench.load(&file, "c", &append).fails(1);
+    assert!(error.contains("--changed append"), "{error}");
+    let told = bench.load(&file, "c", &[&append[..], &["--changed", "append"]].concat()).ok();
     assert!((told.out + &told.err).contains("loaded before with other content"));
     assert_eq!(bench.count("select count(*) from c"), 6);
 }

@@ -90,6 +90,22 @@ fn folders_have_the_rows_of_their_value_and_not_the_column() {
 }
 
 #[test]
+fn an_empty_string_is_no_folder_and_idle_threads_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let spec = "name = 't'\nfields = [\
+        { name = 'city', type = 'string', nulls = 0.2, values = { weights = { Graz = 1, '' = 1 } } },\
+        { name = 'n', type = 'int32', values = { constant = 1 } } ]";
+    fs::write(at("t.toml"), spec).unwrap();
+    let args = ["gen", &at("t.toml"), "--rows", "100", "--partition-by", "city", "--out", &at("out")];
+    let error = sawmill(args).fails(2);
+    assert!(error.contains("column city") && error.contains("an empty string"), "{error}");
+    let args = ["gen", "contacts", "--rows", "1M", "--row-group-rows", "500k", "--out", &at("c.parquet")];
+    let made = sawmill(args.iter().chain(&["--threads", "4"]).copied()).ok();
+    assert!(made.err.contains("2 of 4 threads have a row group to write"), "{}", made.err);
+}
+
+#[test]
 fn a_directory_has_a_manifest_of_what_is_in_it() {
     let dir = tempfile::tempdir().unwrap();
     let made = make(dir.path(), "out", &["--files", "3"]);
@@ -276,7 +292,8 @@ fields = [
   { name = "at", type = "timestamp", zone = "Europe/Vienna", values = { walk = { start = 2024-01-01T00:00:00Z, step = "1s", jitter = 1 } } },
   { name = "old", type = "timestamp", unit = "int96", values = { constant = 2024-01-01T00:00:00.5 } },
   { name = "key", type = "uuid", nulls = 0.1, values = "uuid" },
-  { name = "word", type = "enum", values = { choice = ["a", "", "ö"] } },
+  { name = "word", type = "enum", values = { choice = ["a", "b", "ö"] } },
+  { name = "empty", type = "string", values = { choice = ["a", ""] } },
   { name = "document", type = "json", nulls = 0.1, values = { choice = ['{"a": 1}', '[]'] } },
   { name = "raw", type = "binary", nulls = 0.1, values = { bytes = { min = 0, max = 9 } } },
   { name = "tags", type = "list", nulls = 0.1, length = { uniform = { min = 0, max = 3 } }, element = { type = "uuid", nulls = 0.2, values = "uuid" } },

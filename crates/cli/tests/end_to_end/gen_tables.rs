@@ -99,6 +99,17 @@ fn options_that_do_not_fit_several_tables_are_errors() {
 
 /// The keys of the children are those of the parents, and each column is that of the parent's row.
 #[test]
+fn all_tables_are_checked_before_the_first_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (spec, out) = (dir.path().join("shop.toml"), dir.path().join("shop"));
+    let note = "[[tables.fields]]\nname = \"note\"\ntype = \"string\"\nvalues = \"email\"\n[[tables]]\nname = \"orders\"";
+    fs::write(&spec, SHOP.replace("[[tables]]\nname = \"orders\"", note)).unwrap();
+    let args = ["gen", spec.to_str().unwrap(), "--out", out.to_str().unwrap(), "--compression", "note=zstd"];
+    let error = sawmill(args).fails(2);
+    assert!(error.contains("note") && !out.exists(), "{error}");
+}
+
+#[test]
 fn tables_are_loaded_without_files_and_join() {
     let bench = Bench::new();
     let dir = tempfile::tempdir().unwrap();

@@ -95,7 +95,11 @@ impl Ran {
     #[track_caller]
     pub fn fails(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{}\n{}", self.out, self.err);
-        let errors = self.err.lines().filter(|line| line.starts_with("error: ")).count();
+        let errors = self
+            .err
+            .lines()
+            .filter(|line| line.starts_with("error: ") || line.starts_with("{\"error\":"))
+            .count();
         assert_eq!(errors, 1, "one line of error: {}", self.err);
         assert!(!self.err.contains("panicked"), "{}", self.err);
         self.err

@@ -12,7 +12,8 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use sawmill_footer::ThriftWriter;
+
+use crate::thrift_writer::ThriftWriter;
 
 fn write(path: &Path, batch: &RecordBatch, properties: WriterProperties) {
     let file = File::create(path).unwrap();

@@ -11,6 +11,12 @@ fn commands() -> Vec<String> {
     blocks.flat_map(|block| block.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
+/// The server's address with a table behind the database.
+fn with_table(url: &str, table: &str) -> String {
+    let (server, query) = url.split_once('?').unwrap_or((url, ""));
+    format!("'{server}/{table}?{query}'")
+}
+
 #[test]
 fn every_command_of_the_readme_runs() {
     let dir = tempfile::tempdir().unwrap();
@@ -25,6 +31,7 @@ fn every_command_of_the_readme_runs() {
         // The directory first: the path of the binary may well begin with /tmp, too.
         let command = line
             .replace("/tmp/", &format!("{}/", dir.path().display()))
+            .replace("postgres://localhost/db/contacts", &with_table(&server.url(), "contacts"))
             .replace("postgres://localhost/db", &server.url())
             .replace("cargo run --release --", sawmill);
         let command = match command.strip_prefix("sawmill ") {

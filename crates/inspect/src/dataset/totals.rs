@@ -18,14 +18,14 @@ use crate::text::style::{TextStyle, percent};
 
 /// Fewer rows than this in a row group cost DuckDB 5 to 10 times the running time
 /// (<https://duckdb.org/docs/stable/guides/performance/file_formats>, "The Effect of Row Group Sizes") ...
-const SMALL_ROWS: i64 = 5_000;
+pub(crate) const SMALL_ROWS: i64 = 5_000;
 
 /// ... unless the rows are so wide that reading them takes longer than seeking to the row group.
-const SMALL_BYTES: i64 = 1_000_000;
+pub(crate) const SMALL_BYTES: i64 = 1_000_000;
 
 /// The upper end of the sizes that parquet-format recommends, 512 MB to 1 GB
 /// (<https://parquet.apache.org/docs/file-format/configurations/>). Readers work on whole row groups.
-const LARGE_BYTES: i64 = 1 << 30;
+pub(crate) const LARGE_BYTES: i64 = 1 << 30;
 
 /// How many row groups are named; the others are counted.
 const NAMED: usize = 10;

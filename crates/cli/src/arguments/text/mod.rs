@@ -64,7 +64,8 @@ pub(crate) struct TextArgs {
         help_heading = HEADING)]
     pub format: Option<InputFormat>,
     /// What is between fields, one character or several; 'tab' or '\t' is a tab, '\x1f' the byte of this number
-    /// [default: a comma; a tab for .tsv and .tab, | for .psv].
+    /// [default: a tab for .tsv and .tab, | for .psv, else a comma, or the one of ; tab | that all records of the
+    /// start of the file fit].
     #[arg(long, value_name = "CHARS", value_parser = delimiter, help_heading = HEADING)]
     pub delimiter: Option<String>,
     /// The character around fields that contain delimiters or newlines; within them it is doubled. 'none'

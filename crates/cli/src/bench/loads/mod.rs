@@ -129,13 +129,13 @@ impl LoadBench {
 
     /// The kind of the tables, if the arguments give one.
     fn kind(&self, source: &dyn Source) -> Result<Option<TableKind>, Error> {
-        if self.mode == ModeArg::Upsert {
+        if self.mode == ModeArg::Auto {
+            let what = "each run of a benchmark has a table of its own, so there is nothing to choose";
+            return Err(Error::usage(what, "--mode auto", "give create, append, truncate or replace"));
+        }
+        if matches!(self.mode, ModeArg::Upsert | ModeArg::Insert) {
             let advice = "give create, append, truncate or replace";
-            return Err(Error::usage(
-                "the table of a benchmark has no rows to update",
-                "--mode upsert",
-                advice,
-            ));
+            return Err(Error::usage("the table of a benchmark has no rows to update", "--mode", advice));
         }
         if self.strategy == Some(StrategyArg::Staged) && self.partition_by.is_none() {
             let advice = "add --partition-by, or leave the strategy out";

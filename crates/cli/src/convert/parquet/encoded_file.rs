@@ -19,12 +19,13 @@ use arrow_array::RecordBatch;
 use arrow_schema::{FieldRef, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{
-    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
+    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriterOptions, compute_leaves,
 };
 use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use sawmill_profile::{SpanSink, ThreadFailure, caught, span};
+use sawmill_source::parquet_schema;
 
 /// How many batches the encoders may be behind.
 const AHEAD: usize = 4;
@@ -65,7 +66,11 @@ impl<W: Write + Send> EncodedFile<W> {
         spans: &SpanSink,
     ) -> Result<Self> {
         let most_rows = properties.max_row_group_row_count().unwrap_or(usize::MAX);
-        let writer = ArrowWriter::try_new(Taken(Some(out)), schema.clone(), Some(properties))?;
+        let mut options = ArrowWriterOptions::new().with_properties(properties);
+        if let Some(annotated) = parquet_schema(&schema)? {
+            options = options.with_parquet_schema(annotated);
+        }
+        let writer = ArrowWriter::try_new_with_options(Taken(Some(out)), schema.clone(), options)?;
         let (file, writers) = writer.into_serialized_writer()?;
         let encoders = encoders.clamp(1, schema.fields().len().max(1));
         Ok(Self {

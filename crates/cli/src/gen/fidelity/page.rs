@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use sawmill_generator::{Fidelity, RelationFidelity};
+use sawmill_generator::{Fidelity, MeasureFidelity, RelationFidelity};
 use sawmill_profile::{Page, Section, escape_html, write_whole};
 
 use crate::error::Error;
+use crate::r#gen::fidelity::{headline, told_apart};
 
 /// Writes a section for each table, and one for the references between them.
 pub(super) fn write(
@@ -14,11 +15,10 @@ pub(super) fn write(
     tables: &[(String, &Fidelity)],
     references: &[RelationFidelity],
 ) -> Result<(), Error> {
-    let columns = || tables.iter().flat_map(|(_, fidelity)| &fidelity.columns);
-    let (all, near) = (columns().count(), columns().filter(|column| column.distance <= 0.02).count());
     let mut sections = Vec::new();
     for (name, fidelity) in tables {
         sections.push(section(&format!("Columns of {name}"), columns_of(fidelity)));
+        sections.push(section(&format!("Pairs and order of {name}"), pairs_of(fidelity)));
         sections.push(section(&format!("Relations of {name}"), relations_of(&fidelity.relations)));
         let left_out: Vec<String> =
             fidelity.not_compared.iter().map(|what| format!("<li>{}</li>", escape_html(what))).collect();
@@ -27,9 +27,11 @@ pub(super) fn write(
         sections.push(section(&format!("Not compared of {name}"), left_out));
     }
     sections.push(section("References", relations_of(references)));
+    let named = |(name, fidelity): &(String, &Fidelity)| format!("{name}: {}", headline(fidelity));
+    let verdicts: Vec<String> = tables.iter().map(named).collect();
     let page = Page {
         origin: format!("sawmill gen fidelity, {}", source.display()),
-        verdict: format!("{near} of {all} columns are within 0.02 of the source"),
+        verdict: verdicts.join("; "),
         findings: Vec::new(),
         facts: Vec::new(),
         sections,
@@ -57,6 +59,20 @@ fn columns_of(fidelity: &Fidelity) -> String {
     });
     let heads = ["column", "measure", "distance", "nulls %", "distinct", "top value %", "mean length"];
     table(&heads, rows)
+}
+
+/// How well a tree tells the rows apart, and each pair and order with its worst measure.
+fn pairs_of(fidelity: &Fidelity) -> String {
+    let row = |what: String, measure: &MeasureFidelity| {
+        let is_kept = if measure.is_kept { "kept" } else { "lost" };
+        let [source, generated] = [measure.source, measure.generated].map(|value| format!("{value:.3}"));
+        vec![what, is_kept.to_owned(), measure.measure.clone(), source, generated]
+    };
+    let pairs = fidelity.pairs.iter();
+    let pairs = pairs.filter_map(|pair| Some(row(pair.columns.join(", "), pair.farthest()?)));
+    let orders = fidelity.order.iter().map(|order| row(order.column.clone(), &order.measure));
+    let heads = ["columns", "", "measure", "source", "generated"];
+    format!("<p>{}</p>\n{}", escape_html(&told_apart(fidelity)), table(&heads, pairs.chain(orders)))
 }
 
 fn relations_of(relations: &[RelationFidelity]) -> String {

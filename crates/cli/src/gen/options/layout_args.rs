@@ -88,7 +88,10 @@ impl LayoutArgs {
             let advice = "leave out --rows, or declare more rows of its parent table";
             return Err(Error::usage(what, dataset.name(), advice));
         }
-        let size = RowSize::measure(dataset, options, seed)?;
+        let by_size =
+            self.file_size.is_some() || self.row_group_size.is_some() || self.partition_by.is_some();
+        let run = if by_size { u64::MAX } else { rows };
+        let size = RowSize::measure_for(run, dataset, options, seed)?;
         // The share of a file's rows that goes to the largest folder.
         let share = match &self.partition_by {
             Some(column) => size.largest_folder(dataset, options, column, seed)?,

@@ -61,14 +61,20 @@ impl LikeArgs {
     }
 }
 
-/// Compare generated data with its source, column by column.
+/// Compare generated data with its source: columns, pairs of columns, the order of rows, and keys.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Columns of at most 1,000 distinct values are compared by the total variation of their values, numbers that occur
 fewer than 500 times on average by their Kolmogorov-Smirnov distance, other strings, bytes and lists by that of
 their lengths. Of many different strings, the characters by class and the shares of strings that are 1 % or more are
-compared, too, and the greatest distance counts. 0 means equal, 1 entirely different; random samples of the same distribution differ a little. `frequencies`
-ignores the values, for strings that were made up.
+compared, too, and the greatest distance counts. 0 means equal, 1 entirely different; random samples of the same
+distribution differ a little. `frequencies` ignores the values, for strings that were made up.
+
+Pairs are compared in up to 32,768 rows: numbers by their rank correlation, categories by Cramér's V, a number and a
+category by the correlation ratio, also of a number's 20 bins; and by equal values and nulls. A pair is kept if each
+measure differs by at most 0.1, or by three standard deviations if rows are few. A column's order is kept if the
+correlation of each row with the row before differs as little. A decision tree learns to tell half of the rows apart;
+its AUC on the other half is 0.5 if it cannot.
 
 Examples:
   sawmill gen --like trips.parquet --out /tmp/trips

@@ -5,9 +5,8 @@ use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
-use sawmill_footer::ThriftWriter;
-
 use crate::harness::{Ran, command};
+use crate::thrift_writer::ThriftWriter;
 
 /// The address space of a run, and what a file claims: more than that, but less than the limits of footers.
 const ADDRESSES: u64 = 768 << 20;

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-use sawmill_footer::ThriftWriter;
 use serde_json::Value;
 
 use super::memory::confined;
 use super::view;
 use crate::parquet_files::raw_footer;
+use crate::thrift_writer::ThriftWriter;
 
 /// The header of a data page, with a bound of `bound` bytes.
 fn header(compressed: u32, bound: usize) -> Vec<u8> {

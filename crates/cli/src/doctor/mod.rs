@@ -1,0 +1,97 @@
+//! `sawmill doctor`: what would make files, a server or this machine faster, with the command that does it.
+
+mod machine;
+mod server;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use clap::Args;
+use sawmill_footer::Options;
+use sawmill_inspect::{Checkup, Finding};
+use serde::Serialize;
+
+use crate::arguments::stores::StoreArgs;
+use crate::error::{Error, Exit};
+use crate::footer::place::Places;
+use crate::footer::{Opening, style};
+use crate::forms::is_address;
+use crate::screen::console::Console;
+
+/// Look at files, a server or this machine, and say what to change: the greatest gain first.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  sawmill doctor                                  # this machine
+  sawmill doctor /data/trips                      # footers: row groups, statistics, page indexes, codecs
+  sawmill doctor s3://bucket/trips --json
+  sawmill doctor postgres://me@localhost/db       # settings, permissions and connections for a load
+
+It changes nothing.")]
+pub(crate) struct DoctorArgs {
+    /// A file, a directory, a pattern or URLs of objects; or the URL of a PostgreSQL server. Without one, this machine.
+    targets: Vec<PathBuf>,
+    #[command(flatten)]
+    stores: StoreArgs,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report {
+    looked_at: String,
+    findings: Vec<Finding>,
+}
+
+/// Whether a target is the address of a server.
+fn is_server(target: &Path) -> bool {
+    target.to_str().is_some_and(is_address)
+}
+
+pub(crate) fn run(args: &DoctorArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
+    let report = match args.targets.as_slice() {
+        [] => machine::check(),
+        [server] if is_server(server) => server::check(&server.to_string_lossy(), cancel)?,
+        files if files.iter().any(|file| is_server(file)) => {
+            return Err(Error::usage("a server beside other targets", "sawmill doctor", "give it alone"));
+        }
+        files => check_files(files, &args.stores, console, cancel)?,
+    };
+    console.result(&report, || text(&report))
+}
+
+fn text(report: &Report) -> String {
+    let mut text = format!("looked at {}\n", report.looked_at);
+    if report.findings.is_empty() {
+        text += "nothing to change\n";
+    }
+    for (number, Finding { what, cost, command, .. }) in (1..).zip(&report.findings) {
+        text += &format!("\n{number}. {what}\n   {cost}\n   -> {command}\n");
+    }
+    text
+}
+
+/// Decodes the footers, one after the other. A file that cannot be read is an error once the others are reported.
+fn check_files(
+    files: &[PathBuf],
+    stores: &StoreArgs,
+    console: Console,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Report, Error> {
+    let Places { places, objects } = Places::of(files, stores, cancel)?;
+    let opening = Opening::new(Options::new());
+    let mut checkup = Checkup::default();
+    for place in &places {
+        if cancel.load(Relaxed) {
+            return Err(Error::new(Exit::Interrupted, "interrupted", "sawmill doctor", ""));
+        }
+        match opening.open(place, &objects) {
+            Ok((summary, footer, _)) => checkup.add(&summary, &footer),
+            Err(error) if places.len() == 1 => return Err(error),
+            Err(error) => console.notice(&format!("not looked at: {error}")),
+        }
+    }
+    let style = style(console);
+    let findings = files.first().map(|input| checkup.findings(input, &style)).unwrap_or_default();
+    Ok(Report { looked_at: checkup.looked_at(&style), findings })
+}

@@ -1,0 +1,167 @@
+//! Short forms of command lines, written out before the command line is parsed.
+//!
+//! ```text
+//! like SRC ...                      gen --like SRC ...
+//! footer ls FILE                    footer FILE
+//! footer check FILE                 footer --check FILE
+//! load IN postgres://h/db/s.t       load IN --to postgres://h/db --table s.t
+//! ```
+//!
+//! Words that stand for themselves are left as they are, so that each message of the parser names what the user
+//! typed.
+
+use std::ffi::{OsStr, OsString};
+
+/// The addresses that need no `--to` before them.
+const SCHEMES: [&str; 4] = ["postgres://", "postgresql://", "crate://", "crates://"];
+
+/// Whether a word is the address of a server.
+pub(crate) fn is_address(word: &str) -> bool {
+    SCHEMES.iter().any(|scheme| word.starts_with(scheme))
+}
+
+/// The command line with its short forms written out.
+pub(crate) fn written_out(words: Vec<OsString>) -> Vec<OsString> {
+    let is_flag = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let Some(command) = words.iter().skip(1).position(|word| !is_flag(word)).map(|at| at + 1) else {
+        return words;
+    };
+    let rest = command + 1;
+    match words[command].to_str() {
+        Some("like") if !words[rest..].iter().any(asks_for_help) => like(words, command),
+        Some("footer") => footer(words, rest),
+        Some("load" | "verify") => with_address(words, rest),
+        _ => words,
+    }
+}
+
+fn asks_for_help(word: &OsString) -> bool {
+    word == "-h" || word == "--help"
+}
+
+/// `gen --like` for each of the words up to the first option.
+fn like(words: Vec<OsString>, command: usize) -> Vec<OsString> {
+    let mut written = words;
+    let sources = written.split_off(command + 1);
+    if sources.first().is_none_or(|first| first.as_encoded_bytes().starts_with(b"-")) {
+        written.extend(sources);
+        return written;
+    }
+    written[command] = "gen".into();
+    let mut sources = sources.into_iter().peekable();
+    while let Some(source) = sources.next_if(|word| !word.as_encoded_bytes().starts_with(b"-")) {
+        written.extend(["--like".into(), source]);
+    }
+    written.extend(sources);
+    written
+}
+
+fn footer(mut words: Vec<OsString>, rest: usize) -> Vec<OsString> {
+    match words.get(rest).and_then(|word| word.to_str()) {
+        Some("ls") => drop(words.remove(rest)),
+        Some("check") => words[rest] = "--check".into(),
+        _ => {}
+    }
+    words
+}
+
+/// Writes `--to` before an address that stands alone, and `--table` for a table behind the database.
+fn with_address(words: Vec<OsString>, rest: usize) -> Vec<OsString> {
+    let has = |option: &str| {
+        let with_value = format!("{option}=");
+        words.iter().any(|word| word == option || word.as_encoded_bytes().starts_with(with_value.as_bytes()))
+    };
+    let (has_to, has_table) = (has("--to"), has("--table"));
+    let mut written: Vec<OsString> = Vec::with_capacity(words.len() + 4);
+    let mut before: Option<&OsStr> = None;
+    for (at, word) in words.iter().enumerate() {
+        let text = word.to_str().unwrap_or_default();
+        let (given, address) = match text.strip_prefix("--to=") {
+            Some(address) => (true, address),
+            None => (before == Some(OsStr::new("--to")), text),
+        };
+        before = Some(word);
+        if at < rest || !is_address(address) || given != has_to {
+            written.push(word.clone());
+            continue;
+        }
+        if before_is_to(&written) {
+            written.pop();
+        }
+        let (server, table) = if has_table { (address.to_owned(), None) } else { without_table(address) };
+        written.extend(["--to".into(), server.into()]);
+        written.extend(table.into_iter().flat_map(|table| ["--table".into(), table.into()]));
+    }
+    written
+}
+
+fn before_is_to(written: &[OsString]) -> bool {
+    written.last().is_some_and(|word| word == "--to")
+}
+
+/// `postgres://host/db/table?x=y` as `postgres://host/db?x=y` and `table`.
+fn without_table(address: &str) -> (String, Option<String>) {
+    let (path, query) = match address.find('?') {
+        Some(at) => address.split_at(at),
+        None => (address, ""),
+    };
+    let begin = path.find("://").map_or(0, |at| at + 3);
+    let mut slashes = path.char_indices().skip_while(|(at, _)| *at < begin).filter(|(_, c)| *c == '/');
+    match (slashes.next(), slashes.next()) {
+        (Some(_), Some((second, _))) if second + 1 < path.len() => {
+            (format!("{}{query}", &path[..second]), Some(path[second + 1..].to_owned()))
+        }
+        _ => (address.to_owned(), None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> String {
+        let words = line.split(' ').map(OsString::from).collect();
+        written_out(words).join(OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn short_forms_are_written_out() {
+        for (short, long) in [
+            ("sawmill like a.parquet --rows 5", "sawmill gen --like a.parquet --rows 5"),
+            ("sawmill -q like a b --out x", "sawmill -q gen --like a --like b --out x"),
+            ("sawmill footer ls a", "sawmill footer a"),
+            ("sawmill footer check a --pages", "sawmill footer --check a --pages"),
+            ("sawmill load a postgres://h/db/t", "sawmill load a --to postgres://h/db --table t"),
+            ("sawmill load a --to postgres://h/db/s.t", "sawmill load a --to postgres://h/db --table s.t"),
+            ("sawmill load a --to=postgres://h/db/t -q", "sawmill load a --to postgres://h/db --table t -q"),
+            (
+                "sawmill verify a postgresql://u:p@h:5/db/t?sslmode=require",
+                "sawmill verify a --to postgresql://u:p@h:5/db?sslmode=require --table t",
+            ),
+            ("sawmill load a crate://h:4200/doc/t", "sawmill load a --to crate://h:4200/doc --table t"),
+            ("sawmill load status postgres://h/db", "sawmill load status --to postgres://h/db"),
+        ] {
+            assert_eq!(of(short), long);
+        }
+    }
+
+    #[test]
+    fn other_command_lines_stay_as_they_are() {
+        for line in [
+            "sawmill",
+            "sawmill --help",
+            "sawmill like",
+            "sawmill like --help",
+            "sawmill footer lsof",
+            "sawmill footer a ls",
+            "sawmill convert like footer",
+            "sawmill load a --to postgres://h/db --table t",
+            "sawmill load a --to postgres://h/db/x --table t",
+            "sawmill load a --to host=h --table postgres://x",
+            "sawmill load https://host/a.parquet --to postgres://h/db --table t",
+        ] {
+            let same = of(line);
+            assert_eq!(same, line);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! `sawmill doctor`: files, a server, this machine.
+
+use crate::harness::sawmill;
+use crate::load::Bench;
+
+#[test]
+fn files_of_tiny_row_groups_without_compression_are_found_with_the_command_that_mends_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bad, good) = (dir.path().join("bad file.parquet"), dir.path().join("good.parquet"));
+    let make = |out: &std::path::Path, more: &[&str]| {
+        let args = ["gen", "contacts", "--rows", "50k", "--out", out.to_str().unwrap()];
+        sawmill([&args[..], more].concat()).ok();
+    };
+    make(&bad, &["--row-group-rows", "1000"]);
+    make(&good, &["--compression", "zstd"]);
+    let text = sawmill(["doctor", bad.to_str().unwrap()]).ok().out;
+    assert!(text.contains("row groups have fewer than 5,000 rows"), "{text}");
+    assert!(text.contains("are not compressed"), "{text}");
+    // The command can be pasted.
+    let command = text.lines().find(|line| line.contains("--row-group-rows 128k")).unwrap();
+    assert!(command.contains(&format!("'{}'", bad.display())), "{command}");
+    let json = sawmill(["doctor", good.to_str().unwrap(), "--json"]).ok().json();
+    assert_eq!(json["findings"].as_array().unwrap().len(), 0, "{json}");
+}
+
+#[test]
+fn a_server_and_the_machine_are_looked_at_without_changing_them() {
+    let bench = Bench::new();
+    let json = sawmill(["doctor", &bench.server.url(), "--json"]).ok().json();
+    assert!(json["looked_at"].as_str().unwrap().starts_with("PostgreSQL "), "{json}");
+    let names = json["findings"].as_array().unwrap().iter().map(|finding| finding["what"].to_string());
+    let names = names.collect::<Vec<_>>().join(",");
+    // The server of the tests is set up for speed.
+    assert!(names.contains("fsync is off"), "{names}");
+    assert!(sawmill(["doctor"]).ok().out.starts_with("looked at this machine"));
+    sawmill(["doctor", "/nothing/here.parquet"]).fails(1);
+}

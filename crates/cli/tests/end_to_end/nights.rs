@@ -1,0 +1,126 @@
+//! A folder that grows is loaded by one command every night.
+
+use std::path::Path;
+
+use crate::harness::{Ran, sawmill};
+use crate::load::Bench;
+
+/// Loads the folder by an address alone, without a mode.
+fn night(bench: &Bench, folder: &Path, table: &str, more: &[&str]) -> Ran {
+    let url = bench.server.url();
+    let (server, query) = url.split_once('?').unwrap_or((&url, ""));
+    let address = format!("{server}/{table}?{query}");
+    sawmill([&["load", folder.to_str().unwrap(), &address][..], more].concat())
+}
+
+fn day(folder: &Path, name: &str, ids: std::ops::Range<u32>) {
+    let rows: String = ids.map(|id| format!("{id},note {id}\n")).collect();
+    std::fs::write(folder.join(name), format!("id,note\n{rows}")).unwrap();
+}
+
+#[test]
+fn one_command_creates_the_table_on_the_first_night_and_adds_new_files_on_all_others() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    day(&folder, "1.csv", 0..1000);
+    // Keys and indexes are those of the first night.
+    let options = ["--primary-key", "id", "--index", "note"];
+    night(&bench, &folder, "public.days", &options).ok();
+    assert!(night(&bench, &folder, "public.days", &options).ok().out.contains("nothing to do"));
+    day(&folder, "2.csv", 1000..1500);
+    let second = night(&bench, &folder, "public.days", &options).ok();
+    assert!(second.out.contains("1 new file"), "{}", second.out);
+    day(&folder, "3.csv", 1500..1600);
+    let third = night(&bench, &folder, "public.days", &[&options[..], &["--verify"]].concat()).ok();
+    assert!(third.out.contains("verified"), "{}", third.out);
+    night(&bench, &folder, "public.days", &options).ok();
+    assert_eq!(bench.count("select count(*) from days"), 1600);
+    assert_eq!(bench.count("select count(distinct id) from days"), 1600);
+    let keys = "select count(*) from pg_index where indrelid = 'days'::regclass";
+    assert_eq!(bench.count(keys), 2);
+}
+
+#[test]
+fn a_file_that_was_corrected_is_named_and_appended_only_on_request() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    day(&folder, "1.csv", 0..100);
+    night(&bench, &folder, "days", &[]).ok();
+    day(&folder, "1.csv", 100..150);
+    day(&folder, "2.csv", 200..300);
+    let error = night(&bench, &folder, "days", &[]).fails(1);
+    assert!(error.contains("1.csv") && error.contains("--changed append"), "{error}");
+    assert_eq!(bench.count("select count(*) from days"), 100);
+    night(&bench, &folder, "days", &["--changed", "append"]).ok();
+    assert_eq!(bench.count("select count(*) from days"), 250);
+}
+
+#[test]
+fn tables_of_others_and_of_other_files_need_mode_append() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("days");
+    std::fs::create_dir(&folder).unwrap();
+    day(&folder, "1.csv", 0..10);
+    bench.client().batch_execute("create table others (id bigint, note text)").unwrap();
+    let error = night(&bench, &folder, "others", &[]).fails(1);
+    assert!(error.contains("already exists") && error.contains("append"), "{error}");
+    night(&bench, &folder.join("1.csv"), "days", &[]).ok();
+    day(&folder, "2.csv", 10..20);
+    let error = night(&bench, &folder.join("2.csv"), "days", &[]).fails(1);
+    assert!(error.contains("already exists"), "{error}");
+    // Loads of other columns have not made the table.
+    let error = night(&bench, &folder, "days", &["--columns", "id"]).fails(1);
+    assert!(error.contains("already exists"), "{error}");
+    assert_eq!(bench.count("select count(*) from days"), 10);
+}
+
+/// Creates a table with a key that holds the rows 0 to 9, of version 5.
+fn keyed(bench: &Bench) {
+    let rows = "select id, 5, 'there' from generate_series(0, 9) id";
+    let table =
+        format!("create table k (id bigint primary key, version int, note text); insert into k {rows}");
+    bench.client().batch_execute(&table).unwrap();
+}
+
+fn notes(bench: &Bench) -> Vec<(i64, i32, String)> {
+    let rows = bench.client().query("select id, version, note from k order by id", &[]).unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect()
+}
+
+#[test]
+fn mode_insert_adds_the_rows_whose_key_is_missing_and_leaves_the_others() {
+    let bench = Bench::new();
+    keyed(&bench);
+    let file = bench.dir.path().join("more.csv");
+    // Key 11 comes twice.
+    std::fs::write(&file, "id,version,note\n8,9,file\n9,9,file\n10,9,file\n11,9,file\n11,9,file\n").unwrap();
+    let insert = ["--mode", "insert", "--key", "id", "--verify"];
+    let ran = bench.load(&file, "k", &insert).ok();
+    assert!(ran.out.contains("5 rows, 2 of them loaded"), "{}", ran.out);
+    let expected = (0..12).map(|id| match id {
+        0..10 => (id, 5, "there".to_owned()),
+        _ => (id, 9, "file".to_owned()),
+    });
+    assert_eq!(notes(&bench), expected.collect::<Vec<_>>());
+    assert!(bench.load(&file, "k", &insert).ok().out.contains("nothing to do"));
+    bench.load(&file, "k", &["--mode", "insert"]).fails(2);
+}
+
+#[test]
+fn an_upsert_keeps_the_newest_row_of_the_table_and_of_the_files() {
+    let bench = Bench::new();
+    keyed(&bench);
+    let file = bench.dir.path().join("changes.csv");
+    let rows = "7,4,older\n8,5,same\n9,6,newer\n9,8,newest\n9,7,newer\n10,1,first\n10,,null\n";
+    std::fs::write(&file, format!("id,version,note\n{rows}")).unwrap();
+    let newest = ["--mode", "upsert", "--key", "id", "--newest", "version", "--verify"];
+    let ran = bench.load(&file, "k", &newest).ok();
+    assert!(ran.out.contains("7 rows, 2 of them loaded") && ran.out.contains("has each key"), "{}", ran.out);
+    let notes = notes(&bench);
+    let wanted = [(7, 5, "there"), (8, 5, "there"), (9, 8, "newest"), (10, 1, "first")];
+    assert_eq!(notes[7..], wanted.map(|(id, version, note)| (id, version, note.to_owned())));
+    bench.load(&file, "k", &["--mode", "upsert", "--key", "id", "--newest", "nothing"]).fails(1);
+    bench.load(&file, "k", &["--mode", "insert", "--key", "id", "--newest", "version"]).fails(2);
+}
