@@ -1,0 +1,5 @@
+"""``python -m sawmill``: the command."""
+
+from . import main
+
+main()

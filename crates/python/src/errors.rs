@@ -1,0 +1,35 @@
+//! Errors as exceptions: `what`, `where`, `advice`, and the exit code that the command would end with.
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use sawmill_source::Kind;
+
+create_exception!(sawmill, Error, PyException, "What was wrong, where, and what to do.");
+
+/// An exception of these parts.
+pub(crate) fn raised(py: Python<'_>, exit: u8, what: &str, place: &str, advice: &str) -> PyErr {
+    let parts: Vec<&str> = [what, place, advice].into_iter().filter(|part| !part.is_empty()).collect();
+    let error = Error::new_err(parts.join(" - "));
+    let value = error.value(py);
+    for (name, part) in [("what", what), ("where", place), ("advice", advice)] {
+        if let Err(failed) = value.setattr(name, part) {
+            return failed;
+        }
+    }
+    match value.setattr("exit_code", exit) {
+        Ok(()) => error,
+        Err(failed) => failed,
+    }
+}
+
+/// An error of a source or a load.
+pub(crate) fn of_load(py: Python<'_>, error: &sawmill_source::Error) -> PyErr {
+    let exit = match error.kind() {
+        Kind::Cancelled => 130,
+        Kind::Config => 2,
+        Kind::Mismatch => 4,
+        _ => 1,
+    };
+    raised(py, exit, &error.what(), &error.place(), &error.advice())
+}

@@ -1,0 +1,122 @@
+//! A load of an Arrow stream, and its rows as binary COPY.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use sawmill_cratedb::{CrateDb, CrateServer};
+use sawmill_loader::{LoadOptions, LoadReport, Mode, TableName, Target, load};
+use sawmill_pgcopy::{Buffers, CopyEncoder, HEADER, TRAILER, ValueOptions, natural_columns};
+use sawmill_pgwire::Server;
+use sawmill_postgres::Postgres;
+use sawmill_profile::{Profile, caught};
+use sawmill_source::{Control, Error, Kind, Result};
+
+use crate::batches::Batches;
+use crate::errors::{of_load, raised};
+use crate::streams::batches_of;
+
+/// How often a load looks for Ctrl-C.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Loads an object with `__arrow_c_stream__` into a table, and returns the report as JSON. Ctrl-C ends the load; the
+/// same call finishes it.
+#[pyfunction]
+#[pyo3(signature = (stream, to, table, *, mode="create", verify=false, degree=None))]
+pub(crate) fn load_stream(
+    py: Python<'_>,
+    stream: &Bound<'_, PyAny>,
+    to: &str,
+    table: &str,
+    mode: &str,
+    verify: bool,
+    degree: Option<usize>,
+) -> PyResult<String> {
+    let (schema, batches) = batches_of(stream)?;
+    let source = py.detach(|| Batches::new(schema, batches));
+    let target = target(to, table, mode).map_err(|error| of_load(py, &error))?;
+    let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8));
+    let default = LoadOptions::default();
+    let batch_bytes = if CrateServer::understands(to) { CrateDb::BATCH_BYTES } else { default.batch_bytes };
+    let options = LoadOptions { degree: degree.unwrap_or(cores).max(1), verify, batch_bytes, ..default };
+    let report = interruptible(py, |cancel| {
+        let phase = Profile::new().phase("load");
+        load(&source, target.as_ref(), &options, &Control::new(cancel, &phase))
+    })?;
+    serde_json::to_string(&report).map_err(|error| raised(py, 1, &error.to_string(), "the report", ""))
+}
+
+/// Runs a load on a thread of its own, while this one looks for signals.
+fn interruptible(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> Result<LoadReport> + Send,
+) -> PyResult<LoadReport> {
+    let cancel = AtomicBool::new(false);
+    let (send, mut receive) = channel();
+    let (done, interrupted) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // The receiver waits until there is a result.
+            let _ = send.send(caught("load", || work(&cancel)));
+        });
+        let mut interrupted = None;
+        loop {
+            let waiting = &mut receive;
+            match py.detach(move || waiting.recv_timeout(LOOK)) {
+                Ok(done) => return (done, interrupted),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return (Err(Error::new(Kind::Source, "the thread of the load has ended")), interrupted);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Err(signal) = py.check_signals() {
+                        cancel.store(true, Relaxed);
+                        interrupted = Some(signal);
+                    }
+                }
+            }
+        }
+    });
+    match (done, interrupted) {
+        (Err(_), Some(signal)) => Err(signal),
+        (done, _) => done.map_err(|error| of_load(py, &error)),
+    }
+}
+
+fn target(to: &str, table: &str, mode: &str) -> Result<Box<dyn Target>> {
+    let modes = [Mode::Create, Mode::Append, Mode::Truncate, Mode::Replace];
+    let Some(mode) = modes.into_iter().find(|known| known.name() == mode) else {
+        let what = format!("a stream cannot be loaded in mode {mode:?}");
+        return Err(Error::new(Kind::Config, what).advise("give create, append, truncate or replace"));
+    };
+    Ok(match CrateServer::understands(to) {
+        true => Box::new(CrateDb::new(to.parse()?, sawmill_cratedb::table_name(table)?).mode(mode)),
+        false => Box::new(Postgres::new(to.parse::<Server>()?, table.parse::<TableName>()?).mode(mode)),
+    })
+}
+
+/// The rows of an object with `__arrow_c_stream__` as PostgreSQL's binary COPY, for `COPY table FROM STDIN (FORMAT binary)`
+/// of any driver.
+#[pyfunction]
+pub(crate) fn pgcopy<'py>(py: Python<'py>, stream: &Bound<'_, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let (schema, batches) = batches_of(stream)?;
+    let encoded = py.detach(|| -> std::result::Result<Vec<u8>, String> {
+        let columns =
+            natural_columns(&schema, &ValueOptions::default()).map_err(|error| error.to_string())?;
+        let mut encoder = CopyEncoder::new(columns, Buffers::new(1 << 20));
+        let mut copy = HEADER.to_vec();
+        let mut emit = |rows: bytes::Bytes, _: u64| -> std::result::Result<(), std::convert::Infallible> {
+            copy.extend_from_slice(&rows);
+            Ok(())
+        };
+        for batch in &batches {
+            encoder.batch(batch, &mut emit).map_err(|stop| stop.to_string())?;
+        }
+        encoder.flush(&mut emit).map_err(|stop| stop.to_string())?;
+        copy.extend_from_slice(&TRAILER);
+        Ok(copy)
+    });
+    encoded
+        .map(|copy| PyBytes::new(py, &copy))
+        .map_err(|what| raised(py, 1, &what, "the stream", "convert the column before"))
+}
