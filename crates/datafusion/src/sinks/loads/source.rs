@@ -52,7 +52,8 @@ impl LoadSource {
                     .collect::<Result<_>>()?;
                 let open = |url: &ObjectUrl| stores.open(url, objects::TAIL);
                 // Folders such as year=2020 are columns, as for `sawmill load`.
-                let files = ParquetFiles::open_located(&places, &open, Hive::Columns, DEFAULT_MAX_FOOTER);
+                let files =
+                    ParquetFiles::open_located(&places, &open, Hive::Columns, DEFAULT_MAX_FOOTER, &[]);
                 Ok(Box::new(files.map_err(external)?))
             }
             Self::Generated { spec, rows, seed } => {
