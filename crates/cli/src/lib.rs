@@ -118,6 +118,17 @@ Examples:
         /// The shell.
         shell: Shell,
     },
+    /// Write a manual page for each sub-command.
+    #[command(after_help = "\
+Examples:
+  sawmill man ~/.local/share/man/man1
+
+Needs the full build.")]
+    Man {
+        /// The folder, which is made if it is missing. Pages of the same names are replaced.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
 }
 
 /// Runs the command line of this process.
@@ -157,6 +168,25 @@ pub fn command(program: Vec<OsString>, words: Vec<OsString>) -> u8 {
             error.exit() as u8
         }
     }
+}
+
+/// Writes a manual page for the command and for each sub-command.
+#[cfg(feature = "full")]
+fn write_manual(folder: &std::path::Path) -> Result<(), Error> {
+    // An option that short help hides would have no text.
+    fn with_all_options(command: clap::Command) -> clap::Command {
+        command.mut_args(|option| option.hide_short_help(false)).mut_subcommands(with_all_options)
+    }
+    let written = std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(with_all_options(Cli::command()), folder));
+    written.map_err(|e| {
+        Error::failure(e.to_string(), folder.display().to_string(), "name a folder that you may write")
+    })
+}
+
+#[cfg(not(feature = "full"))]
+fn write_manual(_: &std::path::Path) -> Result<(), Error> {
+    Err(Error::not_built("sawmill man".to_owned()))
 }
 
 /// Prints the error on standard error: a line for people, or with `--json` an object. If standard error is closed or
@@ -223,5 +253,6 @@ fn run(points: &[(Parameters, Cli)]) -> Result<(), Error> {
             let script = String::from_utf8_lossy(&script).into_owned();
             Console { json: false, ..console }.document(&script, || script.clone())
         }
+        Command::Man { folder } => write_manual(folder),
     })
 }

@@ -59,6 +59,23 @@ fn completions_name_the_sub_commands() {
 }
 
 #[test]
+fn each_sub_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("share/man1");
+    sawmill(["man", pages.to_str().unwrap()]).ok();
+    let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
+    for sub in ["demo", "gen", "like", "footer", "load", "verify", "convert", "bench", "drive", "doctor"] {
+        assert!(page(&format!("sawmill-{sub}.1")).starts_with(".ie"), "{sub}");
+    }
+    assert!(page("sawmill.1").contains("sawmill\\-load(1)"));
+    assert!(page("sawmill-load.1").contains("\\-\\-degree"));
+    assert!(page("sawmill-gen.1").contains("Report details on standard error"));
+
+    let refused = sawmill(["man", "/dev/null/pages"]).fails(1);
+    assert!(refused.contains("/dev/null/pages"), "{refused}");
+}
+
+#[test]
 fn a_reader_that_goes_away_does_not_cause_a_crash() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
