@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use sawmill_loader::{LoadOptions, Located, Verification};
 use sawmill_profile::Profile;
-use sawmill_source::Control;
+use sawmill_source::{Control, UnlikeFiles};
 use serde::Serialize;
 
 use crate::arguments::crate_options::CrateArgs;
@@ -81,7 +81,10 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &Arc<AtomicBool>)
     let text = text.with_types_of(&target, &args.columns.rename, false, cancel)?;
     let target = target.without_rejects(args.rejects.as_deref().filter(|_| lines.is_none()))?;
     let options = LoadOptions { locate: args.locate, ..args.effort.options_for(&target)? };
-    let inputs = inputs::open(&args.files, &args.columns, &text, &args.objects, console, cancel)?;
+    // A table may have followed its files.
+    let unlike = UnlikeFiles::United;
+    let inputs =
+        inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, unlike, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let reading = Reading::of(&inputs, filtered.as_ref());
     if let Some(folders) = reading.folders() {

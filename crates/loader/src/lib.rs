@@ -64,3 +64,6 @@ pub use table::mode::Mode;
 pub use table::name::{MAX_LENGTH, PART, TableName, check_name, fitted, literal, quote};
 pub use table::records::{FileStatus, Forgotten, LoadStatus};
 pub use table::rejects::RejectOptions;
+pub use table::schema_change::{
+    AddedColumn, ColumnChanges, NewColumns, NullColumn, SchemaChange, Widen, WidenedColumn,
+};

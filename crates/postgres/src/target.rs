@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use sawmill_loader::{
-    BatchEncoder, LoadOptions, Mode, RejectOptions, Remembered, Session, TableName, Target, retry_reached,
+    BatchEncoder, LoadOptions, Mode, RejectOptions, Remembered, SchemaChange, Session, TableName, Target,
+    retry_reached,
 };
 use sawmill_pgcopy::{Buffers, Enums, ValueOptions};
 use sawmill_pgwire::Server;
@@ -55,6 +56,7 @@ pub struct Postgres {
     pub(crate) partitions: Option<Arc<Partitions>>,
     pub(crate) values: ValueOptions,
     pub(crate) rejects: Option<RejectOptions>,
+    pub(crate) schema_change: SchemaChange,
 }
 
 impl Postgres {
@@ -78,7 +80,14 @@ impl Postgres {
             partitions: None,
             values: ValueOptions::default(),
             rejects: None,
+            schema_change: SchemaChange::default(),
         }
+    }
+
+    /// Sets what mode append does if the files have other columns than the table.
+    pub fn schema_change(mut self, schema_change: SchemaChange) -> Self {
+        self.schema_change = schema_change;
+        self
     }
 
     /// The same for another table of the server.
@@ -172,6 +181,11 @@ impl Postgres {
     pub fn patience(mut self, patience: std::time::Duration) -> Self {
         self.server = self.server.patience(patience);
         self
+    }
+
+    /// Whether a load may begin with columns that differ from the table's.
+    pub(crate) fn evolves(&self) -> bool {
+        self.mode == Mode::Append && self.schema_change.is_allowed()
     }
 
     /// The load that writes the file of rejected rows.

@@ -28,7 +28,14 @@ impl Batches {
         let fingerprint = format!("{:032x}", hash.digest128());
         let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
         let name = format!("arrow:{fingerprint}");
-        let files = vec![SourceFile { name, stamp: Some(fingerprint.clone()), fingerprint, rows, bytes }];
+        let files = vec![SourceFile {
+            name,
+            stamp: Some(fingerprint.clone()),
+            fingerprint,
+            rows,
+            bytes,
+            columns: None,
+        }];
         Self { schema, batches, files }
     }
 }

@@ -53,7 +53,7 @@ impl GeneratedRows {
         let bytes = (explained.bytes_a_row * rows as f64) as u64;
         // Rows are the same whenever they are generated.
         let stamp = Some(fingerprint.clone());
-        let files = vec![SourceFile { name, fingerprint, stamp, rows, bytes }];
+        let files = vec![SourceFile { name, fingerprint, stamp, rows, bytes, columns: None }];
         let schema = as_in_files(&dataset.arrow_schema(), &explained);
         Self { dataset, seed, first: 0, schema, files, chosen: None, mapping: String::new() }
     }

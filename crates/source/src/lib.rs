@@ -66,6 +66,7 @@ mod parquet_files;
 mod units;
 
 pub use all_cores::on_all_cores;
+pub use columns::united::columns_of_files;
 pub use condition::pruning::{Bounds, Known, Nulls};
 pub use condition::{Condition, Literal};
 pub use control::{Control, LOOK};
@@ -92,6 +93,7 @@ pub use parquet_files::opened_file::OpenObject;
 pub use parquet_files::reader::FileBytes;
 pub use parquet_files::schema::refuse_variants;
 pub use parquet_files::table::{DeletedRows, GivenValue, TableFile};
+pub use parquet_files::united::UnlikeFiles;
 pub use units::{
     Facts, ROW_IN_GROUP, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, recut,
 };

@@ -101,6 +101,9 @@ pub struct SourceFile {
     pub rows: u64,
     /// Its length in bytes.
     pub bytes: u64,
+    /// The columns that it has itself, with the types that it has them in; `None` if these are the source's.
+    #[serde(skip)]
+    pub columns: Option<SchemaRef>,
 }
 
 /// A source's statements about all its rows. A source over another one copies the other's, and changes them.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use sawmill_profile::Profile;
-use sawmill_source::{Condition, Control, Hive, ParquetFiles, Result, Source};
+use sawmill_source::{Condition, Control, Hive, ParquetFiles, Result, Source, UnlikeFiles};
 use sawmill_store::{Location, ObjectUrl};
 
 use crate::thrift_writer::ThriftWriter;
@@ -107,7 +107,8 @@ fn open(paths: &[&Path], columns: &[&str]) -> Result<ParquetFiles> {
     let places: Vec<_> = paths.iter().map(|path| Location::Path(path.to_path_buf())).collect();
     let none = |url: &ObjectUrl| Err(sawmill_store::Error::new(sawmill_store::Kind::Usage, url.to_string()));
     let columns: Vec<String> = columns.iter().map(|&name| name.to_owned()).collect();
-    ParquetFiles::open_located(&places, &none, Hive::Ignored, 1 << 20, &columns)?.select(&columns, &[])
+    ParquetFiles::open_located(&places, &none, Hive::Ignored, 1 << 20, &columns, UnlikeFiles::default())?
+        .select(&columns, &[])
 }
 
 fn rows(source: &dyn Source) -> usize {

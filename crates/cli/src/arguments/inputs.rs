@@ -11,8 +11,8 @@ use sawmill_generator::{Dataset, NamedRows};
 use sawmill_profile::PhaseReport;
 #[cfg(feature = "full")]
 use sawmill_source::DelimitedFiles;
-use sawmill_source::{Addressed, FolderColumn, GeneratedRows, Hive, ParquetFiles, Source};
-use sawmill_store::{Location, ReadAhead};
+use sawmill_source::{Addressed, FolderColumn, GeneratedRows, Hive, ParquetFiles, Source, UnlikeFiles};
+use sawmill_store::{Location, ObjectUrl, ReadAhead};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
@@ -262,8 +262,21 @@ pub(crate) fn open(
     console: Console,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Inputs, Error> {
+    open_unlike(paths, columns, text, objects, UnlikeFiles::default(), console, cancel)
+}
+
+/// As [`open`], of files whose columns may differ.
+pub(crate) fn open_unlike(
+    paths: &[PathBuf],
+    columns: &ColumnArgs,
+    text: &TextArgs,
+    objects: &ObjectArgs,
+    unlike: UnlikeFiles,
+    console: Console,
+    cancel: &Arc<AtomicBool>,
+) -> Result<Inputs, Error> {
     let read_ahead = ReadAhead { budget: objects.read_ahead, ..ReadAhead::default() };
-    let how = How { columns, text, read_ahead, console };
+    let how = How { columns, text, read_ahead, unlike, console };
     if let Some(named) = paths.iter().find_map(|path| generated_name(path)) {
         if paths.len() > 1 {
             let advice = "load them one after the other, with --mode append";
@@ -288,6 +301,7 @@ pub(crate) struct How<'a> {
     columns: &'a ColumnArgs,
     text: &'a TextArgs,
     read_ahead: ReadAhead,
+    unlike: UnlikeFiles,
     console: Console,
 }
 
@@ -298,7 +312,7 @@ fn open_table(
     stores: &StoreArgs,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Inputs, Error> {
-    let How { columns, text, read_ahead, console } = how;
+    let How { columns, text, read_ahead, console, .. } = how;
     let place = || format!("delta:{}", named.root.display());
     if columns.hive == HiveArg::No {
         let advice =
@@ -325,7 +339,7 @@ fn open_files(
     stores: &StoreArgs,
     cancel: &Arc<AtomicBool>,
 ) -> Result<Inputs, Error> {
-    let How { columns, text, read_ahead, .. } = how;
+    let How { columns, text, read_ahead, unlike, .. } = how;
     let is_stream = |path: &&PathBuf| path.as_os_str() == "-";
     let streams = paths.iter().filter(is_stream).count();
     if streams > 1 {
@@ -350,7 +364,8 @@ fn open_files(
     }
     let max_footer = columns.max_footer.unwrap_or(DEFAULT_MAX_FOOTER);
     let wanted = &columns.columns;
-    let opened = ParquetFiles::open_located(&files, &|url| objects.open(url, TAIL), hive, max_footer, wanted);
+    let open = |url: &ObjectUrl| objects.open(url, TAIL);
+    let opened = ParquetFiles::open_located(&files, &open, hive, max_footer, wanted, unlike);
     let mut source = match (&spooled, opened) {
         // Users do not know the temporary file that holds the stream.
         (Some(file), Err(error)) if error.place() == file.path().display().to_string() => {

@@ -9,6 +9,7 @@ pub(crate) mod part_arg;
 pub(crate) mod paths;
 pub(crate) mod record_args;
 pub(crate) mod row_args;
+pub(crate) mod schema_args;
 pub(crate) mod size_arg;
 pub(crate) mod stores;
 pub(crate) mod table_args;

@@ -24,6 +24,7 @@ use crate::arguments::order_args::{self, IndexPlan, OrderArgs, Ordered, ordered}
 use crate::arguments::part_arg::PartArg;
 use crate::arguments::record_args::RecordArgs;
 use crate::arguments::row_args::RowArgs;
+use crate::arguments::schema_args::SchemaArgs;
 use crate::arguments::table_args::TableArgs;
 use crate::arguments::target::{Destination, EffortArgs, ModeArg, TargetArgs};
 use crate::arguments::text::TextArgs;
@@ -123,7 +124,7 @@ struct TableLoad {
     #[arg(long)]
     ddl: bool,
     /// Print what the load would do, and stop. This does not connect to the server, except to look at the
-    /// table for an append to CrateDB.
+    /// table for an append to CrateDB, or for columns that change.
     #[arg(long)]
     explain: bool,
     /// Do everything that comes before the first row on the server, roll it back, and print what the load
@@ -132,6 +133,8 @@ struct TableLoad {
     dry_run: bool,
     #[command(flatten)]
     columns: ColumnArgs,
+    #[command(flatten)]
+    schema: SchemaArgs,
     #[command(flatten)]
     text: TextArgs,
     #[command(flatten)]
@@ -233,12 +236,14 @@ fn load_share(
     console: Console,
     cancel: &Arc<AtomicBool>,
 ) -> Result<(), Error> {
-    let target = args.destination()?;
+    let target = args.destination(share)?;
     let options = LoadOptions { share, ..args.options(&target)? };
     let text = args.text_with_rejects(&target)?;
     let by_position = args.map == MapArg::Position;
     let text = text.with_types_of(&target, &args.columns.rename, by_position, cancel)?;
-    let inputs = inputs::open(&args.files, &args.columns, &text, &args.objects, console, cancel)?;
+    let unlike = args.schema.unlike_files(args.mode);
+    let inputs =
+        inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, unlike, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
     let mut reading = Reading::of(&inputs, filtered.as_ref());
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
@@ -305,7 +310,7 @@ fn load_share(
 
 impl TableLoad {
     /// The table with all options of its database. Rejects options that contradict each other.
-    fn destination(&self) -> Result<Destination, Error> {
+    fn destination(&self, share: Share) -> Result<Destination, Error> {
         let target = self.target.destination(&self.crate_options, &self.effort)?.mode(self.mode.into());
         let target = self.records.of(target);
         if !matches!(self.mode, ModeArg::Upsert | ModeArg::Insert) && !self.key.is_empty() {
@@ -331,6 +336,12 @@ impl TableLoad {
         target.reject_locate(self.locate)?;
         target.check_new_names(&self.columns.rename)?;
         let target = target.by_position(self.map == MapArg::Position).key(&self.key, on_conflict);
+        let others = [
+            (self.map == MapArg::Position, "--map position"),
+            (self.nested.makes_tables(), "--nested tables"),
+            (share != Share::Whole, "a load in parts"),
+        ];
+        let target = self.schema.apply(target, self.mode, &others)?;
         self.table.apply(self.nested.apply(target)?)
     }
 
@@ -344,7 +355,7 @@ impl TableLoad {
     ) -> Result<bool, Error> {
         let creates = self.mode != ModeArg::Auto
             || self.ddl
-            || self.explain
+            || self.explain && !self.schema.accepts_some()
             || self.nested.makes_tables()
             || options.share != Share::Whole;
         if creates {

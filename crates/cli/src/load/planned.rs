@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use sawmill_cratedb::{CrateDb, CrateExplanation};
-use sawmill_loader::{LoadOptions, LoadState, Note};
+use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Note};
 use sawmill_postgres::{Postgres, PostgresTables};
 use sawmill_profile::Profile;
 use sawmill_source::{Control, Source};
@@ -49,6 +49,9 @@ struct PostgresPlan<'a> {
     #[serde(flatten)]
     reading: &'a Reading,
     partitions: Option<PartitionsPlan>,
+    /// What would be done about columns by which the files and the table differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    columns: Option<ColumnChanges>,
 }
 
 impl PlannedLoad<'_> {
@@ -97,6 +100,7 @@ impl PlannedLoad<'_> {
         control: &Control<'_>,
     ) -> Result<(), Error> {
         let Self { source, tables, options, .. } = *self;
+        let (columns, alter) = postgres.planned_changes(source, options, control)?.unzip();
         let plan = PostgresPlan {
             files: source.files().len(),
             rows: source.rows(),
@@ -104,9 +108,13 @@ impl PlannedLoad<'_> {
             degree: options.degree,
             route: postgres.route(options.degree)?,
             memory_bytes: options.block_memory(),
-            ddl: tables.map_or_else(|| postgres.ddl(source, control), |tables| tables.ddl(control))?,
+            ddl: match alter {
+                Some(alter) => alter.unwrap_or_default(),
+                None => tables.map_or_else(|| postgres.ddl(source, control), |tables| tables.ddl(control))?,
+            },
             reading,
             partitions: PartitionsPlan::of(postgres),
+            columns,
         };
         console.result(&plan, || postgres_text(&plan))
     }
@@ -146,9 +154,14 @@ impl PlannedLoad<'_> {
 
 fn postgres_text(plan: &PostgresPlan<'_>) -> String {
     let partitions = plan.partitions.as_ref().map(PartitionsPlan::lines).unwrap_or_default();
+    let changes =
+        plan.columns.iter().flat_map(ColumnChanges::lines).map(|line| escape::message(&line) + "\n");
+    let changes: String = changes.collect();
+    let ddl =
+        if plan.ddl.is_empty() { String::new() } else { format!("\n{};\n", escape::message(&plan.ddl)) };
     format!(
         "{}{}, {} in {} over {}, binary COPY\n{}\nexactly once: a unit's record commits with its rows\n\
-         at most {} of encoded rows in memory\n{partitions}\n{};\n",
+         at most {} of encoded rows in memory\n{partitions}{changes}{ddl}",
         plan.reading.lines(),
         counted(plan.files as u64, "file"),
         counted(plan.rows, "row"),
@@ -156,7 +169,6 @@ fn postgres_text(plan: &PostgresPlan<'_>) -> String {
         counted(plan.degree as u64, "connection"),
         plan.route,
         phases::bytes(plan.memory_bytes),
-        escape::message(&plan.ddl)
     )
 }
 

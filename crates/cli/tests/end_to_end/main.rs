@@ -21,6 +21,7 @@ mod demo;
 mod demo_crates;
 mod directories;
 mod doctor;
+mod drift;
 mod drive_results;
 mod drive_stall;
 mod existing_tables;

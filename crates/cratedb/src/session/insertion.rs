@@ -413,7 +413,8 @@ impl StatementRows {
         // No two statements are the same load, which is known by its name.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = format!("{STATEMENT} of process {} at {}", std::process::id(), now.as_nanos());
-        let file = SourceFile { name, fingerprint: String::new(), stamp: None, rows: 0, bytes: 0 };
+        let file =
+            SourceFile { name, fingerprint: String::new(), stamp: None, rows: 0, bytes: 0, columns: None };
         Self { schema: Arc::clone(schema), files: [file] }
     }
 }

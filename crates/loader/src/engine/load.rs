@@ -215,6 +215,7 @@ fn load_files(
         server_waits,
         part,
         finished: options.share == Share::Finish && !complete,
+        columns: session.column_changes(),
         notes: session.notes().into_iter().chain(notes).collect(),
     })
 }

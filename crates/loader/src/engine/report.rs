@@ -9,6 +9,7 @@ use crate::engine::server_waits::ServerWaits;
 use crate::engine::target::LoadState;
 use crate::engine::verification::Verification;
 use crate::identity::remembered::AlreadyLoaded;
+use crate::table::schema_change::ColumnChanges;
 
 /// The result of a load.
 #[derive(Clone, Debug, Serialize)]
@@ -60,6 +61,8 @@ pub struct LoadReport {
     pub part: Option<PartReport>,
     /// This run put rows in place that others had loaded in parts.
     pub finished: bool,
+    /// What was done about columns by which the files and the table differ.
+    pub columns: ColumnChanges,
     /// Further remarks for the user.
     pub notes: Vec<Note>,
 }
@@ -93,6 +96,7 @@ impl LoadReport {
             server_waits: None,
             part: None,
             finished: false,
+            columns: ColumnChanges::default(),
             notes,
         }
     }
@@ -136,6 +140,7 @@ impl LoadReport {
             (part, other) => part.or(other),
         };
         self.finished |= other.finished;
+        self.columns.add(other.columns);
         self.notes.extend(other.notes);
     }
 

@@ -22,6 +22,7 @@ use crate::engine::verification::Verification;
 use crate::identity::RecordedFiles;
 use crate::identity::recheck::Encoders;
 use crate::identity::remembered::Remembered;
+use crate::table::schema_change::ColumnChanges;
 
 /// A table in a database at an address.
 pub trait Target: Sync {
@@ -182,6 +183,11 @@ pub trait Session: Sync {
     /// is unparked. `None` if that cannot be observed; never an error, since the load does not depend on it.
     fn watch(&self, _done: &AtomicBool, _control: &Control<'_>) -> Option<ServerWaits> {
         None
+    }
+
+    /// What was done about columns by which the files and the table differ.
+    fn column_changes(&self) -> ColumnChanges {
+        ColumnChanges::default()
     }
 
     /// Further remarks about the load for the user.

@@ -101,6 +101,7 @@ mod tests {
             stamp: stamp.map(str::to_owned),
             rows: 1,
             bytes: 1,
+            columns: None,
         }
     }
 

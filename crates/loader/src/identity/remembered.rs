@@ -40,6 +40,13 @@ impl Remembered {
         Ok(())
     }
 
+    /// Notes that the table was not compared, because its columns are not those of all loads.
+    pub fn note_other_columns(&mut self) {
+        let what = "the files were compared with the records of their loads, but not with the table, whose columns have changed \
+                    since (sawmill verify compares whole tables)";
+        self.notes.push(Note::Remark(what.to_owned()));
+    }
+
     /// Notes that the table was not compared, because it has rows of unknown origin.
     pub fn note_other_rows(&mut self) {
         let what = "the files were compared with the records of their loads, but not with the table, which has other rows, too \

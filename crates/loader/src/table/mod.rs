@@ -4,3 +4,4 @@ pub(crate) mod mode;
 pub(crate) mod name;
 pub(crate) mod records;
 pub(crate) mod rejects;
+pub(crate) mod schema_change;

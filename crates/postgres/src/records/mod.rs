@@ -1,6 +1,7 @@
 //! What the server knows of loads: their units, files and rows, and whether the tables still hold them.
 
 pub(crate) mod checkpoint;
+mod filled;
 pub(crate) mod forget;
 pub(crate) mod parts;
 pub(crate) mod presence;

@@ -14,9 +14,9 @@ use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use crate::encode::summing::SummingEncoder;
 use crate::records::checkpoint::{Checkpoints, LoadRecord};
+use crate::records::filled::{FilledColumns, NotCompared};
 use crate::records::presence::{Presence, Scope};
 use crate::table::catalogue::find;
-use crate::table::columns;
 use crate::target::Postgres;
 use crate::verify::read_back::ReadBack;
 use crate::write::upsert::OnConflict;
@@ -192,15 +192,25 @@ struct OfTable<'r> {
     database: Option<&'r str>,
 }
 
-struct Remembering<'r> {
-    postgres: &'r Postgres,
-    source: &'r dyn Source,
+pub(super) struct Remembering<'r> {
+    pub postgres: &'r Postgres,
+    pub source: &'r dyn Source,
     options: &'r LoadOptions,
-    control: &'r Control<'r>,
-    connection: &'r Connection,
-    checkpoints: &'r Checkpoints,
-    table: &'r TableName,
-    oid: u32,
+    pub control: &'r Control<'r>,
+    pub connection: &'r Connection,
+    pub checkpoints: &'r Checkpoints,
+    pub table: &'r TableName,
+    pub oid: u32,
+}
+
+/// What loads have brought into a table.
+enum AllOfTable {
+    /// The sum of all rows.
+    Rows(Tally),
+    /// Some of them brought other rows or columns of their files.
+    OtherRows,
+    /// Some of them filled other columns of the table, or columns of other types.
+    OtherColumns,
 }
 
 impl Remembering<'_> {
@@ -295,28 +305,16 @@ impl Remembering<'_> {
         }
         remembered.notes.extend(presence.finding().map(Note::from));
         let ids: BTreeSet<&str> = found.iter().map(|found| found.load.id.as_str()).collect();
-        let existing = columns::read(self.connection, self.oid, self.control)?;
-        let schema = match self.postgres.by_position {
-            false => Arc::clone(self.source.schema()),
-            true => columns::by_position(self.source.schema(), &existing, self.table)?,
-        };
-        let columns = columns::matched(&schema, &existing, self.table, &self.postgres.values)?;
-        let mut not_compared = Vec::new();
+        let filled = FilledColumns::of(self)?;
+        let mut not_compared = NotCompared::default();
         for id in ids {
             let of_load: Vec<&Found<'_>> = found.iter().filter(|found| found.load.id == *id).collect();
-            remembered.already.extend(self.of_load(&of_load, &columns, &mut not_compared)?);
+            remembered.already.extend(self.of_load(&of_load, &filled, &mut not_compared)?);
         }
         remembered.already.sort_unstable_by_key(|already| already.file);
-        if let Some(first) = not_compared.first() {
-            let more = match not_compared.len() - 1 {
-                0 => String::new(),
-                more => format!(" and {more} more files"),
-            };
-            remembered.notes.push(Note::Rejected(format!(
-                "not compared with what was loaded: {first}{more}, since some rows were rejected"
-            )));
-        } else if self.options.verify {
-            self.verify(&presence, &columns, remembered)?;
+        remembered.notes.extend(not_compared.notes());
+        if self.options.verify && not_compared.is_empty() {
+            self.verify(&presence, &filled, remembered)?;
         }
         Ok(())
     }
@@ -326,10 +324,11 @@ impl Remembering<'_> {
     fn of_load(
         &self,
         found: &[&Found<'_>],
-        columns: &Arc<Vec<Column>>,
-        not_compared: &mut Vec<String>,
+        filled: &FilledColumns,
+        not_compared: &mut NotCompared,
     ) -> Result<Vec<AlreadyLoaded>> {
         let Some(load) = found.first().map(|found| found.load) else { return Ok(Vec::new()) };
+        let columns = filled.by(load, self)?;
         let units = self.checkpoints.units(self.connection, &load.id, self.control)?;
         let rejects = self.checkpoints.count_rejects(self.connection, &load.id, self.control)?;
         let portion = Portion::new(self.source, found.iter().map(|found| found.file).collect());
@@ -348,15 +347,19 @@ impl Remembering<'_> {
             .filter(|at| self.options.verify || untrusted.contains(at))
             .partition(|at| rejected.contains_key(at));
         let name = |at: &u32| portion.files().get(*at as usize).map(|file| file.name.clone());
-        not_compared.extend(skipped.iter().filter_map(name));
-        let recorded = Recorded { load, files: &looked_at, units: recorded, columns: columns.len() };
-        self.compare(&portion, &recorded, columns)?;
-        if !untrusted.is_empty() && skipped.is_empty() {
+        not_compared.rejected.extend(skipped.iter().filter_map(name));
+        let width = columns.as_ref().map_or(0, |columns| columns.len());
+        let recorded = Recorded { load, files: &looked_at, units: recorded, columns: width };
+        match &columns {
+            Some(columns) => self.compare(&portion, &recorded, columns)?,
+            None => not_compared.retyped.extend(looked_at.iter().filter_map(name)),
+        }
+        if !untrusted.is_empty() && skipped.is_empty() && columns.is_some() {
             let now = load.files.with_stamps_of(portion.files());
             self.checkpoints.set_stamps(self.connection, &load.id, &now, self.control)?;
         }
         let already = (0..).zip(found).map(|(at, found)| {
-            let mut tally = Tally::empty(columns.len());
+            let mut tally = Tally::empty(width);
             let of_file = || recorded.units.iter().filter(|(key, _)| key.file == at);
             of_file().for_each(|(_, unit)| tally.add(unit));
             let rejected = rejected.get(&at).copied().unwrap_or(0);
@@ -382,25 +385,30 @@ impl Remembering<'_> {
     }
 
     /// Compares the table with the records, if it holds nothing else.
-    fn verify(
-        &self,
-        presence: &Presence,
-        columns: &Arc<Vec<Column>>,
-        remembered: &mut Remembered,
-    ) -> Result<()> {
+    fn verify(&self, presence: &Presence, filled: &FilledColumns, remembered: &mut Remembered) -> Result<()> {
         let mapping = self.postgres.mapping_of_files(self.source);
+        let (columns, lines) = filled.now(self)?;
         let recorded = match presence.is_known_whole() {
-            true => self.checkpoints.all_of_table(self.connection, self.oid, &mapping, self.control)?,
-            false => None,
+            true => {
+                self.checkpoints.all_of_table(self.connection, self.oid, &mapping, &lines, self.control)?
+            }
+            false => AllOfTable::OtherRows,
         };
-        let Some(recorded) = recorded else {
-            remembered.note_other_rows();
-            return Ok(());
+        let recorded = match recorded {
+            AllOfTable::Rows(recorded) => recorded,
+            AllOfTable::OtherRows => {
+                remembered.note_other_rows();
+                return Ok(());
+            }
+            AllOfTable::OtherColumns => {
+                remembered.note_other_columns();
+                return Ok(());
+            }
         };
         let read = ReadBack {
             server: &KnownServer::of(&self.postgres.server, self.connection, self.control)?,
             table: self.table,
-            columns,
+            columns: &columns,
             degree: self.options.degree,
             each_column: false,
             by_value: false,
@@ -470,6 +478,7 @@ impl Checkpoints {
         let loads = self.table("loads");
         let sql = format!(
             "SELECT u.rows, u.content_sum, u.non_null, l.mapping = $2 AND l.mapping <> '' \
+               AND l.columns IS NOT DISTINCT FROM this.columns \
              FROM {loads} this JOIN {loads} l USING (table_oid) JOIN {} u ON u.load_id = l.load_id \
              WHERE this.load_id = $1 AND l.load_id <> $1 AND l.begun > this.begun",
             self.all_units()
@@ -484,28 +493,29 @@ impl Checkpoints {
         Ok(Some(since))
     }
 
-    /// The sum of the rows that all loads have brought into a table; none if some of them brought other
-    /// columns.
+    /// The sum of the rows that all loads have brought into a table.
     fn all_of_table(
         &self,
         connection: &Connection,
         oid: u32,
         mapping: &str,
+        columns: &[String],
         control: &Control<'_>,
-    ) -> Result<Option<Tally>> {
+    ) -> Result<AllOfTable> {
         let loads = self.table("loads");
         let sql = format!(
-            "SELECT u.rows, u.content_sum, u.non_null, l.mapping = $2 \
+            "SELECT u.rows, u.content_sum, u.non_null, l.mapping = $2, coalesce(l.columns = $3, true) \
              FROM {} u JOIN {loads} l USING (load_id) WHERE l.table_oid = $1 AND l.mode <> 'upsert'",
             self.all_units()
         );
         let mut all = Tally::default();
-        for row in connection.query(control, &sql, &[&i64::from(oid), &mapping])? {
-            if !connection.get::<bool>(&row, 3)? {
-                return Ok(None);
+        for row in connection.query(control, &sql, &[&i64::from(oid), &mapping, &columns])? {
+            match (connection.get::<bool>(&row, 3)?, connection.get::<bool>(&row, 4)?) {
+                (true, true) => all.add(&crate::records::checkpoint::read_tally(connection, &row, 0)?),
+                (true, false) => return Ok(AllOfTable::OtherColumns),
+                (false, _) => return Ok(AllOfTable::OtherRows),
             }
-            all.add(&crate::records::checkpoint::read_tally(connection, &row, 0)?);
         }
-        Ok(Some(all))
+        Ok(AllOfTable::Rows(all))
     }
 }

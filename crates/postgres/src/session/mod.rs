@@ -2,6 +2,7 @@
 
 pub(crate) mod activity;
 mod comparison;
+mod evolving;
 mod finishing;
 pub(crate) mod insertion;
 mod notes;
@@ -17,8 +18,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sawmill_loader::{
-    Arrived, BatchEncoder, Encoders, LoadOptions, LoadState, Mode, Note, RecordedFiles, ServerWaits, Session,
-    TableName, Tally, UnitWriter, Verification,
+    Arrived, BatchEncoder, ColumnChanges, Encoders, LoadOptions, LoadState, Mode, Note, RecordedFiles,
+    ServerWaits, Session, TableName, Tally, UnitWriter, Verification,
 };
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer};
@@ -67,6 +68,8 @@ pub(crate) struct PostgresSession<'a> {
     rejects: Option<Arc<RejectCounter>>,
     /// Columns of the table that the source lacks, and how the server fills them.
     not_filled: Vec<String>,
+    /// What was done about columns by which the files and the table differ.
+    changes: ColumnChanges,
     /// Notes about the end of the load: about the replaced table, or rows that were not merged as others.
     at_the_end: Mutex<Vec<String>>,
     /// Rows of an upsert whose keys, all of their columns, were in the table.
@@ -75,7 +78,7 @@ pub(crate) struct PostgresSession<'a> {
     keys_refused: AtomicBool,
     /// Notes on how the table was found.
     found_notes: Vec<String>,
-    /// A column of the table had another type when the load began: the sums of earlier units belong to that.
+    /// The table's columns were others when the load began, or had other types: the sums of earlier units belong to those.
     retyped: bool,
     /// Since the load began, other loads have brought rows into the table whose sums over these columns are
     /// unknown.
@@ -255,7 +258,8 @@ impl Session for PostgresSession<'_> {
 
     fn can_verify(&self) -> bool {
         // Merged rows cannot be distinguished from those that were in the table before.
-        !(self.overlaid || self.postgres.mode == Mode::Upsert && self.state == LoadState::Complete)
+        let complete = self.state == LoadState::Complete;
+        !(self.overlaid || complete && (self.retyped || self.postgres.mode == Mode::Upsert))
     }
 
     fn verifies_by_key(&self) -> bool {
@@ -271,6 +275,13 @@ impl Session for PostgresSession<'_> {
 
     fn there_before(&self) -> u64 {
         self.there_before.load(Relaxed)
+    }
+
+    fn column_changes(&self) -> ColumnChanges {
+        match self.state {
+            LoadState::Complete => ColumnChanges::default(),
+            LoadState::New | LoadState::Resumed => self.changes.clone(),
+        }
     }
 
     fn notes(&self) -> Vec<Note> {

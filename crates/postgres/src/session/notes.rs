@@ -18,12 +18,19 @@ impl PostgresSession<'_> {
             let lacking = self.not_filled.join(", ");
             notes.push(format!("columns of the table that the files lack: {lacking}").into());
         }
+        notes.extend(self.column_changes().lines().into_iter().map(Note::from));
         let at_the_end = self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner);
         notes.extend(at_the_end.iter().cloned().map(Note::from));
         if self.overlaid && self.options.verify {
             notes.push(
                 "not verified: since this load began, another load has brought other rows or columns of its files into the \
                  table, or merged rows into it (sawmill verify compares whole tables)"
+                    .to_owned()
+                    .into(),
+            );
+        } else if self.retyped && self.options.verify {
+            notes.push(
+                "not verified: the table's columns have changed since this load (sawmill verify compares whole tables)"
                     .to_owned()
                     .into(),
             );

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-use sawmill_loader::{LoadOptions, LoadState, Mode, Share, TableName, Tally};
+use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Mode, Share, TableName, Tally};
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
-use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
+use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey, columns_of_files};
 
 use super::PostgresSession;
 use crate::encode::canonical_row::CanonicalRow;
@@ -21,6 +21,7 @@ use crate::session::prepare::Preparing;
 use crate::table::catalogue::{FoundTable, current_schema, find};
 use crate::table::columns;
 use crate::table::columns::NewTable;
+use crate::table::evolution::absent;
 use crate::table::part_tables;
 use crate::table::planned_columns::{FORGET, PlannedColumns};
 use crate::target::Postgres;
@@ -44,13 +45,20 @@ impl<'a> PostgresSession<'a> {
         server.refuse_more_than_one(needed, "load with --degree 1, or allow the role more connections")?;
         let opening = Opening { postgres, source, options, connection: &connection, control };
         let (table, found) = opening.find_table()?;
-        let Matched { columns, not_filled } = opening.match_columns(new_table, found.as_ref(), &table)?;
+        let matched = match postgres.evolves() {
+            true => None,
+            false => Some(opening.match_columns(new_table, found.as_ref(), &table)?),
+        };
         let checkpoints = checkpoints.of_unlogged(opening.is_unlogged(found.as_ref()));
         let id_of = |staged: bool| postgres.id_of(source, &table, staged);
         checkpoints.create(&connection, control)?;
         route.keep_to_earlier(postgres, &connection, &checkpoints, &id_of, control)?;
         let (staged, id) = (route.staged, id_of(route.staged));
         checkpoints.lock_to_begin(&connection, &id, options.share, control)?;
+        let Matched { columns, not_filled, changes } = match matched {
+            Some(matched) => matched,
+            None => opening.match_evolving(found.as_ref(), &table, &checkpoints, &id)?,
+        };
         let mut preparing = Preparing {
             postgres,
             source,
@@ -70,7 +78,7 @@ impl<'a> PostgresSession<'a> {
         let found_notes = preparing.notes;
         let written = opening.written_table(&table, state)?;
         let (planned, columns) = opening.planned_columns(columns, &record, state, &written)?;
-        let retyped = opening.keep_columns(&planned, &checkpoints, &record, state, staged)?;
+        let retyped = opening.keep_columns(&planned, &columns, &checkpoints, &record, state, staged)?;
         checkpoints.begun(&connection, &id, options.share, state == LoadState::Complete, control)?;
         let earlier = opening.earlier(&checkpoints, &record, state, &table)?;
         if postgres.rejects.is_some() {
@@ -102,6 +110,7 @@ impl<'a> PostgresSession<'a> {
             done: earlier.done,
             rejected_before: AtomicU64::new(earlier.rejected),
             not_filled,
+            changes,
             at_the_end: Mutex::default(),
             there_before: AtomicU64::new(0),
             keys_refused: AtomicBool::new(false),
@@ -157,19 +166,21 @@ impl Postgres {
 }
 
 /// A load that begins.
-struct Opening<'p, 'a> {
-    postgres: &'a Postgres,
-    source: &'a dyn Source,
-    options: &'a LoadOptions,
-    connection: &'p Connection,
-    control: &'p Control<'p>,
+pub(super) struct Opening<'p, 'a> {
+    pub(super) postgres: &'a Postgres,
+    pub(super) source: &'a dyn Source,
+    pub(super) options: &'a LoadOptions,
+    pub(super) connection: &'p Connection,
+    pub(super) control: &'p Control<'p>,
 }
 
 /// How the source's columns fit the table.
-struct Matched {
-    columns: Arc<Vec<Column>>,
+pub(super) struct Matched {
+    pub columns: Arc<Vec<Column>>,
     /// Columns of the table that the source lacks, and what they get.
-    not_filled: Vec<String>,
+    pub not_filled: Vec<String>,
+    /// What was done about columns that differ.
+    pub changes: ColumnChanges,
 }
 
 /// What earlier runs of the load have done.
@@ -216,7 +227,7 @@ impl<'a> Opening<'_, 'a> {
     }
 
     /// Matches the columns of the source with those of the table.
-    fn match_columns(
+    pub(super) fn match_columns(
         &self,
         new_table: Option<NewTable>,
         found: Option<&FoundTable>,
@@ -224,7 +235,11 @@ impl<'a> Opening<'_, 'a> {
     ) -> Result<Matched> {
         let Self { postgres, connection, control, source, .. } = self;
         let matched = match (new_table, found) {
-            (Some(new), _) => Matched { columns: new.columns, not_filled: Vec::new() },
+            (Some(new), _) => Matched {
+                columns: new.columns,
+                not_filled: Vec::new(),
+                changes: absent(&columns_of_files(*source), *source),
+            },
             (None, Some(found)) => {
                 let existing = columns::read(connection, found.oid, control)?;
                 let schema = match postgres.by_position {
@@ -232,8 +247,10 @@ impl<'a> Opening<'_, 'a> {
                     true => columns::by_position(source.schema(), &existing, table)?,
                 };
                 Matched {
-                    columns: columns::matched(&schema, &existing, table, &postgres.values)?,
+                    columns: columns::matched(&schema, &existing, table, &postgres.values)
+                        .map_err(|error| self.with_a_way_out(error, &schema, &existing, table))?,
                     not_filled: columns::not_filled(&schema, &existing),
+                    changes: ColumnChanges::default(),
                 }
             }
             (None, None) => {
@@ -315,17 +332,37 @@ impl<'a> Opening<'_, 'a> {
             Some(gathered) => gathered.oid,
             None => record.table_oid,
         };
-        if state == LoadState::Complete && !postgres.makes_types() {
+        if state == LoadState::Complete && !postgres.makes_types() && !self.looks_at_columns() {
             return Ok((PlannedColumns::none(written, oid), columns));
         }
-        let names = columns.iter().map(|column| column.name.as_str());
-        let planned = PlannedColumns::read(connection, written, oid, names, control)?;
+        let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+        let planned =
+            PlannedColumns::read(connection, written, oid, names.iter().map(String::as_str), control)?;
         let existing = columns::read(connection, oid, control)?;
         let schema = match postgres.by_position {
             false => Arc::clone(source.schema()),
             true => columns::by_position(source.schema(), &existing, written)?,
         };
-        Ok((planned, columns::matched(&schema, &existing, written, &postgres.values)?))
+        Ok((planned, columns::matched_of(&names, &schema, &existing, written, &postgres.values)?))
+    }
+
+    /// Whether the columns of a load that is complete are compared with those that it began with: without, sums over
+    /// other columns would be taken for other content.
+    fn looks_at_columns(&self) -> bool {
+        // The rows of an upsert were gathered in other columns.
+        self.postgres.mode != Mode::Upsert && (self.options.verify || self.postgres.evolves())
+    }
+
+    /// Whether a load was recorded with other columns, or with other types of them.
+    fn has_other_columns(
+        &self,
+        planned: &PlannedColumns,
+        columns: &[Column],
+        checkpoints: &Checkpoints,
+        record: &LoadRecord,
+    ) -> Result<bool> {
+        let recorded = checkpoints.columns(self.connection, &record.id, self.control)?;
+        Ok(recorded.is_some_and(|recorded| recorded != planned.recorded(columns)))
     }
 
     /// Records the columns of a load that begins. One that goes on must not put values of a column into another one.
@@ -333,6 +370,7 @@ impl<'a> Opening<'_, 'a> {
     fn keep_columns(
         &self,
         planned: &PlannedColumns,
+        columns: &[Column],
         checkpoints: &Checkpoints,
         record: &LoadRecord,
         state: LoadState,
@@ -341,10 +379,17 @@ impl<'a> Opening<'_, 'a> {
         let Self { connection, control, .. } = self;
         match state {
             LoadState::New => {
-                checkpoints.set_columns(connection, &record.id, &planned.recorded(), control)?;
+                checkpoints.set_columns(connection, &record.id, &planned.recorded(columns), control)?;
                 return Ok(false);
             }
-            LoadState::Complete => return Ok(false),
+            LoadState::Complete => {
+                return Ok(self.looks_at_columns()
+                    && self.has_other_columns(planned, columns, checkpoints, record)?);
+            }
+            LoadState::Resumed if self.postgres.evolves() && !self.has_rows(checkpoints, &record.id)? => {
+                checkpoints.set_columns(connection, &record.id, &planned.recorded(columns), control)?;
+                return Ok(false);
+            }
             LoadState::Resumed => {}
         }
         let recorded = checkpoints.columns(connection, &record.id, control)?.unwrap_or_default();

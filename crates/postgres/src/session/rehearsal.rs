@@ -1,11 +1,14 @@
 //! A load up to its first row, in a transaction that is never committed: what would be done, checked by the
 //! server.
 
-use sawmill_loader::{LoadOptions, LoadState, Note, Portion, Remembered, Session};
-use sawmill_source::{Control, Result, Source};
+use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Note, Portion, Remembered, Session};
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Result, Source, columns_of_files};
 use serde::Serialize;
 
 use crate::session::PostgresSession;
+use crate::table::columns;
+use crate::table::evolution::Evolution;
 use crate::target::Postgres;
 
 /// What a load would do.
@@ -85,6 +88,37 @@ impl Postgres {
         }
         notes.append(&mut whole.notes);
         Ok(Rehearsal { notes, ..whole })
+    }
+
+    /// What a load would do about columns by which its new files and the table differ, and the statement that it would
+    /// run; none if it may do nothing.
+    ///
+    /// # Errors
+    /// Columns that may not be changed as the files need it; no connection.
+    pub fn planned_changes(
+        &self,
+        source: &dyn Source,
+        options: &LoadOptions,
+        control: &Control<'_>,
+    ) -> Result<Option<(ColumnChanges, Option<String>)>> {
+        if !self.evolves() {
+            return Ok(None);
+        }
+        let options = LoadOptions { verify: false, ..options.clone() };
+        let remembered = self.remember(source, &options, true, control)?;
+        let new = remembered.map_or_else(|| (0..source.files().len() as u32).collect(), |found| found.new);
+        let new = Portion::new(source, new);
+        let connection = Connection::open(&self.server, control)?;
+        let found = self.find(&connection, control)?;
+        let existing = columns::read(&connection, found.oid, control)?;
+        let table = self.table.within(&found.schema);
+        let files = columns_of_files(&new);
+        let evolution = match new.files().is_empty() {
+            true => return Ok(Some((ColumnChanges::default(), None))),
+            false => Evolution::of(self, &new, &files, &existing, &table)?,
+        };
+        let statement = evolution.statement(&table)?;
+        Ok(Some((evolution.changes, statement)))
     }
 
     fn rehearse_files(

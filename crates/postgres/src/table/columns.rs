@@ -25,6 +25,10 @@ pub(crate) struct TableColumn {
     pub name: String,
     /// The type's name as the server writes it.
     pub type_name: String,
+    /// `pg_attribute.atttypid`.
+    pub type_oid: u32,
+    /// `pg_attribute.atttypmod`.
+    pub modifier: i32,
     /// `None` if the loader cannot write it.
     pub column_type: Option<ColumnType>,
     pub not_null: bool,
@@ -58,6 +62,8 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
         columns.push(TableColumn {
             name: connection.get(row, 0)?,
             type_name: connection.get(row, 1)?,
+            type_oid: oid,
+            modifier,
             column_type,
             not_null: connection.get(row, 4)?,
             filled: filled || generated,
@@ -166,9 +172,29 @@ pub(crate) fn matched(
     table: &TableName,
     options: &ValueOptions,
 ) -> Result<Arc<Vec<Column>>> {
-    let mut columns = Vec::with_capacity(schema.fields().len());
+    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    matched_of(&names, schema, existing, table, options)
+}
+
+/// As [`matched`], of the columns with these names, in their order; the others are not loaded.
+pub(crate) fn matched_of(
+    names: &[String],
+    schema: &Schema,
+    existing: &[TableColumn],
+    table: &TableName,
+    options: &ValueOptions,
+) -> Result<Arc<Vec<Column>>> {
+    let positions: Vec<usize> = match names.len() == schema.fields().len() {
+        // Two columns of one name are an error below.
+        true if names.iter().eq(schema.fields().iter().map(|field| field.name())) => {
+            (0..names.len()).collect()
+        }
+        _ => names.iter().filter_map(|name| schema.index_of(name).ok()).collect(),
+    };
+    let mut columns = Vec::with_capacity(positions.len());
     let mut refused = Vec::new();
-    for (i, field) in schema.fields().iter().enumerate() {
+    let fields = positions.iter().map(|i| (*i, schema.field(*i)));
+    for (i, field) in fields.clone() {
         let Some(theirs) = existing.iter().find(|column| column.name == *field.name()) else {
             refused.push(format!("column {:?} is not in the table", field.name()));
             continue;
@@ -191,13 +217,14 @@ pub(crate) fn matched(
             }
         }
     }
-    for theirs in lacking(schema, existing).filter(|theirs| theirs.not_null && !theirs.filled) {
+    let schema = Schema::new(fields.map(|(_, field)| field.clone()).collect::<Vec<Field>>());
+    for theirs in lacking(&schema, existing).filter(|theirs| theirs.not_null && !theirs.filled) {
         refused.push(format!(
             "column {:?} of the table is not in the source, is NOT NULL and has no default",
             theirs.name
         ));
     }
-    checked(columns, refused, schema, table)
+    checked(columns, refused, &schema, table)
 }
 
 /// How the columns that this schema lacks are filled.

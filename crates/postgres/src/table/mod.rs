@@ -7,6 +7,7 @@ pub(crate) mod catalogue_type;
 pub(crate) mod columns;
 pub(crate) mod dependents;
 pub(crate) mod empty_table;
+pub(crate) mod evolution;
 pub(crate) mod new_table;
 pub(crate) mod part_tables;
 pub(crate) mod planned_columns;

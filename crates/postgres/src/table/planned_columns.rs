@@ -6,6 +6,7 @@
 //! composite types: a change after the comparison renames or converts the rows that are in, too.
 
 use sawmill_loader::{TableName, literal};
+use sawmill_pgcopy::Column;
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 use tokio_postgres::Row;
@@ -33,6 +34,23 @@ struct Attribute {
     modifier: i32,
     type_name: String,
     hash: i64,
+}
+
+/// A column in the record of a load.
+pub(crate) struct RecordedColumn<'l> {
+    pub name: &'l str,
+    number: i16,
+    pub type_oid: u32,
+    pub modifier: i32,
+}
+
+impl<'l> RecordedColumn<'l> {
+    pub(crate) fn read(line: &'l str) -> Option<Self> {
+        let mut parts = line.splitn(4, ' ');
+        let number = parts.next()?.parse().ok()?;
+        let (type_oid, modifier) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+        Some(Self { name: parts.next()?, number, type_oid, modifier })
+    }
 }
 
 /// How a column differs from the plan.
@@ -193,27 +211,23 @@ impl PlannedColumns {
         Ok(())
     }
 
-    /// The columns for the load's record.
-    pub(crate) fn recorded(&self) -> Vec<String> {
+    /// The columns for the load's record, in the order in which rows have them.
+    pub(crate) fn recorded(&self, columns: &[Column]) -> Vec<String> {
         let line = |a: &Attribute| format!("{} {} {} {}", a.number, a.type_oid, a.modifier, a.name);
-        self.columns.iter().map(line).collect()
+        let found = columns.iter().filter_map(|column| self.columns.iter().find(|a| a.name == column.name));
+        found.map(line).collect()
     }
 
     /// How the columns differ from those that the load's record has.
     pub(crate) fn since(&self, recorded: &[String]) -> Option<Difference> {
-        let was = recorded.iter().filter_map(|line| {
-            let mut parts = line.splitn(4, ' ');
-            let mut number = || parts.next()?.parse::<i64>().ok();
-            let (at, type_oid, modifier) = (number()?, number()?, number()?);
-            Some((parts.next()?, at, type_oid, modifier))
-        });
-        was.into_iter().find_map(|(name, number, type_oid, modifier)| {
+        let was = recorded.iter().filter_map(|line| RecordedColumn::read(line));
+        was.into_iter().find_map(|RecordedColumn { name, number, type_oid, modifier }| {
             let now = self.columns.iter().find(|column| column.name == name)?;
-            if i64::from(now.number) != number {
+            if now.number != number {
                 let what = format!("column {name:?} is another one than");
                 return Some(Difference { what, moved: true });
             }
-            let same = i64::from(now.type_oid) == type_oid && i64::from(now.modifier) == modifier;
+            let same = (now.type_oid, now.modifier) == (type_oid, modifier);
             (!same).then(|| Difference {
                 what: format!("column {name:?} is {} and had another type", now.type_name),
                 moved: false,

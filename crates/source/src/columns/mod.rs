@@ -2,3 +2,4 @@
 
 pub(crate) mod choice;
 pub(crate) mod common;
+pub(crate) mod united;

@@ -180,6 +180,7 @@ impl DelimitedFiles {
             stamp: file.recorded.clone(),
             rows: file.rows,
             bytes: file.stored,
+            columns: None,
         });
         let mut files = Self {
             schema: Arc::new(Schema::new(fields)),

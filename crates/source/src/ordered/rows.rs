@@ -141,6 +141,7 @@ fn as_one(source: &dyn Source) -> SourceFile {
                 stamp: None,
                 rows,
                 bytes: files.iter().map(|file| file.bytes).sum(),
+                columns: None,
             }
         }
     }

@@ -8,20 +8,20 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use sawmill_footer::{DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE, Footer, RangeReader};
 use sawmill_store::{Location, ObjectUrl, ReadAhead, RequestPlan};
 
 use crate::all_cores::{map_on_all_cores, map_on_threads};
 use crate::columns::choice::ColumnChoice;
-use crate::columns::common::{common, is_untyped};
+use crate::columns::common::is_untyped;
 use crate::condition::pruning::{Known, known_of};
 use crate::error::{Error, Kind, Result};
 use crate::hive::{Compared, FolderColumn, FolderName, Folders, Hive, folder_names, values_of_links};
 use crate::parquet_files::guarded::guarded;
 use crate::parquet_files::interval::as_bytes;
-use crate::parquet_files::left_out::{Readable, readable, without};
+use crate::parquet_files::left_out::{Readable, readable};
 use crate::parquet_files::mapped::renamed;
 use crate::parquet_files::opened_file::{
     Begun, ColumnPlace, OpenObject, OpenedFile, Origin, RowGroup, begin_file, begin_object, fingerprint,
@@ -29,7 +29,8 @@ use crate::parquet_files::opened_file::{
 };
 use crate::parquet_files::page_checksums::PageChecksums;
 use crate::parquet_files::reader::{FileBytes, ParquetReader};
-use crate::parquet_files::schema::{differences, read_schema};
+use crate::parquet_files::schema::{read_schema, same};
+use crate::parquet_files::united::{UnlikeFiles, common_columns};
 use crate::units::{
     Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
 };
@@ -40,7 +41,7 @@ const OBJECTS: usize = 32;
 /// Bytes that are there as long as a reader holds them.
 pub(crate) type WeakBytes = Weak<dyn RangeReader + Send + Sync>;
 
-/// Parquet files, all with the same columns: in the file system, or objects in stores.
+/// Parquet files, all with the same columns or with those of all of them: in the file system, or objects in stores.
 pub struct ParquetFiles {
     schema: SchemaRef,
     files: Vec<SourceFile>,
@@ -88,11 +89,11 @@ impl ParquetFiles {
         let none = |url: &ObjectUrl| {
             Err(sawmill_store::Error::new(sawmill_store::Kind::Usage, "expected a path").at(url.to_string()))
         };
-        Self::open_located(&places, &none, hive, max_footer, &[])
+        Self::open_located(&places, &none, hive, max_footer, &[], UnlikeFiles::default())
     }
 
     /// Opens files and objects as [`open_within`](Self::open_within), to read these columns; all if none is named.
-    /// Other columns that cannot be read are left out.
+    /// Other columns that cannot be read are left out. `unlike` says what happens to files whose columns differ.
     ///
     /// # Errors
     /// Errors of [`open_within`](Self::open_within) and of `objects`; one of the columns cannot be read.
@@ -102,6 +103,7 @@ impl ParquetFiles {
         hive: Hive,
         max_footer: u64,
         columns: &[String],
+        unlike: UnlikeFiles,
     ) -> Result<Self> {
         let each = |place: &Location| open(place, objects, hive, (max_footer, columns), None);
         let is_object = |place: &Location| matches!(place, Location::Object(_));
@@ -112,31 +114,14 @@ impl ParquetFiles {
                 .at(&pair[0].1.name)
                 .advise("name it once; directories and patterns may include it as well"));
         }
-        let Some((first, first_file)) = opened.first() else {
+        if opened.is_empty() {
             return Err(Error::new(Kind::Config, "no file to load").advise("name one Parquet file or more"));
-        };
+        }
         let left_out: HashSet<String> = opened
             .iter()
             .flat_map(|(file, _)| file.opened.left_out.iter().map(|of| of.name.clone()))
             .collect();
-        let mut fields: Vec<Field> =
-            without(&first.schema, &left_out).fields().iter().map(|field| field.as_ref().clone()).collect();
-        for (other, file) in &opened[1..] {
-            let lines = differences(&Schema::new(fields.clone()), &without(&other.schema, &left_out));
-            if !lines.is_empty() {
-                return Err(Error::new(
-                    Kind::Schema,
-                    format!("columns differ from those of {}: {}", first_file.name, lines.join("; ")),
-                )
-                .at(&file.name)
-                .advise("load files with different columns separately, into different tables"));
-            }
-            for field in &mut fields {
-                if let Ok(theirs) = other.schema.field_with_name(field.name()) {
-                    *field = common(field, theirs);
-                }
-            }
-        }
+        let mut fields = common_columns(&opened, &left_out, unlike)?;
         let in_files: HashSet<&str> = fields.iter().map(|field| field.name().as_str()).collect();
         let named: Vec<_> = opened
             .iter_mut()
@@ -146,16 +131,17 @@ impl ParquetFiles {
         let mapping = folders.mapping();
         let own = Schema::new(fields.clone());
         fields.extend(folders.fields());
-        let places_of_folders = (0..folders.fields().count()).map(ColumnPlace::Folder);
+        let differ = opened.iter().any(|(file, _)| file.differs(&own));
         let mut files = Vec::with_capacity(opened.len());
         let mut files_opened: Vec<OpenedFile> = Vec::with_capacity(opened.len());
-        for ((mut file, source), folders) in opened.into_iter().zip(folders.of_files) {
-            let places = own.fields().iter().filter_map(|field| file.schema.index_of(field.name()).ok());
-            let columns: Vec<_> = places.map(ColumnPlace::Field).chain(places_of_folders.clone()).collect();
+        let of_folders = folders.of_files.into_iter().zip(named);
+        for ((mut file, mut source), (folders, (_, names))) in opened.into_iter().zip(of_folders) {
+            file.refuse_of_folders(&own, &names, &source.name)?;
+            source.columns = Some(file.place(&own, folders)).filter(|_| differ);
             // Most files are like the one before.
-            let before = files_opened.last().filter(|before| *before.columns == *columns);
-            file.opened.columns = before.map_or_else(|| columns.into(), |before| Arc::clone(&before.columns));
-            file.opened.folders = folders;
+            if let Some(before) = files_opened.last().filter(|before| before.columns == file.opened.columns) {
+                file.opened.columns = Arc::clone(&before.columns);
+            }
             file.opened.unfold(&own)?;
             files.push(source);
             files_opened.push(file.opened);
@@ -249,6 +235,13 @@ impl ParquetFiles {
         for file in &mut self.opened {
             file.columns = chosen.iter().filter_map(|column| file.columns.get(*column).copied()).collect();
         }
+        for own in self.files.iter_mut().filter_map(|file| file.columns.as_mut()) {
+            let renamed = chosen.iter().zip(schema.fields()).filter_map(|(place, field)| {
+                let theirs = own.field_with_name(self.schema.fields().get(*place)?.name()).ok()?;
+                Some(theirs.clone().with_name(field.name()))
+            });
+            *own = Arc::new(Schema::new(renamed.collect::<Vec<Field>>()));
+        }
         self.mapping += &mapping;
         self.schema = schema;
         Ok(self)
@@ -321,7 +314,11 @@ impl Source for ParquetFiles {
             }
             None => None,
         };
-        let Some(field) = field else { return Ok(Vec::new()) };
+        // Values of another type than the column's.
+        let retyped = |field: &&FieldRef| {
+            opened.narrow && self.schema.fields().get(column).is_none_or(|wanted| !same(wanted, field))
+        };
+        let Some(field) = field.filter(|field| !retyped(field)) else { return Ok(Vec::new()) };
         let name = opened.name_in_file(field.name());
         let options = opened.footer_options().column_roots([name]);
         let footer = opened.footer(&options)?;
@@ -413,6 +410,7 @@ pub(super) fn open(
         stamp: recorded,
         rows: row_groups.iter().map(|group| group.rows).sum(),
         bytes: length,
+        columns: None,
     };
     let untyped = read.schema.fields().iter().any(|field| is_untyped(field.data_type()));
     let (columns, folders) = (Arc::default(), Vec::new());
@@ -425,6 +423,7 @@ pub(super) fn open(
         columns,
         folders,
         untyped,
+        narrow: false,
         row_groups,
         origin,
         footer,

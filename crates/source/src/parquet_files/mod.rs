@@ -13,3 +13,4 @@ pub(crate) mod reader;
 pub(crate) mod schema;
 pub(crate) mod stamp;
 pub(crate) mod table;
+pub(crate) mod united;

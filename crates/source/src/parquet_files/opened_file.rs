@@ -42,6 +42,8 @@ pub(crate) struct OpenedFile {
     pub folders: Vec<Folder>,
     /// Whether some columns have only NULLs, hence no type; they may have one in other files.
     pub untyped: bool,
+    /// Whether some columns have a narrower type than the common schema.
+    pub narrow: bool,
     pub(super) row_groups: Vec<RowGroup>,
     pub(super) origin: Origin,
     /// See [`fingerprint`].

@@ -17,6 +17,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::ParquetError;
 
 use crate::columns::common::typed;
+use crate::columns::united::widened;
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::files::ParquetFiles;
 use crate::parquet_files::filtered::Filtered;
@@ -479,7 +480,7 @@ impl UnitReader for ParquetReader<'_> {
             Some(arrangement) => arrangement.columns(batch).map_err(failed)?,
         };
         let append = |batch| row_numbers::append(batch, numbers).map(Some).map_err(failed);
-        if !file.untyped {
+        if !file.untyped && !file.narrow {
             return append(batch);
         }
         let fields = self.source.schema().fields();
@@ -487,6 +488,10 @@ impl UnitReader for ParquetReader<'_> {
             None => fields.get(place),
             Some(only) => only.get(place).and_then(|column| fields.get(*column)),
         });
-        append(typed(&batch, wanted).map_err(failed)?)
+        let batch = if file.untyped { typed(&batch, wanted.clone()).map_err(failed)? } else { batch };
+        match file.narrow {
+            false => append(batch),
+            true => append(widened(&batch, wanted).map_err(failed)?),
+        }
     }
 }

@@ -224,7 +224,7 @@ pub(crate) fn differences(first: &Schema, other: &Schema) -> Vec<String> {
     }
     for field in other.fields() {
         if first.field_with_name(field.name()).is_err() {
-            lines.push(format!("column {:?} is only in that file", field.name()));
+            lines.push(format!("column {:?} ({}) is only in that file", field.name(), field.data_type()));
         }
     }
     lines
@@ -233,7 +233,7 @@ pub(crate) fn differences(first: &Schema, other: &Schema) -> Vec<String> {
 /// Whether two fields have the same values. Ignores nullability, the names of list items and map entries, and
 /// whether text is marked as JSON. A field without a type has only NULLs, which every type allows, and a
 /// dictionary equals its values.
-pub(super) fn same(a: &Field, b: &Field) -> bool {
+pub(crate) fn same(a: &Field, b: &Field) -> bool {
     use DataType::{FixedSizeList, LargeList, List, Map, Struct};
     let extension =
         |field: &Field| field.metadata().get(EXTENSION_NAME).filter(|name| *name != JSON_EXTENSION).cloned();

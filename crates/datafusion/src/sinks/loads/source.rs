@@ -5,7 +5,7 @@ use std::path::Path;
 use datafusion::error::Result;
 use sawmill_footer::DEFAULT_MAX_FOOTER;
 use sawmill_generator::NamedRows;
-use sawmill_source::{GeneratedRows, Hive, ParquetFiles, Source};
+use sawmill_source::{GeneratedRows, Hive, ParquetFiles, Source, UnlikeFiles};
 use sawmill_store::{Location, ObjectUrl};
 use serde::{Deserialize, Serialize};
 
@@ -52,8 +52,14 @@ impl LoadSource {
                     .collect::<Result<_>>()?;
                 let open = |url: &ObjectUrl| stores.open(url, objects::TAIL);
                 // Folders such as year=2020 are columns, as for `sawmill load`.
-                let files =
-                    ParquetFiles::open_located(&places, &open, Hive::Columns, DEFAULT_MAX_FOOTER, &[]);
+                let files = ParquetFiles::open_located(
+                    &places,
+                    &open,
+                    Hive::Columns,
+                    DEFAULT_MAX_FOOTER,
+                    &[],
+                    UnlikeFiles::default(),
+                );
                 Ok(Box::new(files.map_err(external)?))
             }
             Self::Generated { spec, rows, seed } => {

@@ -54,6 +54,7 @@ impl FileState {
             stamp: Some(self.stamp.to_string()),
             rows: self.groups.iter().sum(),
             bytes: self.groups.iter().sum::<u64>() * 8,
+            columns: None,
         }
     }
 }

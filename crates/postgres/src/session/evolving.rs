@@ -1,0 +1,169 @@
+//! How a load begins that may change its table: columns that the files have and the table lacks, and types that are
+//! wider in the files.
+//!
+//! The change is a transaction before the load's record. What it has to do is read from the catalogue while it holds a
+//! lock, so that a load that was killed behind it finds nothing left to change, and of two loads at once the second
+//! one, too. A load that goes on keeps the columns that it began with.
+
+use std::sync::Arc;
+
+use arrow_schema::Schema;
+use sawmill_loader::{ColumnChanges, Mode, TableName};
+use sawmill_source::{Error, Kind, Result, columns_of_files};
+
+use super::opening::{Matched, Opening};
+use crate::records::checkpoint::{Checkpoints, advisory_key};
+use crate::table::blockers;
+use crate::table::catalogue::{FoundTable, value};
+use crate::table::columns;
+use crate::table::columns::TableColumn;
+use crate::table::evolution::{Evolution, loaded};
+use crate::table::planned_columns::RecordedColumn;
+use crate::write::durable;
+
+impl Opening<'_, '_> {
+    /// Matches the columns of the source with those of the table, which is changed before if that is needed.
+    pub(super) fn match_evolving(
+        &self,
+        found: Option<&FoundTable>,
+        table: &TableName,
+        checkpoints: &Checkpoints,
+        id: &str,
+    ) -> Result<Matched> {
+        let Some(found) = found else { return self.match_columns(None, None, table) };
+        let Self { postgres, source, connection, control, .. } = self;
+        let (schema, files) = (source.schema(), columns_of_files(*source));
+        let begun = self.begun_with(found.oid, checkpoints, id)?;
+        let changes = match &begun {
+            Some(names) => left_out_before(names, &files),
+            None => self.evolve(found.oid, &files, table, checkpoints, id)?,
+        };
+        let existing = columns::read(connection, found.oid, control)?;
+        let names = begun.unwrap_or_else(|| loaded(schema, &files, &changes));
+        let columns = columns::matched_of(&names, schema, &existing, table, &postgres.values)?;
+        let is_null = |name: &String| changes.null.iter().any(|column| column.name == *name);
+        let filled: Vec<_> = existing.into_iter().filter(|column| !is_null(&column.name)).collect();
+        let fields = names.iter().filter_map(|name| schema.field_with_name(name).ok().cloned());
+        let not_filled = columns::not_filled(&Schema::new(fields.collect::<Vec<_>>()), &filled);
+        Ok(Matched { columns, not_filled, changes })
+    }
+
+    /// The error for columns that do not fit, with the change of the table that would let them.
+    pub(super) fn with_a_way_out(
+        &self,
+        error: Error,
+        schema: &Schema,
+        existing: &[TableColumn],
+        table: &TableName,
+    ) -> Error {
+        let Self { postgres, source, .. } = self;
+        if error.kind() != Kind::Schema || postgres.mode != Mode::Append || postgres.by_position {
+            return error;
+        }
+        let ways = Evolution::ways_out(postgres, *source, schema, existing, table);
+        match ways.is_empty() {
+            true => error,
+            false => {
+                let advice = format!("{}; or {}", ways.join("; "), error.advice());
+                error.advise(advice)
+            }
+        }
+    }
+
+    /// The columns of the load's record, if rows of it are in the table.
+    fn begun_with(&self, oid: u32, checkpoints: &Checkpoints, id: &str) -> Result<Option<Vec<String>>> {
+        let Self { connection, control, source, options, .. } = self;
+        let record = checkpoints.find(connection, id, control)?.filter(|record| record.table_oid == oid);
+        let Some(record) = record else { return Ok(None) };
+        let goes_on = match record.complete {
+            true => !options.again && record.files.changed(source.files()).is_empty(),
+            false => self.has_rows(checkpoints, id)?,
+        };
+        let recorded = checkpoints.columns(connection, id, control)?.filter(|_| goes_on);
+        let name = |line: &String| RecordedColumn::read(line).map(|column| column.name.to_owned());
+        Ok(recorded.map(|lines| lines.iter().filter_map(name).collect()))
+    }
+
+    /// Whether a load has brought or rejected rows.
+    pub(super) fn has_rows(&self, checkpoints: &Checkpoints, id: &str) -> Result<bool> {
+        let Self { connection, control, .. } = self;
+        Ok(!checkpoints.units(connection, id, control)?.is_empty()
+            || !checkpoints.count_rejects(connection, id, control)?.is_empty())
+    }
+
+    /// Changes the table as the files need it.
+    fn evolve(
+        &self,
+        oid: u32,
+        files: &Schema,
+        table: &TableName,
+        checkpoints: &Checkpoints,
+        id: &str,
+    ) -> Result<ColumnChanges> {
+        let Self { postgres, source, connection, control, .. } = self;
+        let place = |error: Error| {
+            let place = format!("table {table}, {}", connection.place());
+            error.at(place)
+        };
+        let plan = || -> Result<(Evolution, Option<String>)> {
+            let existing = columns::read(connection, oid, control)?;
+            let evolution = Evolution::of(postgres, *source, files, &existing, table)?;
+            let statement = evolution.statement(table).map_err(place)?;
+            Ok((evolution, statement))
+        };
+        let (evolution, None) = plan()? else {
+            connection.begin(control)?;
+            let key = advisory_key(&format!("columns of {oid}"));
+            connection.batch(control, &format!("SELECT pg_advisory_xact_lock({key})"))?;
+            let (evolution, statement) = plan()?;
+            if let Some(statement) = statement {
+                if let Some(widened) = evolution.changes.widened.first() {
+                    self.refuse_beside_others(oid, &widened.name, checkpoints, id).map_err(place)?;
+                }
+                let alter = || connection.batch(control, &statement);
+                blockers::named(&postgres.server, connection, control, alter).map_err(|error| match error
+                    .kind()
+                {
+                    Kind::Server => place(error),
+                    _ => error,
+                })?;
+            }
+            durable::commit(connection, control)?;
+            return Ok(evolution.changes);
+        };
+        Ok(evolution.changes)
+    }
+
+    /// Refuses to change a type for which another load is encoding rows.
+    fn refuse_beside_others(
+        &self,
+        oid: u32,
+        column: &str,
+        checkpoints: &Checkpoints,
+        id: &str,
+    ) -> Result<()> {
+        let Self { connection, control, .. } = self;
+        let sql = format!(
+            "SELECT load_id FROM {} WHERE table_oid = $1 AND completed IS NULL AND load_id <> $2",
+            checkpoints.table("loads")
+        );
+        for row in connection.query(control, &sql, &[&i64::from(oid), &id])? {
+            let other: String = connection.get(&row, 0)?;
+            let lock = "SELECT pg_try_advisory_xact_lock($1)";
+            if !value::<bool>(connection, control, lock, &[&advisory_key(&other)])? {
+                let what = format!(
+                    "another load into the table is running, which widening column {column:?} would end"
+                );
+                return Err(Error::new(Kind::Busy, what)
+                    .advise("wait until it ends, or stop it; then run the same command again"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The columns of the files that a load has left out from its beginning.
+fn left_out_before(names: &[String], files: &Arc<Schema>) -> ColumnChanges {
+    let left_out = files.fields().iter().map(|field| field.name()).filter(|name| !names.contains(name));
+    ColumnChanges { left_out: left_out.cloned().collect(), ..ColumnChanges::default() }
+}

@@ -1,0 +1,269 @@
+//! How a table follows the columns of new files: columns that it gets, and types that become wider.
+
+use arrow_schema::{Field, Schema};
+use sawmill_loader::{
+    AddedColumn, ColumnChanges, NewColumns, NullColumn, SchemaChange, TableName, Widen, WidenedColumn, quote,
+};
+use sawmill_pgcopy::{ColumnType, PgType, is_json};
+use sawmill_source::{Error, Kind, Result, Source};
+
+use crate::table::columns;
+use crate::table::columns::TableColumn;
+use crate::target::Postgres;
+
+/// What has to be done to a table before files with these columns are loaded into it.
+pub(crate) struct Evolution {
+    pub changes: ColumnChanges,
+    /// The parts of an `ALTER TABLE`.
+    actions: Vec<String>,
+    refused: Vec<String>,
+}
+
+/// The names of the columns that are loaded, in the order of the source.
+pub(crate) fn loaded(source: &Schema, files: &Schema, changes: &ColumnChanges) -> Vec<String> {
+    let names = source.fields().iter().map(|field| field.name());
+    let is_null = |name: &String| changes.null.iter().any(|column| column.name == *name);
+    let is_loaded = |name: &&String| match files.index_of(name) {
+        Ok(_) => !changes.left_out.contains(*name),
+        // Loaded as NULL, it is compared as NULL, too.
+        Err(_) => is_null(name),
+    };
+    names.filter(is_loaded).cloned().collect()
+}
+
+impl Evolution {
+    /// Compares the columns of a source's files with those of the table.
+    ///
+    /// # Errors
+    /// A column that cannot become one of the table.
+    pub(crate) fn of(
+        postgres: &Postgres,
+        source: &dyn Source,
+        files: &Schema,
+        existing: &[TableColumn],
+        table: &TableName,
+    ) -> Result<Self> {
+        let mut evolution =
+            Self { changes: ColumnChanges::default(), actions: Vec::new(), refused: Vec::new() };
+        for field in files.fields() {
+            match existing.iter().find(|column| column.name == *field.name()) {
+                None => evolution.meet_new(postgres, source, field, table)?,
+                Some(column) => evolution.meet(postgres.schema_change, source, field, column),
+            }
+        }
+        evolution.find_absent(source, files, existing);
+        Ok(evolution)
+    }
+
+    /// How new columns of the files could be accepted, one line each.
+    pub(crate) fn ways_out(
+        postgres: &Postgres,
+        source: &dyn Source,
+        files: &Schema,
+        existing: &[TableColumn],
+        table: &TableName,
+    ) -> Vec<String> {
+        let mut evolution =
+            Self { changes: ColumnChanges::default(), actions: Vec::new(), refused: Vec::new() };
+        let is_new =
+            |field: &&std::sync::Arc<Field>| existing.iter().all(|column| column.name != *field.name());
+        for field in files.fields().iter().filter(is_new) {
+            // A column that cannot be added has no way out.
+            let _ = evolution.meet_new(postgres, source, field, table);
+        }
+        evolution.refused
+    }
+
+    /// The statement that changes the table; none if nothing has to change.
+    ///
+    /// # Errors
+    /// All columns that may not be changed as the files need it.
+    pub(crate) fn statement(&self, table: &TableName) -> Result<Option<String>> {
+        if !self.refused.is_empty() {
+            return Err(Error::new(Kind::Schema, self.refused.join("; "))
+                .at(format!("table {table}"))
+                .advise("allow the change, change the table, or leave the columns out (--columns a,b)"));
+        }
+        let actions = self.actions.join(", ");
+        Ok((!actions.is_empty()).then(|| format!("ALTER TABLE {} {actions}", table.quoted())))
+    }
+
+    /// A column that the table lacks.
+    fn meet_new(
+        &mut self,
+        postgres: &Postgres,
+        source: &dyn Source,
+        field: &Field,
+        table: &TableName,
+    ) -> Result<()> {
+        let name = field.name();
+        if postgres.schema_change.new_columns == NewColumns::LeaveOut {
+            self.changes.left_out.push(name.clone());
+            return Ok(());
+        }
+        let nullable = Schema::new(vec![field.clone().with_nullable(true)]);
+        let new = columns::natural(&nullable, table, postgres.nested, &postgres.values)?;
+        let Some(column_type) = new.columns.first().map(|column| &column.column_type) else { return Ok(()) };
+        let type_name = column_type.to_string();
+        if postgres.schema_change.new_columns == NewColumns::Refuse {
+            let (of, has) = (has_it(source, name), field.data_type());
+            self.refused.push(format!(
+                "column {name:?} ({has}) of {of} is not in the table; --schema-change add adds it as {type_name}, ignore \
+                 leaves it out"
+            ));
+        } else if !new.types.is_empty() {
+            self.refused.push(format!(
+                "column {name:?} of {} needs the new type {type_name}; add it to the table first",
+                has_it(source, name)
+            ));
+        } else {
+            self.actions.push(format!("ADD COLUMN {} {type_name}", quote(name)));
+            self.changes.added.push(AddedColumn { name: name.clone(), type_name });
+        }
+        Ok(())
+    }
+
+    /// A column of the table, which may be narrower than the files need.
+    fn meet(&mut self, change: SchemaChange, source: &dyn Source, field: &Field, column: &TableColumn) {
+        if change.widen == Widen::No || is_json(field) {
+            return;
+        }
+        let Some((to, rewritten)) = wider(column, field) else { return };
+        let name = field.name();
+        if rewritten && change.widen == Widen::InPlace {
+            self.refused.push(format!(
+                "column {name:?} is {} in the table and {} in {}: to make it {to}, the server has to rewrite the table, \
+                 which --rewrite allows",
+                column.type_name,
+                field.data_type(),
+                has_it(source, name)
+            ));
+            return;
+        }
+        self.actions.push(format!("ALTER COLUMN {} TYPE {to}", quote(name)));
+        let (name, from, to) = (name.clone(), column.type_name.clone(), to.to_string());
+        self.changes.widened.push(WidenedColumn { name, from, to, rewritten });
+    }
+
+    /// Columns of the table, and added ones, that some files lack.
+    fn find_absent(&mut self, source: &dyn Source, files: &Schema, existing: &[TableColumn]) {
+        for column in existing.iter().filter(|column| !column.generated) {
+            let in_some = files.index_of(&column.name).is_ok();
+            if !in_some && column.filled {
+                continue;
+            }
+            let lacking = || {
+                source.files().iter().filter(|file| match &file.columns {
+                    Some(own) => own.index_of(&column.name).is_err(),
+                    None => !in_some,
+                })
+            };
+            let Some(first) = lacking().next() else { continue };
+            match column.not_null {
+                true => self.refused.push(format!(
+                    "column {:?} of the table is not in {}, and is NOT NULL",
+                    column.name, first.name
+                )),
+                false => self.changes.null.push(NullColumn {
+                    name: column.name.clone(),
+                    files: lacking().count() as u64,
+                    first: first.name.clone(),
+                }),
+            }
+        }
+        let is_added = |column: &NullColumn| self.changes.added.iter().any(|added| added.name == column.name);
+        let of_added: Vec<NullColumn> = absent(files, source).null.into_iter().filter(is_added).collect();
+        self.changes.null.extend(of_added);
+    }
+}
+
+/// The columns of a new table that some files lack.
+pub(crate) fn absent(files: &Schema, source: &dyn Source) -> ColumnChanges {
+    let lacking = |name: &str| {
+        let own = source
+            .files()
+            .iter()
+            .filter(|file| file.columns.as_ref().is_some_and(|own| own.index_of(name).is_err()));
+        let (first, files) = (own.clone().next()?, own.count() as u64);
+        Some(NullColumn { name: name.to_owned(), files, first: first.name.clone() })
+    };
+    let null = files.fields().iter().filter_map(|field| lacking(field.name())).collect();
+    ColumnChanges { null, ..ColumnChanges::default() }
+}
+
+/// The first file that has a column.
+fn has_it<'s>(source: &'s dyn Source, name: &str) -> &'s str {
+    let has = |columns: &arrow_schema::SchemaRef| columns.index_of(name).is_ok();
+    let file = source.files().iter().find(|file| file.columns.as_ref().is_none_or(has));
+    file.map(|file| file.name.as_str()).unwrap_or_default()
+}
+
+/// The wider type that a column needs for a field, and whether the server rewrites the table for it; none if the
+/// column takes each value of the field, or no type takes these and those that it has.
+fn wider(column: &TableColumn, field: &Field) -> Option<(PgType, bool)> {
+    let natural = PgType::natural(field).ok()?;
+    // The columns of a domain have the domain's type.
+    match (PgType::of_catalogue(column.type_oid, column.modifier), natural) {
+        // Digits of seconds, which the server does not touch when it gets more.
+        (None, PgType::Time | PgType::Timestamp | PgType::TimestampTz) => {
+            (PgType::of_catalogue(column.type_oid, -1) == Some(natural)).then_some((natural, false))
+        }
+        (Some(PgType::Varchar(Some(_))), PgType::Text) => Some((PgType::Text, false)),
+        (Some(has), _) if !ColumnType::Plain(has).takes(field) => wider_number(has, natural),
+        _ => None,
+    }
+}
+
+fn wider_number(has: PgType, needed: PgType) -> Option<(PgType, bool)> {
+    use PgType::{Float4, Float8, Int2, Int4, Int8, Numeric};
+    match (has, needed) {
+        (Int2, Int4 | Int8) | (Int4, Int8) | (Float4, Float8) => Some((needed, true)),
+        _ => {
+            let ((before, behind), (needed_before, needed_behind)) = (digits(has)?, digits(needed)?);
+            let scale = behind.max(needed_behind);
+            let precision = before.max(needed_before).checked_add(scale)?;
+            // The server keeps the digits behind the point in each value.
+            let rewritten = !matches!(has, Numeric(_)) || scale != behind;
+            /// `NUMERIC_MAX_PRECISION` in src/include/utils/numeric.h.
+            const MAX_PRECISION: u16 = 1000;
+            (precision <= MAX_PRECISION).then_some((Numeric(Some((precision, scale))), rewritten))
+        }
+    }
+}
+
+/// Digits before and behind the point.
+fn digits(of: PgType) -> Option<(u16, u16)> {
+    Some(match of {
+        PgType::Int2 => (5, 0),
+        PgType::Int4 => (10, 0),
+        PgType::Int8 => (19, 0),
+        PgType::Numeric(Some((precision, scale))) => (precision.saturating_sub(scale), scale),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use PgType::{Float4, Float8, Int2, Int4, Int8, Numeric, Text};
+
+    #[test]
+    fn numbers_become_wider_only_if_no_digit_is_lost() {
+        let numeric = |precision, scale| Numeric(Some((precision, scale)));
+        for (has, needed, wide) in [
+            (Int2, Int4, Some((Int4, true))),
+            (Int4, Int8, Some((Int8, true))),
+            (Int8, numeric(20, 0), Some((numeric(20, 0), true))),
+            (Int4, numeric(10, 2), Some((numeric(12, 2), true))),
+            (Float4, Float8, Some((Float8, true))),
+            (numeric(10, 2), numeric(12, 2), Some((numeric(12, 2), false))),
+            (numeric(10, 2), numeric(10, 4), Some((numeric(12, 4), true))),
+            (numeric(4, 2), Int8, Some((numeric(21, 2), false))),
+            (Int4, Float8, None),
+            (Float8, Int8, None),
+            (Text, Int4, None),
+        ] {
+            assert_eq!(wider_number(has, needed), wide, "{has} {needed}");
+        }
+    }
+}
