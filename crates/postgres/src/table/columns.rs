@@ -225,11 +225,9 @@ pub(crate) fn by_position(
     existing: &[TableColumn],
     table: &TableName,
 ) -> Result<Arc<Schema>> {
-    let names: Vec<&str> = existing
-        .iter()
-        .filter(|column| column.column_type.is_some() || !column.filled)
-        .map(|column| column.name.as_str())
-        .collect();
+    // A column of a type that cannot be written keeps its place: its value must not go into the next one.
+    let names: Vec<&str> =
+        existing.iter().filter(|column| !column.generated).map(|column| column.name.as_str()).collect();
     if names.len() < schema.fields().len() {
         let what = format!("the source has {} columns, the table has {}", schema.fields().len(), names.len());
         return Err(Error::new(Kind::Schema, what)
