@@ -450,6 +450,28 @@ fn an_upsert_without_a_matching_unique_key_is_refused_before_a_row_is_sent() {
 }
 
 #[test]
+fn a_key_without_overlaps_is_refused_before_a_row_is_sent() {
+    let database = Database::new();
+    let mut client = database.client();
+    let version = "SELECT current_setting('server_version_num')::int";
+    if client.query_one(version, &[]).unwrap().get::<_, i32>(0) < 180_000 {
+        return;
+    }
+    let table = "CREATE TABLE booked (room int4range, at daterange, PRIMARY KEY (room, at WITHOUT OVERLAPS))";
+    client.batch_execute(table).unwrap();
+    let column = |text: &str| Arc::new(StringArray::from(vec![text])) as ArrayRef;
+    let columns = vec![("room", column("[1,2)")), ("at", column("[2024-01-01,2024-02-01)"))];
+    let (_directory, path) = file_of(columns, 10);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    let upsert = database.target("booked").mode(Mode::Upsert).key(vec!["room".into(), "at".into()]);
+    let error = run(&source, &upsert, &small()).unwrap_err();
+    assert!(error.what().contains("no unique key"), "{error}");
+    assert!(!database.has("booked__sawmill_loading"));
+    run(&source, &database.target("booked").mode(Mode::Append), &small()).unwrap();
+    assert_eq!(database.count("booked"), 1);
+}
+
+#[test]
 fn two_rows_with_the_same_key_are_an_error_and_change_nothing() {
     let database = Database::new();
     let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 2]));
