@@ -35,6 +35,8 @@ pub enum Fault {
     LostShard,
     /// Every row is refused as the table is blocked for writing, as on a full disk.
     Blocked,
+    /// The request is refused, because the partitions of its rows would be too many.
+    TooManyShards,
     /// Half of the rows are inserted, then the server restarts: it refuses connections for the first
     /// duration, and has not recovered its tables for the second.
     Restart(Duration, Duration),

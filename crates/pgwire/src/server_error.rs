@@ -120,6 +120,10 @@ fn advice_on<'a>(code: &SqlState, message: &str, hint: &'a str, kind: Kind) -> &
         &SqlState::QUERY_CANCELED => {
             "if a time limit of the server is too short for the load, lift it: --set statement_timeout=0"
         }
+        // transaction_timeout exists since version 17.
+        code if code.code() == "25P04" => {
+            "the server's limit for transactions is too short for the load, lift it: --set transaction_timeout=0"
+        }
         &SqlState::LOCK_NOT_AVAILABLE => {
             "wait for the end of its transaction, or allow more time (--lock-timeout), and run the same command again"
         }

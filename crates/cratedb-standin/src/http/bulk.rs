@@ -28,6 +28,11 @@ pub(super) fn respond(
         Some(Fault::DropBefore) => return Err(End::Cut),
         Some(Fault::Unavailable) => return Ok(refused(&error(503, 5030, "Cluster unavailable"))),
         Some(Fault::Busy) => return Ok(refused(&error(429, 4290, "too many requests"))),
+        Some(Fault::TooManyShards) => {
+            let limit = "Validation Failed: 1: this action would add [4] total shards, but this cluster currently has \
+                         [999]/[1000] maximum shards open;";
+            return Ok(refused(&error(400, 4000, &format!("SQLParseException[{limit}]"))));
+        }
         Some(Fault::Slow(time)) => std::thread::sleep(time),
         Some(Fault::DropInTheMiddle | Fault::Restart(..)) => most = rows.len() / 2,
         Some(Fault::Disappear) => {

@@ -82,15 +82,28 @@ impl Type {
     }
 }
 
-/// Text, or the text of a number or a boolean, of at most `most` characters.
+/// Text, or the text of a number or a boolean, of at most `most` UTF-16 code units. Blanks beyond them are cut, as by
+/// `StringType.valueForInsert`.
 fn text_of(json: &Json, most: Option<usize>) -> Result<Value, Refused> {
     let text = match json {
         Json::Text(text) | Json::Number(text) => text.clone(),
         other => to_text(&untyped(other)),
     };
     match most {
-        Some(most) if text.chars().count() > most => {
-            Err(Refused::Row(4000, format!("'{text}' is too long for the type `text({most})`")))
+        Some(most) if text.encode_utf16().count() > most => {
+            let mut kept = text.as_str();
+            while let Some(shorter) = kept.strip_suffix([' ', '\u{a0}', '\u{2003}', '\u{3000}'])
+                && kept.encode_utf16().count() > most
+            {
+                kept = shorter;
+            }
+            match kept.encode_utf16().count() > most {
+                true => Err(Refused::Row(
+                    4000,
+                    format!("'{text}' is too long for the text type of length: {most}"),
+                )),
+                false => Ok(Value::Text(kept.to_owned())),
+            }
         }
         _ => Ok(Value::Text(text)),
     }

@@ -85,4 +85,6 @@ fn objects_and_arrays_are_as_strict_as_declared() {
     let integers = Type::Array(Box::new(Type::Integer(64)));
     assert!(matches!(cast(&integers, "[1,\"a\"]"), Err(Refused::Request(_))));
     assert!(matches!(cast(&Type::Text(Some(2)), "\"abc\""), Err(Refused::Row(..))));
+    assert!(matches!(cast(&Type::Text(Some(2)), "\"ab\\t\""), Err(Refused::Row(..))));
+    assert_eq!(cast(&Type::Text(Some(2)), "\"a   \""), Ok(Value::Text("a ".into())));
 }

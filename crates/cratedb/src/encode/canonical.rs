@@ -141,6 +141,7 @@ pub(crate) fn write(form: &Form, value: &RawValue, out: &mut Vec<u8>) -> Result<
         Form::Real => json::write_f32(special(raw).ok_or_else(unexpected)?, out),
         Form::Double => json::write_f64(special(raw).ok_or_else(unexpected)?, out),
         Form::Text
+        | Form::Varchar(_)
         | Form::Base64
         | Form::Hex
         | Form::Uuid

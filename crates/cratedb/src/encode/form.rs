@@ -46,6 +46,8 @@ pub(crate) enum Form {
     Real,
     Double,
     Text,
+    /// Text of at most so many UTF-16 code units.
+    Varchar(u32),
     Base64,
     Hex,
     Uuid,

@@ -36,6 +36,7 @@ pub(crate) enum Values<'a> {
     Wide16(&'a [f16]),
     Wide32(&'a [f32]),
     Text(ByteStrings<'a>),
+    Varchar(ByteStrings<'a>, u32),
     Base64(ByteStrings<'a>),
     Hex(ByteStrings<'a>),
     Uuid(ByteStrings<'a>),
@@ -84,6 +85,7 @@ impl Form {
             }
             (Self::Double, _) => Values::Float64(some!(array.as_primitive_opt::<Float64Type>()).values()),
             (Self::Text, _) => Values::Text(some!(ByteStrings::bind(array))),
+            (Self::Varchar(most), _) => Values::Varchar(some!(ByteStrings::bind(array)), *most),
             (Self::Base64, _) => Values::Base64(some!(ByteStrings::bind(array))),
             (Self::Hex, _) => Values::Hex(some!(ByteStrings::bind(array))),
             (Self::Uuid, _) => Values::Uuid(some!(ByteStrings::bind(array))),
@@ -179,10 +181,13 @@ impl JsonColumn<'_> {
             Values::Float64(values) => json::write_f64(values[row], out),
             Values::Wide16(values) => json::write_f64(values[row].to_f64(), out),
             Values::Wide32(values) => json::write_f64(f64::from(values[row]), out),
-            Values::Text(values) => {
+            Values::Text(values) | Values::Varchar(values, _) => {
                 // Text comes as bytes if some of it is not UTF-8.
                 if let ByteStrings::BinaryView(_) = values {
                     utf8(values.value(row), row)?;
+                }
+                if let Values::Varchar(_, most) = self.values {
+                    refuse_cut(values.value(row), most)?;
                 }
                 json::write_text(values.value(row), out);
             }
@@ -216,6 +221,10 @@ impl JsonColumn<'_> {
     pub(crate) fn write_plain(&self, row: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
         match &self.values {
             Values::Text(values) => out.extend_from_slice(values.value(row)),
+            Values::Varchar(values, most) => {
+                refuse_cut(values.value(row), *most)?;
+                out.extend_from_slice(values.value(row));
+            }
             Values::Base64(values) => {
                 let bytes = values.value(row);
                 let start = out.len();
@@ -297,7 +306,9 @@ impl JsonColumn<'_> {
             )),
         };
         match &self.values {
-            Values::Text(values) => refuse(values.value(row).len(), values.value(row)),
+            Values::Text(values) | Values::Varchar(values, _) => {
+                refuse(values.value(row).len(), values.value(row))
+            }
             Values::Base64(values) => refuse(values.value(row).len().div_ceil(3) * 4, b"(base64)"),
             Values::Hex(values) => refuse(values.value(row).len() * 2, b"(hexadecimal)"),
             Values::Dictionary(keys, entries) => entries.check_text(keys.key(row), most),
@@ -318,12 +329,38 @@ impl JsonColumn<'_> {
     /// Whether [`check_text`](Self::check_text) can refuse anything.
     pub(crate) fn has_text(&self) -> bool {
         match &self.values {
-            Values::Text(_) | Values::Base64(_) | Values::Hex(_) => true,
+            Values::Text(_) | Values::Varchar(..) | Values::Base64(_) | Values::Hex(_) => true,
             Values::Dictionary(_, inner) | Values::List(_, inner) => inner.has_text(),
             Values::Struct(members) => members.iter().any(|(_, bound)| bound.has_text()),
             Values::Entries(_, members) => members.iter().any(|(_, bound)| bound.has_text()),
             _ => false,
         }
+    }
+}
+
+/// Refuses text whose end CrateDB would cut silently: beyond the column's length, in UTF-16, it has nothing but blanks
+/// (`StringType.valueForInsert`). The server refuses other text that is too long.
+fn refuse_cut(value: &[u8], most: u32) -> Result<(), Fault> {
+    let most = most as usize;
+    let is_blank = |c: char| {
+        matches!(c, ' ' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{2028}' | '\u{2029}')
+            || matches!(c, '\u{202f}' | '\u{205f}' | '\u{3000}')
+    };
+    if value.len() <= most {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(value);
+    let units = text.encode_utf16().count();
+    let kept = text.trim_end_matches(is_blank).encode_utf16().count();
+    match units > most && kept <= most {
+        true => Err(Fault::new(
+            0,
+            format!(
+                "the text {} has {units} characters; the column allows {most}, and CrateDB would cut the blanks at its end",
+                shown(&text)
+            ),
+        )),
+        false => Ok(()),
     }
 }
 

@@ -85,7 +85,9 @@ pub(crate) fn columns(
     // Fields of objects stand here too, by names with brackets.
     rows.retain(|Row(name, ..)| !name.contains('['));
     let has_more = |Row(_, data_type, ..): &Row| {
-        data_type == "numeric" || data_type.starts_with("object") || data_type.ends_with("_array")
+        matches!(data_type.as_str(), "numeric" | "text")
+            || data_type.starts_with("object")
+            || data_type.ends_with("_array")
     };
     let declared = match rows.iter().any(has_more) {
         true => declared(client, table, retries, control)?,

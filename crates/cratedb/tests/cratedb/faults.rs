@@ -30,6 +30,21 @@ fn rows_are_not_rejected_because_the_table_is_blocked() {
 }
 
 #[test]
+fn rows_are_not_rejected_because_the_cluster_may_have_no_more_shards() {
+    let cluster = Cluster::standin();
+    let standin = cluster.standin.as_ref().unwrap();
+    let (kept, source) = people(3_000);
+    let rejects = kept.path().join("rejects.ndjson");
+    let target =
+        cluster.target("t", CrateOptions { rejects: Some(rejects.clone()), ..options(Transport::Http) });
+    standin.faults().plan([None, None].into_iter().chain([Some(Fault::TooManyShards); 100]));
+    let error = run(&source, &target, &small()).unwrap_err();
+    assert!(error.what().contains("the table takes no rows") && error.what().contains("shards"), "{error}");
+    assert!(error.advice().contains("cluster.max_shards_per_node"), "{error}");
+    assert_eq!(std::fs::read_to_string(rejects).unwrap(), "");
+}
+
+#[test]
 fn batches_that_are_lost_before_in_and_after_their_work_arrive_once() {
     let cluster = Cluster::standin();
     let standin = cluster.standin.as_ref().unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields};
-use sawmill_cratedb::Transport;
+use sawmill_cratedb::{CrateOptions, Transport};
 use sawmill_loader::LoadOptions;
 use sawmill_source::{Kind, ParquetFiles};
 use serde_json::json;
@@ -24,6 +24,35 @@ fn listed(items: ArrayRef) -> ArrayRef {
     let offsets = arrow_buffer::OffsetBuffer::from_lengths(std::iter::repeat_n(1, items.len()));
     let item = Field::new("item", items.data_type().clone(), true);
     Arc::new(ListArray::new(Arc::new(item), offsets, items, None))
+}
+
+#[test]
+fn text_whose_blanks_a_varchar_would_cut_is_refused_at_any_depth() {
+    let cluster = Cluster::any();
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["ab", "a ", "ab  "]));
+    let columns = [
+        ("VARCHAR(2)", Arc::clone(&texts)),
+        ("ARRAY(VARCHAR(2))", listed(Arc::clone(&texts))),
+        ("OBJECT(STRICT) AS (\"a\" VARCHAR(2))", object(texts)),
+    ];
+    for (data_type, column) in columns {
+        for transport in [Transport::Http, Transport::Pg] {
+            let table = cluster.table();
+            let key = "\"sawmill_row_key\" TEXT PRIMARY KEY";
+            cluster.sql(&format!(
+                "CREATE TABLE doc.\"{table}\" ({key}, \"v\" {data_type}) WITH (number_of_replicas = '0')"
+            ));
+            let (kept, source) = source_of(vec![("v", Arc::clone(&column))], 10);
+            let target = append(cluster.target(&table, keyed(transport)));
+            let error = run(&source, &target, &small()).unwrap_err();
+            assert!(error.what().contains("CrateDB would cut the blanks"), "{data_type}: {error}");
+            assert!(error.place().contains("row 2"), "{data_type}: {error}");
+            let rejects = Some(kept.path().join("rejects.ndjson"));
+            let target = append(cluster.target(&table, CrateOptions { rejects, ..keyed(transport) }));
+            let report = run(&source, &target, &LoadOptions { verify: true, ..small() }).unwrap();
+            assert_eq!((report.rows, report.rows_rejected), (2, 1), "{data_type}");
+        }
+    }
 }
 
 fn doubles() -> ArrayRef {

@@ -179,7 +179,7 @@ impl Conversion {
         let element = part.column_type.plain().ok_or_else(String::new)?;
         let cut = options.nanoseconds == Nanoseconds::Truncate;
         let form = match element {
-            PgType::Text | PgType::Varchar(_) => None,
+            PgType::Text | PgType::Varchar(None) => None,
             element => Some(TextForm::of(element, options.nul == Nul::Strip, cut).ok_or_else(String::new)?),
         };
         Ok(Self::ParsedArray(form, part.oid))

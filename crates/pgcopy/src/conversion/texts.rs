@@ -13,6 +13,7 @@ use arrow_schema::DataType;
 use super::is_text;
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::fault::{Fault, shown};
+use crate::values::element::refuse_longer;
 
 /// Whether values of this type are text or contain text.
 pub(super) fn may_hold_nul(arrow: &DataType) -> bool {
@@ -81,25 +82,11 @@ fn stripped_text(array: &ArrayRef) -> Option<ArrayRef> {
     })
 }
 
-/// Returns the array unchanged, and adds to `faults` text of more than `most` characters. PostgreSQL would
-/// truncate trailing blanks silently.
+/// Returns the array unchanged, and adds to `faults` text of more than `most` characters.
 pub(super) fn longest(array: &ArrayRef, most: u32, faults: &mut Vec<Fault>) -> Option<ArrayRef> {
     let values = ByteStrings::bind(array)?;
-    let most = most as usize;
-    for row in (0..array.len()).filter(|row| array.is_valid(*row)) {
-        let value = values.value(row);
-        if value.len() > most {
-            let text = String::from_utf8_lossy(value);
-            let characters = text.chars().count();
-            if characters > most {
-                let what = format!(
-                    "the text {} has {characters} characters; the column allows {most}",
-                    shown(&text)
-                );
-                faults.push(Fault::new(row, what));
-            }
-        }
-    }
+    let checked = (0..array.len()).filter(|row| array.is_valid(*row));
+    faults.extend(checked.filter_map(|row| refuse_longer(values.value(row), most, row).err()));
     Some(Arc::clone(array))
 }
 

@@ -38,6 +38,8 @@ pub(crate) enum TextForm {
     Numeric(Option<(u16, u16)>),
     Bool,
     Bytea,
+    /// Text of at most so many characters.
+    Varchar(u32),
     /// Text of a fixed number of characters, padded with blanks.
     Char(u32),
     /// An identifier of at most 63 bytes.
@@ -71,6 +73,7 @@ impl TextForm {
             PgType::Numeric(bounds) => Self::Numeric(bounds),
             PgType::Bool => Self::Bool,
             PgType::Bytea => Self::Bytea,
+            PgType::Varchar(Some(length)) => Self::Varchar(length),
             PgType::Char(length) => Self::Char(length),
             PgType::Name => Self::Name,
             PgType::Enum => Self::Label,
@@ -112,6 +115,7 @@ impl TextForm {
             Self::Numeric(bounds) => numeric::write(text, bounds, out)?,
             Self::Bool => out.push(u8::from(plain::boolean(text)?)),
             Self::Bytea => plain::bytea(text, out)?,
+            Self::Varchar(length) => plain::varchar(text, length, out)?,
             Self::Char(length) => plain::char(text, length, out)?,
             Self::Name => plain::name(text, out)?,
             Self::Label => out.extend_from_slice(plain::without_nul(text)?),
@@ -130,6 +134,7 @@ impl TextForm {
 impl fmt::Display for TextForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Varchar(length) => return write!(f, "character varying({length})"),
             Self::Char(length) => return write!(f, "character({length})"),
             Self::Numeric(Some((precision, scale))) => return write!(f, "numeric({precision},{scale})"),
             Self::Date => "date",

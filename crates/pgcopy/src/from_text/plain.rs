@@ -106,6 +106,18 @@ pub(super) fn without_nul(text: &[u8]) -> Result<&[u8], String> {
     }
 }
 
+/// Appends text of at most `length` characters. The server would cut blanks beyond them silently.
+pub(super) fn varchar(text: &[u8], length: u32, out: &mut Vec<u8>) -> Result<(), String> {
+    let text = utf8(without_nul(text)?)?;
+    match text.chars().count() {
+        characters if characters > length as usize => Err(format!("it has {characters} characters")),
+        _ => {
+            out.extend_from_slice(text.as_bytes());
+            Ok(())
+        }
+    }
+}
+
 /// Appends text padded with blanks. Drops blanks beyond the length, which are not significant in this type.
 pub(super) fn char(text: &[u8], length: u32, out: &mut Vec<u8>) -> Result<(), String> {
     let text = utf8(without_nul(text)?)?;

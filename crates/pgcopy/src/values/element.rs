@@ -22,6 +22,8 @@ pub(crate) enum Element {
     Null,
     Fixed(FixedWidth),
     Bytes,
+    /// Text of at most so many characters, inside an array or a composite value.
+    Varchar(u32),
     /// The scale of the values (0 for integers), and the display scale of the target.
     Numeric {
         scale: u16,
@@ -78,6 +80,7 @@ impl Element {
                 array.data_type(),
             ),
             Self::Bytes => BoundElement::Bytes(ByteStrings::bind(array).ok_or_else(wrong)?),
+            Self::Varchar(most) => BoundElement::Varchar(ByteStrings::bind(array).ok_or_else(wrong)?, *most),
             Self::Numeric { scale, display } => BoundElement::Numeric {
                 values: Integers::bind(array).ok_or_else(wrong)?,
                 scale: *scale,
@@ -95,6 +98,7 @@ pub(crate) enum BoundElement<'a> {
     Null,
     Fixed(Words<'a>, u32, &'a DataType),
     Bytes(ByteStrings<'a>),
+    Varchar(ByteStrings<'a>, u32),
     Numeric { values: Integers<'a>, scale: u16, display: u16 },
     Interval(&'a ArrayRef),
     Jsonb(JsonColumn<'a>),
@@ -118,6 +122,12 @@ impl BoundElement<'_> {
                 if values.is_text() {
                     refuse_nul(value, row)?;
                 }
+                out.extend_from_slice(value);
+            }
+            Self::Varchar(values, most) => {
+                let value = values.value(row);
+                refuse_nul(value, row)?;
+                refuse_longer(value, *most, row)?;
                 out.extend_from_slice(value);
             }
             Self::Numeric { values, scale, display } => match values.wide(row) {
@@ -144,6 +154,22 @@ pub(crate) fn refused(mut fault: Fault, arrow: &DataType) -> Fault {
 
 /// What the command advises about text with 0x00. Callers without its options leave it out.
 pub const NUL_ADVICE: &str = " (--nul strip removes it)";
+
+/// Rejects text of more than `most` characters. PostgreSQL would cut trailing blanks silently.
+pub(crate) fn refuse_longer(value: &[u8], most: u32, row: usize) -> Result<(), Fault> {
+    let most = most as usize;
+    if value.len() <= most {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(value);
+    match text.chars().count() {
+        characters if characters > most => Err(Fault::new(
+            row,
+            format!("the text {} has {characters} characters; the column allows {most}", shown(&text)),
+        )),
+        _ => Ok(()),
+    }
+}
 
 /// Rejects text that contains 0x00, which PostgreSQL's text types do not allow
 /// (<https://www.postgresql.org/docs/current/datatype-character.html>).

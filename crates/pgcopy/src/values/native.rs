@@ -23,6 +23,7 @@ use crate::arrays::dictionary::Keys;
 use crate::arrays::fault::Fault;
 use crate::arrays::lists::{Items, Lists, Offsets};
 use crate::types::column_type::{ColumnType, Composite, elements_of};
+use crate::types::pg_type::PgType;
 
 /// The advice for a list that cannot be encoded.
 const ADVICE: &str = "PostgreSQL arrays are rectangular; load the column as jsonb (--nested jsonb)";
@@ -51,7 +52,12 @@ impl NativeLayout {
     pub(crate) fn choose(field: &Field, target: &ColumnType) -> Result<Self, String> {
         let refused = || format!("{} cannot be sent as {target}", field.data_type());
         match target {
-            ColumnType::Plain(pg_type) => Ok(Self::Leaf(Box::new(Element::choose(field, *pg_type)?))),
+            ColumnType::Plain(pg_type) => {
+                Ok(Self::Leaf(Box::new(match (Element::choose(field, *pg_type)?, pg_type) {
+                    (Element::Bytes, PgType::Varchar(Some(most))) => Element::Varchar(*most),
+                    (element, _) => element,
+                })))
+            }
             _ if *field.data_type() == DataType::Null => Ok(Self::Leaf(Box::new(Element::Null))),
             ColumnType::Enumeration(_) => Err(refused()),
             ColumnType::Array(part) => {

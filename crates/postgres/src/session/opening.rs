@@ -456,14 +456,15 @@ impl<'a> Opening<'_, 'a> {
         // Partitions that no worker fills have the first numbers.
         let first = partitions.count() as u32 + 1;
         let (kind, schema) = (postgres.kind.of_parts(), Arc::clone(source.schema()));
-        let columns = Arc::clone(columns);
+        let (columns, named) = (Arc::clone(columns), table.clone());
         Ok(PartPlan {
             parent: table.clone(),
             parent_oid,
             columns: columns::list(&columns),
             create: Box::new(move |part| {
                 // The types were created with the table that the parts will belong to.
-                let new = NewTable { columns: Arc::clone(&columns), types: Vec::new() };
+                let (columns, named) = (Arc::clone(&columns), named.clone());
+                let new = NewTable { columns, types: Vec::new(), named };
                 kind.create(part, &new, &schema, None)
             }),
             partitions: Arc::clone(partitions),

@@ -118,6 +118,15 @@ pub(crate) fn refuse_numbered(schema: &Schema, existing: &[TableColumn], table: 
 pub(crate) struct NewTable {
     pub columns: Arc<Vec<Column>>,
     pub types: Vec<MadeType>,
+    /// The table that it will be.
+    pub named: TableName,
+}
+
+impl NewTable {
+    /// The same table, which gathers rows for `table`.
+    pub(crate) fn gathering_for(self, table: &TableName) -> Self {
+        Self { named: table.clone(), ..self }
+    }
 }
 
 /// A new table for this schema. One error names everything that cannot be represented.
@@ -161,7 +170,7 @@ pub(crate) fn natural(
     for pair in names.windows(2).filter(|pair| pair[0] == pair[1]) {
         refused.push(format!("two structs or enumerations would both be the type {:?}", pair[0]));
     }
-    Ok(NewTable { columns: checked(columns, refused, schema, table)?, types })
+    Ok(NewTable { columns: checked(columns, refused, schema, table)?, types, named: table.clone() })
 }
 
 /// The columns of an existing table that this schema fills, matched by name. One error names all missing,
@@ -252,11 +261,9 @@ pub(crate) fn by_position(
     existing: &[TableColumn],
     table: &TableName,
 ) -> Result<Arc<Schema>> {
-    let names: Vec<&str> = existing
-        .iter()
-        .filter(|column| column.column_type.is_some() || !column.filled)
-        .map(|column| column.name.as_str())
-        .collect();
+    // A column of a type that cannot be written keeps its place: its value must not go into the next one.
+    let names: Vec<&str> =
+        existing.iter().filter(|column| !column.generated).map(|column| column.name.as_str()).collect();
     if names.len() < schema.fields().len() {
         let what = format!("the source has {} columns, the table has {}", schema.fields().len(), names.len());
         return Err(Error::new(Kind::Schema, what)
@@ -327,10 +334,21 @@ pub(crate) fn differences(wanted: &[Column], existing: &[TableColumn]) -> Vec<St
 
 /// `CREATE TABLE`, after `CREATE TYPE` for each type that is new. A field that cannot be NULL in the source
 /// is NOT NULL.
-pub(crate) fn create_table(table: &TableName, new: &NewTable, schema: &Schema) -> String {
+///
+/// Since version 18 this is a constraint, which the server names after the table, and which keeps its name when the table
+/// is renamed. So a table that gathers rows names it, also for columns of the `key` that it gets at once.
+pub(crate) fn create_table(table: &TableName, new: &NewTable, schema: &Schema, key: &[String]) -> String {
+    let gathers = new.named != *table;
     let lines = new.columns.iter().map(|column| {
         let required = schema.fields().get(column.source).is_some_and(|field| !field_is_nullable(field));
-        let constraint = if required { " NOT NULL" } else { "" };
+        let constraint = match required || gathers && key.contains(&column.name) {
+            false => String::new(),
+            true if !gathers => " NOT NULL".to_owned(),
+            true => {
+                let name = new.named.below(&format!("{}_not_null", column.name));
+                format!(" CONSTRAINT {} NOT NULL", quote(name.name()))
+            }
+        };
         format!("  {} {}{constraint}", quote(&column.name), column.column_type)
     });
     let table = format!("CREATE TABLE {} (\n{}\n)", table.quoted(), lines.collect::<Vec<_>>().join(",\n"));

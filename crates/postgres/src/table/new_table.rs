@@ -64,7 +64,8 @@ impl TableKind {
         schema: &Schema,
         partitioned: Option<&str>,
     ) -> String {
-        let mut statement = columns::create_table(table, new, schema);
+        let key: &[String] = if self.key_after { &[] } else { &self.primary_key };
+        let mut statement = columns::create_table(table, new, schema, key);
         match partitioned {
             Some(by) => statement += &format!(" PARTITION BY {by}"),
             None if self.unlogged => {

@@ -57,13 +57,14 @@ pub(crate) fn check_key(
         ))
         .advise("rename the source's column (--rename), or choose another one"));
     }
-    // Partial, deferrable and unfinished indexes and those on expressions do not resolve conflicts.
+    // Partial, deferrable and unfinished indexes, those on expressions and those of WITHOUT OVERLAPS (version 18) do not
+    // resolve conflicts.
     let sql = "SELECT array(SELECT a.attname::text FROM pg_catalog.pg_attribute a \
                  WHERE a.attrelid = i.indrelid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]) \
                  ORDER BY a.attname::text) \
                FROM pg_catalog.pg_index i \
                WHERE i.indrelid = $1 AND i.indisunique AND i.indimmediate AND i.indisvalid AND i.indpred IS NULL \
-               AND i.indexprs IS NULL";
+               AND i.indexprs IS NULL AND NOT i.indisexclusion";
     let mut wanted = key.to_vec();
     wanted.sort_unstable();
     wanted.dedup();
@@ -163,10 +164,11 @@ fn statement(
         OnConflict::Keep => (from, "NOTHING".to_owned()),
         OnConflict::KeepNewest(newest) => {
             let newest = quote(newest);
+            let place = free_name("sawmill_place", columns);
             // A statement updates a row once: the newest row of each key. Rows with a null in the key equal none.
             let rows = format!(
                 "(SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY {listed} ORDER BY {newest} DESC NULLS LAST) \
-                 AS sawmill_place FROM {from}) placed WHERE sawmill_place = 1 OR {null}) newest"
+                 AS {place} FROM {from}) placed WHERE {place} = 1 OR {null}) newest"
             );
             let newer = format!(
                 "existing.{newest} IS NULL AND EXCLUDED.{newest} IS NOT NULL OR EXCLUDED.{newest} > existing.{newest}"
@@ -177,6 +179,13 @@ fn statement(
     format!(
         "INSERT INTO {into} AS existing ({names}) SELECT {names} FROM {rows} ON CONFLICT ({listed}) DO {action}"
     )
+}
+
+/// The name, or one that begins like it, that no column has.
+fn free_name(name: &str, columns: &[Column]) -> String {
+    let names = std::iter::once(name.to_owned()).chain((2..).map(|number| format!("{name}_{number}")));
+    let is_free = |name: &String| columns.iter().all(|column| column.name != *name);
+    names.into_iter().find(is_free).unwrap_or_default()
 }
 
 /// Looks up each gathered row `w` in the table: a row `t` with an equal key that is `as_wanted`.

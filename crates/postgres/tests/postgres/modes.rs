@@ -236,6 +236,13 @@ fn a_table_is_replaced_in_one_step_and_matched_by_position_on_request() {
     let append = database.target("other").mode(Mode::Append).by_position(true);
     run(&open("old.parquet"), &append, &options).unwrap();
     assert_eq!(database.count("other WHERE a < 500 AND c IS NOT NULL AND d = 1"), 500);
+    // A column that cannot be written keeps its place, although it has a default.
+    let table = "CREATE TABLE gap (a bigint, seen txid_snapshot DEFAULT '1:1:', b text, c double precision)";
+    database.client().batch_execute(table).unwrap();
+    let error =
+        run(&open("old.parquet"), &database.target("gap").mode(Mode::Append).by_position(true), &options);
+    let error = error.unwrap_err();
+    assert!(error.what().contains("\"seen\" is txid_snapshot"), "{error}");
     let chosen =
         open("old.parquet").select(&["name".into(), "id".into()], &[("id".into(), "number".into())]).unwrap();
     run(&chosen, &database.target("chosen"), &options).unwrap();
@@ -440,6 +447,28 @@ fn an_upsert_without_a_matching_unique_key_is_refused_before_a_row_is_sent() {
     }
     let absent = database.target("nobody").mode(Mode::Upsert).key(vec!["id".into()]);
     assert!(run(&source, &absent, &small()).unwrap_err().what().contains("the table does not exist"));
+}
+
+#[test]
+fn a_key_without_overlaps_is_refused_before_a_row_is_sent() {
+    let database = Database::new();
+    let mut client = database.client();
+    let version = "SELECT current_setting('server_version_num')::int";
+    if client.query_one(version, &[]).unwrap().get::<_, i32>(0) < 180_000 {
+        return;
+    }
+    let table = "CREATE TABLE booked (room int4range, at daterange, PRIMARY KEY (room, at WITHOUT OVERLAPS))";
+    client.batch_execute(table).unwrap();
+    let column = |text: &str| Arc::new(StringArray::from(vec![text])) as ArrayRef;
+    let columns = vec![("room", column("[1,2)")), ("at", column("[2024-01-01,2024-02-01)"))];
+    let (_directory, path) = file_of(columns, 10);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    let upsert = database.target("booked").mode(Mode::Upsert).key(vec!["room".into(), "at".into()]);
+    let error = run(&source, &upsert, &small()).unwrap_err();
+    assert!(error.what().contains("no unique key"), "{error}");
+    assert!(!database.has("booked__sawmill_loading"));
+    run(&source, &database.target("booked").mode(Mode::Append), &small()).unwrap();
+    assert_eq!(database.count("booked"), 1);
 }
 
 #[test]

@@ -22,6 +22,48 @@ fn target(database: &Database, table: &str) -> Postgres {
     database.target(table).nested(Nested::Native)
 }
 
+#[test]
+fn text_that_is_too_long_for_an_element_or_an_attribute_is_refused_and_not_cut() {
+    let database = Database::new();
+    let types = "CREATE DOMAIN short AS varchar(2); CREATE TYPE named AS (s varchar(2)); \
+                 CREATE TYPE entry AS (key text, value short)";
+    database.client().batch_execute(types).unwrap();
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["ab", "a ", "ab  "]));
+    let offsets = arrow_buffer::OffsetBuffer::from_lengths([1, 1, 1]);
+    let item = Arc::new(Field::new("item", DataType::Utf8, true));
+    let list: ArrayRef = Arc::new(ListArray::new(item, offsets, Arc::clone(&texts), None));
+    let field = |name: &str| Field::new(name, DataType::Utf8, true);
+    let object: ArrayRef =
+        Arc::new(StructArray::new(Fields::from(vec![field("s")]), vec![Arc::clone(&texts)], None));
+    let mut maps = MapBuilder::new(None, StringBuilder::new(), StringBuilder::new());
+    for value in ["ab", "a ", "ab  "] {
+        maps.keys().append_value("k");
+        maps.values().append_value(value);
+        maps.append(true).unwrap();
+    }
+    let written: ArrayRef = Arc::new(StringArray::from(vec!["{ab}", "{a}", "{\"ab  \"}"]));
+    let columns = [
+        ("varchar(2)[]", Arc::clone(&list)),
+        ("short[]", list),
+        ("named", object),
+        ("entry[]", Arc::new(maps.finish()) as ArrayRef),
+        ("varchar(2)[]", written),
+    ];
+    for (number, (column_type, column)) in columns.into_iter().enumerate() {
+        let table = format!("t{number}");
+        database.client().batch_execute(&format!("CREATE TABLE {table} (v {column_type})")).unwrap();
+        let (directory, path) = file_of(vec![("v", column)], 10);
+        let source = ParquetFiles::open(&[&path]).unwrap();
+        let append = database.target(&table).mode(Mode::Append);
+        let error = run(&source, &append, &small()).unwrap_err();
+        assert!(error.what().contains("has 4 characters"), "{column_type}: {error}");
+        assert!(error.place().contains("row 2"), "{column_type}: {error}");
+        let rejects = RejectOptions { path: directory.path().join("rejects.parquet"), most: None };
+        let report = run(&source, &append.rejects(Some(rejects)), &small()).unwrap();
+        assert_eq!((report.rows, report.rows_rejected), (2, 1), "{column_type}");
+    }
+}
+
 /// A number and a kind.
 type Phone = (Option<&'static str>, Option<i32>);
 

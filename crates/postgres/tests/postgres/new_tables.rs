@@ -1,12 +1,15 @@
 //! New tables: keys before and after the rows, indexes, storage, settings of the server, rehearsals.
 
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use sawmill_loader::{LoadOptions, LoadState, Mode};
 use sawmill_localpg::LocalPg;
-use sawmill_postgres::{Postgres, TableKind};
+use sawmill_postgres::{Postgres, Strategy, TableKind};
 use sawmill_source::{Kind, ParquetFiles};
 
 use crate::database::{Database, run, small, with_control};
-use crate::fixture::people;
+use crate::fixture::{people, write};
 
 struct People {
     _directory: tempfile::TempDir,
@@ -53,6 +56,38 @@ fn a_key_is_the_same_whether_created_before_or_after_the_rows_and_a_replacement_
                     format!("CREATE UNIQUE INDEX {table}_pkey ON public.{table} USING btree (id)"),
                 ]
             );
+        }
+    }
+}
+
+#[test]
+fn constraints_are_named_after_the_table_and_not_after_the_one_where_rows_gathered() {
+    let database = Database::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ids.parquet");
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
+    let columns = [("id", Arc::clone(&ids), false), ("n", ids, true)];
+    write(&path, &RecordBatch::try_from_iter_with_nullable(columns).unwrap(), 500);
+    let source = ParquetFiles::open(&[&path]).unwrap();
+    let kind = TableKind { primary_key: vec!["n".into()], ..TableKind::default() };
+    let by_n = |target: Postgres| {
+        with_control(|control| target.partitioned(&"hash(n, 2)".parse().unwrap(), &source, control)).unwrap()
+    };
+    let (staged, key_after) = (Strategy::Staged, TableKind { key_after: true, ..kind.clone() });
+    let targets = [
+        ("plain", database.target("plain").kind(kind.clone())),
+        ("direct", by_n(database.target("direct").kind(kind).strategy(Strategy::Direct))),
+        ("late", database.target("late").kind(key_after)),
+        ("staged", by_n(database.target("staged").strategy(staged))),
+    ];
+    for (table, target) in targets {
+        for mode in [Mode::Create, Mode::Replace] {
+            run(&source, &target.clone().mode(mode), &small()).unwrap();
+            assert_eq!(database.count("pg_constraint WHERE conname LIKE '%sawmill%'"), 0, "{table} {mode:?}");
+            // Before version 18 they are no constraints.
+            let named = format!("pg_constraint WHERE conname = '{table}_id_not_null'");
+            let not_null = "pg_constraint WHERE contype = 'n' AND conrelid = 'plain'::regclass";
+            assert_eq!(database.count(&named) > 0, database.count(not_null) > 0, "{table} {mode:?}");
         }
     }
 }

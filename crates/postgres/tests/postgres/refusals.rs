@@ -109,6 +109,11 @@ fn time_limits_and_read_only_servers_are_not_reported_as_errors_of_rows() {
         "--set statement_timeout=0",
     );
     assert!(!late.place().contains("row group"), "{late}");
+    let version = "SELECT current_setting('server_version_num')::int";
+    if case.database.client().query_one(version, &[]).unwrap().get::<_, i32>(0) >= 170_000 {
+        let late = append.clone().setting("transaction_timeout", "300");
+        case.refused(&late, "transaction timeout", "--set transaction_timeout=0");
+    }
     let read_only = append.setting("default_transaction_read_only", "on");
     case.refused(&read_only, "read-only transaction", "standby");
 }

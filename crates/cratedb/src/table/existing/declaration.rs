@@ -1,7 +1,7 @@
 //! The types in the statement that would make a table (`SHOW CREATE TABLE`).
 //!
 //! It alone has all of them: `information_schema.columns` knows neither the scale of a NUMERIC nor the
-//! precision of one inside an array.
+//! precision of one inside an array, nor the length of a VARCHAR there.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -146,14 +146,14 @@ impl Parser {
                 Ok(StoredType::Array(Box::new(item)))
             }
             "numeric" => {
-                let mut bounds = self.bounds()?.into_iter();
-                Ok(StoredType::Numeric { precision: bounds.next(), scale: bounds.next() })
+                let mut bounds = self.bounds()?.into_iter().map(|bound| u8::try_from(bound).ok());
+                Ok(StoredType::Numeric { precision: bounds.next().flatten(), scale: bounds.next().flatten() })
             }
             // The catalogue calls a text with a length by the same name as one without.
-            "varchar" | "character varying" => {
-                self.bounds()?;
-                Ok(StoredType::Scalar("text".to_owned()))
-            }
+            "varchar" | "character varying" => Ok(match self.bounds()?.first() {
+                Some(most) => StoredType::Varchar(*most),
+                None => StoredType::Scalar("text".to_owned()),
+            }),
             other => {
                 self.bounds()?;
                 Ok(StoredType::Scalar(other.to_owned()))
@@ -180,13 +180,13 @@ impl Parser {
         Ok(StoredType::Object(policy, fields))
     }
 
-    /// The numbers in parentheses behind a type, if there are any; those over 255 are of no interest.
-    fn bounds(&mut self) -> Result<Vec<u8>, String> {
+    /// The numbers in parentheses behind a type, if there are any.
+    fn bounds(&mut self) -> Result<Vec<u32>, String> {
         let mut bounds = Vec::new();
         if self.sign('(') {
             loop {
                 match self.advance()? {
-                    Token::Number(digits) => bounds.extend(digits.parse::<u8>()),
+                    Token::Number(digits) => bounds.extend(digits.parse::<u32>()),
                     Token::Sign(',') => {}
                     Token::Sign(')') => break,
                     other => return Err(format!("a number is expected, not {other:?}")),
@@ -249,12 +249,12 @@ WITH (
                 "d DOUBLE PRECISION",
                 "an ARRAY(NUMERIC(20,2))",
                 "o OBJECT(DYNAMIC) AS (\"f\" DOUBLE PRECISION, \"a, \"\"b\"\")\" TEXT, \"nl\" ARRAY(UNDEFINED), \
-                 \"lo\" ARRAY(OBJECT(STRICT) AS (\"q\" BIGINT, \"w\" ARRAY(ARRAY(TEXT)))), \"n\" NUMERIC(38))",
+                 \"lo\" ARRAY(OBJECT(STRICT) AS (\"q\" BIGINT, \"w\" ARRAY(ARRAY(VARCHAR(3))))), \"n\" NUMERIC(38))",
                 "oo OBJECT(IGNORED)",
                 "bn BIGINT",
                 "g BIGINT",
                 "tx TEXT",
-                "last TEXT",
+                "last VARCHAR(5)",
             ]
         );
     }

@@ -98,6 +98,11 @@ impl Form {
                 };
                 Ok((sent, form))
             }
+            // The server cuts blanks beyond the length silently. The text of bytes and moments ends in none.
+            (form, CrateType::Text, StoredType::Varchar(most), _) => {
+                let form = if matches!(form, Form::Text) { Form::Varchar(*most) } else { form };
+                Ok((CrateType::Text, form))
+            }
             (form, _, StoredType::Scalar(name), _) => {
                 let form = form.into_scalar(wanted, name).ok_or_else(misfit)?;
                 Ok((sent_as(wanted, name), form))
@@ -136,7 +141,6 @@ impl Form {
         match (wanted, name) {
             (T::SmallInt, "integer" | "bigint") | (T::Integer, "bigint") => Some(self),
             (T::Real, "double precision") => Some(Form::Double),
-            // The server refuses a text that is too long, row by row.
             (T::Text, "character varying" | "text") => Some(self),
             (T::Timestamp | T::TimestampTz, "bigint") if matches!(self, Form::Millis { .. }) => None,
             (T::Array(_) | T::Object(_) | T::Numeric(..), _) => None,
@@ -202,6 +206,7 @@ fn guessed_exactly(form: &Form) -> bool {
         | Form::Int
         | Form::Decimal { .. }
         | Form::Text
+        | Form::Varchar(_)
         | Form::Base64
         | Form::Hex
         | Form::Uuid
@@ -229,6 +234,6 @@ fn sent_as_null(natural: &CrateType, stored: &StoredType) -> CrateType {
         StoredType::Scalar(name) => sent_as(natural, name),
         StoredType::Array(item) => CrateType::Array(Box::new(sent_as_null(natural, item))),
         StoredType::Object(..) => CrateType::Object(Vec::new()),
-        StoredType::Numeric { .. } => natural.clone(),
+        StoredType::Numeric { .. } | StoredType::Varchar(_) => natural.clone(),
     }
 }

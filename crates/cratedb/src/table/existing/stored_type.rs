@@ -9,6 +9,8 @@ use crate::table::names::quote;
 pub(crate) enum StoredType {
     /// By its name in `information_schema.columns.data_type`.
     Scalar(String),
+    /// Text of at most so many UTF-16 code units.
+    Varchar(u32),
     Numeric {
         precision: Option<u8>,
         scale: Option<u8>,
@@ -44,6 +46,7 @@ impl Display for StoredType {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Self::Scalar(name) => f.write_str(&name.to_uppercase()),
+            Self::Varchar(most) => write!(f, "VARCHAR({most})"),
             Self::Numeric { precision: Some(precision), scale: Some(scale) } => {
                 write!(f, "NUMERIC({precision},{scale})")
             }

@@ -29,6 +29,15 @@ impl CrateWriter {
                      command again to go on",
                 ));
         }
+        // Not the row's fault: its partition would be one too many.
+        if reason.contains("maximum shards open") {
+            return Err(Error::new(Kind::Server, format!("the table takes no rows: {reason}"))
+                .at(format!("table {}, {}", self.plan.table, self.client.place()))
+                .advise(
+                    "drop tables, or allow more shards (cluster.max_shards_per_node), and run the same command again to go on; \
+                     fewer partitions or --shards need fewer",
+                ));
+        }
         let plan = Arc::clone(&self.plan);
         let (unit, values) = (batch.unit_of(row), batch.values(&plan.plan, row));
         self.account_of(unit).lost.add(&canonical::sent_row(values, plan.plan.columns.len()));

@@ -199,7 +199,7 @@ impl Preparing<'_, '_> {
         let replaced = self.found.as_ref().map(|found| found.oid);
         let types = columns::natural(schema, self.table, nested, values)?.types;
         made_types::check_names(connection, &types, replaced, self.control)?;
-        let mut new = columns::natural(schema, staging, nested, values)?;
+        let mut new = columns::natural(schema, staging, nested, values)?.gathering_for(self.table);
         enumerations::find_labels(&mut new, self.source, values, self.options, self.control)?;
         let create = self.statements(staging, &new)? + &made_types::mark(&new.types);
         connection.begin(self.control)?;
