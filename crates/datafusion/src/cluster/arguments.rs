@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use sawmill_generator::ColumnCompression;
 
+use crate::cluster::access::{AccessArgs, ClusterArgs};
+
 /// SQL over generated rows and Parquet footers, in one process or on a cluster of machines.
 #[derive(Debug, Parser)]
 #[command(name = "sawmill-cluster", version)]
@@ -51,9 +53,8 @@ pub(crate) struct SubmitFooterArgs {
     /// What a row is.
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Chunk)]
     pub level: Level,
-    /// The scheduler of a cluster, such as df://scheduler:50050. Without it the job runs in this process.
-    #[arg(long, value_name = "URL")]
-    pub scheduler: Option<String>,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     #[command(flatten)]
     pub printed: PrintArgs,
 }
@@ -92,9 +93,8 @@ pub(crate) struct SubmitLoadArgs {
     /// Read the table back and compare it with the source; exit with 4 if they differ.
     #[arg(long)]
     pub verify: bool,
-    /// The scheduler of a cluster, such as df://scheduler:50050. Without it the job runs in this process.
-    #[arg(long, value_name = "URL")]
-    pub scheduler: Option<String>,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     #[command(flatten)]
     pub printed: PrintArgs,
 }
@@ -112,9 +112,8 @@ Examples:
 pub(crate) struct SubmitGenArgs {
     #[command(flatten)]
     pub dataset: DatasetArgs,
-    /// The scheduler of a cluster, such as df://scheduler:50050. Without it the job runs in this process.
-    #[arg(long, value_name = "URL")]
-    pub scheduler: Option<String>,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     #[command(flatten)]
     pub printed: PrintArgs,
 }
@@ -188,9 +187,8 @@ Examples:
 pub(crate) struct SqlArgs {
     /// The statement.
     pub sql: String,
-    /// The scheduler of a cluster, such as df://scheduler:50050. Without it the statement runs in this process.
-    #[arg(long, value_name = "URL")]
-    pub scheduler: Option<String>,
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     /// A server whose tables statements fill: postgres://user@host/database for the tables pg.*,
     /// crate://host:4200,host2:4200/schema for the tables crate.*. Give it twice for both. This process alone connects to
     /// it, also when executors make the rows.
@@ -234,7 +232,7 @@ impl PrintArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SchedulerArgs {
-    /// The address to listen on. Anybody who reaches it can run SQL: there is neither TLS nor a password.
+    /// The address to listen on. Others than the loopback need TLS.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub bind: std::net::IpAddr,
     /// The port to listen on; 0 takes a free one, which is printed.
@@ -247,6 +245,8 @@ pub(crate) struct SchedulerArgs {
     /// sign every 5 seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..))]
     pub executor_timeout: u64,
+    #[command(flatten)]
+    pub access: AccessArgs,
 }
 
 #[derive(Debug, Args)]
@@ -254,7 +254,7 @@ pub(crate) struct ExecutorArgs {
     /// The scheduler, such as df://scheduler:50050.
     #[arg(long, value_name = "URL")]
     pub scheduler: String,
-    /// The address to listen on, for other executors and clients that fetch rows.
+    /// The address to listen on, for other executors and clients that fetch rows. Others than the loopback need TLS.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub bind: std::net::IpAddr,
     /// The port to listen on; 0 takes a free one.
@@ -272,4 +272,6 @@ pub(crate) struct ExecutorArgs {
     /// Bytes that the operators of all tasks may take before they spill [default: 70 % of the memory].
     #[arg(long, value_name = "BYTES")]
     pub memory: Option<u64>,
+    #[command(flatten)]
+    pub access: AccessArgs,
 }

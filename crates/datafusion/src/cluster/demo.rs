@@ -9,6 +9,7 @@ use sawmill_localpg::LocalPg;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
+use crate::cluster::access::ClusterArgs;
 use crate::cluster::arguments::{DatasetArgs, DemoArgs, Format};
 use crate::cluster::output;
 use crate::cluster::session::job_session;
@@ -33,7 +34,8 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
         processes.push(executor(&url, &folder.path().join(format!("executor-{number}")), &database)?);
     }
     println!("a scheduler at {url}, {EXECUTORS} executors, and PostgreSQL at {}", database.address);
-    let context = job_session(Some(&url)).await?;
+    let cluster = ClusterArgs { scheduler: Some(url.clone()), ..ClusterArgs::default() };
+    let context = job_session(&cluster).await?;
     let out = folder.path().join("contacts");
     let dataset = DatasetArgs {
         spec: "contacts".to_owned(),

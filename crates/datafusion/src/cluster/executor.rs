@@ -1,17 +1,26 @@
 //! `sawmill-cluster executor`.
 
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use arrow_flight::flight_service_server::FlightServiceServer;
+use ballista::prelude::SessionConfigExt;
 use ballista_core::config::TaskSchedulingPolicy;
+use ballista_core::error::BallistaError;
+use ballista_core::utils::create_grpc_server;
+use ballista_executor::ArrowFlightServerProvider;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
+use ballista_executor::flight_service::BallistaFlightService;
 use ballista_executor::health::ExecutorHealth;
-use datafusion::error::Result;
-use tokio::net::TcpStream;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::prelude::SessionConfig;
+use tokio::net::TcpListener;
+use tonic::transport::server::TcpIncoming;
 
+use crate::cluster::access::{Access, Failure};
 use crate::cluster::arguments::ExecutorArgs;
 use crate::cluster::session::host_and_port;
 use crate::codec::{SawmillLogicalCodec, SawmillPhysicalCodec};
@@ -23,14 +32,21 @@ const CONNECT_SECONDS: u16 = 30;
 /// How often the process looks whether it is registered.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How often it asks a scheduler that it has lost whether that refuses it.
+const ASK: Duration = Duration::from_secs(5);
+
 /// Runs tasks until the process is asked to end. A line of standard output says when it begins to take them.
 pub(crate) async fn run(args: ExecutorArgs) -> Result<()> {
     let (scheduler_host, scheduler_port) = host_and_port(&args.scheduler)?;
-    let port = free_port(SocketAddr::new(args.bind, args.port))?;
+    let host = args.host.unwrap_or_else(|| args.bind.to_string());
+    let (access, wanted) = (Access::read(&args.access)?, SocketAddr::new(args.bind, args.port));
+    access.check_listener("executor", wanted, &host)?;
+    let listener = listen(wanted).await?;
+    let port = listener.local_addr()?.port();
     if let Some(dir) = &args.work_dir {
         check_folder(dir)?;
     }
-    wait_for_scheduler(&args.scheduler, &scheduler_host, scheduler_port).await?;
+    wait_for_scheduler(&args.scheduler, &access).await?;
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let work_dir = match args.work_dir {
         Some(dir) => Some(dir.into_os_string().into_string().map_err(|dir| {
@@ -38,12 +54,12 @@ pub(crate) async fn run(args: ExecutorArgs) -> Result<()> {
         })?),
         None => None,
     };
-    let host = args.host.unwrap_or_else(|| args.bind.to_string());
     let (vcores, health) = (args.tasks.map_or(cores, |tasks| tasks as usize), ExecutorHealth::new());
     let begun = format!(
         "executor {host}:{port} takes tasks of the scheduler at {}, {vcores} at a time",
         args.scheduler
     );
+    let (protected, defaults) = (access.clone(), ExecutorProcessConfig::default());
     let config = ExecutorProcessConfig {
         bind_host: args.bind.to_string(),
         external_host: Some(host),
@@ -58,22 +74,53 @@ pub(crate) async fn run(args: ExecutorArgs) -> Result<()> {
         memory_pool_size: args.memory,
         override_logical_codec: Some(Arc::new(SawmillLogicalCodec::default())),
         override_physical_codec: Some(Arc::new(SawmillPhysicalCodec::default())),
-        ..ExecutorProcessConfig::default()
+        override_config_producer: Some(Arc::new(move || {
+            protected.session(SessionConfig::new_with_ballista())
+        })),
+        override_create_grpc_client_endpoint: Some(access.endpoint()),
+        override_arrow_flight_service: Some(rows_service(listener, access.clone(), &defaults)),
+        ..defaults
     };
     tokio::select! {
         ended = start_executor_process(Arc::new(config)) => ended.map_err(external),
-        never = watch(health, &begun, &args.scheduler) => match never {},
+        refused = watch(health, &begun, &args.scheduler, &access) => Err(refused),
     }
 }
 
-/// The port, or a free one for 0. Ballista tells others the port that it was given, so that it cannot choose one itself,
-/// and ends without an error if it is taken.
-fn free_port(wanted: SocketAddr) -> Result<u16> {
-    let listened = TcpListener::bind(wanted).and_then(|listener| listener.local_addr());
-    listened.map(|address| address.port()).map_err(|error| {
+/// Takes the port, or a free one for 0. Ballista tells others the port that it was given, so that it cannot choose one
+/// itself, and ends without an error if it is taken.
+async fn listen(wanted: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(wanted).await.map_err(|error| {
         let what = format!("the executor cannot listen: {error}");
         let advice = "give --bind an address of this machine, and a free --port (0 takes one)";
         refused(what, &wanted.to_string(), advice)
+    })
+}
+
+/// Serves rows between stages to those that may call. Ballista's own server knows neither TLS nor tokens.
+fn rows_service(
+    listener: TcpListener,
+    access: Access,
+    limits: &ExecutorProcessConfig,
+) -> Arc<ArrowFlightServerProvider> {
+    let listener = Mutex::new(Some(listener));
+    let decoded = limits.grpc_max_decoding_message_size as usize;
+    let encoded = limits.grpc_max_encoding_message_size as usize;
+    Arc::new(move |work_dir, _, mut shutdown, config| {
+        let listener = listener.lock().ok().and_then(|mut listener| listener.take());
+        let access = access.clone();
+        tokio::spawn(async move {
+            let listener =
+                listener.ok_or_else(|| BallistaError::General("the service runs already".to_owned()))?;
+            let service = FlightServiceServer::new(BallistaFlightService::new(work_dir))
+                .max_decoding_message_size(decoded)
+                .max_encoding_message_size(encoded);
+            let server =
+                access.server(create_grpc_server(&config))?.layer(access.guard()).add_service(service);
+            let keepalive = Some(Duration::from_secs(config.tcp_keepalive_seconds));
+            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true)).with_keepalive(keepalive);
+            Ok(server.serve_with_incoming_shutdown(incoming, shutdown.recv()).await?)
+        })
     })
 }
 
@@ -90,32 +137,26 @@ fn check_folder(folder: &Path) -> Result<()> {
 }
 
 /// Waits for a scheduler that may be starting.
-async fn wait_for_scheduler(url: &str, host: &str, port: u16) -> Result<()> {
+async fn wait_for_scheduler(url: &str, access: &Access) -> Result<()> {
     let (began, most) = (Instant::now(), Duration::from_secs(CONNECT_SECONDS.into()));
     let mut is_first = true;
     loop {
-        let connecting = TcpStream::connect((host, port));
-        let left = most.saturating_sub(began.elapsed()).max(LOOK);
-        let error = match tokio::time::timeout(left, connecting).await {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => "no answer".to_owned(),
+        let what = match access.probe(url).await {
+            Ok(()) => return Ok(()),
+            Err(Failure::Passing { what, .. }) if began.elapsed() < most => what,
+            Err(failure) => return Err(failure.into_error(url)),
         };
-        if began.elapsed() >= most {
-            let what = format!("the scheduler cannot be reached: {error}");
-            let advice = "start it with sawmill-cluster scheduler, and check the address";
-            return Err(refused(what, url, advice));
-        }
         if std::mem::take(&mut is_first) {
-            eprintln!("waiting for the scheduler at {url}, {CONNECT_SECONDS} s at most: {error}");
+            eprintln!("waiting for the scheduler at {url}, {CONNECT_SECONDS} s at most: {what}");
         }
         tokio::time::sleep(LOOK).await;
     }
 }
 
-/// Says when the scheduler has the executor, and when it is lost and comes back.
-async fn watch(health: ExecutorHealth, begun: &str, scheduler: &str) -> std::convert::Infallible {
-    let (mut is_known, mut was_known) = (false, false);
+/// Says when the scheduler has the executor, and when it is lost and comes back. Returns if it then refuses this process,
+/// as one with another token does.
+async fn watch(health: ExecutorHealth, begun: &str, scheduler: &str, access: &Access) -> DataFusionError {
+    let (mut is_known, mut was_known, mut asked) = (false, false, Instant::now());
     loop {
         let now = health.is_ready();
         match (is_known, now) {
@@ -125,6 +166,12 @@ async fn watch(health: ExecutorHealth, begun: &str, scheduler: &str) -> std::con
             _ => {}
         }
         (is_known, was_known) = (now, was_known || now);
+        if !now && asked.elapsed() >= ASK {
+            if let Err(Failure::Refused(error)) = access.probe(scheduler).await {
+                return error;
+            }
+            asked = Instant::now();
+        }
         tokio::time::sleep(LOOK).await;
     }
 }

@@ -18,18 +18,18 @@ pub(crate) struct Scheduler {
 impl Scheduler {
     /// That of a command that talks to one.
     pub(crate) fn of(command: &Command) -> Option<Self> {
-        let (url, advice) = match command {
-            Command::Sql(args) => (&args.scheduler, "run the same statement again"),
-            Command::Submit(Job::Footer(args)) => (&args.scheduler, "run the same command again"),
+        let (cluster, advice) = match command {
+            Command::Sql(args) => (&args.cluster, "run the same statement again"),
+            Command::Submit(Job::Footer(args)) => (&args.cluster, "run the same command again"),
             Command::Submit(Job::Gen(args)) => {
-                (&args.scheduler, "run the same command again: complete files are kept")
+                (&args.cluster, "run the same command again: complete files are kept")
             }
             Command::Submit(Job::Load(args)) => {
-                (&args.scheduler, "run the same command again: it loads what is missing")
+                (&args.cluster, "run the same command again: it loads what is missing")
             }
             Command::Scheduler(_) | Command::Executor(_) | Command::Demo(_) => return None,
         };
-        Some(Self { url: url.clone()?, advice })
+        Some(Self { url: cluster.scheduler.clone()?, advice })
     }
 
     /// The text of an error of this process that is one of the connection to the scheduler; `None` for others.

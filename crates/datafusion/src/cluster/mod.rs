@@ -1,5 +1,6 @@
 //! The command `sawmill-cluster`: SQL in one process or on a cluster, and the processes of that cluster.
 
+mod access;
 mod arguments;
 mod demo;
 mod executor;

@@ -8,8 +8,8 @@ use ballista_core::planner::BallistaQueryPlanner;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use tokio::net::TcpStream;
 
+use crate::cluster::access::{Access, ClusterArgs};
 use crate::cluster::planner::SinkPlanner;
 use crate::codec::{SawmillLogicalCodec, SawmillPhysicalCodec};
 use crate::error::refused;
@@ -34,33 +34,45 @@ pub fn local_session(partitions: Option<usize>) -> Result<SessionContext> {
 /// # Errors
 /// The URL is not valid, or no scheduler answers there.
 pub async fn remote_session(url: &str, partitions: Option<usize>) -> Result<SessionContext> {
-    connected(url, partitions, None).await
+    connected(url, &Access::default(), partitions, None).await
 }
 
-/// A session for a job: in this process without a scheduler, else on its executors, where each unit of work is a task.
-/// By default Ballista gives an executor as many units in one task as it has free cores, and more in the next, so that
+/// A session for a statement: in this process without a scheduler, else on its executors.
+///
+/// # Errors
+/// As [`remote_session`]; the options of the connection cannot be used.
+pub(crate) async fn statement_session(
+    cluster: &ClusterArgs,
+    partitions: Option<usize>,
+) -> Result<SessionContext> {
+    match cluster.read()? {
+        Some((url, access)) => connected(url, &access, partitions, None).await,
+        None => local_session(partitions),
+    }
+}
+
+/// The same for a job, in which each unit of work is a task. By default Ballista gives an executor as many units in one task as it has free cores, and more in the next, so that
 /// more of them run at a time than `--tasks` says.
 ///
 /// # Errors
-/// As [`remote_session`].
-pub(crate) async fn job_session(scheduler: Option<&str>) -> Result<SessionContext> {
-    match scheduler {
-        Some(url) => connected(url, None, Some(1)).await,
+/// As [`statement_session`].
+pub(crate) async fn job_session(cluster: &ClusterArgs) -> Result<SessionContext> {
+    match cluster.read()? {
+        Some((url, access)) => connected(url, &access, None, Some(1)).await,
         None => local_session(None),
     }
 }
 
 async fn connected(
     url: &str,
+    access: &Access,
     partitions: Option<usize>,
     partitions_of_task: Option<usize>,
 ) -> Result<SessionContext> {
     let (host, port) = host_and_port(url)?;
-    if let Err(error) = TcpStream::connect((host.as_str(), port)).await {
-        let what = format!("the scheduler cannot be reached: {error}");
-        return Err(refused(what, url, "start it with sawmill-cluster scheduler, and check the address"));
-    }
-    let mut config = SessionConfig::new_with_ballista()
+    access.probe(url).await.map_err(|failure| failure.into_error(url))?;
+    let mut config = access
+        .session(SessionConfig::new_with_ballista())
         .with_ballista_logical_extension_codec(Arc::new(SawmillLogicalCodec::default()))
         .with_ballista_physical_extension_codec(Arc::new(SawmillPhysicalCodec::default()));
     if let Some(partitions) = partitions {
@@ -70,7 +82,7 @@ async fn connected(
         config = config.set_usize(BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK, most);
     }
     let cluster = BallistaQueryPlanner::with_extension(
-        format!("http://{host}:{port}"),
+        format!("{}://{host}:{port}", access.scheme()),
         config.ballista_config(),
         config.ballista_logical_extension_codec(),
     );

@@ -6,7 +6,7 @@ use sawmill_cratedb::CrateServer;
 
 use crate::cluster::arguments::SqlArgs;
 use crate::cluster::output;
-use crate::cluster::session::{local_session, remote_session};
+use crate::cluster::session::statement_session;
 use crate::error::refused;
 use crate::sinks::sink::{CRATE_DB, Database, POSTGRES};
 use crate::{register_crate_db, register_postgres};
@@ -14,10 +14,7 @@ use crate::{register_crate_db, register_postgres};
 /// Runs the statement and prints its rows.
 pub(crate) async fn run(args: SqlArgs) -> Result<()> {
     let partitions = args.partitions.map(|partitions| partitions as usize);
-    let context = match &args.scheduler {
-        Some(url) => remote_session(url, partitions).await?,
-        None => local_session(partitions)?,
-    };
+    let context = statement_session(&args.cluster, partitions).await?;
     for address in &args.to {
         register_server(&context, address)?;
     }

@@ -22,7 +22,7 @@ use crate::units::job::JobTable;
 
 /// Makes the files of a dataset or of all its tables, completes them, and prints a row for each file.
 pub(crate) async fn generate(args: SubmitGenArgs) -> Result<()> {
-    let context = job_session(args.scheduler.as_deref()).await?;
+    let context = job_session(&args.cluster).await?;
     let (mut rows, mut summaries) = (Vec::new(), Vec::new());
     for dataset in datasets(args.dataset)? {
         let made = files(&context, &dataset).await?;

@@ -17,7 +17,7 @@ pub(crate) async fn footer(args: SubmitFooterArgs) -> Result<()> {
         Level::File => FooterLevel::File,
     };
     let table = FooterTable::new(&args.files, level)?;
-    let context = job_session(args.scheduler.as_deref()).await?;
+    let context = job_session(&args.cluster).await?;
     let rows = context.read_table(Arc::new(table))?.execute_stream().await?;
     output::print(rows, args.printed.format()).await
 }

@@ -19,7 +19,7 @@ use crate::units::job::JobTable;
 /// Loads the parts on the executors, finishes the load in this process, and prints a row for each part.
 pub(crate) async fn load(args: SubmitLoadArgs) -> Result<()> {
     let load = PartedLoad::new(LoadSource::named(&args.source)?, &args.to, &args.table, args.parts)?;
-    let context = job_session(args.scheduler.as_deref()).await?;
+    let context = job_session(&args.cluster).await?;
     let batches = context.read_table(Arc::new(JobTable(load.clone())))?.collect().await?;
     let parts = concat_batches(&PARTS_SCHEMA, &batches)?;
     let parts = take_record_batch(&parts, &sort_to_indices(parts.column(0), None, None)?)?;

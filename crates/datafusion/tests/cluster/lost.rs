@@ -45,7 +45,7 @@ fn an_executor_says_when_it_works_and_why_it_cannot() {
     let port = taken.local_addr().unwrap().port().to_string();
     for (arguments, said) in [
         (["--port", port.as_str()], format!("in use (os error 98) - 127.0.0.1:{port}")),
-        (["--bind", "8.8.8.8"], "- 8.8.8.8:0 - give --bind an address of this machine".to_owned()),
+        (["--insecure", "--bind=8.8.8.8"], "- 8.8.8.8:0 - give --bind an address of this machine".to_owned()),
         (["--work-dir", "/proc/x"], "- /proc/x - give --work-dir a folder that can be written to".to_owned()),
     ] {
         let error = refused(&executor(&arguments).output().unwrap());

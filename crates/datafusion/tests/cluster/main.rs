@@ -1,5 +1,6 @@
 //! Queries and jobs on a scheduler and executors in processes of their own.
 
+mod access;
 #[path = "../command/mod.rs"]
 mod command;
 mod generation;

@@ -14,6 +14,8 @@ pub struct Cluster {
     scheduler: Child,
     executors: Vec<Child>,
     work: TempDir,
+    /// Options of all processes.
+    options: Vec<String>,
     /// What no plan has: the password of the database, the keys of a store.
     environment: Vec<(String, String)>,
 }
@@ -24,6 +26,11 @@ impl Cluster {
         Self::start_in(executors, Vec::new())
     }
 
+    /// Starts the same with options for all processes.
+    pub fn start_protected(executors: usize, options: Vec<String>) -> Self {
+        Self::started(executors, options, Vec::new())
+    }
+
     /// Starts the same with the password of a database.
     pub fn start_with(executors: usize, password: String) -> Self {
         Self::start_in(executors, vec![("PGPASSWORD".to_owned(), password)])
@@ -31,17 +38,22 @@ impl Cluster {
 
     /// Starts the same with variables for all processes.
     pub fn start_in(executors: usize, environment: Vec<(String, String)>) -> Self {
+        Self::started(executors, Vec::new(), environment)
+    }
+
+    fn started(executors: usize, options: Vec<String>, environment: Vec<(String, String)>) -> Self {
         let mut scheduler = command()
             .envs(environment.clone())
             .args(["scheduler", "--port", "0", "--executor-timeout", "10"])
+            .args(&options)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let mut line = String::new();
         BufReader::new(scheduler.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().strip_prefix("scheduler ").unwrap_or_else(|| panic!("{line:?}")).to_owned();
-        let mut cluster =
-            Self { url, scheduler, executors: Vec::new(), work: tempfile::tempdir().unwrap(), environment };
+        let work = tempfile::tempdir().unwrap();
+        let mut cluster = Self { url, scheduler, executors: Vec::new(), work, options, environment };
         for _ in 0..executors {
             cluster.add_executor();
         }
@@ -54,6 +66,7 @@ impl Cluster {
         let executor = command()
             .args(["executor", "--scheduler", &self.url, "--tasks", "2", "--work-dir"])
             .arg(work)
+            .args(&self.options)
             .envs(self.environment.clone())
             .spawn()
             .unwrap();
@@ -84,7 +97,11 @@ impl Cluster {
     /// Runs the command with the cluster's scheduler.
     pub fn run(&self, args: &[&str], folder: &Path) -> Output {
         let mut command = command();
-        command.args(args).args(["--scheduler", &self.url]).envs(self.environment.clone());
+        command
+            .args(args)
+            .args(["--scheduler", &self.url])
+            .args(&self.options)
+            .envs(self.environment.clone());
         command.current_dir(folder).output().unwrap()
     }
 }
