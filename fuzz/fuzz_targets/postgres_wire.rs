@@ -81,7 +81,7 @@ fn blocking(bytes: &[u8], greeted: bool, asks: bool) {
             Ok(message) => {
                 received.push((message.tag, message.body.to_vec()));
                 if message.tag == b'E' {
-                    refusal(&from_report(&ServerReport::of(message.body), "here"));
+                    refusal(&from_report(&ServerReport::new(message.body), "here"));
                 }
             }
             Err(error) => break error,

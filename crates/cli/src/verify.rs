@@ -86,7 +86,7 @@ pub(crate) fn run(args: &VerifyArgs, console: Console, cancel: &Arc<AtomicBool>)
     let inputs =
         inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, unlike, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
-    let reading = Reading::of(&inputs, filtered.as_ref());
+    let reading = Reading::new(&inputs, filtered.as_ref());
     if let Some(folders) = reading.folders() {
         console.notice(&folders);
     }

@@ -21,7 +21,7 @@ pub(crate) struct LogNames {
 
 impl LogNames {
     /// Finds them among the names of files in the log's folder, without the folder.
-    pub(crate) fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut found = Self::default();
         let mut parts: BTreeMap<(u64, u32), Vec<String>> = BTreeMap::new();
         for name in names {
@@ -108,7 +108,7 @@ mod tests {
             "18446744073709551615.checkpoint.parquet",
             "00000000000000000003.json.tmp",
         ];
-        let found = LogNames::of(names.into_iter());
+        let found = LogNames::new(names.into_iter());
         assert_eq!((found.commits.as_slice(), found.newest()), (&[2, 10][..], Some(10)));
         assert_eq!(found.checkpoints.keys().copied().collect::<Vec<_>>(), [2, 8, 9]);
         assert_eq!(found.checkpoints[&9].len(), 2);

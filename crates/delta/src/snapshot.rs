@@ -77,7 +77,7 @@ impl Snapshot {
     pub fn open(table: &dyn TableFolder, version: Option<u64>) -> Result<Option<Self>> {
         let place = table.location("")?.to_string();
         let names = table.names(LOG)?;
-        let names = LogNames::of(names.iter().map(String::as_str));
+        let names = LogNames::new(names.iter().map(String::as_str));
         let Some(newest) = names.newest() else { return Ok(None) };
         let version = version.unwrap_or(newest);
         if version > newest {
@@ -85,7 +85,7 @@ impl Snapshot {
                 .at(place)
                 .advise(format!("its newest is {newest}")));
         }
-        let replayed = Replayed::of(table, &names, version, &place)?;
+        let replayed = Replayed::new(table, &names, version, &place)?;
         replayed.snapshot(table, version, &place).map(Some)
     }
 
@@ -108,7 +108,7 @@ struct Replayed {
 }
 
 impl Replayed {
-    fn of(table: &dyn TableFolder, names: &LogNames, version: u64, place: &str) -> Result<Self> {
+    fn new(table: &dyn TableFolder, names: &LogNames, version: u64, place: &str) -> Result<Self> {
         let mut replayed = Self::default();
         let checkpoint = names.checkpoints.range(..=version).next_back();
         let first = match checkpoint {

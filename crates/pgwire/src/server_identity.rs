@@ -57,7 +57,7 @@ pub struct KnownServer {
 impl KnownServer {
     /// The server at this address as it is at the other end of this connection, on which no transaction is
     /// open.
-    pub fn of(server: &Server, connection: &Connection, control: &Control<'_>) -> Result<Self> {
+    pub fn new(server: &Server, connection: &Connection, control: &Control<'_>) -> Result<Self> {
         let first = match connection.is_rehearsing() {
             true => Identity::default(),
             false => Identity::of(connection, control)?,

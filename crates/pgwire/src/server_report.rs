@@ -18,7 +18,7 @@ pub struct ServerReport {
 
 impl ServerReport {
     /// Reads the body of an error.
-    pub fn of(body: &[u8]) -> Self {
+    pub fn new(body: &[u8]) -> Self {
         let mut report = Self::default();
         for field in body.split(|byte| *byte == 0).filter(|field| !field.is_empty()) {
             let (kind, text) = field.split_at(1);
@@ -42,9 +42,9 @@ mod tests {
 
     #[test]
     fn an_error_of_the_server_has_its_code_and_whether_the_session_has_ended() {
-        let report = ServerReport::of(b"SFATAL\0VFATAL\0C57P01\0Mterminating\0\0");
+        let report = ServerReport::new(b"SFATAL\0VFATAL\0C57P01\0Mterminating\0\0");
         assert_eq!((report.code.as_str(), report.message.as_str()), ("57P01", "terminating"));
-        assert!(report.fatal && !ServerReport::of(b"VERROR\0C23505\0Mduplicate\0\0").fatal);
-        assert_eq!(ServerReport::of(b"").code, "");
+        assert!(report.fatal && !ServerReport::new(b"VERROR\0C23505\0Mduplicate\0\0").fatal);
+        assert_eq!(ServerReport::new(b"").code, "");
     }
 }

@@ -114,7 +114,7 @@ fn file(label: &str, speed: f64) -> ResultFile {
         Some(Commit { hash: "0123456789abcdef".into(), title: "Shred <faster>".into(), changed: true });
     file.versions =
         BTreeMap::from([("PostgreSQL".into(), "16.4".into()), ("sawmill".into(), "0.1.0".into())]);
-    file.filesystems.extend(Filesystem::of(Path::new(".")));
+    file.filesystems.extend(Filesystem::new(Path::new(".")));
     let text = |name: &str, value: &dyn std::fmt::Display| (name.to_owned(), value.to_string());
     let sides = vec![
         measured_side(runs(900.0 * speed)),

@@ -70,7 +70,7 @@ impl GeneratedRows {
     /// # Errors
     /// A column that does not exist or is named twice; two columns with the same new name.
     pub fn select(mut self, columns: &[String], renames: &[(String, String)]) -> Result<Self> {
-        if let Some(choice) = ColumnChoice::of(&self.schema, columns, renames)? {
+        if let Some(choice) = ColumnChoice::new(&self.schema, columns, renames)? {
             self.chosen = Some(choice.places);
             self.schema = choice.schema;
             self.mapping = choice.mapping;

@@ -76,7 +76,7 @@ impl OrderArgs {
 }
 
 impl IndexPlan {
-    pub(crate) fn of(addressed: &dyn Addressed, order: &Order, place: &IndexPlace) -> Self {
+    pub(crate) fn new(addressed: &dyn Addressed, order: &Order, place: &IndexPlace) -> Self {
         Self {
             sort_by: order.sort_by.clone(),
             partition_by: order.partition_by.as_ref().map(ToString::to_string),
@@ -116,7 +116,7 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    pub(crate) fn of(rows: &OrderedRows<'_>) -> Self {
+    pub(crate) fn new(rows: &OrderedRows<'_>) -> Self {
         Self {
             partitions: rows.partitions().len(),
             index_bytes: rows.index_bytes(),

@@ -117,7 +117,7 @@ struct PlannedPartition {
 
 impl PartitionsPlan {
     /// `None` if the table has no partitions.
-    pub(crate) fn of(postgres: &Postgres) -> Option<Self> {
+    pub(crate) fn new(postgres: &Postgres) -> Option<Self> {
         let partitions = postgres.partitions()?;
         let planned = postgres.partition_list().into_iter();
         let planned = planned.map(|(table, bound, rows)| PlannedPartition { table, bound, rows });

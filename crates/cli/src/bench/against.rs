@@ -33,7 +33,7 @@ pub(crate) struct ReportedWork {
 
 impl ReportedWork {
     /// Parses the last line of an output; empty if it is not such an object.
-    fn of(output: &str) -> Self {
+    fn new(output: &str) -> Self {
         let last = output.lines().rev().find(|line| !line.trim().is_empty());
         let object = last.map(str::trim).filter(|line| line.starts_with('{'));
         object.and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default()
@@ -74,7 +74,7 @@ impl OtherProgram {
             line = line.environment(variable, value);
         }
         let run = line.run(cancel)?.checked()?;
-        let work = ReportedWork::of(&run.stdout.text());
+        let work = ReportedWork::new(&run.stdout.text());
         let checksum = work.checksum.clone();
         Ok((Run { rows: work.rows, bytes: work.bytes, checksum, ..run.figures() }, work))
     }
@@ -115,10 +115,10 @@ mod tests {
     #[test]
     fn a_program_reports_its_work_in_the_last_line() {
         let work =
-            ReportedWork::of("reading\n{\"rows\": 7, \"versions\": {\"x\": \"1.2\"}, \"more\": 1}\n\n");
+            ReportedWork::new("reading\n{\"rows\": 7, \"versions\": {\"x\": \"1.2\"}, \"more\": 1}\n\n");
         assert_eq!((work.rows, work.versions.len(), work.checksum), (Some(7), 1, None));
         for output in ["", "{\"rows\": 7}\ndone", "{not json}", "[1]"] {
-            assert_eq!(ReportedWork::of(output), ReportedWork::default());
+            assert_eq!(ReportedWork::new(output), ReportedWork::default());
         }
     }
 }

@@ -55,7 +55,7 @@ impl<'a> Outcome<'a> {
     pub(crate) fn add(&mut self, measured: Measured) -> Result<(), Error> {
         let Measured { mut case, versions, folders, stacks } = measured;
         self.file.versions.extend(versions);
-        for filesystem in folders.iter().filter_map(|folder| Filesystem::of(folder)) {
+        for filesystem in folders.iter().filter_map(|folder| Filesystem::new(folder)) {
             if !self.file.filesystems.contains(&filesystem) {
                 self.file.filesystems.push(filesystem);
             }

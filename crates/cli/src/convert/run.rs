@@ -123,7 +123,7 @@ pub(crate) fn run(args: &ConvertArgs, console: Console, cancel: &Arc<AtomicBool>
     let whole = filtered.is_none() && limited.is_none();
     let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
     if args.explain {
-        return explain(&inputs, source, Some(IndexPlan::of(addressed, &order, &place)), console);
+        return explain(&inputs, source, Some(IndexPlan::new(addressed, &order, &place)), console);
     }
     let (rows, indexed) = ordered(addressed, &order, &place, &profile, console, cancel)?;
     phases.push(indexed);
@@ -191,7 +191,7 @@ fn convert(
     let rows = phase.rows();
     phases.push(phase.finish());
     let Some(phase) = phases.last() else { return Ok(()) };
-    let ordered = in_order.map(|(rows, _)| Ordered::of(rows));
+    let ordered = in_order.map(|(rows, _)| Ordered::new(rows));
     let out = args.shown();
     let phases = &phases;
     let converted = Converted { out, files, rows, bytes_in, bytes_out, files_out, phase, phases, ordered };

@@ -40,7 +40,7 @@ const REPLACED: &str = ".replaced";
 const LOCK: &str = ".lock";
 
 impl Names {
-    fn of(out: &Path, run: &str) -> Self {
+    fn new(out: &Path, run: &str) -> Self {
         let beside = |suffix| directories::directory_of(out).join(format!("{}{run}{suffix}", prefix(out)));
         Self { staging: beside(STAGING), replaced: beside(REPLACED), lock: beside(LOCK) }
     }
@@ -81,7 +81,7 @@ impl StagedDirectory {
         directories::make(parent).map_err(wrong)?;
         clear_abandoned(out)?;
         for number in 0_u32.. {
-            let names = Names::of(out, &format!("{}-{number}", std::process::id()));
+            let names = Names::new(out, &format!("{}-{number}", std::process::id()));
             let lock = match File::create_new(&names.lock) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made.map_err(wrong)?,
@@ -149,7 +149,7 @@ fn clear_abandoned(out: &Path) -> Result<(), Error> {
         let is_ours = run
             .split_once('-')
             .is_some_and(|(process, number)| process.parse::<u32>().is_ok() && number.parse::<u32>().is_ok());
-        let names = Names::of(out, run);
+        let names = Names::new(out, run);
         // Another run may have removed it just now.
         let lock = shared_places::open(&names.lock, OpenOptions::new().read(true));
         let Ok(lock) = lock else { continue };

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &DiffArgs, console: Console, cancel: &Arc<AtomicBool>) -
         false => Options::new().select(selectors),
     };
     let objects = paths::stores_of([&args.a, &args.b], &args.stores, cancel)?;
-    let place = |argument: &Path| Place::of(argument, cancel);
+    let place = |argument: &Path| Place::new(argument, cancel);
     let open = |place: &Place| -> Result<OpenFile, Error> {
         if let Place::Path(path) = place {
             let (_, footer) = decode(path, &options)?;

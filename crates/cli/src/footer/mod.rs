@@ -322,7 +322,7 @@ pub(crate) fn decode(
     file: &Path,
     options: &Options,
 ) -> Result<(FooterSummary, Footer), sawmill_footer::Error> {
-    FooterSummary::of(file, || Footer::open_with(file, options))
+    FooterSummary::new(file, || Footer::open_with(file, options))
 }
 
 /// Decodes the footer of one file.

@@ -65,7 +65,7 @@ impl Place {
     /// # Errors
     ///
     /// The URL is none of a store; standard input cannot be read.
-    pub(crate) fn of(argument: &Path, cancel: &AtomicBool) -> Result<Self, Error> {
+    pub(crate) fn new(argument: &Path, cancel: &AtomicBool) -> Result<Self, Error> {
         match argument == Path::new("-") {
             true => Self::standard_input(cancel),
             false => Ok(Location::of(argument)?.into()),
@@ -100,7 +100,7 @@ impl Place {
         match self {
             Self::Path(path) => PlaceBytes::open(&Location::Path(path.clone()), objects),
             Self::Object(url) => PlaceBytes::open(&Location::Object(url.clone()), objects),
-            Self::StandardInput(bytes) => Ok(PlaceBytes::of(bytes.clone(), STANDARD_INPUT)),
+            Self::StandardInput(bytes) => Ok(PlaceBytes::new(bytes.clone(), STANDARD_INPUT)),
         }
     }
 }

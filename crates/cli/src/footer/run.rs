@@ -113,13 +113,13 @@ impl Opening {
             }
             Place::StandardInput(bytes) => {
                 let read = || Footer::read(bytes, &place.to_string(), &self.options);
-                let (summary, footer) = FooterSummary::of(&place.name(), read)?;
+                let (summary, footer) = FooterSummary::new(&place.name(), read)?;
                 Ok((summary, footer, Some(Box::new(bytes.clone()))))
             }
             Place::Object(url) => {
                 let name = url.to_string();
                 let mut opened = None;
-                let read = FooterSummary::of(Path::new(&name), || {
+                let read = FooterSummary::new(Path::new(&name), || {
                     let object = opened.insert(ObjectBytes(objects.open(url, self.tail)?));
                     Footer::read(object, &name, &self.options).map_err(Error::from)
                 });
@@ -138,7 +138,7 @@ impl Opening {
         #[cfg(all(unix, target_pointer_width = "64"))]
         if self.mapped {
             // SAFETY: the user who gives `--mapped` vouches for the files, as its help says.
-            return FooterSummary::of(file, || unsafe { Footer::open_mapped(file, &self.options) });
+            return FooterSummary::new(file, || unsafe { Footer::open_mapped(file, &self.options) });
         }
         decode(file, &self.options)
     }

@@ -13,7 +13,7 @@ use crate::screen::console::Console;
 /// The tables that the command makes; `None` if it makes a single dataset.
 pub(super) fn tables(args: &GenArgs) -> Result<Option<Vec<String>>, Error> {
     let Some(name) = args.dataset.name() else { return Ok(None) };
-    Ok(Some(DatasetName::of(name).tables()?).filter(|tables| !tables.is_empty()))
+    Ok(Some(DatasetName::new(name).tables()?).filter(|tables| !tables.is_empty()))
 }
 
 /// Makes all `tables`, each in a folder of its name.

@@ -245,7 +245,7 @@ fn load_share(
     let inputs =
         inputs::open_unlike(&args.files, &args.columns, &text, &args.objects, unlike, console, cancel)?;
     let filtered = args.rows.filtered(&inputs, console, cancel)?;
-    let mut reading = Reading::of(&inputs, filtered.as_ref());
+    let mut reading = Reading::new(&inputs, filtered.as_ref());
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
     let source = limited.as_ref().map_or(source, |limited| limited);
@@ -261,7 +261,7 @@ fn load_share(
             let whole = filtered.is_none() && limited.is_none();
             let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
             if args.ddl || args.explain || args.dry_run {
-                reading.index = Some(IndexPlan::of(addressed, order, &place));
+                reading.index = Some(IndexPlan::new(addressed, order, &place));
                 // How rows go into partitions depends on the order in which they come.
                 match order.partition_by.is_some() && !args.ddl {
                     true => Some(ordered(addressed, order, &place, &profile, console, cancel)?.0),
@@ -426,7 +426,7 @@ fn load_table(
     let PlannedLoad { target, source, options, .. } = *planned;
     let sampler = report::sampled(profile)?;
     let (report, phase) = load_files(source, target.as_target(), options, profile, console, cancel)?;
-    reading.ordered = index.map(Ordered::of);
+    reading.ordered = index.map(Ordered::new);
     reading.phases.extend(profile.phases());
     report::print(table, &report, &phase, &sampler.stop(), reading, console)
 }

@@ -113,7 +113,7 @@ impl PlannedLoad<'_> {
                 None => tables.map_or_else(|| postgres.ddl(source, control), |tables| tables.ddl(control))?,
             },
             reading,
-            partitions: PartitionsPlan::of(postgres),
+            partitions: PartitionsPlan::new(postgres),
             columns,
         };
         console.result(&plan, || postgres_text(&plan))
@@ -138,7 +138,7 @@ impl PlannedLoad<'_> {
             };
             let notes = plan.notes.iter().filter(|note| **note != Note::Route(plan.route.clone()));
             let notes: String = notes.map(|note| format!("{note}\n")).collect();
-            let partitions = PartitionsPlan::of(postgres).map(|plan| plan.lines()).unwrap_or_default();
+            let partitions = PartitionsPlan::new(postgres).map(|plan| plan.lines()).unwrap_or_default();
             format!(
                 "{}: {state}\n{} rows in {} units over {} connections\n{}\n{partitions}{}\n{notes}nothing was changed\n",
                 plan.table,

@@ -40,7 +40,7 @@ pub(crate) struct ObjectRequests {
 }
 
 impl Reading {
-    pub(crate) fn of(inputs: &Inputs, filtered: Option<&Filtered<'_>>) -> Self {
+    pub(crate) fn new(inputs: &Inputs, filtered: Option<&Filtered<'_>>) -> Self {
         let folders = inputs.folders().to_vec();
         let objects = inputs.files().and_then(|files| {
             let (requests, bytes) = filtered.map_or_else(|| files.requests(), Filtered::requests)?;

@@ -155,7 +155,7 @@ impl HttpConnection {
                 };
             }
         }
-        match self.answer(&End::of(limit), control) {
+        match self.answer(&End::new(limit), control) {
             Ok(status) => Ok((status, &self.body)),
             Err(Failure::Cancelled(error)) => Err(TransportError::Cancelled(error)),
             Err(Failure::Io(error)) => {
@@ -371,7 +371,7 @@ impl<'a> End<'a> {
         Self { at: Cell::new(Instant::now() + time), limit: None, gone: RefCell::default() }
     }
 
-    fn of(limit: &'a Limit<'a>) -> Self {
+    fn new(limit: &'a Limit<'a>) -> Self {
         Self { limit: Some(limit), ..Self::within(limit.silence) }
     }
 

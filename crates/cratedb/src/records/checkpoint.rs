@@ -37,7 +37,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    fn of(name: &str) -> Self {
+    fn new(name: &str) -> Self {
         match name {
             "complete" => Self::Complete,
             "placing" => Self::Placing,

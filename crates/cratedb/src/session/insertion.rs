@@ -122,7 +122,7 @@ impl CrateDb {
         let options = statement_options();
         self.check_name_is_free(control)?;
         let session = CrateSession::prepare(self, rows, &options, control).map_err(in_statement)?;
-        let insertion = Insertion::of(&session.encode, &session.writers);
+        let insertion = Insertion::new(&session.encode, &session.writers);
         let done = work(&insertion).and_then(|()| session.complete(&insertion.total(), control));
         done.map_err(|error| session.taken_back(&in_statement(error), control))
     }
@@ -160,7 +160,7 @@ impl CrateDb {
         let writers =
             WriterPlan::of_table(&cluster, &table, (&plan, &encode), (options.retries, checkpoints));
         let writers = WriterPlan { of_statement: true, ..writers };
-        let insertion = Insertion::of(&encode, &Arc::new(writers));
+        let insertion = Insertion::new(&encode, &Arc::new(writers));
         let added = Added { insertion: &insertion, table: &table, options: &options };
         let before = added.count(&mut client, control)?;
         let done = work(&insertion).and_then(|()| added.complete(before, &mut client, control));
@@ -288,7 +288,7 @@ impl CrateSession<'_> {
 }
 
 impl Insertion {
-    fn of(encode: &Arc<EncodePlan>, writers: &Arc<WriterPlan>) -> Arc<Self> {
+    fn new(encode: &Arc<EncodePlan>, writers: &Arc<WriterPlan>) -> Arc<Self> {
         Arc::new(Self {
             bodies: Bodies::new(encode.bytes),
             total: Mutex::new(Tally::empty(encode.plan.columns.len())),

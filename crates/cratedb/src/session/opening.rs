@@ -247,7 +247,7 @@ impl<'a, 'o> Opening<'a, 'o> {
             }
             _ => None,
         };
-        Ok((tags, EarlierUnits::of(units, self.plan.columns.len())))
+        Ok((tags, EarlierUnits::new(units, self.plan.columns.len())))
     }
 
     /// Whether another load has brought other rows of the same files.
@@ -320,7 +320,7 @@ struct EarlierUnits {
 }
 
 impl EarlierUnits {
-    fn of(units: HashMap<UnitKey, UnitRecord>, columns: usize) -> Self {
+    fn new(units: HashMap<UnitKey, UnitRecord>, columns: usize) -> Self {
         let mut there_before = Tally::empty(columns);
         units.values().filter_map(|unit| unit.there_before.as_ref()).for_each(|rows| there_before.add(rows));
         Self {

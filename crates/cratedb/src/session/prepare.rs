@@ -94,7 +94,7 @@ impl Preparing<'_> {
             id: self.id.to_owned(),
             state: State::Loading,
             unit_rows: self.options.unit_rows.max(1),
-            files: RecordedFiles::of(self.source.files()),
+            files: RecordedFiles::new(self.source.files()),
             rows: 0,
             before,
             shape: self.shape.clone(),

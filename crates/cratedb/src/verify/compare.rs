@@ -48,7 +48,7 @@ impl Comparison<'_> {
         rows: &[Sent<'_>],
         control: &Control<'_>,
     ) -> Result<Compared> {
-        let Some(keyed) = Keyed::of(self.plan) else { return Ok(Compared::default()) };
+        let Some(keyed) = Keyed::new(self.plan) else { return Ok(Compared::default()) };
         client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;
         let mut compared = Compared::default();
         let at_once = if keyed.names.len() == 1 { AT_ONCE } else { AT_ONCE_BY_SEVERAL };
@@ -89,7 +89,7 @@ struct Keyed<'p> {
 }
 
 impl<'p> Keyed<'p> {
-    fn of(plan: &'p Plan) -> Option<Self> {
+    fn new(plan: &'p Plan) -> Option<Self> {
         let columns = &plan.columns;
         let (row_key, own): (Option<&String>, &[String]) = match &plan.key {
             Key::Row(name) => (Some(name), &[]),

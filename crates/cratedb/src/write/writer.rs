@@ -271,7 +271,7 @@ impl CrateWriter {
 
     /// A block of a unit, without the rows that cannot be represented.
     fn batch_of(&mut self, unit: &Unit, block: Block) -> Result<Batch> {
-        let mut batch = Batch::of(unit, block)?;
+        let mut batch = Batch::new(unit, block)?;
         for (row, reason) in std::mem::take(&mut batch.marks.refused) {
             self.reject(unit, row, &reason, None, None)?;
         }

@@ -45,7 +45,7 @@ fn datasets(args: DatasetArgs) -> Result<Vec<DatasetArgs>> {
         let advice = "name a folder, or make a single file with sawmill gen";
         return Err(refused("a job makes a folder of files", &args.out, advice));
     }
-    let name = DatasetName::of(&args.spec);
+    let name = DatasetName::new(&args.spec);
     let tables = name.tables().map_err(external)?;
     if tables.is_empty() {
         return Ok(vec![args]);

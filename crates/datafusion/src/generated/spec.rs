@@ -26,13 +26,13 @@ impl Spec {
     /// # Errors
     /// There is no such dataset, it has several tables, or its spec is not valid.
     pub(crate) fn read(name: &str, scale: Option<f64>) -> Result<(Self, Arc<Dataset>)> {
-        let mut named = DatasetName::of(name);
+        let mut named = DatasetName::new(name);
         if named.file().is_some_and(Path::is_file) {
             let path = std::path::absolute(name)?.into_os_string().into_string();
             let path = path.map_err(|path| -> DataFusionError {
                 refused("the path is not Unicode", &path.to_string_lossy(), "rename the file")
             })?;
-            named = DatasetName::of(&path);
+            named = DatasetName::new(&path);
         }
         let dataset = named.dataset(scale).map_err(external)?;
         let hash = format!("{:032x}", dataset.spec_hash());
@@ -61,7 +61,7 @@ impl Spec {
                 "give all executors the same file, and do not change it while a query runs",
             ));
         }
-        if matches!(DatasetName::of(&self.name), DatasetName::Tpch(_)) {
+        if matches!(DatasetName::new(&self.name), DatasetName::Tpch(_)) {
             *last() = Some((found, Arc::clone(&dataset)));
         }
         Ok(dataset)

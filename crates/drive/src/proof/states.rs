@@ -45,7 +45,7 @@ pub(crate) enum RowState {
 }
 
 impl RowState {
-    fn of(bits: u32) -> Self {
+    fn new(bits: u32) -> Self {
         const ALL: [RowState; 9] = [
             RowState::Untouched,
             RowState::Acknowledged,
@@ -80,9 +80,9 @@ impl From<RowState> for Known {
 }
 
 impl Known {
-    fn of(bits: u32) -> Self {
+    fn new(bits: u32) -> Self {
         Self {
-            state: RowState::of(bits),
+            state: RowState::new(bits),
             version: (bits >> 16) as u16,
             pending: (bits >> 5) as u16 & MAX_PENDING,
             contended: bits & 16 != 0,
@@ -213,7 +213,7 @@ impl RowStates {
 
     /// What is known of a row.
     pub(crate) fn get(&self, number: u64) -> Known {
-        self.at(number, |row| Known::of(row.load(Relaxed))).unwrap_or_default()
+        self.at(number, |row| Known::new(row.load(Relaxed))).unwrap_or_default()
     }
 
     /// Sets it.
@@ -226,10 +226,10 @@ impl RowStates {
 
     /// Changes what is known of a row, at once for all connections; what it was, unless `next` refuses that.
     pub(crate) fn change(&self, number: u64, next: impl Fn(Known) -> Option<Known>) -> Option<Known> {
-        let next = |bits| next(Known::of(bits)).map(Known::bits);
+        let next = |bits| next(Known::new(bits)).map(Known::bits);
         let was = self.at(number, |row| row.fetch_update(Relaxed, Relaxed, next).ok())??;
         self.high.fetch_max(number + 1, Relaxed);
-        Some(Known::of(was))
+        Some(Known::new(was))
     }
 
     /// Passes the place of what is known of a row to `work`.

@@ -59,7 +59,7 @@ impl BoundsOf {
     pub fn column(leaf: &Element<'_>, named: Option<ColumnOrder>) -> Option<Self> {
         let physical = leaf.physical_type()?;
         let length = leaf.type_length().and_then(|length| usize::try_from(length).ok());
-        let meaning = Meaning::of(leaf);
+        let meaning = Meaning::new(leaf);
         let width = match physical {
             PhysicalType::Boolean => Width::Exactly(1),
             PhysicalType::Int32 | PhysicalType::Float => Width::Exactly(4),
@@ -138,7 +138,7 @@ enum Meaning {
 }
 
 impl Meaning {
-    fn of(leaf: &Element<'_>) -> Self {
+    fn new(leaf: &Element<'_>) -> Self {
         match leaf.logical_type() {
             Some(logical) => Self::of_logical(logical),
             None => leaf.converted_type().map_or(Self::None, Self::of_converted),

@@ -64,9 +64,9 @@ impl Conversion<'_> {
         {
             return Ok(metadata);
         }
-        let projection = match Projection::of(footer.schema(), leaves) {
+        let projection = match Projection::new(footer.schema(), leaves) {
             // Columns that the crate has no types for are left out unless they were named.
-            Err(_) if !chosen && readable => Projection::of(footer.schema(), self.readable_leaves()),
+            Err(_) if !chosen && readable => Projection::new(footer.schema(), self.readable_leaves()),
             made => made,
         };
         let projection = projection.map_err(|error| footer.name_error(error))?;

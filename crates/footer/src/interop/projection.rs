@@ -33,7 +33,7 @@ impl Projection {
     /// # Errors
     ///
     /// The crate has no type for one of them, or a map would lose a part.
-    pub fn of(whole: &Schema, leaves: Vec<usize>) -> Result<Arc<Self>, Error> {
+    pub fn new(whole: &Schema, leaves: Vec<usize>) -> Result<Arc<Self>, Error> {
         if let Some(kept) = Self::kept(whole, &leaves) {
             return Ok(kept);
         }

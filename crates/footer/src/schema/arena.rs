@@ -154,7 +154,7 @@ impl Schema {
         pages::advise(schema.nodes.spare_capacity_mut());
         pages::advise(schema.leaves.spare_capacity_mut());
         let mut names = Names::with_room(start, schema.nodes.capacity() * USUAL_NAME)?;
-        let mut tree = Tree::of(count);
+        let mut tree = Tree::new(count);
         kinds.expect(count);
         for at in 0..count {
             // The root has no kind: it has fewer required fields than other elements.

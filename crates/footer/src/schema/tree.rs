@@ -27,7 +27,7 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// A tree for `count` elements, still empty.
-    pub fn of(count: usize) -> Self {
+    pub fn new(count: usize) -> Self {
         Self { count, innermost: Group::default(), outer: Vec::new() }
     }
 

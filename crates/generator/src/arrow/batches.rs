@@ -66,7 +66,7 @@ impl Dataset {
             let what = format!("there is no field {place}: the record has {count} fields, counted from 0");
             return Err(Error::spec(what, self.name.clone(), "choose fields by their place in the schema"));
         }
-        let shredder = Shredder::of_fields(self, seed, ChosenFields::of(self, fields));
+        let shredder = Shredder::of_fields(self, seed, ChosenFields::new(self, fields));
         let fields: Vec<&Field> = fields.iter().map(|place| &self.fields[*place]).collect();
         let schema = Arc::new(Schema::new(fields.iter().map(|field| arrow_field(field)).collect::<Fields>()));
         Ok(self.made_of(fields, schema, shredder, rows, batch_rows))

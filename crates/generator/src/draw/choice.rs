@@ -25,7 +25,7 @@ pub(crate) struct Dictionary {
 
 impl Dictionary {
     /// The dictionary of values in column order.
-    pub(crate) fn of<'a>(values: impl Iterator<Item = &'a Listed> + Clone) -> Self {
+    pub(crate) fn new<'a>(values: impl Iterator<Item = &'a Listed> + Clone) -> Self {
         let is_ordered = |value: &&Listed| !matches!(value.key, Key::Real(r) if r.is_nan());
         let ordered = values.clone().filter(is_ordered).count();
         Dictionary { entries: values.map(|value| value.entry.clone()).collect(), ordered }
@@ -166,7 +166,7 @@ pub(crate) fn choice(
 }
 
 fn of_node(kind: &LogicalType, node: SpecNode<'_>, path: &str, weight: f64) -> Result<Listed, Error> {
-    Literal::of(node).and_then(|literal| listed(kind, &literal, weight)).ok_or_else(|| {
+    Literal::new(node).and_then(|literal| listed(kind, &literal, weight)).ok_or_else(|| {
         node.error(path, format!("{} is not {}", node.described(), kind.a_name()), kind.takes())
     })
 }
@@ -201,7 +201,7 @@ fn build(
         let table = Weights::new(&[share(0), share(1)]).map_err(|bad| bad_weights(&bad, node, path))?;
         return Ok(ValueSpec::Boolean(table));
     }
-    Ok(ValueSpec::Choice { table, dictionary: Dictionary::of(values.iter()), by: None })
+    Ok(ValueSpec::Choice { table, dictionary: Dictionary::new(values.iter()), by: None })
 }
 
 /// The error for an invalid list of weights.

@@ -404,7 +404,7 @@ pub(crate) fn exponent(node: SpecNode<'_>, path: &str) -> Result<f64, Error> {
 /// in time.
 pub(crate) fn quantity(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<f64, Error> {
     let temporal = kind.ticks_per_day();
-    let value = match (temporal, Literal::of(node)) {
+    let value = match (temporal, Literal::new(node)) {
         (Some(per_day), Some(Literal::Text(text))) => duration_ticks(text, per_day),
         (Some(_), Some(literal @ Literal::Datetime(_))) => whole(kind, &literal).map(|n| n as f64),
         _ => node.number(),

@@ -274,7 +274,7 @@ fn points(table: SpecTable<'_>, kind: &LogicalType, path: &str) -> Result<Vec<Po
     };
     let mut values = Vec::new();
     for value in node.array().ok_or_else(|| list(node, "values"))? {
-        let literal = Literal::of(value);
+        let literal = Literal::new(value);
         let number = literal.and_then(|literal| number_of(kind, &literal));
         let Some(number) = number.filter(|number| number.real().is_finite()) else {
             let what = format!("{} is not a finite {}", value.described(), kind.name());

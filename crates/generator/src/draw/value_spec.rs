@@ -182,7 +182,7 @@ pub(crate) enum ReferencedKey {
 
 impl ReferencedKey {
     /// The key of a required field with these values; `None` if they are not keys.
-    pub(crate) fn of(values: &ValueSpec) -> Option<Self> {
+    pub(crate) fn new(values: &ValueSpec) -> Option<Self> {
         match values {
             ValueSpec::Sequence { start, step } => {
                 Some(ReferencedKey::Sequence { start: *start, step: *step })

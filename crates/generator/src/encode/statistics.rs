@@ -101,7 +101,7 @@ fn half(bytes: &[u8]) -> f64 {
 
 impl Bounds {
     /// The bounds of a page's values; `None` if it has no values, or none with an order.
-    pub(crate) fn of(leaf: &Leaf, buffer: &ValueBuffer) -> Option<Bounds> {
+    pub(crate) fn new(leaf: &Leaf, buffer: &ValueBuffer) -> Option<Bounds> {
         let unsigned = matches!(leaf.kind, LogicalType::Integer { signed: false, .. });
         match buffer {
             _ if !leaf.kind.is_ordered() => None,
@@ -289,10 +289,10 @@ mod tests {
     #[test]
     fn a_zero_minimum_is_negative_a_zero_maximum_positive_and_nan_is_ignored() {
         let leaf = Leaf::new(0, LogicalType::Double, ValueSpec::Reals { min: 0.0, width: 1.0 });
-        let bounds = Bounds::of(&leaf, &ValueBuffer::Double(vec![f64::NAN, -0.0, 0.0])).unwrap();
+        let bounds = Bounds::new(&leaf, &ValueBuffer::Double(vec![f64::NAN, -0.0, 0.0])).unwrap();
         let (low, high) = bounds.plain(&leaf);
         assert_eq!(low, (-0.0f64).to_le_bytes());
         assert_eq!(high, 0.0f64.to_le_bytes());
-        assert_eq!(Bounds::of(&leaf, &ValueBuffer::Float(vec![f32::NAN])), None);
+        assert_eq!(Bounds::new(&leaf, &ValueBuffer::Float(vec![f32::NAN])), None);
     }
 }

@@ -22,7 +22,7 @@ impl ChosenFields {
 
     /// The fields at `places`, and those that their expressions read, directly or through others.
     #[cfg(feature = "arrow")]
-    pub(crate) fn of(dataset: &Dataset, places: &[usize]) -> Self {
+    pub(crate) fn new(dataset: &Dataset, places: &[usize]) -> Self {
         let mut owners = vec![0; dataset.columns()];
         for (place, field) in dataset.fields.iter().enumerate() {
             each_leaf_of(field, &mut |leaf| owners[leaf.index] = place);

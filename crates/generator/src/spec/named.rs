@@ -24,9 +24,9 @@ const DEFAULT_ROWS: u64 = 1_000_000;
 ///
 /// ```
 /// use sawmill_generator::DatasetName;
-/// assert_eq!(DatasetName::of("contacts"), DatasetName::BuiltIn("contacts".to_owned()));
-/// assert_eq!(DatasetName::of("tpch/lineitem"), DatasetName::Tpch(Some("lineitem".to_owned())));
-/// assert_eq!(DatasetName::of("my.toml"), DatasetName::File("my.toml".into()));
+/// assert_eq!(DatasetName::new("contacts"), DatasetName::BuiltIn("contacts".to_owned()));
+/// assert_eq!(DatasetName::new("tpch/lineitem"), DatasetName::Tpch(Some("lineitem".to_owned())));
+/// assert_eq!(DatasetName::new("my.toml"), DatasetName::File("my.toml".into()));
 /// # let folder = tempfile::tempdir()?;
 /// # std::fs::write(folder.path().join("shop.toml"), "")?;
 /// // If there is a file shop.toml:
@@ -53,7 +53,7 @@ pub enum DatasetName {
 
 impl DatasetName {
     /// What `name` names. A file called `tpch` or `SPEC/TABLE` goes before what else the name may mean.
-    pub fn of(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         Self::in_folder(Path::new(""), name)
     }
 
@@ -166,7 +166,7 @@ impl DatasetName {
     }
 }
 
-/// The name, as [`DatasetName::of`] takes it.
+/// The name, as [`DatasetName::new`] takes it.
 impl fmt::Display for DatasetName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -206,7 +206,7 @@ fn tpch_tables() -> Vec<&'static str> {
 /// ```
 /// use sawmill_generator::{DatasetName, NamedRows};
 /// let named = NamedRows::parse("contacts?rows=10M&seed=7")?;
-/// let contacts = DatasetName::of(&named.name).dataset(named.scale)?;
+/// let contacts = DatasetName::new(&named.name).dataset(named.scale)?;
 /// assert_eq!(named.rows_and_seed(&contacts)?, (10_000_000, 7));
 /// # Ok::<(), sawmill_generator::Error>(())
 /// ```
@@ -270,12 +270,12 @@ impl NamedRows {
 }
 
 impl Dataset {
-    /// The dataset called `name`, at `scale`, as [`DatasetName::of`] and [`DatasetName::dataset`] find it.
+    /// The dataset called `name`, at `scale`, as [`DatasetName::new`] and [`DatasetName::dataset`] find it.
     ///
     /// # Errors
     /// As [`DatasetName::dataset`].
     pub fn named(name: &str, scale: Option<f64>) -> Result<Self, Error> {
-        DatasetName::of(name).dataset(scale)
+        DatasetName::new(name).dataset(scale)
     }
 
     /// The number of rows and the seed of a source that asks for `rows` and `seed`. By default, as many rows as the

@@ -61,7 +61,7 @@ const MAX_REFERENCES: usize = 8;
 pub(crate) fn read(text: &str, folder: &SpecFolder<'_>, depth: usize) -> Result<Dataset, Error> {
     let parsed = parsed(text)?;
     let root = SpecTable::root(parsed.get_ref(), text);
-    if let Some(tables) = Tables::of(root, folder, None)? {
+    if let Some(tables) = Tables::new(root, folder, None)? {
         let what = "a spec with several tables, where one is needed";
         return Err(Error::spec(what, "", format!("name one: SPEC/TABLE, of {}", tables.names().join(", "))));
     }
@@ -80,7 +80,7 @@ pub(crate) fn read_one(
     }
     let parsed = parsed(text)?;
     let root = SpecTable::root(parsed.get_ref(), text);
-    let Some(tables) = Tables::of(root, folder, scale)? else {
+    let Some(tables) = Tables::new(root, folder, scale)? else {
         let what = format!("no table {name:?}: the spec describes a single dataset");
         return Err(Error::spec(what, "", "name the spec alone"));
     };

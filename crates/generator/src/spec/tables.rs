@@ -47,7 +47,7 @@ pub(crate) struct Tables<'a> {
 
 impl<'a> Tables<'a> {
     /// The tables of a spec; `None` if it describes a single dataset.
-    pub(crate) fn of(
+    pub(crate) fn new(
         root: SpecTable<'a>,
         folder: &'a SpecFolder<'a>,
         scale: Option<f64>,

@@ -27,7 +27,7 @@ pub(crate) struct Division {
 }
 
 impl Division {
-    pub(crate) fn of(keys: i64) -> Self {
+    pub(crate) fn new(keys: i64) -> Self {
         let chunks = (keys / CHUNK).clamp(1, i64::from(i32::MAX));
         Division { chunks: chunks as i32, keys_a_chunk: (keys / chunks).max(1) as u64 }
     }

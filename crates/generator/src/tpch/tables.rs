@@ -82,7 +82,7 @@ pub(crate) fn maker(table: TpchTable, scale: f64) -> (u64, Box<dyn RowMaker>) {
             })
         }
         TpchTable::LineItem => {
-            let division = Division::of(OrderGenerator::calculate_row_count(scale, 1, 1));
+            let division = Division::new(OrderGenerator::calculate_row_count(scale, 1, 1));
             let (starts, rows) = line_item_starts(division, scale);
             let open =
                 |scale, chunk: Chunk| LineItems::new(scale, chunk.first_key(), orders_of(scale, chunk));
@@ -103,7 +103,7 @@ fn even<R: ChunkRows + 'static>(
     rows_a_key: u64,
     open: fn(f64, Chunk) -> R,
 ) -> (u64, Box<dyn RowMaker>) {
-    let division = Division::of(keys);
+    let division = Division::new(keys);
     let rows = keys.max(1) as u64 * rows_a_key;
     let starts = Starts::Every(division.keys_a_chunk * rows_a_key);
     (rows, Box::new(Table { scale, rows, division, starts, open }))

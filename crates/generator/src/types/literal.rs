@@ -26,7 +26,7 @@ pub(crate) enum Literal<'a> {
 
 impl<'a> Literal<'a> {
     /// The value of `node`; `None` for arrays and tables.
-    pub(crate) fn of(node: SpecNode<'a>) -> Option<Self> {
+    pub(crate) fn new(node: SpecNode<'a>) -> Option<Self> {
         if let Some(text) = node.string() {
             return Some(Literal::Text(text));
         }

@@ -144,7 +144,7 @@ impl ColumnChunk {
         let leaf = rows.leaf;
         self.begin_with_dictionary(maker, rows)?;
         let bounds = match plan.chunk_statistics() {
-            true => Bounds::of(leaf, rows.values),
+            true => Bounds::new(leaf, rows.values),
             false => None,
         };
         let entries = rows.entries();

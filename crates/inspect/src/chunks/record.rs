@@ -31,7 +31,7 @@ pub(crate) struct ChunkRecord<'a> {
 }
 
 impl<'a> ChunkRecord<'a> {
-    pub(crate) fn of(chunk: &ColumnChunk<'_>, column: &'a Column) -> Self {
+    pub(crate) fn new(chunk: &ColumnChunk<'_>, column: &'a Column) -> Self {
         let number = |value: i64| chunk.has_metadata().then_some(value);
         Self {
             row_group: chunk.row_group().index(),

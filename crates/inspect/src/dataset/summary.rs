@@ -55,7 +55,7 @@ impl FooterSummary {
     /// # Errors
     ///
     /// Errors of `open`.
-    pub fn of<E>(file: &Path, open: impl FnOnce() -> Result<Footer, E>) -> Result<(Self, Footer), E> {
+    pub fn new<E>(file: &Path, open: impl FnOnce() -> Result<Footer, E>) -> Result<(Self, Footer), E> {
         let started = Instant::now();
         let footer = open()?;
         let decode_seconds = started.elapsed().as_secs_f64();

@@ -75,7 +75,7 @@ impl Groups {
 
 impl Facts {
     /// The facts of a file. The only row group of a file counts as small if the dataset has just this file.
-    pub fn of(summary: &FooterSummary, footer: &Footer, several: bool) -> Self {
+    pub fn new(summary: &FooterSummary, footer: &Footer, several: bool) -> Self {
         let mut facts = Facts {
             schema: footer.shared_schema(),
             small: Groups::default(),

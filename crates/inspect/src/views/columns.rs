@@ -33,7 +33,7 @@ pub(crate) struct Chunk<'a> {
 pub(crate) fn chunk_of<'a>(file: &'a OpenFile, chunk: &ColumnChunk<'a>) -> Chunk<'a> {
     let places = file.locations(chunk);
     Chunk {
-        record: ChunkRecord::of(chunk, file.column(chunk)),
+        record: ChunkRecord::new(chunk, file.column(chunk)),
         column_index_offset: places.column_index_offset,
         column_index_length: places.column_index_length,
         offset_index_offset: places.offset_index_offset,

@@ -33,7 +33,7 @@ pub struct RecordedFiles {
 
 impl RecordedFiles {
     /// Describes these files for the record.
-    pub fn of(files: &[SourceFile]) -> Self {
+    pub fn new(files: &[SourceFile]) -> Self {
         Self {
             names: files.iter().map(|file| file.name.clone()).collect(),
             fingerprints: files.iter().map(|file| file.fingerprint.clone()).collect(),
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_file_is_trusted_only_with_the_stamp_that_was_recorded() {
-        let recorded = RecordedFiles::of(&[
+        let recorded = RecordedFiles::new(&[
             file("same", "1", Some("a")),
             file("touched", "1", Some("a")),
             file("unsettled then", "1", None),

@@ -69,7 +69,7 @@ impl ColumnConversion {
         }
         let arrow = field.data_type();
         let conversion = match target.plain() {
-            Some(pg_type) => Conversion::of(field, pg_type, options)?,
+            Some(pg_type) => Conversion::new(field, pg_type, options)?,
             None if target.takes(field) => None,
             None => match target {
                 ColumnType::Array(part) if is_text(arrow) => Some(Conversion::of_array(part, options)?),
@@ -144,7 +144,7 @@ impl ColumnConversion {
 
 impl Conversion {
     /// Returns the conversion of a field that is not a dictionary to a column of this type.
-    fn of(field: &Field, target: PgType, options: &ValueOptions) -> Result<Option<Self>, String> {
+    fn new(field: &Field, target: PgType, options: &ValueOptions) -> Result<Option<Self>, String> {
         use DataType::{Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256};
         let arrow = field.data_type();
         let truncate = options.nanoseconds == Nanoseconds::Truncate;
@@ -160,10 +160,10 @@ impl Conversion {
         Ok(Some(match (arrow, target) {
             (_, PgType::Numeric(bounds)) if number => Self::Decimal(bounds),
             (_, PgType::Int2 | PgType::Int4 | PgType::Int8) if number => {
-                Self::Number(numbers::Width::of(target).ok_or("no width")?)
+                Self::Number(numbers::Width::new(target).ok_or("no width")?)
             }
             (_, PgType::Float4 | PgType::Float8) if number && !decimal => {
-                Self::Number(numbers::Width::of(target).ok_or("no width")?)
+                Self::Number(numbers::Width::new(target).ok_or("no width")?)
             }
             (Date32 | Date64, PgType::Timestamp) => Self::Midnight,
             (DataType::Timestamp(_, None) | Date32 | Date64, PgType::TimestampTz)
@@ -180,7 +180,7 @@ impl Conversion {
         let cut = options.nanoseconds == Nanoseconds::Truncate;
         let form = match element {
             PgType::Text | PgType::Varchar(None) => None,
-            element => Some(TextForm::of(element, options.nul == Nul::Strip, cut).ok_or_else(String::new)?),
+            element => Some(TextForm::new(element, options.nul == Nul::Strip, cut).ok_or_else(String::new)?),
         };
         Ok(Self::ParsedArray(form, part.oid))
     }
@@ -193,7 +193,7 @@ impl Conversion {
             PgType::Varchar(Some(most)) => Some(Self::Longest(most)),
             // The server stores this text unchanged, and checks it.
             PgType::Json if is_json(field) => None,
-            _ => match TextForm::of(target, strip, cut) {
+            _ => match TextForm::new(target, strip, cut) {
                 Some(form) => Some(Self::Parsed(form)),
                 None => return Err(String::new()),
             },

@@ -26,7 +26,7 @@ pub(super) enum Width {
 }
 
 impl Width {
-    pub(super) fn of(target: PgType) -> Option<Self> {
+    pub(super) fn new(target: PgType) -> Option<Self> {
         Some(match target {
             PgType::Int2 => Self::Int2,
             PgType::Int4 => Self::Int4,

@@ -54,7 +54,7 @@ pub(crate) enum TextForm {
 impl TextForm {
     /// Returns the form for a column of this type, or `None` if text cannot be loaded into it. `strip_nul`
     /// and `cut` are the options for 0x00 and for digits beyond the microsecond.
-    pub(crate) fn of(target: PgType, strip_nul: bool, cut: bool) -> Option<Self> {
+    pub(crate) fn new(target: PgType, strip_nul: bool, cut: bool) -> Option<Self> {
         Some(match target {
             PgType::Date => Self::Date,
             PgType::Time => Self::Time(cut),

@@ -88,7 +88,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let set = |parameters: &str| {
             let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            let given = Parameters::of(parameters, &|_| None).unwrap();
+            let given = Parameters::new(parameters, &|_| None).unwrap();
             KeepAlive::new(&given).unwrap().apply(&stream).unwrap();
             stream
         };
@@ -103,7 +103,7 @@ mod tests {
         let default =
             SockRef::from(&set("keepalives_idle=0 keepalives_count=-1")).tcp_keepalive_time().unwrap();
         assert_eq!(default, SockRef::from(&set("")).tcp_keepalive_time().unwrap());
-        let given = Parameters::of("keepalives_idle=soon", &|_| None).unwrap();
+        let given = Parameters::new("keepalives_idle=soon", &|_| None).unwrap();
         assert!(KeepAlive::new(&given).unwrap_err().what().contains("soon"));
     }
 }

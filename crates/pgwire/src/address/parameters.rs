@@ -89,7 +89,7 @@ impl Parameters {
     /// # Errors
     /// An address that cannot be read, a parameter that does not exist or cannot be obeyed, a service that is
     /// nowhere defined.
-    pub(crate) fn of(address: &str, variable: Variable<'_>) -> Result<Self> {
+    pub(crate) fn new(address: &str, variable: Variable<'_>) -> Result<Self> {
         let url = ["postgres://", "postgresql://"].iter().find_map(|scheme| address.strip_prefix(scheme));
         let pairs = match url {
             Some(url) => of_url(url)?,
@@ -250,7 +250,7 @@ mod tests {
             let found = environment.iter().find(|(key, _)| *key == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        Parameters::of(address, &variable).map(|parameters| parameters.values.into_iter().collect())
+        Parameters::new(address, &variable).map(|parameters| parameters.values.into_iter().collect())
     }
 
     #[track_caller]

@@ -201,7 +201,7 @@ impl Server {
                 "give postgres:// or postgresql:// for PostgreSQL, crate:// or crates:// for CrateDB",
             ));
         }
-        let parameters = Parameters::of(address, variable)?;
+        let parameters = Parameters::new(address, variable)?;
         let (mode, tls) = sslmode::of(&parameters, variable)?;
         let mut config = Config::new();
         config.ssl_mode(mode);

@@ -218,7 +218,7 @@ mod tests {
             let found = environment.iter().find(|(key, _)| *key == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        of(&Parameters::of(address, &variable)?, &variable).map(|(mode, tls)| (mode, tls.is_some()))
+        of(&Parameters::new(address, &variable)?, &variable).map(|(mode, tls)| (mode, tls.is_some()))
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn versions_of_tls_can_be_bounded() {
         let spoken = |address: &str| {
-            let parameters = Parameters::of(address, &|_| None).unwrap();
+            let parameters = Parameters::new(address, &|_| None).unwrap();
             versions(&parameters).map(|versions| versions.len()).map_err(|error| error.what())
         };
         assert_eq!((spoken("host=h"), spoken("ssl_min_protocol_version=TLSv1")), (Ok(2), Ok(2)));

@@ -288,7 +288,7 @@ impl BlockingConnection {
                         .collect(),
                 ),
                 b'E' => {
-                    let report = ServerReport::of(message.body);
+                    let report = ServerReport::new(message.body);
                     refused = Some(from_report(&report, &place));
                     if report.fatal {
                         break;

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn parse(parameters: &str) -> Result<Requirements> {
-        Requirements::new(&Parameters::of(parameters, &|_| None)?)
+        Requirements::new(&Parameters::new(parameters, &|_| None)?)
     }
 
     #[test]

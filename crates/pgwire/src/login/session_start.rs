@@ -137,7 +137,7 @@ impl Login<'_> {
 
 /// What a server refuses a login with.
 pub(super) fn refused(body: &[u8]) -> Error {
-    from_report(&ServerReport::of(body), "")
+    from_report(&ServerReport::new(body), "")
 }
 
 pub(super) fn out_of_order() -> Error {

@@ -42,14 +42,14 @@ const SCALE: std::ops::Range<usize> = 6..8;
 const ELEMENT_TYPE: std::ops::Range<usize> = 8..12;
 
 impl Form {
-    fn of(column_type: &ColumnType, by_value: bool) -> Self {
+    fn new(column_type: &ColumnType, by_value: bool) -> Self {
         match column_type {
             ColumnType::Plain(PgType::Numeric(None)) if by_value => Self::Numeric,
             ColumnType::Plain(_) | ColumnType::Enumeration(_) => Self::Bytes,
-            ColumnType::Array(part) => Self::Array(Box::new(Self::of(&part.column_type, by_value))),
+            ColumnType::Array(part) => Self::Array(Box::new(Self::new(&part.column_type, by_value))),
             ColumnType::Composite(composite) => {
                 let attributes = composite.attributes.iter();
-                Self::Composite(attributes.map(|a| Self::of(&a.part.column_type, by_value)).collect())
+                Self::Composite(attributes.map(|a| Self::new(&a.part.column_type, by_value)).collect())
             }
         }
     }
@@ -107,14 +107,14 @@ impl Form {
 
 impl CanonicalRow {
     /// For rows of these columns.
-    pub(crate) fn of(columns: &[Column], by_value: bool) -> Self {
-        let forms = columns.iter().map(|column| Form::of(&column.column_type, by_value)).enumerate();
+    pub(crate) fn new(columns: &[Column], by_value: bool) -> Self {
+        let forms = columns.iter().map(|column| Form::new(&column.column_type, by_value)).enumerate();
         Self { columns: forms.filter(|(_, form)| !matches!(form, Form::Bytes)).collect(), row: Vec::new() }
     }
 
     /// Whether rows of these columns may differ only in display scales.
     pub(crate) fn numerics_in(columns: &[Column]) -> bool {
-        columns.iter().any(|column| Form::of(&column.column_type, true).has_numerics())
+        columns.iter().any(|column| Form::new(&column.column_type, true).has_numerics())
     }
 
     /// The bytes of the row that are hashed. The caller has checked that the row is complete.

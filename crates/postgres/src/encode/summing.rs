@@ -36,7 +36,8 @@ impl RowObserver for RowSum {
 
 impl SummingEncoder {
     pub(crate) fn new(columns: Arc<Vec<Column>>, buffers: Arc<Buffers>) -> Self {
-        let sum = RowSum { canonical: CanonicalRow::of(&columns, false), tally: Tally::empty(columns.len()) };
+        let sum =
+            RowSum { canonical: CanonicalRow::new(&columns, false), tally: Tally::empty(columns.len()) };
         Self { sum, encoder: CopyEncoder::new(columns, buffers) }
     }
 

@@ -99,7 +99,7 @@ impl<'a> PostgresTables<'a> {
                 .advise("load them as text (--enums text), or load nested values as jsonb"));
         }
         let tables = flat_tables(source.schema())?;
-        let records = Arc::new(RecordNumbers::of(source));
+        let records = Arc::new(RecordNumbers::new(source));
         Ok(Self { source, postgres: postgres.nested(Nested::Jsonb), foreign_keys, tables, records })
     }
 
@@ -258,7 +258,7 @@ impl<'a> PostgresTables<'a> {
     ) -> Result<(Arc<KnownServer>, Vec<Postgres>)> {
         // Rejects columns that cannot be represented before the first table is loaded.
         self.ddl(control)?;
-        let server = Arc::new(KnownServer::of(&self.postgres.server, connection, control)?);
+        let server = Arc::new(KnownServer::new(&self.postgres.server, connection, control)?);
         server.refuse_more_than_one(
             3,
             "allow the role more connections, or load lists in columns of one table (--nested jsonb or native)",

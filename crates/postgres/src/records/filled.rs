@@ -28,7 +28,7 @@ pub(super) struct NotCompared {
 }
 
 impl FilledColumns {
-    pub(super) fn of(of: &Remembering<'_>) -> Result<Self> {
+    pub(super) fn new(of: &Remembering<'_>) -> Result<Self> {
         let existing = columns::read(of.connection, of.oid, of.control)?;
         let schema = match of.postgres.by_position {
             false => Arc::clone(of.source.schema()),

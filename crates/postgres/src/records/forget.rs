@@ -42,7 +42,7 @@ fn remove(
     let Some(schema) = schema else { return Ok(forgotten) };
     let name = postgres.table.within(&schema);
     let recorded = checkpoints.exist(&connection, control)?;
-    let server = KnownServer::of(&postgres.server, &connection, control)?;
+    let server = KnownServer::new(&postgres.server, &connection, control)?;
     if recorded {
         checkpoints.create(&connection, control)?;
     }

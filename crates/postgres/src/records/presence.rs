@@ -36,7 +36,7 @@ pub(crate) enum Scope<'a> {
 
 impl Presence {
     /// Counts the rows of a table.
-    pub(crate) fn of(
+    pub(crate) fn new(
         scope: Scope<'_>,
         table: &TableName,
         checkpoints: &Checkpoints,

@@ -46,7 +46,7 @@ impl Postgres {
         let checkpoints = checkpoints.of_unlogged(found.unlogged);
         let table = self.table.within(&found.schema);
         let mapping = self.mapping_of_files(source);
-        let server = KnownServer::of(&self.server, &connection, control)?;
+        let server = KnownServer::new(&self.server, &connection, control)?;
         let database = checkpoints.database(&server, &connection, control)?;
         let own = self.id_of(source, &table, false);
         self.follow_renamed(source, &server, &connection, &checkpoints, found.oid, &own, control)?;
@@ -86,7 +86,7 @@ impl Postgres {
             if !checkpoints.exist(&connection, control)? {
                 return Ok(false);
             }
-            let server = KnownServer::of(&self.server, &connection, control)?;
+            let server = KnownServer::new(&self.server, &connection, control)?;
             let database = checkpoints.database(&server, &connection, control)?;
             let table = self.table.within(&found.schema);
             let of_table = OfTable { table: &table, oid: found.oid, database: database.as_deref() };
@@ -305,7 +305,7 @@ impl Remembering<'_> {
         }
         remembered.notes.extend(presence.finding().map(Note::from));
         let ids: BTreeSet<&str> = found.iter().map(|found| found.load.id.as_str()).collect();
-        let filled = FilledColumns::of(self)?;
+        let filled = FilledColumns::new(self)?;
         let mut not_compared = NotCompared::default();
         for id in ids {
             let of_load: Vec<&Found<'_>> = found.iter().filter(|found| found.load.id == *id).collect();
@@ -406,7 +406,7 @@ impl Remembering<'_> {
             }
         };
         let read = ReadBack {
-            server: &KnownServer::of(&self.postgres.server, self.connection, self.control)?,
+            server: &KnownServer::new(&self.postgres.server, self.connection, self.control)?,
             table: self.table,
             columns: &columns,
             degree: self.options.degree,
@@ -419,7 +419,7 @@ impl Remembering<'_> {
     }
 
     fn presence(&self) -> Result<Presence> {
-        Presence::of(Scope::Table(self.oid), self.table, self.checkpoints, self.connection, self.control)
+        Presence::new(Scope::Table(self.oid), self.table, self.checkpoints, self.connection, self.control)
     }
 
     fn place(&self) -> String {

@@ -68,7 +68,7 @@ fn read(
         units
     );
     let mut loads = Vec::new();
-    let known = KnownServer::of(server, &connection, control)?;
+    let known = KnownServer::new(server, &connection, control)?;
     let database = checkpoints.database(&known, &connection, control)?;
     for row in connection.query(control, &sql, &[&database])? {
         let (load_id, target): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);

@@ -107,7 +107,7 @@ impl Opening<'_, '_> {
         };
         let plan = || -> Result<(Evolution, Option<String>)> {
             let existing = columns::read(connection, oid, control)?;
-            let evolution = Evolution::of(postgres, *source, files, &existing, table)?;
+            let evolution = Evolution::new(postgres, *source, files, &existing, table)?;
             let statement = evolution.statement(table).map_err(place)?;
             Ok((evolution, statement))
         };

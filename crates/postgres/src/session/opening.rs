@@ -157,7 +157,7 @@ impl Postgres {
         if rehearse {
             connection.rehearse(control)?;
         }
-        let server = KnownServer::of(&self.server, &connection, control)?;
+        let server = KnownServer::new(&self.server, &connection, control)?;
         if let Some(several) = &self.several {
             several.server.check(&connection, control)?;
         }
@@ -431,7 +431,7 @@ impl<'a> Opening<'_, 'a> {
             by_partition: staged,
             planned,
             columns: columns.len(),
-            canonical: CanonicalRow::of(columns, false),
+            canonical: CanonicalRow::new(columns, false),
             unit_rows: record.unit_rows,
             files: self.source.files().iter().map(|file| file.name.clone()).collect(),
         }

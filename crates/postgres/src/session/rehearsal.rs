@@ -115,7 +115,7 @@ impl Postgres {
         let files = columns_of_files(&new);
         let evolution = match new.files().is_empty() {
             true => return Ok(Some((ColumnChanges::default(), None))),
-            false => Evolution::of(self, &new, &files, &existing, &table)?,
+            false => Evolution::new(self, &new, &files, &existing, &table)?,
         };
         let statement = evolution.statement(&table)?;
         Ok(Some((evolution.changes, statement)))

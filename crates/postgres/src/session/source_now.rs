@@ -63,7 +63,7 @@ impl WithoutRefused {
 }
 
 fn no_tuples(columns: &[Column]) -> Tuples {
-    Tuples::new(columns.len(), CanonicalRow::of(columns, false), false)
+    Tuples::new(columns.len(), CanonicalRow::new(columns, false), false)
 }
 
 /// Adds a block's rows, without the rejected ones.

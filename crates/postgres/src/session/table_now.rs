@@ -29,7 +29,7 @@ impl PostgresSession<'_> {
         if !checkpoints.is_rewritten(connection, &self.plan.load_id, control)? {
             return Ok(());
         }
-        let presence = Presence::of(Scope::Table(oid), &self.table, checkpoints, connection, control)?;
+        let presence = Presence::new(Scope::Table(oid), &self.table, checkpoints, connection, control)?;
         match presence.lacks_rows() {
             false => Ok(()),
             true => Err(presence.error(

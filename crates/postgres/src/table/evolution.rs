@@ -36,7 +36,7 @@ impl Evolution {
     ///
     /// # Errors
     /// A column that cannot become one of the table.
-    pub(crate) fn of(
+    pub(crate) fn new(
         postgres: &Postgres,
         source: &dyn Source,
         files: &Schema,

@@ -59,7 +59,7 @@ pub(crate) fn compare(
     let look = || {
         let connection = Connection::open(&postgres.server, control)?;
         refuse_pooler(&connection, &postgres.server, control)?;
-        let server = KnownServer::of(&postgres.server, &connection, control)?;
+        let server = KnownServer::new(&postgres.server, &connection, control)?;
         let Some(found) = find(&connection, &postgres.table, control)? else {
             return Err(Error::new(Kind::Schema, "the table does not exist")
                 .at(format!("table {}, {}", postgres.table, connection.place()))

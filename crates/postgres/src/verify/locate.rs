@@ -175,7 +175,7 @@ impl Locating<'_> {
             columns::list(self.columns),
             self.table.quoted()
         );
-        let canonical = CanonicalRow::of(self.columns, true);
+        let canonical = CanonicalRow::new(self.columns, true);
         let mut tuples = Tuples::new(self.columns.len(), canonical, false).hashing(range);
         let reading = read_rows(connection, &sql, &mut tuples);
         connection.wait_for(control, reading)?;
@@ -195,7 +195,7 @@ impl Locating<'_> {
         let mut reader = source.open(read, self.options.batch_rows);
         let buffers = Buffers::new(self.options.batch_bytes);
         let mut encoder = RejectingEncoder::new(SummingEncoder::new(Arc::clone(columns), buffers));
-        let mut canonical = CanonicalRow::of(columns, true);
+        let mut canonical = CanonicalRow::new(columns, true);
         if let Some(records) = self.records {
             encoder = encoder.of_records(records);
         }

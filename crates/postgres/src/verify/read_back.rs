@@ -29,7 +29,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    pub(crate) fn of(tallies: Vec<Sums>, columns: usize) -> Self {
+    pub(crate) fn new(tallies: Vec<Sums>, columns: usize) -> Self {
         let mut sums = Self { whole: Tally::empty(columns), each: Vec::new() };
         for part in tallies {
             sums.whole.add(&part.whole);
@@ -101,7 +101,7 @@ impl ReadBack<'_> {
             }
         };
         leader.batch(control, "COMMIT")?;
-        Ok(Sums::of(sums, self.columns.len()))
+        Ok(Sums::new(sums, self.columns.len()))
     }
 
     /// Another connection that reads under the snapshot.
@@ -162,7 +162,7 @@ impl ReadBack<'_> {
         let Some(mut range) = take() else { return Ok(Sums::default()) };
         let connected = connect()?;
         let connection = connected.borrow();
-        let canonical = CanonicalRow::of(self.columns, self.by_value);
+        let canonical = CanonicalRow::new(self.columns, self.by_value);
         let mut tuples = Tuples::new(self.columns.len(), canonical, self.each_column);
         loop {
             let sql = format!(

@@ -50,7 +50,7 @@ impl SourceSums<'_> {
             };
             // The encoder sums all whole rows that it encodes. For anything else they are parsed again.
             let again = self.each_column || self.by_value || self.refused.is_some();
-            let canonical = CanonicalRow::of(columns, self.by_value);
+            let canonical = CanonicalRow::new(columns, self.by_value);
             let mut tuples = Tuples::new(columns.len(), canonical, self.each_column);
             let mut encoded = Tally::empty(columns.len());
             let mut place = None;
@@ -91,6 +91,6 @@ impl SourceSums<'_> {
             Ok(if again { tuples.into_sums() } else { Sums { whole: encoded, each: Vec::new() } })
         };
         let sums = on_threads("source", 1..options.degree.max(1) + 1, &stop, encode)?;
-        Ok((Sums::of(sums, columns.len()), left_out.into_inner()))
+        Ok((Sums::new(sums, columns.len()), left_out.into_inner()))
     }
 }

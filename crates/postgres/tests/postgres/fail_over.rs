@@ -34,7 +34,7 @@ struct Replica {
 
 impl Replica {
     /// Copies the server and starts the copy as its replica.
-    fn of(primary: &LocalPg) -> Self {
+    fn new(primary: &LocalPg) -> Self {
         let owner = std::fs::metadata(primary.data_dir()).unwrap();
         let directory = std::env::temp_dir().join(format!("sawmill-replica-{}", primary.port()));
         std::fs::DirBuilder::new().mode(0o700).create(&directory).unwrap();
@@ -163,7 +163,7 @@ fn a_lagging_replica_that_became_the_primary_is_named_and_gets_what_it_lacks() {
              CREATE TRIGGER slowly BEFORE INSERT ON people EXECUTE FUNCTION slowly()",
         )
         .unwrap();
-    let replica = Replica::of(&primary);
+    let replica = Replica::new(&primary);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("people.parquet");
     people(&path, 0, ROWS, 1000);
@@ -246,7 +246,7 @@ fn a_replica_reports_loads_and_can_be_verified_but_not_loaded() {
     people(&path, 0, 500, 500);
     let source = ParquetFiles::open(&[path]).unwrap();
     run(&source, &target(&primary.url(), "people"), &small()).unwrap();
-    let replica = Replica::of(&primary);
+    let replica = Replica::new(&primary);
     let address = replica.url.parse().unwrap();
     let loads = with_control(|control| status(&address, Postgres::CHECKPOINT_SCHEMA, None, control)).unwrap();
     assert_eq!((loads.len(), loads[0].rows, loads[0].completed.is_some()), (1, 500, true));

@@ -73,7 +73,7 @@ impl std::fmt::Display for Machine {
 impl Filesystem {
     /// The filesystem of a path, which must exist; `None` if the system does not report it
     /// (`/proc/self/mountinfo`, `proc(5)`).
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn new(path: &Path) -> Option<Self> {
         let full = path.canonicalize().ok()?;
         let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
         let mounts = table.lines().filter_map(mount).filter(|(at, ..)| full.starts_with(at));
@@ -189,8 +189,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn the_filesystem_of_a_path_is_that_of_its_nearest_mount() {
-        assert_eq!(Filesystem::of(Path::new("/proc/self")).unwrap().kind, "proc");
-        assert_eq!(Filesystem::of(Path::new("/no/such/path")), None);
+        assert_eq!(Filesystem::new(Path::new("/proc/self")).unwrap().kind, "proc");
+        assert_eq!(Filesystem::new(Path::new("/no/such/path")), None);
         let line = "36 35 98:0 /mnt1 /mnt\\0402 rw shared:1 - ext3 /dev/root rw,errors=continue";
         assert_eq!(mount(line).unwrap(), ("/mnt 2".into(), "ext3".into(), "/dev/root".into()));
     }

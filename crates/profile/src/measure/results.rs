@@ -118,7 +118,7 @@ impl SideResult {
     pub fn new(name: &str, warmup: u32, runs: Vec<Run>) -> Self {
         let of = |figure: &dyn Fn(&Run) -> Option<f64>| {
             let figures: Option<Vec<f64>> = runs.iter().map(figure).collect();
-            figures.and_then(|figures| Statistics::of(&figures))
+            figures.and_then(|figures| Statistics::new(&figures))
         };
         Self {
             name: name.to_owned(),

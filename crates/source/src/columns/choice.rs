@@ -24,7 +24,7 @@ impl ColumnChoice {
     /// # Errors
     /// A column that does not exist, that is named twice, or whose name several columns have; two columns
     /// with the same new name.
-    pub(crate) fn of(
+    pub(crate) fn new(
         schema: &SchemaRef,
         columns: &[String],
         renames: &[(String, String)],
@@ -81,11 +81,11 @@ mod tests {
     fn a_name_that_two_columns_have_selects_neither() {
         let field = |name| Field::new(name, DataType::Int32, true);
         let schema = Arc::new(Schema::new(vec![field("a"), field("a"), field("b")]));
-        let chosen = ColumnChoice::of(&schema, &["b".to_owned()], &[]).unwrap().unwrap();
+        let chosen = ColumnChoice::new(&schema, &["b".to_owned()], &[]).unwrap().unwrap();
         assert_eq!(chosen.places, [2]);
         let renames = [("a".to_owned(), "c".to_owned())];
         for (columns, renames) in [(&["a".to_owned()][..], &[][..]), (&[], &renames)] {
-            let error = ColumnChoice::of(&schema, columns, renames).err().unwrap();
+            let error = ColumnChoice::new(&schema, columns, renames).err().unwrap();
             assert!(error.to_string().contains("the name \"a\" is ambiguous: 2 columns"), "{error}");
         }
     }

@@ -203,12 +203,13 @@ fn value_test(node: &Node, data_type: &DataType, negated: bool) -> Result<ValueT
             let points = literals.iter().map(|literal| literal.point(data_type));
             let points = points.collect::<Result<Vec<_>, _>>()?;
             // A literal between two values equals neither of them.
-            let set = ValueSet::of(points.iter().filter(|point| point.exact).map(|point| point.at).collect());
+            let set =
+                ValueSet::new(points.iter().filter(|point| point.exact).map(|point| point.at).collect());
             ValueTest::Whole(if negated { set.complement() } else { set })
         }
         Node::OneOf { literals, .. } => {
             let values = literals.iter().map(|literal| literal.bytes(data_type));
-            let set = ValueSet::of(values.collect::<Result<_, _>>()?);
+            let set = ValueSet::new(values.collect::<Result<_, _>>()?);
             ValueTest::Bytes(if negated { set.complement() } else { set })
         }
         Node::Not(_) | Node::And(_) | Node::Or(_) => return Err("expected a comparison".into()),
@@ -217,7 +218,7 @@ fn value_test(node: &Node, data_type: &DataType, negated: bool) -> Result<ValueT
 
 fn whole_set(operator: Operator, literal: &Literal, data_type: &DataType) -> Result<ValueSet<i128>, String> {
     let point = literal.point(data_type)?;
-    let equal = || if point.exact { ValueSet::of(vec![point.at]) } else { ValueSet::empty() };
+    let equal = || if point.exact { ValueSet::new(vec![point.at]) } else { ValueSet::empty() };
     let at_most = || ValueSet::at_most(&point.at);
     // The values below a point after a value are those up to that value.
     let less = || if point.exact { ValueSet::less_than(point.at) } else { at_most() };
@@ -233,8 +234,8 @@ fn whole_set(operator: Operator, literal: &Literal, data_type: &DataType) -> Res
 
 fn bytes_set(operator: Operator, value: Vec<u8>) -> ValueSet<Vec<u8>> {
     match operator {
-        Operator::Equal => ValueSet::of(vec![value]),
-        Operator::NotEqual => ValueSet::of(vec![value]).complement(),
+        Operator::Equal => ValueSet::new(vec![value]),
+        Operator::NotEqual => ValueSet::new(vec![value]).complement(),
         Operator::Less => ValueSet::less_than(value),
         Operator::AtLeast => ValueSet::less_than(value).complement(),
         Operator::AtMost => ValueSet::at_most(&value),

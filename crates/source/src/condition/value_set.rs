@@ -51,7 +51,7 @@ impl<T: Next> ValueSet<T> {
     }
 
     /// Returns the set of exactly these values.
-    pub fn of(mut values: Vec<T>) -> Self {
+    pub fn new(mut values: Vec<T>) -> Self {
         values.sort_unstable();
         values.dedup();
         let mut cuts: Vec<T> = Vec::with_capacity(2 * values.len());
@@ -117,13 +117,13 @@ mod tests {
         assert_eq!(members(&ValueSet::less_than(2)), [0, 1]);
         assert_eq!(members(&ValueSet::at_most(&2)), [0, 1, 2]);
         assert_eq!(members(&ValueSet::at_most(&2).complement()), [3, 4, 5, 6, 7]);
-        let some = ValueSet::of(vec![5, 2, 3, 5]);
+        let some = ValueSet::new(vec![5, 2, 3, 5]);
         assert_eq!(members(&some), [2, 3, 5]);
         assert_eq!(some.cuts, [2, 4, 5, 6]);
         assert!(some.any(&0, &2) && !some.any(&0, &1) && some.all(&2, &3) && !some.all(&2, &4));
         assert!(some.any(&4, &9) && !some.any(&6, &9));
-        assert!(ValueSet::of(vec![i128::MAX]).contains(&i128::MAX));
-        let text = ValueSet::of(vec![b"b".to_vec()]);
+        assert!(ValueSet::new(vec![i128::MAX]).contains(&i128::MAX));
+        let text = ValueSet::new(vec![b"b".to_vec()]);
         assert!(text.contains(b"b".as_slice()) && !text.contains(b"ba".as_slice()));
     }
 }

@@ -303,7 +303,7 @@ impl DelimitedFiles {
     /// # Errors
     /// A column that does not exist or is named twice; two columns with the same new name.
     pub fn select(mut self, columns: &[String], renames: &[(String, String)]) -> Result<Self> {
-        if let Some(choice) = ColumnChoice::of(&self.schema, columns, renames)? {
+        if let Some(choice) = ColumnChoice::new(&self.schema, columns, renames)? {
             self.chosen = choice.places.iter().filter_map(|place| self.chosen.get(*place).copied()).collect();
             self.mapping += &choice.mapping;
             self.schema = choice.schema;
@@ -358,7 +358,7 @@ fn place_columns(opened: &mut [TextFile], names: &[String]) -> Result<()> {
 fn place_folders(opened: &mut [TextFile], names: &[String]) -> Result<(Folders, Vec<Field>)> {
     let named: Vec<_> =
         opened.iter_mut().map(|file| (file.path.clone(), std::mem::take(&mut file.folder_names))).collect();
-    let mut folders = Folders::of(&named, |name| names.iter().any(|column| column == name))?;
+    let mut folders = Folders::new(&named, |name| names.iter().any(|column| column == name))?;
     if let Some(both) = folders.columns.iter().find(|column| column.in_files) {
         let what = format!("both a folder and the header name the column {:?}", both.name);
         return Err(Error::new(Kind::Schema, what)

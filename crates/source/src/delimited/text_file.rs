@@ -80,7 +80,7 @@ impl Stored {
 }
 
 fn coding<'a>(beginning: &[u8], dialect: &'a Dialect) -> Result<Coding<'a>> {
-    let compression = Compression::of(beginning);
+    let compression = Compression::new(beginning);
     let named = dialect.encoding.as_deref().map_or(Ok(None), encoding_named)?;
     // In a compressed file, the byte order mark shows when it is decompressed.
     let marked = is_utf16(beginning).filter(|_| dialect.encoding.is_none());

@@ -49,7 +49,7 @@ fn date(text: &str) -> Option<i32> {
 
 impl FolderValue {
     /// Returns the value of a text of the kind that [`infer`] returned; `None` is null.
-    pub(super) fn of(kind: FolderKind, text: Option<&str>) -> Self {
+    pub(super) fn new(kind: FolderKind, text: Option<&str>) -> Self {
         let value = text.and_then(|text| match kind {
             FolderKind::Integer => integer(text).map(Self::Integer),
             FolderKind::Date => date(text).map(Self::Date),

@@ -84,7 +84,7 @@ impl Folders {
     ///
     /// # Errors
     /// Files whose folders name other columns than the first file's.
-    pub(crate) fn of(
+    pub(crate) fn new(
         files: &[(PathBuf, Vec<FolderName>)],
         is_in_files: impl Fn(&str) -> bool,
     ) -> Result<Self> {
@@ -125,7 +125,7 @@ impl Folders {
             for (folders, text) in of_files.iter_mut().zip(texts()) {
                 // Another file may be in a folder of null.
                 let field = Field::new(name, kind.data_type(), true);
-                folders.push(Folder { field, value: FolderValue::of(kind, text) });
+                folders.push(Folder { field, value: FolderValue::new(kind, text) });
             }
         }
         Ok(Self { columns, of_files })

@@ -44,7 +44,7 @@ struct Partitioning {
 impl Keying {
     /// # Errors
     /// A column that does not exist, or whose type does not fit.
-    pub(super) fn of(schema: &Schema, order: &Order) -> Result<Self> {
+    pub(super) fn new(schema: &Schema, order: &Order) -> Result<Self> {
         let mut keying = Self { columns: Vec::new(), time: None, by: None };
         if let Some(name) = &order.sort_by {
             let place = find(schema, name, &format!("--sort-by {name}"))?;

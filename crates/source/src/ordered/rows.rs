@@ -57,7 +57,7 @@ impl<'a> OrderedRows<'a> {
                 .at("--sort-by")
                 .advise("load nested values as jsonb, or leave the option out"));
         }
-        Keying::of(source.schema(), order).map(drop)
+        Keying::new(source.schema(), order).map(drop)
     }
 
     /// Builds the index of a source: reads the columns that decide the order, on all cores. The phase of
@@ -74,7 +74,7 @@ impl<'a> OrderedRows<'a> {
     ) -> Result<Self> {
         let source = addressed.source();
         Self::check(source, order)?;
-        let keying = Keying::of(source.schema(), order)?;
+        let keying = Keying::new(source.schema(), order)?;
         let (index, reused) = match in_order(source, order, &keying, control)? {
             Some(index) => (index, false),
             None => Builder { addressed, order, keying: &keying, place }.build(control)?,

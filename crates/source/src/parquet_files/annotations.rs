@@ -23,7 +23,7 @@ impl Annotation {
     pub(super) const NONE: Self = Self { converted: ConvertedType::NONE, logical: None };
 
     /// Returns the annotation that the mark of a field stands for.
-    fn of(field: &Field) -> Option<Self> {
+    fn new(field: &Field) -> Option<Self> {
         let value = match field.data_type() {
             DataType::Dictionary(_, value) => value,
             other => other,
@@ -70,7 +70,7 @@ fn add_marked(field: &Field, next: &mut usize, leaves: &mut Vec<(usize, Annotati
         }
         Map(entries, _) => add_marked(entries, next, leaves),
         _ => {
-            leaves.extend(Annotation::of(field).map(|annotation| (*next, annotation)));
+            leaves.extend(Annotation::new(field).map(|annotation| (*next, annotation)));
             *next += 1;
         }
     }

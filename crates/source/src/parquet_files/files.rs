@@ -127,7 +127,7 @@ impl ParquetFiles {
             .iter_mut()
             .map(|(file, _)| (file.opened.path.clone(), std::mem::take(&mut file.folder_names)))
             .collect();
-        let folders = Folders::of(&named, |name| in_files.contains(name))?;
+        let folders = Folders::new(&named, |name| in_files.contains(name))?;
         let mapping = folders.mapping();
         let own = Schema::new(fields.clone());
         fields.extend(folders.fields());
@@ -147,11 +147,11 @@ impl ParquetFiles {
             files_opened.push(file.opened);
         }
         let opened = files.into_iter().zip(files_opened).collect();
-        Ok(Self { folders: folders.columns, ..Self::of(Schema::new(fields), opened, mapping) })
+        Ok(Self { folders: folders.columns, ..Self::new(Schema::new(fields), opened, mapping) })
     }
 
     /// Opened files with the columns of `schema`.
-    pub(super) fn of(schema: Schema, files: Vec<(SourceFile, OpenedFile)>, mapping: String) -> Self {
+    pub(super) fn new(schema: Schema, files: Vec<(SourceFile, OpenedFile)>, mapping: String) -> Self {
         let (files, opened) = files.into_iter().unzip();
         Self {
             schema: Arc::new(schema),
@@ -228,7 +228,7 @@ impl ParquetFiles {
     /// A column that does not exist or is named twice; two columns with the same new name.
     pub fn select(mut self, columns: &[String], renames: &[(String, String)]) -> Result<Self> {
         let Some(ColumnChoice { places: chosen, schema, mapping }) =
-            ColumnChoice::of(&self.schema, columns, renames)?
+            ColumnChoice::new(&self.schema, columns, renames)?
         else {
             return Ok(self);
         };

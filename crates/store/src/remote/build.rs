@@ -102,7 +102,7 @@ fn s3(url: &ObjectUrl, options: &StoreOptions, create_only: bool) -> Result<Buil
         }
     }
     let builder = builder.with_bucket_name(url.authority()).with_retry(retry());
-    let place = Bucket::of(url.authority(), &builder);
+    let place = Bucket::new(url.authority(), &builder);
     let store = builder.build().map_err(|error| fault(url, &error))?;
     let uploads = Some(Arc::new(Uploads::new(store.clone(), place)));
     Ok(Built { uploads, ..Built::without_uploads(store) })

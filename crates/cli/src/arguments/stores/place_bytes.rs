@@ -41,7 +41,7 @@ impl PlaceBytes {
     }
 
     /// The bytes of an open file called `name`.
-    pub(crate) fn of(bytes: FileBytes, name: &str) -> Self {
+    pub(crate) fn new(bytes: FileBytes, name: &str) -> Self {
         Self { bytes, name: name.to_owned(), fault: Fault::default() }
     }
 

@@ -19,7 +19,7 @@ pub(super) struct Column {
 
 impl Columns {
     /// The columns of a file with this schema.
-    pub(super) fn of(schema: &Schema) -> Self {
+    pub(super) fn new(schema: &Schema) -> Self {
         let mut columns = Vec::new();
         for field in schema.fields() {
             add(field.data_type(), vec![field.name()], vec![field.name()], &mut columns);

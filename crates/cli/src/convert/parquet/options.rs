@@ -21,7 +21,7 @@ pub(in crate::convert) fn properties(
     args: &ConvertArgs,
     schema: &Schema,
 ) -> Result<WriterPropertiesBuilder, NoText> {
-    let columns = Columns::of(schema);
+    let columns = Columns::new(schema);
     let rows = args.row_group_rows.and_then(|rows| usize::try_from(rows).ok());
     let properties =
         WriterProperties::builder().set_max_row_group_row_count(Some(rows.unwrap_or(131_072).max(1)));

@@ -62,7 +62,7 @@ impl DatasetArgs {
             return Ok(inferred.spec);
         }
         let name = self.dataset.as_deref().unwrap_or_default();
-        Ok(DatasetName::of(name).spec()?)
+        Ok(DatasetName::new(name).spec()?)
     }
 
     /// The name of the dataset, if one is given.
@@ -95,7 +95,7 @@ impl DatasetArgs {
         if !self.learned_from.is_empty() {
             return self.learned_from.clone();
         }
-        let spec = self.dataset.as_deref().map(DatasetName::of);
+        let spec = self.dataset.as_deref().map(DatasetName::new);
         let spec = spec.as_ref().and_then(DatasetName::file).map(Path::to_owned);
         self.like.iter().chain(&self.schema).cloned().chain(spec).collect()
     }

@@ -20,7 +20,7 @@ impl Checkpoints {
         );
         let rows = self.run(client, &statement, &[], control)?.all::<Row>()?;
         let loads = rows.into_iter().map(|(id, target, mode, state, files, begun, completed, audited)| {
-            RecordedLoad { id, target, mode, state: State::of(&state), files, begun, completed, audited }
+            RecordedLoad { id, target, mode, state: State::new(&state), files, begun, completed, audited }
         });
         let mut loads: Vec<RecordedLoad> = loads.collect();
         loads.sort_by(|a, b| (by_time(&b.begun), &a.id).cmp(&(by_time(&a.begun), &b.id)));
@@ -68,7 +68,7 @@ impl Checkpoints {
         };
         Ok(Some(LoadRecord {
             id: id.to_owned(),
-            state: State::of(&state),
+            state: State::new(&state),
             unit_rows: unit_rows.max(1),
             files: recorded_files(names, fingerprints, stamps),
             rows,
@@ -111,7 +111,7 @@ impl RowOfTable {
                 table: None,
                 unit_rows: unit_rows.max(1),
                 files: recorded_files(names, fingerprints, stamps),
-                complete: State::of(&state) == State::Complete,
+                complete: State::new(&state) == State::Complete,
                 mapping,
             },
         })

@@ -24,7 +24,7 @@ pub(super) struct Batch {
 
 impl Batch {
     /// A block of a unit.
-    pub(super) fn of(unit: &Unit, block: Block) -> Result<Self> {
+    pub(super) fn new(unit: &Unit, block: Block) -> Result<Self> {
         let Some(marks) = block.marks else {
             return Err(Error::new(Kind::Source, "a block came without the places of its rows"));
         };

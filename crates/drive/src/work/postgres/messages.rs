@@ -75,7 +75,7 @@ pub(super) fn begin_copy(
         match message.tag {
             b'G' => return Ok(Ok(())),
             b'E' => {
-                let refused = ServerReport::of(message.body);
+                let refused = ServerReport::new(message.body);
                 if refused.fatal {
                     return Ok(Err(refused));
                 }
@@ -142,7 +142,7 @@ impl Answer {
                 self.count = std::str::from_utf8(last).ok().and_then(|last| last.parse().ok());
             }
             b'E' => {
-                let refused = ServerReport::of(message.body);
+                let refused = ServerReport::new(message.body);
                 if refused.fatal {
                     return Some(Err(refused));
                 }

@@ -53,7 +53,7 @@ pub(super) fn prove(
                 }
             }
             b'E' => {
-                let report = ServerReport::of(message.body);
+                let report = ServerReport::new(message.body);
                 return Err(Error::new(
                     Kind::Server,
                     format!("the server says: {} [{}]", report.message, report.code),

@@ -24,7 +24,7 @@ pub(super) enum NumberForm {
 
 impl NumberForm {
     /// The form of the values of a field, unless the formula gives one.
-    pub(super) fn of(kind: &LogicalType) -> Self {
+    pub(super) fn new(kind: &LogicalType) -> Self {
         match kind {
             LogicalType::Date => NumberForm::Date,
             LogicalType::Time { unit, .. } => NumberForm::Time(unit.per_second()),

@@ -445,7 +445,7 @@ impl<'a> Parser<'a> {
         match value {
             Value::Number(term) => {
                 let form = match &term {
-                    Term::Field(i) => self.operands.get(*i).map(|operand| NumberForm::of(&operand.kind)),
+                    Term::Field(i) => self.operands.get(*i).map(|operand| NumberForm::new(&operand.kind)),
                     _ => None,
                 };
                 let plain = NumberForm::Digits { width: 0, decimals: None };

@@ -50,7 +50,7 @@ struct Text {
 }
 
 impl Text {
-    fn of(text: &[u8]) -> Self {
+    fn new(text: &[u8]) -> Self {
         let piece = |text: &[u8]| std::array::from_fn(|i| text.get(i).copied().unwrap_or_default());
         Text { pieces: text.chunks(PADDING).map(piece).collect(), length: text.len() }
     }
@@ -170,8 +170,8 @@ fn compile(pattern: &Hir, repeats: Repeats, out: &mut Vec<Part>) -> Result<(), S
     match pattern.kind() {
         HirKind::Empty => {}
         HirKind::Look(_) => return Err("anchors and word boundaries are not supported".to_owned()),
-        HirKind::Literal(text) if repeats == (1, 1) => out.push(Part::Text(Text::of(&text.0))),
-        HirKind::Literal(text) => out.push(Part::Group([Part::Text(Text::of(&text.0))].into(), repeats)),
+        HirKind::Literal(text) if repeats == (1, 1) => out.push(Part::Text(Text::new(&text.0))),
+        HirKind::Literal(text) => out.push(Part::Group([Part::Text(Text::new(&text.0))].into(), repeats)),
         HirKind::Class(class) => out.push(letters(class, repeats)?),
         HirKind::Capture(capture) => compile(&capture.sub, repeats, out)?,
         HirKind::Repetition(repeated) => {

@@ -38,7 +38,7 @@ impl RandomText {
         let lengths = Lengths::read_up_to(MAX_LENGTH, length, None, Nulls::Never, path)?;
         let alphabet = match table.get("letters") {
             None => Alphabet::Words,
-            Some(node) => node.string().and_then(letters).map(Alphabet::of).ok_or_else(|| {
+            Some(node) => node.string().and_then(letters).map(Alphabet::new).ok_or_else(|| {
                 let what = format!("`letters = {}`", node.described());
                 node.error(path, what, "write characters and ranges, like \"A-Za-z0-9 \"; - comes last")
             })?,
@@ -86,7 +86,7 @@ impl RandomText {
 }
 
 impl Alphabet {
-    fn of(letters: Vec<char>) -> Self {
+    fn new(letters: Vec<char>) -> Self {
         match letters.iter().all(char::is_ascii) {
             true => Alphabet::Bytes(letters.into_iter().map(|letter| letter as u8).collect()),
             false => Alphabet::Letters(letters),

@@ -68,7 +68,7 @@ impl ValueSpec {
             }
             ValueSpec::OtherColumn(OtherColumn { of: RowOf::Parent(fan_out), dataset, leaf, .. }) => {
                 let (_, leaf) = dataset.leaf(*leaf)?;
-                let key = ReferencedKey::of(&leaf.values)?;
+                let key = ReferencedKey::new(&leaf.values)?;
                 Some(Referring { table: fan_out.parent.clone(), key, has_orphans: false })
             }
             _ => None,

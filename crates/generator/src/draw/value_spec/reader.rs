@@ -464,7 +464,7 @@ fn lengths(table: SpecTable<'_>, path: &str, longest: u32) -> Result<(u32, u32),
 
 /// Reads a whole number of the type `kind`.
 pub(crate) fn whole_of(kind: &LogicalType, node: SpecNode<'_>, path: &str) -> Result<i128, Error> {
-    Literal::of(node).and_then(|literal| whole(kind, &literal)).ok_or_else(|| {
+    Literal::new(node).and_then(|literal| whole(kind, &literal)).ok_or_else(|| {
         node.error(path, format!("{} is not {}", node.described(), kind.a_name()), kind.takes())
     })
 }
@@ -574,7 +574,7 @@ fn uniform(node: SpecNode<'_>, kind: &LogicalType, path: &str) -> Result<ValueSp
     };
     if kind.is_real() {
         let bound = |node: SpecNode<'_>| {
-            let value = Literal::of(node).and_then(|literal| real(kind, &literal)).filter(|v| v.is_finite());
+            let value = Literal::new(node).and_then(|literal| real(kind, &literal)).filter(|v| v.is_finite());
             value.ok_or_else(|| {
                 let what = format!("{} is not a finite {}", node.described(), kind.name());
                 node.error(path, what, kind.takes())

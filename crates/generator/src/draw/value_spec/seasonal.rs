@@ -105,7 +105,7 @@ impl Seasonal {
 /// The day of `key`, counted from 1970-01-01.
 fn date(table: SpecTable<'_>, key: &str, path: &str) -> Result<i128, Error> {
     let node = table.need(key, path, "seasonal")?;
-    let day = Literal::of(node).and_then(|literal| match literal {
+    let day = Literal::new(node).and_then(|literal| match literal {
         Literal::Datetime(_) => whole(&LogicalType::Date, &literal),
         _ => None,
     });

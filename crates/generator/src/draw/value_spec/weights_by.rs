@@ -214,5 +214,5 @@ fn tables(lists: &[(Vec<Listed>, SpecNode<'_>)], path: &str) -> Result<(Dictiona
         let weights = Weights::new(&weights).map_err(|bad| bad_weights(&bad, *node, path))?;
         tables.push(Table::Weights(weights));
     }
-    Ok((Dictionary::of(all.into_iter()), tables))
+    Ok((Dictionary::new(all.into_iter()), tables))
 }

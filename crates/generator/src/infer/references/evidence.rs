@@ -30,7 +30,7 @@ const HOPELESS: f64 = 0.5;
 impl Evidence {
     /// Compares values with keys; `None` if their types differ, or if fewer than half of the
     /// first thousand values are keys.
-    pub(crate) fn of(values: &Hashes, key: &Key) -> Option<Self> {
+    pub(crate) fn new(values: &Hashes, key: &Key) -> Option<Self> {
         if values.class != key.class || values.values.is_empty() {
             return None;
         }

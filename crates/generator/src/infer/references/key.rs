@@ -23,7 +23,7 @@ pub(crate) enum Class {
 
 impl Class {
     /// The class of a type of [`leaf_kind`].
-    pub(crate) fn of(kind: &DataType) -> Option<Self> {
+    pub(crate) fn new(kind: &DataType) -> Option<Self> {
         match kind {
             DataType::Utf8 => Some(Class::Text),
             DataType::Binary | DataType::FixedSizeBinary(_) => Some(Class::Bytes),
@@ -46,7 +46,7 @@ impl Hashes {
     /// For a column of this type; `None` if its values cannot be keys.
     pub(crate) fn new(kind: &DataType) -> Option<Self> {
         let kind = leaf_kind(kind).ok()?;
-        Some(Hashes { class: Class::of(&kind)?, kind, values: Vec::new() })
+        Some(Hashes { class: Class::new(&kind)?, kind, values: Vec::new() })
     }
 
     pub(crate) fn add(&mut self, array: &ArrayRef) -> Result<(), Error> {

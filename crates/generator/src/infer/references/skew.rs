@@ -29,7 +29,7 @@ pub(crate) struct Skew {
 
 impl Skew {
     /// The skew of `counts` of different keys, of `keys` in all.
-    pub(crate) fn of(counts: &[u64], keys: u64) -> Self {
+    pub(crate) fn new(counts: &[u64], keys: u64) -> Self {
         let n = counts.iter().sum::<u64>() as f64;
         let pairs: f64 = counts.iter().map(|c| *c as f64 * (*c as f64 - 1.0)).sum();
         if pairs < MIN_PAIRS || keys == 0 {
@@ -83,8 +83,8 @@ const NEARLY_SHARES: f64 = 0.03;
 
 impl Frequencies {
     /// The frequencies of `counts` of different keys, of `keys` in all.
-    pub(crate) fn of(counts: &[u64], keys: u64) -> Self {
-        let skew = Skew::of(counts, keys);
+    pub(crate) fn new(counts: &[u64], keys: u64) -> Self {
+        let skew = Skew::new(counts, keys);
         let n = counts.iter().sum::<u64>() as f64;
         let most = counts.iter().max().copied().unwrap_or(0);
         let top = n * top_share(skew);
@@ -110,7 +110,7 @@ impl Frequencies {
         }
         // Of rarer keys the counts of a sample are more uneven than their shares.
         let rest = &sorted[sure..];
-        let tail = Skew::of(rest, keys.saturating_sub(sure as u64));
+        let tail = Skew::new(rest, keys.saturating_sub(sure as u64));
         let buckets = buckets(tail.used);
         let all: f64 = buckets.iter().map(|(rank, width)| width * pow(*rank, -tail.s)).sum();
         let share = rest.iter().sum::<u64>() as f64 / n;
@@ -242,7 +242,7 @@ mod tests {
         for (keys, s, draws) in
             [(1000, 0.0, 50_000), (1000, 1.0, 50_000), (50_000, 0.7, 200_000), (100_000, 1.3, 200_000)]
         {
-            let found = Skew::of(&counts(keys, s, draws), keys);
+            let found = Skew::new(&counts(keys, s, draws), keys);
             assert!((found.s - s).abs() < 0.03, "{keys} {s}: {found:?}");
             assert!(found.used as f64 > 0.97 * keys as f64, "{keys} {s}: {found:?}");
         }
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn keys_that_nothing_refers_to_are_not_taken_for_skew() {
-        let found = Skew::of(&counts(20_000, 0.0, 200_000), 30_000);
+        let found = Skew::new(&counts(20_000, 0.0, 200_000), 30_000);
         assert!(found.s < 0.05 && (found.used as f64 / 20_000.0 - 1.0).abs() < 0.02, "{found:?}");
     }
 
@@ -259,7 +259,7 @@ mod tests {
         // One key has a third of the references, 400 others the rest, and 1,600 none.
         let mut counts = vec![10_000];
         counts.extend([50; 400]);
-        let Frequencies::Runs(runs) = Frequencies::of(&counts, 2001) else { panic!("not an exponent") };
+        let Frequencies::Runs(runs) = Frequencies::new(&counts, 2001) else { panic!("not an exponent") };
         assert!((runs[0].1 - 1.0 / 3.0).abs() < 1e-9, "{runs:?}");
         assert!((runs.iter().map(|run| run.0).sum::<f64>() - 401.0).abs() < 3.0, "{runs:?}");
         assert!((runs.iter().map(|run| run.1).sum::<f64>() - 1.0).abs() < 1e-9);
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_small_sample_says_nothing() {
-        assert_eq!(Skew::of(&[1; 100], 1_000_000), Skew { s: 0.0, used: 1_000_000 });
-        assert_eq!(Skew::of(&[], 0), Skew { s: 0.0, used: 0 });
+        assert_eq!(Skew::new(&[1; 100], 1_000_000), Skew { s: 0.0, used: 1_000_000 });
+        assert_eq!(Skew::new(&[], 0), Skew { s: 0.0, used: 0 });
     }
 }

@@ -93,7 +93,7 @@ impl InferredTables {
         let mut candidates: Vec<(bool, Evidence, (usize, usize), &Key)> = Vec::new();
         for (table, spec) in self.tables.iter().enumerate().filter(|(table, _)| *table != from.0) {
             for (column, key) in spec.keys() {
-                let Some(evidence) = Evidence::of(hashes, key) else { continue };
+                let Some(evidence) = Evidence::new(hashes, key) else { continue };
                 let agrees = names_agree(name, spec.name(), spec.column_name(column));
                 let spread = evidence.spread <= SPREAD && evidence.distinct > 1;
                 // A key that refers to another one has a row for some of its rows, or for all of an earlier table.
@@ -144,7 +144,7 @@ impl InferredTables {
             return;
         }
         let counts: Vec<u64> = evidence.counts.iter().map(|(_, n)| *n).collect();
-        let frequencies = Frequencies::of(&counts, evidence.keys);
+        let frequencies = Frequencies::new(&counts, evidence.keys);
         let tenth = evidence.counts.iter().filter(|(row, _)| u64::from(*row) * 10 < evidence.keys);
         let tenth = tenth.map(|(_, n)| *n).sum::<u64>() as f64 / evidence.rows.len().max(1) as f64;
         let uneven = !frequencies.is_even() || frequencies.used() < NEARLY_ALL * evidence.keys as f64;
@@ -310,7 +310,7 @@ impl InferredTables {
             };
             let (Some((child, from)), Some((parent, to))) = (of(found.from), of(found.to)) else { continue };
             let theirs = child.hashes(from).zip(parent.key(to));
-            let theirs = theirs.and_then(|((_, hashes), key)| Evidence::of(hashes, key));
+            let theirs = theirs.and_then(|((_, hashes), key)| Evidence::new(hashes, key));
             let (from, to) = (self.named(found.from), self.named(found.to));
             let mut add = |relation: String, of: &dyn Fn(&Evidence) -> f64, without: f64| {
                 let generated = theirs.as_ref().map_or(without, of);

@@ -33,7 +33,7 @@ pub(crate) fn correlations(
     is_free: &(dyn Fn(usize) -> bool + Sync),
 ) -> Vec<Correlation> {
     let ranked = by_column(columns.len(), |i| {
-        (is_free(i) && !is_sorted(&columns[i])).then(|| Ranked::of(&columns[i])).flatten()
+        (is_free(i) && !is_sorted(&columns[i])).then(|| Ranked::new(&columns[i])).flatten()
     });
     let found = by_column(columns.len(), |of| {
         let own = ranked[of].as_ref()?;
@@ -66,7 +66,7 @@ struct Ranked<'a> {
 }
 
 impl<'a> Ranked<'a> {
-    fn of(column: &'a Column<'_>) -> Option<Self> {
+    fn new(column: &'a Column<'_>) -> Option<Self> {
         let by_row = column.numbers_by_row()?;
         let finite = by_row.iter().filter(|v| v.is_finite());
         let mut some: Vec<u64> = finite.take(LOOKED_AT).map(|v| v.to_bits()).collect();

@@ -50,7 +50,7 @@ struct Categories<'a> {
 
 /// Finds the columns that depend on an earlier one.
 pub(crate) fn dependences(columns: &[Column<'_>]) -> Vec<Dependence> {
-    let categories = by_column(columns.len(), |i| Categories::of(&columns[i]));
+    let categories = by_column(columns.len(), |i| Categories::new(&columns[i]));
     let found = by_column(columns.len(), |of| {
         let own = categories[of].as_ref().filter(|_| !is_sorted(&columns[of]))?;
         let strengths = (0..of).filter(|by| usable(columns, of, *by)).filter_map(|by| {
@@ -94,7 +94,7 @@ pub(crate) fn keeps_nulls(by: &Column<'_>) -> bool {
 /// The `values` of a column that depends on another.
 pub(crate) fn values(columns: &[Column<'_>], dependence: Dependence, verbatim: Verbatim) -> Option<String> {
     let (of, by) = (&columns[dependence.of], &columns[dependence.by]);
-    let (own, others) = (Categories::of(of)?, Categories::of(by)?);
+    let (own, others) = (Categories::new(of)?, Categories::new(by)?);
     let (names, keys) = (names(of, verbatim)?, names(by, verbatim)?);
     let weights = |counts: &[u64]| {
         let weights = names.iter().zip(counts).filter(|(_, n)| **n > 0);
@@ -124,8 +124,8 @@ pub(crate) fn values(columns: &[Column<'_>], dependence: Dependence, verbatim: V
 
 /// The share of rows in which the column has its most frequent value for the other column's value.
 pub(crate) fn functional(columns: &[Column<'_>], found: Dependence) -> Option<f64> {
-    let own = Categories::of(columns.get(found.of)?)?;
-    let others = Categories::of(columns.get(found.by)?)?;
+    let own = Categories::new(columns.get(found.of)?)?;
+    let others = Categories::new(columns.get(found.by)?)?;
     let mut pairs: HashMap<(u16, u16), u64> = HashMap::new();
     // Most rows have the first pair of their key.
     let mut first: Vec<Option<(u16, u64)>> = vec![None; others.len];
@@ -141,7 +141,7 @@ pub(crate) fn functional(columns: &[Column<'_>], found: Dependence) -> Option<f6
 
 impl<'a> Categories<'a> {
     /// The values of a column; `None` if they are too many, or all the same.
-    fn of(column: &'a Column<'_>) -> Option<Self> {
+    fn new(column: &'a Column<'_>) -> Option<Self> {
         let (codes, len) = match column.leaf?.1 {
             LeafSample::Whole(values) => values.numbered().map(|all| (&all.codes[..], all.distinct.len()))?,
             LeafSample::Real(values) => {

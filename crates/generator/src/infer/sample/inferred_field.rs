@@ -73,7 +73,7 @@ pub(crate) fn inferred(field: &ArrowField) -> Result<Inferred, String> {
             _ => return Err("a map without key and value".to_owned()),
         },
         kind => {
-            let (stored, kind) = Stored::of(field, leaf_kind(kind)?);
+            let (stored, kind) = Stored::new(field, leaf_kind(kind)?);
             InferredKind::Leaf { values: LeafSample::new(&kind), kind, stored, unfit: 0 }
         }
     };

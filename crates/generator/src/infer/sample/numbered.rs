@@ -77,7 +77,7 @@ impl<V> Deref for Values<V> {
 impl<V: Word> Values<V> {
     /// The values as numbers of the distinct ones; `None` if these are too many.
     pub(crate) fn numbered(&self) -> Option<&Numbered<V>> {
-        self.numbered.get_or_init(|| Numbered::of(&self.all)).as_ref()
+        self.numbered.get_or_init(|| Numbered::new(&self.all)).as_ref()
     }
 
     /// How often each value occurs, from the least to the greatest, without those that are not `wanted`.
@@ -102,7 +102,7 @@ pub(crate) fn runs<V: Copy + PartialEq>(sorted: &[V]) -> Vec<(V, u64)> {
 }
 
 impl<V: Word> Numbered<V> {
-    fn of(values: &[V]) -> Option<Self> {
+    fn new(values: &[V]) -> Option<Self> {
         let mut slots = vec![FREE; SLOTS];
         let mut distinct: Vec<V> = Vec::new();
         let mut codes = Vec::with_capacity(values.len());

@@ -26,7 +26,7 @@ pub(crate) enum Stored {
 
 impl Stored {
     /// Of a field whose values are sampled as `kind`, and the type that they are sampled as for it.
-    pub(crate) fn of(field: &Field, kind: DataType) -> (Self, DataType) {
+    pub(crate) fn new(field: &Field, kind: DataType) -> (Self, DataType) {
         let marked = field.metadata().get(PARQUET_TYPE).map(String::as_str);
         let extension = field.extension_type_name();
         let is_text = matches!(kind, DataType::Utf8 | DataType::Binary);

@@ -66,5 +66,5 @@ fn key(table: SpecTable<'_>, type_name: &str, path: &str, folder: &SpecFolder<'_
         },
         in_list: false,
     };
-    ReferencedKey::of(&ValueSpec::read(node, &mut around).ok()?)
+    ReferencedKey::new(&ValueSpec::read(node, &mut around).ok()?)
 }

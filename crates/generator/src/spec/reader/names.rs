@@ -109,7 +109,7 @@ pub(super) fn key(
     let mut found = None;
     referenced.each_leaf(&mut |other, leaf| {
         if other.path == field && other.levels == Levels::default() {
-            found = ReferencedKey::of(&leaf.values);
+            found = ReferencedKey::new(&leaf.values);
         }
     });
     found.map(|key| (key, referenced.rows)).ok_or_else(missing)

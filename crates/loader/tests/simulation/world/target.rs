@@ -262,7 +262,7 @@ impl Preparing<'_> {
 
     /// Writes the load's record, and commits.
     fn begin(&self, oid: u32, before: Option<Tally>, keeps: bool) -> Result<(LoadRow, LoadState)> {
-        let (id, files) = (self.id.to_owned(), RecordedFiles::of(self.source.files()));
+        let (id, files) = (self.id.to_owned(), RecordedFiles::new(self.source.files()));
         let record = self.connection.request(Step::WriteRecord, |server, connection| {
             let record = LoadRow {
                 mode: self.target.mode.name(),

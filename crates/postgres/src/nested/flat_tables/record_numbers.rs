@@ -10,7 +10,7 @@ pub(crate) struct RecordNumbers {
 }
 
 impl RecordNumbers {
-    pub(crate) fn of(source: &dyn Source) -> Self {
+    pub(crate) fn new(source: &dyn Source) -> Self {
         // One unit for a row group.
         let mut units: Vec<Unit> = source.plan(u64::MAX).into_iter().flatten().collect();
         units.sort_unstable_by_key(|unit| unit.key);

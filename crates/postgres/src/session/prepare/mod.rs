@@ -158,7 +158,7 @@ impl Preparing<'_, '_> {
 
     /// How a recorded load into the table differs from this one.
     fn difference(&self, mode: &str, record: &LoadRecord) -> String {
-        let (theirs, ours) = (&record.files.names, RecordedFiles::of(self.source.files()).names);
+        let (theirs, ours) = (&record.files.names, RecordedFiles::new(self.source.files()).names);
         let without =
             |names: &[String], others: &[String]| names.iter().find(|name| !others.contains(name)).cloned();
         let mappings = [&record.mapping, &self.mapping()];
@@ -374,7 +374,7 @@ impl Preparing<'_, '_> {
     }
 
     fn presence(&self, scope: Scope<'_>, table: &TableName) -> Result<Presence> {
-        Presence::of(scope, table, self.checkpoints, self.connection, self.control)
+        Presence::new(scope, table, self.checkpoints, self.connection, self.control)
     }
 
     /// Refuses to continue if loaded rows are missing. Only when all rows are loaded and did not allow a key may some
@@ -455,7 +455,7 @@ impl Preparing<'_, '_> {
         let (connection, control) = (self.connection, self.control);
         let key = advisory_key(&format!("files of {oid}"));
         connection.batch(control, &format!("SELECT pg_advisory_xact_lock({key})"))?;
-        let (files, loads) = (RecordedFiles::of(self.source.files()), self.checkpoints.table("loads"));
+        let (files, loads) = (RecordedFiles::new(self.source.files()), self.checkpoints.table("loads"));
         let sql = format!(
             "SELECT min(now.name) FROM {loads} l, unnest($4::text[], $5::text[]) now (name, fingerprint), \
                unnest(l.files, l.fingerprints) known (name, fingerprint) \
@@ -499,7 +499,7 @@ impl Preparing<'_, '_> {
             id: self.id.to_owned(),
             table_oid,
             unit_rows: self.options.unit_rows.max(1),
-            files: RecordedFiles::of(files),
+            files: RecordedFiles::new(files),
             complete: false,
             before,
             mapping: self.mapping(),

@@ -26,7 +26,7 @@ pub struct Interval {
 
 impl Interval {
     /// From the value at this place, counted from 0, to that at the same place from the end.
-    fn of(sorted: &[f64], place: usize) -> Option<Self> {
+    fn new(sorted: &[f64], place: usize) -> Option<Self> {
         let low = sorted.get(place)?;
         let high = sorted.get(sorted.len().checked_sub(place + 1)?)?;
         Some(Self { low: *low, high: *high })
@@ -37,7 +37,7 @@ impl Interval {
 pub fn median_interval(samples: &[f64]) -> Option<Interval> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
-    Interval::of(&sorted, places_missed(binomial(samples.len()))?)
+    Interval::new(&sorted, places_missed(binomial(samples.len()))?)
 }
 
 /// How many ordered values lie outside of the interval on each side, if the probabilities of 0, 1, ... of them on
@@ -80,7 +80,7 @@ pub(crate) fn ratio_interval(ordered: &[f64], ours: usize, theirs: usize) -> Opt
             (pairs as f64 / 2.0 - 1.96 * deviation).max(0.0) as usize
         }
     };
-    Interval::of(ordered, place)
+    Interval::new(ordered, place)
 }
 
 /// Beyond these the distribution takes long to compute and is the normal one.

@@ -37,11 +37,11 @@ impl Statistics {
     ///
     /// ```
     /// let times = [1.0, 1.1, 0.9, 1.0, 1.05, 4.0];
-    /// let statistics = sawmill_profile::Statistics::of(&times).unwrap();
+    /// let statistics = sawmill_profile::Statistics::new(&times).unwrap();
     /// assert_eq!(statistics.outliers, [5]);
     /// assert!((statistics.median - 1.025).abs() < 1e-9);
     /// ```
-    pub fn of(samples: &[f64]) -> Option<Self> {
+    pub fn new(samples: &[f64]) -> Option<Self> {
         if samples.is_empty() || samples.iter().any(|sample| !sample.is_finite()) {
             return None;
         }
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn the_figures_match_numpy() {
         // numpy: percentile([2, 4, 4, 4, 5, 5, 7, 9], [25, 50, 75]) = 4, 4.5, 5.5; std(ddof=1) = 2.13809
-        let statistics = Statistics::of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
+        let statistics = Statistics::new(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
         assert_eq!((statistics.lower_quartile, statistics.upper_quartile), (4.0, 5.5));
         assert_eq!((statistics.median, statistics.mean), (4.5, 5.0));
         assert!((statistics.standard_deviation - 2.138_089_935).abs() < 1e-9);
@@ -105,14 +105,14 @@ mod tests {
 
     #[test]
     fn one_measurement_has_no_deviation_and_no_interval() {
-        let statistics = Statistics::of(&[3.0]).unwrap();
+        let statistics = Statistics::new(&[3.0]).unwrap();
         assert_eq!((statistics.median, statistics.standard_deviation), (3.0, 0.0));
         assert_eq!((statistics.interval, statistics.outliers.len()), (None, 0));
     }
 
     #[test]
     fn empty_series_and_nan_have_no_statistics() {
-        assert_eq!(Statistics::of(&[]), None);
-        assert_eq!(Statistics::of(&[1.0, f64::NAN]), None);
+        assert_eq!(Statistics::new(&[]), None);
+        assert_eq!(Statistics::new(&[1.0, f64::NAN]), None);
     }
 }

@@ -113,6 +113,6 @@ impl Collected {
     }
 
     fn stacks(self, lost: u64) -> SampledStacks {
-        SampledStacks::of(self.stacks, lost)
+        SampledStacks::new(self.stacks, lost)
     }
 }

@@ -19,7 +19,7 @@ pub struct SampledStacks {
 }
 
 impl SampledStacks {
-    pub(super) fn of(stacks: HashMap<(String, Vec<usize>), u64>, lost: u64) -> Self {
+    pub(super) fn new(stacks: HashMap<(String, Vec<usize>), u64>, lost: u64) -> Self {
         Self { stacks, lost }
     }
 

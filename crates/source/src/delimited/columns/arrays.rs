@@ -37,7 +37,7 @@ pub(crate) struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// Returns the values, `None` for NULL.
     pub(crate) fn values(self) -> impl Iterator<Item = Option<Cow<'a, str>>> {
-        let nulls = Nulls::of(self.dialect);
+        let nulls = Nulls::new(self.dialect);
         let cells = self.cells.iter().skip(self.column).step_by(self.columns.max(1));
         cells.map(move |cell| self.value(cell, nulls))
     }
@@ -80,7 +80,7 @@ struct Nulls<'a> {
 }
 
 impl<'a> Nulls<'a> {
-    fn of(dialect: &'a Dialect) -> Self {
+    fn new(dialect: &'a Dialect) -> Self {
         let words = dialect.nulls.as_slice();
         Self {
             empty: words.iter().any(String::is_empty),
@@ -153,7 +153,7 @@ impl Texts for Fields<'_> {
         &self,
         mut each: impl FnMut(usize, Option<Part<'_>>) -> Result<(), usize>,
     ) -> Result<(), usize> {
-        let nulls = Nulls::of(self.dialect);
+        let nulls = Nulls::new(self.dialect);
         for (row, record) in self.cells.chunks_exact(self.columns.max(1)).enumerate() {
             let Some(cell) = record.get(self.column) else { break };
             let mut part = Part { whole: self.text, start: cell.start as usize, end: cell.end as usize };

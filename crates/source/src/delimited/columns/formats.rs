@@ -66,7 +66,7 @@ impl std::str::FromStr for Pattern {
             .parse_to_owned()
             .map_err(|_| refused(format!("{text:?} is not a pattern of dates and times")))?;
         let items = with_fractions(items);
-        let of = Parts::of(&items)
+        let of = Parts::new(&items)
             .moment()
             .map_err(|what| refused(format!("the pattern {text:?} {what}")))?
             .ok_or_else(|| {
@@ -132,7 +132,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(items: &[Item<'_>]) -> Self {
+    fn new(items: &[Item<'_>]) -> Self {
         let mut parts = Self::default();
         for item in items {
             match item {

@@ -24,7 +24,7 @@ const MAX_WINDOW_LENGTH: u32 = if cfg!(target_pointer_width = "64") { 31 } else 
 
 impl Compression {
     /// The compression of a file that begins with these bytes.
-    pub(in crate::delimited) fn of(beginning: &[u8]) -> Self {
+    pub(in crate::delimited) fn new(beginning: &[u8]) -> Self {
         // Text may begin with BZh, but not with the rest.
         let is_bzip2 = |magic: &[u8; 6]| beginning.starts_with(b"BZh") && beginning.get(4..10) == Some(magic);
         match beginning {
@@ -204,7 +204,7 @@ mod tests {
         let older = [&[0x02, 0x21, 0x4c, 0x18][..], &(block.len() as u32).to_le_bytes(), &block].concat();
         for compressed in [long.finish().unwrap(), older] {
             let mut read = String::new();
-            let decoder = Compression::of(&compressed).decoder(Box::new(io::Cursor::new(compressed)));
+            let decoder = Compression::new(&compressed).decoder(Box::new(io::Cursor::new(compressed)));
             decoder.unwrap().read_to_string(&mut read).unwrap();
             assert_eq!(read, text);
         }
@@ -229,9 +229,9 @@ mod tests {
 
     #[test]
     fn text_that_begins_like_a_magic_number_is_text() {
-        assert_eq!(Compression::of(b"BZh9,name\n1,2"), Compression::None);
-        assert_eq!(Compression::of(b"BZh91AY&SY\x01"), Compression::Bzip2);
-        assert_eq!(Compression::of(b""), Compression::None);
-        assert_eq!(Compression::of(b"\x1f\x8b\x08"), Compression::Gzip);
+        assert_eq!(Compression::new(b"BZh9,name\n1,2"), Compression::None);
+        assert_eq!(Compression::new(b"BZh91AY&SY\x01"), Compression::Bzip2);
+        assert_eq!(Compression::new(b""), Compression::None);
+        assert_eq!(Compression::new(b"\x1f\x8b\x08"), Compression::Gzip);
     }
 }

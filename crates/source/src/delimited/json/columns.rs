@@ -93,7 +93,7 @@ pub(in crate::delimited) fn decode(
     is_wanted: &[bool],
     formats: &Formats,
 ) -> Result<Vec<Option<ArrayRef>>, Misfit> {
-    let mut members_of = Struct::of(columns);
+    let mut members_of = Struct::new(columns);
     for (column, is_wanted) in members_of.columns.iter_mut().zip(is_wanted) {
         if !is_wanted {
             *column = Collector::Skipped(0);
@@ -159,11 +159,11 @@ struct Struct<'t> {
 }
 
 impl<'t> Struct<'t> {
-    fn of(columns: &[JsonColumn]) -> Self {
+    fn new(columns: &[JsonColumn]) -> Self {
         Self {
             names: columns.iter().map(|column| column.name.clone()).collect(),
             places: columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at)).collect(),
-            columns: columns.iter().map(|column| Collector::of(&column.of)).collect(),
+            columns: columns.iter().map(|column| Collector::new(&column.of)).collect(),
             valid: Vec::new(),
         }
     }
@@ -232,12 +232,12 @@ impl<'t> Struct<'t> {
 }
 
 impl<'t> Collector<'t> {
-    fn of(of: &JsonType) -> Self {
+    fn new(of: &JsonType) -> Self {
         match of {
             JsonType::Scalar(_) => Self::Scalar(Vec::new()),
-            JsonType::Struct(columns) => Self::Struct(Struct::of(columns)),
+            JsonType::Struct(columns) => Self::Struct(Struct::new(columns)),
             JsonType::List(element) => Self::List {
-                element: Box::new(Self::of(element)),
+                element: Box::new(Self::new(element)),
                 elements: 0,
                 lengths: Vec::new(),
                 valid: Vec::new(),

@@ -149,7 +149,7 @@ impl Division {
             }
             None => {}
         }
-        let numbers = Numbers::of(self.table.iter().skip(1).flatten());
+        let numbers = Numbers::new(self.table.iter().skip(1).flatten());
         let mut of_numbers = |option: &str, example: &Option<String>, in_effect| {
             if let Some(example) = example {
                 propose(option.to_owned(), format!("the text has numbers such as {example:?}"), in_effect);
@@ -177,7 +177,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn of<'a>(fields: impl Iterator<Item = &'a String>) -> Self {
+    fn new<'a>(fields: impl Iterator<Item = &'a String>) -> Self {
         let mut found = Self::default();
         for field in fields {
             let unsigned = field.trim().trim_start_matches('-');

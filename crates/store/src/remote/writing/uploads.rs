@@ -46,7 +46,7 @@ pub(in crate::remote) struct Bucket {
 
 impl Bucket {
     /// The bucket of a client, as its builder finds it.
-    pub(in crate::remote) fn of(name: &str, builder: &AmazonS3Builder) -> Self {
+    pub(in crate::remote) fn new(name: &str, builder: &AmazonS3Builder) -> Self {
         let value = |key| builder.get_config_value(&key).filter(|value| !value.is_empty());
         let is_set =
             |key| value(key).is_some_and(|value| ["true", "yes", "1", "on", "y"].contains(&value.as_str()));
