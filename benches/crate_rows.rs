@@ -83,8 +83,14 @@ fn encode(encoder: &mut dyn BatchEncoder, batch: &RecordBatch) -> u64 {
 
 fn rows(criterion: &mut Criterion) {
     let batch = taxi::batch(ROWS, 7);
-    let file =
-        SourceFile { name: "taxi".into(), fingerprint: "0".into(), stamp: None, rows: ROWS as u64, bytes: 0 };
+    let file = SourceFile {
+        name: "taxi".into(),
+        fingerprint: "0".into(),
+        stamp: None,
+        rows: ROWS as u64,
+        bytes: 0,
+        columns: None,
+    };
     let source = OneBatch { schema: batch.schema(), files: vec![file] };
     let mut group = criterion.benchmark_group("crate_rows");
     for (name, by_column) in [("rows", false), ("rows and columns", true)] {

@@ -250,7 +250,7 @@ impl<'r> Run<'r> {
             let (summary, footer, reader) = opening.open(&files[index], objects)?;
             let there = footer.num_row_groups_in_file();
             let missed = opening.row_groups.as_ref().and_then(|wanted| selection::none_of(wanted, there));
-            let facts = dataset.then(|| Facts::of(&summary, &footer, several));
+            let facts = dataset.then(|| Facts::new(&summary, &footer, several));
             Ok(Some(Decoded { summary, facts, missed, footer: footers.then_some(footer), reader }))
         };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);

@@ -124,11 +124,11 @@ fn an_upsert_keeps_the_newest_row_of_the_table_and_of_the_files() {
     // Columns may have the names that the statement uses itself.
     let table =
         "CREATE TABLE n (id bigint PRIMARY KEY, sawmill_place bigint, existing bigint, placed bigint)";
-    bench.server.client().batch_execute(table).unwrap();
+    bench.client().batch_execute(table).unwrap();
     std::fs::write(&file, "id,sawmill_place,existing,placed\n1,5,1,9\n1,6,2,8\n2,7,3,7\n").unwrap();
     bench.load(&file, "n", &["--mode", "upsert", "--key", "id", "--newest", "existing", "--verify"]).ok();
     let sum = "SELECT sum(sawmill_place * 100 + placed)::bigint FROM n";
-    assert_eq!(bench.server.client().query_one(sum, &[]).unwrap().get::<_, i64>(0), 1315);
+    assert_eq!(bench.client().query_one(sum, &[]).unwrap().get::<_, i64>(0), 1315);
     bench.load(&file, "k", &["--mode", "upsert", "--key", "id", "--newest", "nothing"]).fails(1);
     bench.load(&file, "k", &["--mode", "insert", "--key", "id", "--newest", "version"]).fails(2);
 }

@@ -31,7 +31,7 @@ pub(super) fn respond(
         Some(Fault::TooManyShards) => {
             let limit = "Validation Failed: 1: this action would add [4] total shards, but this cluster currently has \
                          [999]/[1000] maximum shards open;";
-            return Ok(refused(&error(400, 4000, &format!("SQLParseException[{limit}]"))));
+            return Ok(refused(&error(400, 4000, format!("SQLParseException[{limit}]"))));
         }
         Some(Fault::Slow(time)) => std::thread::sleep(time),
         Some(Fault::DropInTheMiddle | Fault::Restart(..)) => most = rows.len() / 2,

@@ -89,9 +89,9 @@ fn wider_integer(a: &DataType, b: &DataType) -> Option<DataType> {
     let needed = |of: &DataType| Some(bits(of)? + usize::from(!of.is_signed_integer()));
     Some(match needed(a)?.max(needed(b)?) {
         ..=8 => Int8,
-        ..=16 => Int16,
-        ..=32 => Int32,
-        ..=64 => Int64,
+        9..=16 => Int16,
+        17..=32 => Int32,
+        33..=64 => Int64,
         _ => Decimal128(20, 0),
     })
 }
@@ -120,7 +120,7 @@ fn wider_decimal(a: (u8, u8), b: (u8, u8)) -> Option<DataType> {
     let scale = i8::try_from(behind).ok()?;
     match before.checked_add(behind)? {
         precision @ ..=38 => Some(Decimal128(precision, scale)),
-        precision @ ..=76 => Some(Decimal256(precision, scale)),
+        precision @ 39..=76 => Some(Decimal256(precision, scale)),
         _ => None,
     }
 }

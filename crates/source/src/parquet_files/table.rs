@@ -102,7 +102,7 @@ impl ParquetFiles {
             files.push((source, file.opened));
         }
         let names: Vec<_> = table.fields().iter().map(|field| (field.name(), field.data_type())).collect();
-        Ok(Self::of(own, files, format!("table {names:?} ")))
+        Ok(Self::new(own, files, format!("table {names:?} ")))
     }
 }
 
