@@ -18,7 +18,7 @@ pub(crate) struct SchemaArgs {
     /// Short for --schema-change add,widen.
     #[arg(long, conflicts_with = "schema_change")]
     evolve: bool,
-    /// Widen also types for which the server has to rewrite the table, which nobody can read meanwhile.
+    /// Widen also types for which the server has to rewrite the table. Readers of the table wait until it has.
     #[arg(long)]
     rewrite: bool,
 }

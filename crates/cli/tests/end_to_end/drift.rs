@@ -1,4 +1,4 @@
-//! Files of a folder that get other columns from night to night: the table follows them as far as it is told to.
+//! Files of a folder that get other columns from night to night: the table follows them as far as the options allow.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -251,13 +251,13 @@ fn clients_are_told_why_they_are_refused() {
         ),
         (
             mixed(files.path("node.key"), files.path("node.key")),
-            "there is no certificate".to_owned(),
+            "no certificate".to_owned(),
             at(&files, "node.key"),
             "--tls-ca a file in PEM",
         ),
         (
             mixed(files.path("ca.pem"), files.path("ca.pem")),
-            "there is no private key".to_owned(),
+            "no private key".to_owned(),
             at(&files, "ca.pem"),
             "--tls-key",
         ),

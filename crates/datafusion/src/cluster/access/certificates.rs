@@ -52,7 +52,7 @@ impl Certificates {
         let (place, key_place) = (certificate.display().to_string(), key.display().to_string());
         let private = PrivateKeyDer::from_pem_slice(&key_pem).map_err(|error| {
             let advice = "give --tls-key a file in PEM, with the private key and without a passphrase";
-            refused(format!("there is no private key: {error}"), &key_place, advice)
+            refused(format!("no private key: {error}"), &key_place, advice)
         })?;
         let provider = Arc::new(ring::default_provider());
         CertifiedKey::from_der(chain.clone(), private, &provider).map_err(|error| match error {
@@ -208,7 +208,7 @@ fn certificates(file: &Path, option: &str) -> Result<(Vec<u8>, Vec<CertificateDe
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let reason = match found {
         Ok(found) if !found.is_empty() => return Ok((pem, found)),
-        Ok(_) => "there is no certificate".to_owned(),
+        Ok(_) => "no certificate".to_owned(),
         Err(error) => format!("the certificate cannot be read: {error}"),
     };
     Err(refused(reason, &file.display().to_string(), &format!("give {option} a file in PEM")))

@@ -14,7 +14,7 @@ use tonic::{Request, Status};
 
 use crate::error::refused;
 
-/// A token that somebody could guess is none.
+/// A token that can be guessed protects nothing.
 const MIN_CHARACTERS: usize = 16;
 
 /// What is signed with the token to prove that it is known.
@@ -63,7 +63,7 @@ impl Token {
         proof
     }
 
-    /// Compares in constant time: codes of both proofs, which nobody can choose without the token.
+    /// Compares in constant time: codes of both proofs, which take the token to make.
     fn is_proved_by(&self, presented: &str) -> bool {
         let expected = hmac::sign(&self.0, self.proof().as_bytes());
         hmac::verify(&self.0, presented.as_bytes(), expected.as_ref()).is_ok()
