@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float16Type, Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
+use arrow_buffer::{ArrowNativeType, Buffer, i256};
 use arrow_schema::DataType::{
     Decimal32, Decimal64, Decimal128, Decimal256, Float16, Float32, Float64, Int8, Int16, Int32, Int64,
     Time32, Time64, Timestamp, UInt8, UInt16, UInt32, UInt64,
 };
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow_select::take::take;
 
 use crate::columns::common::{common, values_of};
 use crate::parquet_files::schema::{EXTENSION_NAME, same};
@@ -130,7 +133,6 @@ pub(crate) fn widened<'a>(
     batch: &RecordBatch,
     wanted: impl Iterator<Item = Option<&'a FieldRef>>,
 ) -> Result<RecordBatch, ArrowError> {
-    let options = CastOptions { safe: false, ..CastOptions::default() };
     let (mut fields, mut columns) = (Vec::new(), Vec::<ArrayRef>::new());
     for ((field, array), wanted) in batch.schema_ref().fields().iter().zip(batch.columns()).zip(wanted) {
         let is_narrow = |wanted: &&FieldRef| {
@@ -139,12 +141,98 @@ pub(crate) fn widened<'a>(
         };
         let array = match wanted.filter(is_narrow) {
             None => Arc::clone(array),
-            Some(wanted) => cast_with_options(array, wanted.data_type(), &options)?,
+            Some(wanted) => wide(array, wanted.data_type())?,
         };
         fields.push(Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone())));
         columns.push(array);
     }
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
+/// Returns the same values as a type that is wider by [`wider`]. Not by `arrow-cast`, for which the README's first
+/// command would wait: these few types need no text.
+fn wide(array: &dyn Array, wanted: &DataType) -> Result<ArrayRef, ArrowError> {
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        return wide(&take(dictionary.values(), dictionary.keys(), None)?, wanted);
+    }
+    Ok(match (array.data_type(), wanted) {
+        (has, wanted) if has == wanted => make_array(array.to_data()),
+        (Float16, Float32) => {
+            Arc::new(array.as_primitive::<Float16Type>().unary::<_, Float32Type>(|value| value.to_f32()))
+        }
+        (Float16, Float64) => {
+            Arc::new(array.as_primitive::<Float16Type>().unary::<_, Float64Type>(|value| value.to_f64()))
+        }
+        (Float32, Float64) => {
+            Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float64Type>(f64::from))
+        }
+        _ => whole_numbers(array, wanted)?,
+    })
+}
+
+/// Powers of ten by which the numbers of a type are smaller than its units.
+fn exponent(data_type: &DataType) -> i32 {
+    match data_type {
+        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => {
+            i32::from(*scale)
+        }
+        Time32(unit) | Time64(unit) | Timestamp(unit, _) => 3 * i32::from(rank(*unit)),
+        _ => 0,
+    }
+}
+
+/// As [`wide`], of types that store whole numbers of some unit.
+fn whole_numbers(array: &dyn Array, wanted: &DataType) -> Result<ArrayRef, ArrowError> {
+    let has = array.data_type();
+    let misfit = || ArrowError::CastError(format!("a value of {has} does not fit {wanted}"));
+    let times = u32::try_from(exponent(wanted) - exponent(has)).map_err(|_| misfit())?;
+    let factor = i256::from_i128(10).checked_pow(times).ok_or_else(misfit)?;
+    let data = array.to_data();
+    macro_rules! read {
+        ($native:ty) => {
+            data.buffer::<$native>(0).iter().map(|value| i256::from_i128(i128::from(*value))).collect()
+        };
+    }
+    let unsigned = has.is_unsigned_integer();
+    let numbers: Vec<i256> = match (has.primitive_width(), unsigned) {
+        (Some(1), true) => read!(u8),
+        (Some(2), true) => read!(u16),
+        (Some(4), true) => read!(u32),
+        (Some(8), true) => read!(u64),
+        (Some(1), _) => read!(i8),
+        (Some(2), _) => read!(i16),
+        (Some(4), _) => read!(i32),
+        (Some(8), _) => read!(i64),
+        (Some(16), _) => read!(i128),
+        (Some(32), _) => data.buffer::<i256>(0).to_vec(),
+        _ => return Err(misfit()),
+    };
+    let is_value = |row| !array.is_null(row);
+    let scaled = numbers.into_iter().enumerate().map(|(row, number)| match is_value(row) {
+        true => number.checked_mul(factor).ok_or_else(misfit),
+        // Anything may stand where the value is NULL.
+        false => Ok(i256::ZERO),
+    });
+    let scaled = scaled.collect::<Result<Vec<i256>, _>>()?;
+    let values = match (wanted.primitive_width(), wanted.is_unsigned_integer()) {
+        (Some(2), true) => narrowed::<u16>(&scaled),
+        (Some(4), true) => narrowed::<u32>(&scaled),
+        (Some(8), true) => narrowed::<u64>(&scaled),
+        (Some(2), _) => narrowed::<i16>(&scaled),
+        (Some(4), _) => narrowed::<i32>(&scaled),
+        (Some(8), _) => narrowed::<i64>(&scaled),
+        (Some(16), _) => narrowed::<i128>(&scaled),
+        (Some(32), _) => Some(Buffer::from_vec(scaled)),
+        _ => None,
+    };
+    let built = data.into_builder().data_type(wanted.clone()).buffers(vec![values.ok_or_else(misfit)?]);
+    Ok(make_array(built.offset(0).build()?))
+}
+
+/// The numbers as those of a type; `None` if one is too large.
+fn narrowed<T: ArrowNativeType + TryFrom<i128>>(numbers: &[i256]) -> Option<Buffer> {
+    let values = numbers.iter().map(|number| T::try_from(number.to_i128()?).ok());
+    values.collect::<Option<Vec<T>>>().map(Buffer::from_vec)
 }
 
 #[cfg(test)]
@@ -178,5 +266,40 @@ mod tests {
             assert_eq!(wider(&a, &b), wide, "{a} {b}");
             assert_eq!(wider(&b, &a), wide, "{b} {a}");
         }
+    }
+
+    #[test]
+    fn values_become_those_that_arrow_cast_makes() {
+        use arrow_array::{Int8Array, types::Int32Type};
+        use arrow_cast::cast;
+        let small = Int8Array::from(vec![Some(1), None, Some(-128), Some(127), Some(0)]);
+        let seconds = Timestamp(TimeUnit::Second, Some("UTC".into()));
+        let types = [Int8, Int16, Int32, Int64, Decimal32(5, 1), Decimal64(12, 2), Decimal128(20, 0)];
+        let times = [Time32(TimeUnit::Second), Time32(TimeUnit::Millisecond), Time64(TimeUnit::Nanosecond)];
+        let moments = [seconds, Timestamp(TimeUnit::Microsecond, Some("UTC".into()))];
+        let mut compared = 0;
+        let pairs = [&types[..], &times, &moments, &[Float16, Float32, Float64], &[UInt8, UInt32, UInt64]];
+        for (has, other) in pairs.iter().flat_map(|of| of.iter().flat_map(|a| of.iter().map(move |b| (a, b))))
+        {
+            let whole = if has.is_unsigned_integer() { cast(&small, &Int16) } else { cast(&small, &Int64) };
+            let whole = match has {
+                Time32(TimeUnit::Second) => cast(&whole.unwrap(), &Int32),
+                _ => whole,
+            };
+            let Ok(array) = cast(&whole.unwrap(), has) else { continue };
+            let wanted = wider(has, other).unwrap();
+            let expected = cast(&array, &wanted).unwrap();
+            assert_eq!(&wide(&array, &wanted).unwrap(), &expected, "{has} {wanted}");
+            assert_eq!(&wide(&array.slice(1, 3), &wanted).unwrap(), &expected.slice(1, 3), "{has} {wanted}");
+            compared += 1;
+        }
+        assert!(compared > 40, "{compared}");
+        let entries: arrow_array::DictionaryArray<Int32Type> =
+            arrow_array::DictionaryArray::new(vec![Some(2), None, Some(0)].into(), Arc::new(small));
+        let wanted = Decimal128(20, 3);
+        assert_eq!(&wide(&entries, &wanted).unwrap(), &cast(&entries, &wanted).unwrap());
+        let last = arrow_array::TimestampSecondArray::from(vec![i64::MAX]);
+        let error = wide(&last, &Timestamp(TimeUnit::Nanosecond, None)).unwrap_err();
+        assert!(error.to_string().contains("does not fit"), "{error}");
     }
 }
