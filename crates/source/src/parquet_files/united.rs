@@ -63,7 +63,7 @@ pub(super) fn common_columns(
     Ok(fields)
 }
 
-/// Adds the columns of a file to those of others. Returns what has no common type, one line each.
+/// Adds the columns of a file to those of others. Returns a line for each column without a common type.
 fn unite(fields: &mut Vec<Field>, own: &Schema) -> Vec<String> {
     let mut lines = Vec::new();
     for field in fields.iter_mut() {
