@@ -6,7 +6,6 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::ScopedJoinHandle;
 
 use arrow_array::RecordBatch;
 use sawmill_profile::{caught, joined, spawn_scoped};
@@ -34,7 +33,7 @@ pub(super) fn read<E: From<sawmill_source::Error>>(
     std::thread::scope(|scope| {
         // A finished unit waits here for those before it.
         let (started, in_order) = sync_channel::<Batches>(threads);
-        let mut readers: Vec<ScopedJoinHandle<'_, Result<()>>> = Vec::with_capacity(threads);
+        let mut readers = Vec::with_capacity(threads);
         for number in 0..threads {
             let started = started.clone();
             let units = &units;

@@ -21,8 +21,8 @@ fn holds(seeds: impl IntoIterator<Item = u64>) -> Coverage {
 }
 
 #[test]
-fn a_thousand_seeds() {
-    let coverage = holds(0..1_000);
+fn thousands_of_seeds() {
+    let coverage = holds(0..5_000);
     for fault in Fault::ALL {
         assert!(
             Step::ALL.iter().any(|step| coverage.of(fault, *step) > 0),

@@ -9,7 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle, Thread};
 
 use crate::trace::turns::{self, Simulated, scope};
@@ -100,6 +100,30 @@ pub fn spawn<T: Send + 'static, E: From<ThreadFailure> + Send + 'static>(
     thread.spawn(move || caught(&of_panics, work)).map_err(|error| ThreadFailure::not_started(&error))
 }
 
+/// A thread of a scope, which [`joined`] waits for.
+#[derive(Debug)]
+pub struct ScopedThread<'scope, T>(Kind<'scope, T>);
+
+#[derive(Debug)]
+enum Kind<'scope, T> {
+    OfSystem(ScopedJoinHandle<'scope, T>),
+    /// A thread of a simulation: what it returned, or its panic.
+    Simulated {
+        name: String,
+        returned: Arc<Mutex<Option<std::thread::Result<T>>>>,
+    },
+}
+
+impl<T> ScopedThread<'_, T> {
+    /// The system's handle, to wake it; `None` in a simulation.
+    fn handle(&self) -> Option<&Thread> {
+        match &self.0 {
+            Kind::OfSystem(thread) => Some(thread.thread()),
+            Kind::Simulated { .. } => None,
+        }
+    }
+}
+
 /// Starts a thread of a scope that returns its panic as an error.
 ///
 /// # Errors
@@ -108,34 +132,45 @@ pub fn spawn_scoped<'scope, T: Send + 'scope, E: From<ThreadFailure> + Send + 's
     scope: &'scope Scope<'scope, '_>,
     name: &str,
     work: impl FnOnce() -> Result<T, E> + Send + 'scope,
-) -> Result<ScopedJoinHandle<'scope, Result<T, E>>, ThreadFailure> {
+) -> Result<ScopedThread<'scope, Result<T, E>>, ThreadFailure> {
     let of_panics = name.to_owned();
     start(scope, name, move || caught(&of_panics, work))
 }
 
-/// Starts a thread of a scope; in a simulation, one that waits for its turn.
+/// Starts a thread of a scope, or of a simulation.
 fn start<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
     work: impl FnOnce() -> T + Send + 'scope,
-) -> Result<ScopedJoinHandle<'scope, T>, ThreadFailure> {
-    let simulated = Simulated::announce(name);
-    let thread = Builder::new().name(name.to_owned()).spawn_scoped(scope, move || {
-        let simulated = simulated;
-        simulated.iter().for_each(Simulated::begin);
-        work()
+) -> Result<ScopedThread<'scope, T>, ThreadFailure> {
+    let Some(simulated) = Simulated::announce(name) else {
+        let thread = Builder::new().name(name.to_owned()).spawn_scoped(scope, work);
+        let thread = thread.map_err(|error| ThreadFailure::not_started(&error))?;
+        return Ok(ScopedThread(Kind::OfSystem(thread)));
+    };
+    let returned = Arc::new(Mutex::new(None));
+    let place = Arc::clone(&returned);
+    simulated.start(move || {
+        let done = catch_unwind(AssertUnwindSafe(work));
+        *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
     });
-    thread.map_err(|error| ThreadFailure::not_started(&error))
+    Ok(ScopedThread(Kind::Simulated { name: name.to_owned(), returned }))
 }
 
 /// Waits for a thread that [`spawn_scoped`] started, and returns its result.
 ///
 /// # Errors
 /// The error of its work, or its panic.
-pub fn joined<T, E: From<ThreadFailure>>(thread: ScopedJoinHandle<'_, Result<T, E>>) -> Result<T, E> {
-    turns::wait_for_scope();
-    let name = thread.thread().name().unwrap_or_default().to_owned();
-    thread.join().unwrap_or_else(|panic| Err(ThreadFailure::panicked(&name, panic.as_ref()).into()))
+pub fn joined<T, E: From<ThreadFailure>>(thread: ScopedThread<'_, Result<T, E>>) -> Result<T, E> {
+    let (name, returned) = match thread.0 {
+        Kind::OfSystem(thread) => (thread.thread().name().unwrap_or_default().to_owned(), thread.join()),
+        Kind::Simulated { name, returned } => {
+            turns::wait_for_scope();
+            let returned = returned.lock().unwrap_or_else(PoisonError::into_inner).take();
+            (name, returned.unwrap_or_else(|| Err(Box::new("it did not end"))))
+        }
+    };
+    returned.unwrap_or_else(|panic| Err(ThreadFailure::panicked(&name, panic.as_ref()).into()))
 }
 
 /// What the threads of a job have done.
@@ -244,7 +279,7 @@ pub fn beside<C: Send, T>(
     scope(|scope| {
         let accompany = || Ok::<_, ThreadFailure>(companion(&over));
         let thread = spawn_scoped(scope, name, accompany).ok();
-        let ended = Over { flag: &over, companion: thread.as_ref().map(|thread| thread.thread().clone()) };
+        let ended = Over { flag: &over, companion: thread.as_ref().and_then(ScopedThread::handle).cloned() };
         let done = work();
         drop(ended);
         (done, thread.and_then(|thread| joined(thread).ok()))

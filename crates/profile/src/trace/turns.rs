@@ -1,10 +1,10 @@
 //! What threads of a job take from the operating system: their start, their waits, sleep and the clock. A simulation
 //! supplies it through [`Turns`].
 //!
-//! A simulation runs the real code on real threads, of which one runs at a time. At each point where a thread would wait
-//! or sleep it gives up its turn, and the simulation chooses the next thread. Outside of a simulation each function does
-//! what the standard library does, after one look at a thread-local variable; it is called once a block, a lock or a
-//! pause, so it is always compiled in.
+//! A simulation runs the real code, one thread at a time; it may run all of them as coroutines on one thread of the
+//! system. At each point where a thread would wait or sleep it gives up its turn, and the simulation chooses the next
+//! thread. Outside of a simulation each function does what the standard library does, after one look at a thread-local
+//! variable; it is called once a block, a lock or a pause, so it is always compiled in.
 //!
 //! `shuttle`, `loom` and `madsim` replace `std::thread`, channels or the runtime. The loads use scoped threads and
 //! blocking calls, all of which pass through this crate: these hooks are smaller than a port. The scheduler itself is
@@ -32,11 +32,11 @@ pub trait Turns: Send + Sync {
     /// Registers a thread that is about to start, and returns its number.
     fn announce(&self, name: &str) -> u64;
 
-    /// Waits for the first turn of the calling thread.
-    fn begin(&self, thread: u64);
+    /// Runs `work` when the thread has its first turn. What `work` borrows lives until it has called [`Turns::end`].
+    fn start(&self, thread: u64, work: Box<dyn FnOnce() + Send + '_>);
 
-    /// The thread runs no more, or could not be started.
-    fn end(&self, thread: u64);
+    /// The calling thread runs no more.
+    fn end(&self);
 
     /// Gives up the turn, and returns with the next one.
     fn pause(&self, pause: Pause);
@@ -68,34 +68,43 @@ pub fn is_simulated() -> bool {
     SEAT.try_with(|seat| seat.try_borrow().is_ok_and(|seat| seat.is_some())).unwrap_or(false)
 }
 
+/// Puts a seat back that was left, after a panic, too.
+struct Before(Option<Seat>);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        SEAT.replace(self.0.take());
+    }
+}
+
 /// Runs `work` as the first thread of a simulation.
 pub fn simulated<T>(turns: Arc<dyn Turns>, work: impl FnOnce() -> T) -> T {
-    /// Puts back what was there before, after a panic, too.
-    struct Before(Option<Seat>);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            SEAT.replace(self.0.take());
-        }
-    }
     let _before = Before(SEAT.replace(Some(Seat { turns, scopes: Vec::new() })));
     work()
+}
+
+/// Leaves the seat of the calling thread, which another simulated thread may take, until `away` returns.
+fn leave(turns: &dyn Turns, away: impl FnOnce(&dyn Turns)) {
+    let _before = Before(SEAT.take());
+    away(turns);
 }
 
 /// Lets another thread of the simulation run first.
 pub fn step() {
     if let Some(turns) = turns() {
-        turns.pause(Pause::Step);
+        leave(turns.as_ref(), |turns| turns.pause(Pause::Step));
     }
 }
 
 /// Waits in `blocking`; in a simulation, until `attempt` returns something.
 pub fn wait_for<T>(mut attempt: impl FnMut() -> Option<T>, blocking: impl FnOnce() -> T) -> T {
     let Some(turns) = turns() else { return blocking() };
-    turns.pause(Pause::Step);
+    let pause = |why| leave(turns.as_ref(), |turns| turns.pause(why));
+    pause(Pause::Step);
     loop {
         match attempt() {
             Some(done) => return done,
-            None => turns.pause(Pause::Blocked),
+            None => pause(Pause::Blocked),
         }
     }
 }
@@ -113,7 +122,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Sleeps.
 pub fn sleep(time: Duration) {
     match turns() {
-        Some(turns) => turns.sleep(time),
+        Some(turns) => leave(turns.as_ref(), |turns| turns.sleep(time)),
         None => std::thread::sleep(time),
     }
 }
@@ -138,7 +147,7 @@ pub(crate) fn wait_for_scope() {
     };
     let Some((turns, Some(running))) = SEAT.with_borrow(waited_for) else { return };
     while running.load(SeqCst) > 0 {
-        turns.pause(Pause::Join);
+        leave(turns.as_ref(), |turns| turns.pause(Pause::Join));
     }
 }
 
@@ -179,10 +188,18 @@ impl Simulated {
         })
     }
 
-    /// Takes the first turn of the calling thread.
-    pub(crate) fn begin(&self) {
-        SEAT.replace(Some(Seat { turns: Arc::clone(&self.turns), scopes: Vec::new() }));
-        self.turns.begin(self.thread);
+    /// Starts the thread. `work` has dropped all that it borrows when the scope that waits for it goes on.
+    pub(crate) fn start(self, work: impl FnOnce() + Send) {
+        let turns = Arc::clone(&self.turns);
+        let thread = self.thread;
+        let seated = move || {
+            let simulated = self;
+            let seat = Seat { turns: Arc::clone(&simulated.turns), scopes: Vec::new() };
+            let _before = Before(SEAT.replace(Some(seat)));
+            work();
+            drop(simulated);
+        };
+        turns.start(thread, Box::new(seated));
     }
 }
 
@@ -191,6 +208,6 @@ impl Drop for Simulated {
         if let Some(running) = &self.running {
             running.fetch_sub(1, SeqCst);
         }
-        self.turns.end(self.thread);
+        self.turns.end();
     }
 }

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod draw;
 pub mod fault;
+pub mod fibers;
 pub mod mistake;
 pub mod process;
 pub mod remembered;

@@ -2,30 +2,23 @@
 //!
 //! Time passes when all threads wait or sleep, and a little with each turn.
 
-use std::cell::Cell;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use sawmill_profile::turns::{Pause, Turns};
 
 use super::draw::Draw;
+use super::fibers;
 
 /// A run that takes more turns, or longer, waits for ever.
 const MAX_TURNS: u64 = 100_000;
 const MAX_TIME: Duration = Duration::from_secs(24 * 3600);
 
-thread_local! {
-    static ME: Cell<u64> = const { Cell::new(0) };
-}
-
 /// The threads and the clock of one run.
 pub struct Scheduler {
     inner: Mutex<Inner>,
-    /// The thread whose turn it is.
-    turn: AtomicU64,
     /// The run has failed: all threads unwind.
     over: AtomicBool,
     base: Instant,
@@ -34,6 +27,8 @@ pub struct Scheduler {
 
 struct Inner {
     threads: Vec<Slot>,
+    /// The thread whose turn it is; `None` if the run is over.
+    turn: Option<usize>,
     draw: Draw,
     /// How often of eight times a thread that can go on does so.
     stays: u64,
@@ -46,8 +41,15 @@ struct Inner {
 
 struct Slot {
     name: String,
-    handle: Option<Thread>,
     state: State,
+    /// It unwinds, because the run is over.
+    unwinds: bool,
+}
+
+impl Slot {
+    fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), state: State::Ready, unwinds: false }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,21 +68,19 @@ impl Scheduler {
     pub fn new(seed: u64) -> Self {
         let mut draw = Draw::new(seed ^ 0x7475_726e);
         let stays = draw.of(&[0, 0, 2, 4, 6, 7]);
-        let main =
-            Slot { name: "main".to_owned(), handle: Some(std::thread::current()), state: State::Ready };
-        ME.set(0);
-        let (turns, changes, ends) = (0, 0, 0);
+        fibers::clear();
+        let inner = Inner {
+            threads: vec![Slot::new("main")],
+            turn: Some(0),
+            draw,
+            stays,
+            turns: 0,
+            changes: 0,
+            ends: 0,
+            failure: None,
+        };
         Self {
-            inner: Mutex::new(Inner {
-                threads: vec![main],
-                draw,
-                stays,
-                turns,
-                changes,
-                ends,
-                failure: None,
-            }),
-            turn: AtomicU64::new(0),
+            inner: Mutex::new(inner),
             over: AtomicBool::new(false),
             base: Instant::now(),
             nanos: AtomicU64::new(0),
@@ -108,44 +108,53 @@ impl Scheduler {
 
     /// The name of the calling thread.
     pub fn thread(&self) -> String {
-        self.inner().threads[ME.get() as usize].name.clone()
+        self.inner().threads[fibers::current()].name.clone()
     }
 
     pub fn turns(&self) -> u64 {
         self.inner().turns
     }
 
-    /// Gives up the turn in this state, and returns with the next one.
+    /// Gives up the turn in this state, and returns with the next one, or when the run is over.
     fn give_up(&self, state: impl FnOnce(&mut Inner) -> State) {
-        let me = ME.get();
+        let me = fibers::current();
         let mut inner = self.inner();
         let state = state(&mut inner);
-        inner.threads[me as usize].state = state;
-        let Some(next) = self.choose(&mut inner, me) else { return };
-        inner.threads[next as usize].state = State::Ready;
-        if next == me {
-            return;
+        inner.threads[me].state = state;
+        let next = self.choose(&mut inner, me);
+        inner.turn = next;
+        if let Some(next) = next {
+            inner.threads[next].state = State::Ready;
         }
-        self.hand_over(&inner, next);
         drop(inner);
-        if !matches!(state, State::Ended) {
-            self.await_turn(me);
+        match me {
+            _ if next == Some(me) || matches!(state, State::Ended) => {}
+            0 => self.run_others(),
+            _ => fibers::suspend(),
         }
     }
 
-    fn hand_over(&self, inner: &Inner, next: u64) {
-        self.turn.store(next, SeqCst);
-        inner.threads[next as usize].handle.iter().for_each(Thread::unpark);
-    }
-
-    fn await_turn(&self, me: u64) {
-        while self.turn.load(SeqCst) != me && !self.over.load(SeqCst) {
-            std::thread::park();
+    /// Lets the other threads run until it is the first one's turn. If the run is over, they unwind, each before the one
+    /// that started it and waits for it.
+    fn run_others(&self) {
+        loop {
+            let turn = self.inner().turn;
+            match turn {
+                Some(0) => return,
+                Some(next) => fibers::resume(next),
+                None => break,
+            }
+        }
+        let threads = self.inner().threads.len();
+        for thread in (1..threads).rev() {
+            while fibers::is_alive(thread) {
+                fibers::resume(thread);
+            }
         }
     }
 
     /// The next thread; `None` if the run is over.
-    fn choose(&self, inner: &mut Inner, me: u64) -> Option<u64> {
+    fn choose(&self, inner: &mut Inner, me: usize) -> Option<usize> {
         inner.turns += 1;
         let now = self.nanos.fetch_add(1_000, SeqCst);
         if inner.turns > MAX_TURNS || now > MAX_TIME.as_nanos() as u64 {
@@ -159,7 +168,7 @@ impl Scheduler {
             State::Asleep(until) => until <= now,
             State::Ended => false,
         };
-        if matches!(inner.threads[me as usize].state, State::Ready) && inner.draw.below(8) < inner.stays {
+        if matches!(inner.threads[me].state, State::Ready) && inner.draw.below(8) < inner.stays {
             return Some(me);
         }
         let mut able = inner.threads.iter().filter(|slot| can_run(slot, now)).count() as u64;
@@ -176,11 +185,11 @@ impl Scheduler {
         }
         let chosen = inner.draw.below(able) as usize;
         let mut able = inner.threads.iter().enumerate().filter(|(_, slot)| can_run(slot, now));
-        able.nth(chosen).map(|(number, _)| number as u64)
+        able.nth(chosen).map(|(number, _)| number)
     }
 
-    /// Ends the run: all threads unwind, in no order.
-    fn end_run(&self, inner: &mut Inner, why: &str) -> Option<u64> {
+    /// Ends the run: all threads unwind.
+    fn end_run(&self, inner: &mut Inner, why: &str) -> Option<usize> {
         if inner.failure.is_none() {
             let threads = inner.threads.iter().filter(|slot| !matches!(slot.state, State::Ended));
             let threads: Vec<String> =
@@ -188,13 +197,14 @@ impl Scheduler {
             inner.failure = Some(format!("{why}: {}", threads.join(", ")));
         }
         self.over.store(true, SeqCst);
-        inner.threads.iter().filter_map(|slot| slot.handle.as_ref()).for_each(Thread::unpark);
         None
     }
 
     /// Ends the calling thread's work if the run is over.
     fn unwind_if_over(&self) {
-        if self.over.load(SeqCst) && !std::thread::panicking() {
+        if self.over.load(SeqCst)
+            && !std::mem::replace(&mut self.inner().threads[fibers::current()].unwinds, true)
+        {
             resume_unwind(Box::new("the run is over"));
         }
     }
@@ -212,24 +222,23 @@ impl Turns for Scheduler {
     fn announce(&self, name: &str) -> u64 {
         let mut inner = self.inner();
         inner.changes += 1;
-        inner.threads.push(Slot { name: name.to_owned(), handle: None, state: State::Ready });
+        inner.threads.push(Slot::new(name));
         inner.threads.len() as u64 - 1
     }
 
-    fn begin(&self, thread: u64) {
-        ME.set(thread);
-        self.inner().threads[thread as usize].handle = Some(std::thread::current());
-        self.await_turn(thread);
+    fn start(&self, thread: u64, work: Box<dyn FnOnce() + Send + '_>) {
+        // SAFETY: what the work borrows lives until it has called `end`, after which it returns without a pause.
+        unsafe { fibers::add(thread as usize, work) };
     }
 
-    fn end(&self, thread: u64) {
-        if ME.get() == thread && !self.over.load(SeqCst) {
+    fn end(&self) {
+        if self.over.load(SeqCst) {
+            self.inner().threads[fibers::current()].state = State::Ended;
+        } else {
             self.give_up(|inner| {
                 inner.ends += 1;
                 inner.changed(State::Ended)
             });
-        } else {
-            self.inner().threads[thread as usize].state = State::Ended;
         }
     }
 
@@ -241,11 +250,9 @@ impl Turns for Scheduler {
                 Pause::Join => inner.changed(State::Joins(inner.ends)),
             });
         }
-        match pause {
-            // The others unwind; the scope waits for them.
-            Pause::Join if self.over.load(SeqCst) => std::thread::yield_now(),
-            Pause::Join => {}
-            _ => self.unwind_if_over(),
+        // A scope whose threads unwind waits for them; then its own thread unwinds, if it does not already.
+        if pause != Pause::Join {
+            self.unwind_if_over();
         }
     }
 
