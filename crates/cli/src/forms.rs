@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! like SRC ...                      gen --like SRC ...
+//! gen like SRC, gen a.parquet       gen --like SRC ..., gen --like a.parquet
+//! gen contacts 100                  gen contacts --rows 100
 //! footer ls FILE                    footer FILE
 //! footer check FILE                 footer --check FILE
 //! load IN postgres://h/db/s.t       load IN --to postgres://h/db --table s.t
@@ -29,6 +31,7 @@ pub(crate) fn written_out(words: Vec<OsString>) -> Vec<OsString> {
     let rest = command + 1;
     match words[command].to_str() {
         Some("like") if !words[rest..].iter().any(asks_for_help) => like(words, command),
+        Some("gen") => generation(words, command),
         Some("footer") => footer(words, rest),
         Some("load" | "verify") => with_address(words, rest),
         _ => words,
@@ -54,6 +57,33 @@ fn like(words: Vec<OsString>, command: usize) -> Vec<OsString> {
     }
     written.extend(sources);
     written
+}
+
+/// The ends of names of files with rows; a dataset spec is a TOML file.
+const WITH_ROWS: [&str; 6] = [".parquet", ".csv", ".tsv", ".ndjson", ".jsonl", ".json"];
+
+/// A sample in place of a dataset, and a number of rows behind it.
+fn generation(mut words: Vec<OsString>, command: usize) -> Vec<OsString> {
+    let word = |at: usize| words.get(at).and_then(|word| word.to_str()).filter(|word| !word.starts_with('-'));
+    let (Some(dataset), second) = (word(command + 1), word(command + 2)) else { return words };
+    let plain = dataset.trim_end_matches(".gz").trim_end_matches(".zst");
+    if dataset == "like" && second.is_some() {
+        words.remove(command);
+        return like(words, command);
+    }
+    if WITH_ROWS.iter().any(|end| plain.ends_with(end)) {
+        return like(words, command);
+    }
+    if second.is_some_and(is_count) {
+        words.insert(command + 2, "--rows".into());
+    }
+    words
+}
+
+/// Whether a word is a number of rows: `100`, `10k`, `1.5M`.
+fn is_count(word: &str) -> bool {
+    let digits = word.trim_end_matches(['k', 'K', 'M', 'G', 'B']);
+    word.len() <= digits.len() + 1 && digits.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
 fn footer(mut words: Vec<OsString>, rest: usize) -> Vec<OsString> {
@@ -129,6 +159,11 @@ mod tests {
         for (short, long) in [
             ("sawmill like a.parquet --rows 5", "sawmill gen --like a.parquet --rows 5"),
             ("sawmill -q like a b --out x", "sawmill -q gen --like a --like b --out x"),
+            ("sawmill gen like a b --out x", "sawmill gen --like a --like b --out x"),
+            ("sawmill gen a.parquet --rows 5", "sawmill gen --like a.parquet --rows 5"),
+            ("sawmill gen a.csv.gz b.csv", "sawmill gen --like a.csv.gz --like b.csv"),
+            ("sawmill gen contacts 100 --out x", "sawmill gen contacts --rows 100 --out x"),
+            ("sawmill -q gen contacts 1.5M", "sawmill -q gen contacts --rows 1.5M"),
             ("sawmill footer ls a", "sawmill footer a"),
             ("sawmill footer check a --pages", "sawmill footer --check a --pages"),
             ("sawmill load a postgres://h/db/t", "sawmill load a --to postgres://h/db --table t"),
@@ -152,6 +187,11 @@ mod tests {
             "sawmill --help",
             "sawmill like",
             "sawmill like --help",
+            "sawmill gen contacts --rows 100",
+            "sawmill gen like",
+            "sawmill gen contacts infinity",
+            "sawmill gen spec contacts",
+            "sawmill gen mine.toml 5kk",
             "sawmill footer lsof",
             "sawmill footer a ls",
             "sawmill convert like footer",

@@ -203,12 +203,20 @@ fn report(error: &Error, as_json: bool) {
 /// The command lines: one, or one for each point of a benchmark's sweep.
 fn parse() -> Result<Vec<(Parameters, Cli)>, Error> {
     let whole = std::iter::once("sawmill".into()).chain(words().iter().cloned()).collect();
-    let points = sweep::points(forms::written_out(whole))?;
+    let written: Vec<OsString> = forms::written_out(whole);
+    if let Some(message) = screen::topic::asked_for(Cli::command(), &written)? {
+        screen::help::exit(&message);
+    }
+    let points = sweep::points(written)?;
     let parsed = |words: Vec<OsString>| -> Result<Cli, Error> {
         let mut matches =
             screen::help::with_whole_examples(screen::short_help::with_short_help(Cli::command()))
-                .try_get_matches_from(words)
-                .unwrap_or_else(|message| screen::help::exit(&message));
+                .try_get_matches_from(&words)
+                .unwrap_or_else(|message| {
+                    let mut command = Cli::command();
+                    command.build();
+                    screen::help::exit(&screen::suggestions::with_suggestion(message, &command, &words))
+                });
         let mut cli =
             Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|message| screen::help::exit(&message));
         if let Command::Convert(args) = &mut cli.command {

@@ -164,6 +164,13 @@ impl TargetArgs {
             let what = format!("{option} is available for CrateDB only");
             return Err(Error::usage(what, "--to", "give crate://host:4200, or leave the option out"));
         }
+        if !to.trim().is_empty() && !to.contains(['/', '=']) {
+            return Err(Error::usage(
+                "the address has no scheme, and is not keyword=value",
+                "--to",
+                "write postgres://HOST/DATABASE for PostgreSQL or crate://HOST:4200 for CrateDB",
+            ));
+        }
         let target = postgres(to, self.table())?.patience(effort.patience());
         Ok(Destination::Postgres(Box::new(target)))
     }

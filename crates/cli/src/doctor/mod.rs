@@ -1,5 +1,6 @@
 //! `sawmill doctor`: what would make files, a server or this machine faster, with the command that does it.
 
+mod cluster;
 mod machine;
 mod server;
 
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use clap::Args;
+use sawmill_cratedb::CrateServer;
 use sawmill_footer::Options;
 use sawmill_inspect::{Checkup, Finding};
 use serde::Serialize;
@@ -27,10 +29,11 @@ Examples:
   sawmill doctor /data/trips                      # footers: row groups, statistics, page indexes, codecs
   sawmill doctor s3://bucket/trips --json
   sawmill doctor postgres://me@localhost/db       # settings, permissions and connections for a load
+  sawmill doctor crate://localhost:4200           # disks, heap, shards, blocked tables, the server's own checks
 
 It changes nothing.")]
 pub(crate) struct DoctorArgs {
-    /// A file, a directory, a pattern or URLs of objects; or the URL of a PostgreSQL server. Without one, this machine.
+    /// A file, a directory, a pattern or URLs of objects; or the URL of a server. Without one, this machine.
     targets: Vec<PathBuf>,
     #[command(flatten)]
     stores: StoreArgs,
@@ -51,7 +54,13 @@ fn is_server(target: &Path) -> bool {
 pub(crate) fn run(args: &DoctorArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     let report = match args.targets.as_slice() {
         [] => machine::check(),
-        [server] if is_server(server) => server::check(&server.to_string_lossy(), cancel)?,
+        [server] if is_server(server) => {
+            let address = server.to_string_lossy();
+            match CrateServer::understands(&address) {
+                true => cluster::check(&address, cancel)?,
+                false => server::check(&address, cancel)?,
+            }
+        }
         files if files.iter().any(|file| is_server(file)) => {
             return Err(Error::usage("a server beside other targets", "sawmill doctor", "give it alone"));
         }

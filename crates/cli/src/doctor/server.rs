@@ -2,7 +2,6 @@
 
 use std::sync::atomic::AtomicBool;
 
-use sawmill_cratedb::CrateServer;
 use sawmill_inspect::Finding;
 use sawmill_pgwire::{Connection, Server};
 use sawmill_profile::Profile;
@@ -30,10 +29,6 @@ const WAL: i64 = 4 << 30;
 const CONNECTIONS: i64 = 9;
 
 pub(super) fn check(url: &str, cancel: &AtomicBool) -> Result<Report, Error> {
-    if CrateServer::understands(url) {
-        let what = "the doctor looks at PostgreSQL servers, files and this machine";
-        return Err(Error::usage(what, "crate://", "see docs/loading-cratedb.md for CrateDB's settings"));
-    }
     let server: Server = url.parse()?;
     let phase = Profile::new().phase("doctor");
     let control = Control::new(cancel, &phase);

@@ -8,3 +8,5 @@ pub(crate) mod help;
 pub(crate) mod limit;
 pub(crate) mod phases;
 pub(crate) mod short_help;
+pub(crate) mod suggestions;
+pub(crate) mod topic;

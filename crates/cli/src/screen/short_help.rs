@@ -2,6 +2,8 @@
 
 use clap::{Arg, Command};
 
+use crate::screen::topic::topics;
+
 /// The options that `-h` shows of a command, beside those of every command; all others are in `--help`.
 const SHORT: [(&str, &[&str]); 9] = [
     ("bench gen", &["rows", "threads", "compression", "runs", "against", "html", "save", "baseline"]),
@@ -53,7 +55,12 @@ fn shortened(command: Command, path: &str) -> Command {
         (*examples <= MAX_EXAMPLES && !line.is_empty()).then_some(line)
     });
     let short: String = lines.map(|line| format!("{line}\n")).collect();
-    let short = format!("{short}\nAll options and examples: sawmill {path} --help");
+    let topics = topics(&command);
+    let groups = match topics.is_empty() {
+        true => String::new(),
+        false => format!("\nGroups for --help GROUP: {}.", topics.join(", ")),
+    };
+    let short = format!("{short}{groups}\nAll options and examples: sawmill {path} --help");
     let command = command.after_help(short).after_long_help(whole);
     command.mut_args(|arg| {
         let hidden = !is_shown(&arg);

@@ -1,5 +1,7 @@
 //! `sawmill doctor`: files, a server, this machine.
 
+use sawmill_cratedb_standin::StandIn;
+
 use crate::harness::sawmill;
 use crate::load::Bench;
 
@@ -34,4 +36,33 @@ fn a_server_and_the_machine_are_looked_at_without_changing_them() {
     assert!(names.contains("fsync is off"), "{names}");
     assert!(sawmill(["doctor"]).ok().out.starts_with("looked at this machine"));
     sawmill(["doctor", "/nothing/here.parquet"]).fails(1);
+}
+
+#[test]
+fn a_cluster_is_looked_at_and_its_own_checks_are_reported() {
+    if let Ok(real) = std::env::var("SAWMILL_CRATEDB_URL") {
+        let url = real.replacen("http://", "crate://", 1);
+        let json = sawmill(["doctor", &url, "--json"]).ok().json();
+        assert!(json["looked_at"].as_str().unwrap().starts_with("CrateDB "), "{json}");
+        return;
+    }
+    let cluster = StandIn::start(1);
+    let found = || {
+        let json = sawmill(["doctor", &cluster.url(), "--json"]).ok().json();
+        let findings = json["findings"].as_array().unwrap().iter().map(|finding| finding["what"].to_string());
+        (json["looked_at"].as_str().unwrap().to_owned(), findings.collect::<Vec<_>>().join("\n"))
+    };
+    let (looked_at, findings) = found();
+    assert!(
+        looked_at.starts_with("CrateDB 6.4.3, 127.0.0.1:") && looked_at.ends_with(", 1 node"),
+        "{looked_at}"
+    );
+    assert!(findings.contains("a heap of 537 MB"), "{findings}");
+    // A check of the cluster and one of a node fail.
+    assert_eq!(findings.matches("low disk watermark").count(), 2, "{findings}");
+    assert_eq!(findings.lines().count(), 3, "{findings}");
+    cluster.engine().list_no_jobs();
+    assert!(found().1.contains("stats.enabled is off"));
+    cluster.engine().deny_sys();
+    assert!(found().1.contains("may not read sys.nodes"));
 }

@@ -86,6 +86,10 @@ impl Jobs {
         self.lock().values().for_each(|running| running.killed.store(true, Relaxed));
     }
 
+    pub(super) fn are_hidden(&self) -> bool {
+        self.hidden.load(Relaxed)
+    }
+
     pub(super) fn hide(&self) {
         self.hidden.store(true, Relaxed);
     }

@@ -90,7 +90,8 @@ impl Course<'_> {
             }
             self.count(&workers, &mut watching, &events, &latest, &mut happened);
             drop(supplies);
-            let mut failed = workers.into_iter().chain(others).filter_map(|thread| joined(thread).err());
+            let mut failed =
+                workers.into_iter().chain(others).filter_map(|thread| joined(thread.into()).err());
             failed.next().map_or(Ok(()), Err)
         })?;
         happened.chaos.extend(events.try_iter());

@@ -124,6 +124,13 @@ impl<T> ScopedThread<'_, T> {
     }
 }
 
+/// A thread that was started with a stack of its own size, for example.
+impl<'scope, T> From<ScopedJoinHandle<'scope, T>> for ScopedThread<'scope, T> {
+    fn from(thread: ScopedJoinHandle<'scope, T>) -> Self {
+        Self(Kind::OfSystem(thread))
+    }
+}
+
 /// Starts a thread of a scope that returns its panic as an error.
 ///
 /// # Errors

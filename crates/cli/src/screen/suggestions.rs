@@ -1,0 +1,210 @@
+//! Names that people know from other tools, and what they are called here: `--threads` of a load is `--degree`.
+//!
+//! clap suggests names that are spelled alike. Where the user typed a word of a group below, the name that the
+//! sub-command has for the same thing takes its place.
+
+use std::ffi::OsString;
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error};
+
+/// Options for one thing; of several that a sub-command has, the first is suggested.
+const OPTIONS: [&[&str]; 21] = [
+    &[
+        "degree",
+        "threads",
+        "clients",
+        "connections",
+        "jobs",
+        "parallel",
+        "parallelism",
+        "concurrency",
+        "workers",
+        "processes",
+    ],
+    &["for", "duration", "time", "seconds", "run-time"],
+    &["out", "output", "output-dir", "output-file", "outfile", "dest", "destination", "save-to"],
+    &["rows", "limit", "count", "num-rows", "nrows", "records", "max-rows", "n"],
+    &["overwrite", "force", "clobber"],
+    &["where", "filter", "query", "sql", "predicate"],
+    &["to", "url", "uri", "dsn", "database", "db", "connection-string", "host", "dest-uri", "tgt-conn"],
+    &["table", "table-name", "dest-table", "tgt-object", "stream"],
+    &["key", "primary-key", "pk", "unique-key", "update-key", "merge-key"],
+    &["delimiter", "sep", "separator", "delim", "field-delimiter"],
+    &["null", "nulls", "null-value", "na", "na-values", "nullstr"],
+    &["columns", "select", "fields", "include-columns", "column"],
+    &["batch-rows", "batch-size", "chunk-size", "chunksize", "page-size"],
+    &["compression", "codec", "compress"],
+    &["scale", "scale-factor", "sf"],
+    &["row-group-rows", "row-group-size", "rows-per-group"],
+    &["files", "parts", "num-files", "partitions"],
+    &["rate", "rps", "qps", "tps", "throughput"],
+    &["rejects", "bad-rows", "error-file", "rejected", "on-error"],
+    &["part", "shard", "split", "chunk"],
+    &["verbose", "debug", "log-level"],
+];
+
+/// What an option of other tools is in one sub-command.
+const VALUES: [(&str, &str, &str); 7] = [
+    ("load", "overwrite", "--mode replace"),
+    ("load", "force", "--mode replace"),
+    ("load", "truncate", "--mode truncate"),
+    ("load", "append", "--mode append"),
+    ("load", "upsert", "--mode upsert"),
+    ("load", "if-exists", "--mode"),
+    ("load", "write-disposition", "--mode"),
+];
+
+/// Words for a sub-command.
+const COMMANDS: [(&str, &[&str]); 7] = [
+    ("load", &["import", "copy", "ingest", "insert", "push", "upload", "sync", "run"]),
+    ("gen", &["generate", "synth", "fake", "create", "make", "tpch", "tpcds"]),
+    ("footer", &["metadata", "meta", "inspect", "info", "show", "schema", "head", "cat", "ls", "stat"]),
+    ("convert", &["export", "transform", "to-parquet", "csv"]),
+    ("verify", &["check", "compare", "diff", "validate", "reconcile"]),
+    ("drive", &["loadtest", "load-test", "stress", "pgbench", "k6"]),
+    ("doctor", &["diagnose", "advise", "lint"]),
+];
+
+/// The parser's error with a suggestion in the words of the command line.
+pub(crate) fn with_suggestion(mut error: Error, command: &Command, words: &[OsString]) -> Error {
+    let sub_command = sub_command(command, words);
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let typed = match error.get(ContextKind::InvalidArg) {
+                Some(ContextValue::String(typed)) => typed.trim_start_matches('-').to_owned(),
+                _ => return error,
+            };
+            let typed = typed.split(['=', ' ']).next().unwrap_or_default().to_owned();
+            if let Some(ours) = option(sub_command, &typed) {
+                // What clap would suggest instead: a name that is spelled alike, or the word as a value.
+                error.remove(ContextKind::Suggested);
+                let usage = sub_command.clone().render_usage();
+                error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+                error.insert(ContextKind::SuggestedArg, ContextValue::String(ours));
+            }
+        }
+        ErrorKind::InvalidSubcommand => {
+            let typed = match error.get(ContextKind::InvalidSubcommand) {
+                Some(ContextValue::String(typed)) => typed.clone(),
+                _ => return error,
+            };
+            let ours = COMMANDS.iter().find(|(_, others)| others.contains(&typed.as_str()));
+            if let Some((ours, _)) = ours.filter(|_| sub_command.get_name() == command.get_name()) {
+                let ours = ContextValue::Strings(vec![(*ours).to_owned()]);
+                error.insert(ContextKind::SuggestedSubcommand, ours);
+            }
+        }
+        ErrorKind::MissingRequiredArgument => {
+            if let Some(meant) = whole_command(sub_command.get_name(), words) {
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(meant)]));
+            }
+        }
+        _ => {}
+    }
+    error
+}
+
+/// The sub-command that the words name, or the command itself.
+fn sub_command<'c>(command: &'c Command, words: &[OsString]) -> &'c Command {
+    let mut found = command;
+    for word in words.iter().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-")) {
+        match found.find_subcommand(word) {
+            Some(sub) => found = sub,
+            None => break,
+        }
+    }
+    found
+}
+
+/// The option of a sub-command for what another tool calls `typed`.
+fn option(command: &Command, typed: &str) -> Option<String> {
+    let value = VALUES.iter().find(|(name, other, _)| *name == command.get_name() && *other == typed);
+    if let Some((_, _, ours)) = value {
+        return Some((*ours).to_owned());
+    }
+    let group = OPTIONS.iter().find(|group| group.contains(&typed))?;
+    let has = |name: &&&str| command.get_arguments().any(|option| option.get_long() == Some(**name));
+    group.iter().filter(|name| **name != typed).find(has).map(|name| format!("--{name}"))
+}
+
+/// The whole command for one that lacks its main words.
+fn whole_command(command: &str, words: &[OsString]) -> Option<String> {
+    match command {
+        "gen" => Some("name what to generate: sawmill gen contacts --rows 1k --out DIR".to_owned()),
+        "load" | "verify" => {
+            let server = words.iter().filter_map(|word| word.to_str());
+            let server = server.map(|word| word.strip_prefix("--to=").unwrap_or(word));
+            let host = server.clone().zip(server.skip(1)).find(|(option, _)| *option == "--to");
+            let host = host.map(|(_, host)| host).filter(|host| !host.contains(['/', '=', '-']));
+            Some(format!(
+                "name the files, the server and the table: sawmill {command} FILE postgres://{}/DATABASE/TABLE",
+                host.unwrap_or("HOST")
+            ))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::Cli;
+
+    fn suggested(line: &str) -> String {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let error = Cli::command().try_get_matches_from(&words).unwrap_err();
+        let text = with_suggestion(error, &Cli::command(), &words).render().to_string();
+        let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: ")).unwrap_or_default();
+        tip.to_owned()
+    }
+
+    #[test]
+    fn names_of_other_tools_lead_to_ours() {
+        for (line, ours) in [
+            ("sawmill load a --threads 4", "'--degree'"),
+            ("sawmill load a --overwrite", "'--mode replace'"),
+            ("sawmill load a --query x", "'--where'"),
+            ("sawmill load a --primary-key id", "'--key'"),
+            ("sawmill gen contacts --output x", "'--out'"),
+            ("sawmill gen contacts --connections 4", "'--threads'"),
+            ("sawmill drive gen:orders --to local --duration 3s", "'--for'"),
+            ("sawmill drive gen:orders --to local --rps 3", "'--rate'"),
+            ("sawmill convert a.csv --output=x", "'--out'"),
+            ("sawmill import a", "'load'"),
+            ("sawmill generate contacts", "'gen'"),
+            ("sawmill inspect a", "'footer'"),
+            ("sawmill load --to localhost", "sawmill load FILE postgres://localhost/DATABASE/TABLE"),
+            ("sawmill verify a", "sawmill verify FILE postgres://HOST/DATABASE/TABLE"),
+            ("sawmill gen --rows 10", "sawmill gen contacts --rows 1k --out DIR"),
+            // Spelled alike, as clap finds it.
+            ("sawmill gen contacts --row 5", "'--rows'"),
+        ] {
+            let tip = suggested(line);
+            assert!(tip.contains(ours), "{line}: {tip:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_suggested_exists() {
+        let command = Cli::command();
+        for (name, _, ours) in VALUES {
+            let option = ours.split(' ').next().unwrap().trim_start_matches("--");
+            let sub = command.find_subcommand(name).unwrap();
+            assert!(sub.get_arguments().any(|argument| argument.get_long() == Some(option)), "{ours}");
+        }
+        for (name, others) in COMMANDS {
+            assert!(command.find_subcommand(name).is_some(), "{name}");
+            assert!(others.iter().all(|other| command.find_subcommand(other).is_none()), "{others:?}");
+        }
+        let has =
+            |sub: &Command, name: &str| sub.get_arguments().any(|argument| argument.get_long() == Some(name));
+        for group in OPTIONS {
+            let known = command.get_subcommands().any(|sub| group.iter().any(|name| has(sub, name)));
+            assert!(known || group.contains(&"verbose"), "{group:?}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `--help csv`: the options of one group, for commands that have many.
+
+use std::ffi::OsString;
+
+use clap::Command;
+
+use crate::error::Error;
+use crate::screen::help::with_whole_examples;
+
+/// What a group is called where its first word says too little, and other words for it.
+const NAMES: [(&str, &[&str]); 8] = [
+    ("Columns that change", &["change", "schema"]),
+    ("CrateDB", &["crate", "cratedb"]),
+    ("How files are written", &["files", "parquet"]),
+    ("Nested columns", &["nested"]),
+    ("New table", &["table"]),
+    ("Stores", &["stores", "s3", "gcs", "azure"]),
+    ("Text", &["csv", "text", "ndjson", "json"]),
+    ("Which rows go where", &["rows"]),
+];
+
+/// The topics of a command, in the order of its groups.
+pub(crate) fn topics(command: &Command) -> Vec<String> {
+    let mut topics = Vec::new();
+    for heading in command.get_arguments().filter_map(|option| option.get_help_heading()) {
+        let topic = names(heading).first().cloned().unwrap_or_default();
+        if !topics.contains(&topic) {
+            topics.push(topic);
+        }
+    }
+    topics
+}
+
+/// The names of a group; the first is the one to show.
+fn names(heading: &str) -> Vec<String> {
+    match NAMES.iter().find(|(known, _)| *known == heading) {
+        Some((_, names)) => names.iter().map(|name| (*name).to_owned()).collect(),
+        None => heading.split(' ').take(1).map(str::to_lowercase).collect(),
+    }
+}
+
+/// The message that shows one group of options, if the command line asks for one; it begins with the program.
+///
+/// # Errors
+/// The command has no such group.
+pub(crate) fn asked_for(command: Command, words: &[OsString]) -> Result<Option<clap::Error>, Error> {
+    let Some(help) = words.iter().position(|word| word == "--help") else { return Ok(None) };
+    let Some(topic) = words.get(help + 1).and_then(|word| word.to_str()) else { return Ok(None) };
+    let topic = topic.to_lowercase();
+    let (mut path, mut found) = (Vec::new(), &command);
+    for word in words[1..help].iter().filter_map(|word| word.to_str()) {
+        if let Some(sub) = found.find_subcommand(word) {
+            path.push(word.to_owned());
+            found = sub;
+        }
+    }
+    if topic.starts_with('-') || found.get_arguments().all(|option| option.get_help_heading().is_none()) {
+        return Ok(None);
+    }
+    let headings = found.get_arguments().filter_map(|option| option.get_help_heading());
+    let Some(heading) = headings.map(str::to_owned).find(|heading| names(heading).contains(&topic)) else {
+        let (known, shown) = (topics(found).join(", "), path.join(" "));
+        let what = format!("sawmill {shown} has no options about {topic}");
+        return Err(Error::usage(what, "--help", &format!("the groups are {known}; --help alone shows all")));
+    };
+    let command = only(command, &path, &heading);
+    let asked = ["sawmill"].into_iter().chain(path.iter().map(String::as_str)).chain(["--help"]);
+    Ok(with_whole_examples(command).try_get_matches_from(asked).err())
+}
+
+/// The command with only these options of the sub-command at `path`.
+fn only(command: Command, path: &[String], heading: &str) -> Command {
+    // Options of all commands belong to the first.
+    let command = command.mut_args(|option| {
+        let other = option.get_help_heading() != Some(heading);
+        option.hide(other)
+    });
+    match path.split_first() {
+        Some((name, rest)) => command.mut_subcommand(name, |sub| only(sub, rest, heading)),
+        None => command.mut_subcommands(|sub| sub.hide(true)).after_help("").after_long_help(""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::Cli;
+
+    fn shown(line: &str) -> Result<Option<String>, String> {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let asked = asked_for(Cli::command(), &words).map_err(|error| error.to_string())?;
+        Ok(asked.map(|message| message.render().to_string()))
+    }
+
+    #[test]
+    fn a_topic_has_its_options_and_no_other() {
+        for (line, has, lacks) in [
+            ("sawmill load --help csv", "--delimiter", "--degree"),
+            ("sawmill load --help crate", "--gzip", "--where"),
+            ("sawmill -q convert --help CSV", "--delimiter", "--sort-by"),
+            ("sawmill gen --help files", "--compression", "--seed"),
+            ("sawmill footer --help views", "--statistics", "--part"),
+        ] {
+            let text = shown(line).unwrap().unwrap();
+            assert!(
+                text.contains(has) && !text.contains(lacks) && !text.contains("Examples"),
+                "{line}:\n{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_topic_is_answered_with_those_that_exist() {
+        let error = shown("sawmill load --help kafka").unwrap_err();
+        assert!(error.contains("kafka") && error.contains("csv, stores"), "{error}");
+        for line in ["sawmill load --help", "sawmill doctor --help x", "sawmill load a --to b"] {
+            assert_eq!(shown(line), Ok(None), "{line}");
+        }
+    }
+}
