@@ -1,6 +1,7 @@
 //! The `sawmill` command from end to end: the binary, real files, a real PostgreSQL.
 
 mod addresses;
+mod any_type;
 mod architecture;
 mod bench;
 mod bench_inside;
