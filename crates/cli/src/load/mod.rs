@@ -30,6 +30,7 @@ use crate::arguments::target::{Destination, EffortArgs, ModeArg, TargetArgs};
 use crate::arguments::text::TextArgs;
 use crate::arguments::value_args::{RejectArgs, ValueArgs};
 use crate::error::Error;
+use crate::forms;
 use crate::screen::console::Console;
 use crate::screen::phases;
 use planned::PlannedLoad;
@@ -209,15 +210,26 @@ The table itself is kept.")]
 Examples:
   sawmill load status --to postgres://me@localhost/db
   sawmill load status --to postgres://me@localhost/db --table trips --json
+  sawmill load status --to postgres://me@localhost/db --history
   sawmill load status --to service=warehouse --checkpoint-schema etl
   sawmill load status --to crate://localhost:4200")]
     Status(records::StatusArgs),
+    /// Remove the records of old loads that no later load needs.
+    #[command(after_help = "\
+Examples:
+  sawmill load prune --to postgres://me@localhost/db --older-than 90d --dry-run
+  sawmill load prune --to crate://localhost:4200 --older-than 90d
+
+Removed are records of loads into tables that are gone, and in mode upsert or insert of tables that have no other
+loads on record. All others are kept: an append skips the files on record.")]
+    Prune(records::PruneArgs),
 }
 
 pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     match &args.command {
         Some(LoadCommand::Forget(target)) => records::forget(target, console, cancel),
         Some(LoadCommand::Status(status)) => records::status(status, console, cancel),
+        Some(LoadCommand::Prune(args)) => records::prune(args, console, cancel),
         Some(LoadCommand::Finish(args)) if args.part.is_some() => {
             Err(Error::usage("load finish is for all parts together", "--part", "leave the option out"))
         }
@@ -408,6 +420,7 @@ impl TableLoad {
             locate: self.locate,
             again: self.again,
             append_changed: self.changed == ChangedArg::Append,
+            command: Some(forms::recorded(std::env::args())),
             ..self.effort.options_for(target)?
         })
     }

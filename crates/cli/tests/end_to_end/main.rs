@@ -40,6 +40,7 @@ mod gen_types;
 mod guarantees;
 mod harness;
 mod hints;
+mod history;
 mod hive;
 mod hostile_text;
 mod in_order;

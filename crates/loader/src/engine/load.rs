@@ -62,6 +62,8 @@ pub struct LoadOptions {
     pub locate_rows: u64,
     /// What of the load this run does.
     pub share: Share,
+    /// The command for the record of the load, without addresses and passwords.
+    pub command: Option<String>,
 }
 
 impl Default for LoadOptions {
@@ -81,6 +83,7 @@ impl Default for LoadOptions {
             append_changed: false,
             locate_rows: 4 << 20,
             share: Share::Whole,
+            command: None,
         }
     }
 }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-use sawmill_loader::{Mode, TableName, Tally, quote};
+use sawmill_loader::{LoadFacts, Mode, TableName, Tally, quote};
 use sawmill_pgwire::Connection;
+use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Result, on_all_cores};
 
 use super::PostgresSession;
@@ -56,12 +57,13 @@ impl PostgresSession<'_> {
                 return Ok(());
             }
             connection.begin(control)?;
+            let facts = self.facts();
             checkpoints.refuse_lost(connection, id, total, control)?;
             if !self.postgres.mode.gathers() {
                 self.refuse_another_table(connection, control)?;
             }
             if self.postgres.several.is_some() {
-                checkpoints.complete(connection, id, total, control)?;
+                checkpoints.complete(connection, id, (total, &facts), control)?;
                 return durable::commit(connection, control);
             }
             if self.postgres.mode == Mode::Upsert {
@@ -122,9 +124,19 @@ impl PostgresSession<'_> {
                 *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
                     replaced::note(&self.table, &lost).into_iter().collect();
             }
-            checkpoints.complete(connection, id, total, control)?;
+            checkpoints.complete(connection, id, (total, &facts), control)?;
             durable::commit(connection, control)
         })
+    }
+
+    /// How the load was run, up to now.
+    fn facts(&self) -> LoadFacts {
+        let command = self.options.command.as_deref().or(self.record.facts.command.as_deref());
+        let columns = match self.changes.is_empty() {
+            true => self.record.facts.columns.clone(),
+            false => self.changes.clone(),
+        };
+        LoadFacts::new(command, columns).after(turns::now().saturating_duration_since(self.started))
     }
 
     /// Makes the committed part tables partitions of the staging table, unless they are already.

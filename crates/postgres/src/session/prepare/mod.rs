@@ -3,7 +3,8 @@
 mod unfinished;
 
 use sawmill_loader::{
-    LoadOptions, LoadState, Mode, RecordedFiles, Share, TableName, Tally, refuse_cut_otherwise,
+    ColumnChanges, LoadFacts, LoadOptions, LoadState, Mode, RecordedFiles, Share, TableName, Tally,
+    refuse_cut_otherwise,
 };
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{Connection, KnownServer};
@@ -33,6 +34,8 @@ pub(crate) struct Preparing<'p, 'a> {
     pub checkpoints: &'p Checkpoints,
     pub table: &'p TableName,
     pub columns: &'p [Column],
+    /// What was done about columns that differ.
+    pub changes: &'p ColumnChanges,
     /// The existing table, looked up while holding the load's lock.
     pub found: Option<FoundTable>,
     pub id: &'p str,
@@ -503,6 +506,7 @@ impl Preparing<'_, '_> {
             complete: false,
             before,
             mapping: self.mapping(),
+            facts: LoadFacts::new(self.options.command.as_deref(), self.changes.clone()),
         }
     }
 
