@@ -253,6 +253,7 @@ impl Session for CrateSession<'_> {
     fn notes(&self) -> Vec<Note> {
         let mut notes: Vec<Note> =
             self.writers.carried.report(&self.chosen).into_iter().map(Note::from).collect();
+        notes.extend(self.column_changes().lines().into_iter().map(Note::from));
         let mut count = |number: u64, thing: &str, what: &str| {
             if number > 0 {
                 notes.push(format!("{} {what}", were(number, thing)).into());
