@@ -49,6 +49,7 @@ mod like_data;
 mod like_odd_data;
 mod like_pairs;
 mod like_tables;
+mod lineage;
 mod load;
 mod load_memory;
 mod lossless_text;

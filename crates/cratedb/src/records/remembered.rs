@@ -133,8 +133,8 @@ impl Remembering<'_> {
         let found = earlier::found(self.source, &here);
         let in_found = found.iter().map(|found| found.file).collect();
         let mut remembered = Remembered::with_the_rest(self.source, unfinished, in_found);
-        let changed = earlier::of_another_content(self.source, &here, &remembered.new, self.options);
-        remembered.notes = changed.map_err(|error| error.at(self.place()))?;
+        earlier::of_another_content(self.source, &here, &mut remembered, self.options)
+            .map_err(|error| error.at(self.place()))?;
         if found.is_empty() && remembered.unfinished.is_empty() && remembered.notes.is_empty() {
             return Ok(None);
         }

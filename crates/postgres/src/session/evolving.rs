@@ -40,6 +40,7 @@ impl Opening<'_, '_> {
             None => self.evolve(found.oid, &files, table, checkpoints, id)?,
         };
         let existing = columns::read(connection, found.oid, control)?;
+        postgres.check_loaded_at(&existing, table)?;
         let names = begun.unwrap_or_else(|| loaded(schema, &files, &changes));
         let columns = columns::matched_of(&names, schema, &existing, table, &postgres.values)?;
         let is_null = |name: &String| changes.null.iter().any(|column| column.name == *name);

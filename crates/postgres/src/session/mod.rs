@@ -269,7 +269,8 @@ impl Session for PostgresSession<'_> {
     }
 
     fn verifies_by_key(&self) -> bool {
-        self.postgres.mode == Mode::Upsert && self.postgres.on_conflict != OnConflict::Update
+        self.postgres.mode == Mode::Upsert
+            && !matches!(self.postgres.on_conflict, OnConflict::Update | OnConflict::ReplaceFiles(_))
     }
 
     fn rejected(&self) -> u64 {

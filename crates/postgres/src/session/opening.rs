@@ -254,6 +254,7 @@ impl<'a> Opening<'_, 'a> {
             },
             (None, Some(found)) => {
                 let existing = columns::read(connection, found.oid, control)?;
+                postgres.check_loaded_at(&existing, table)?;
                 let schema = match postgres.by_position {
                     false => Arc::clone(source.schema()),
                     true => columns::by_position(source.schema(), &existing, table)?,
@@ -277,7 +278,7 @@ impl<'a> Opening<'_, 'a> {
                     .advise("create it, or load in mode create, which creates it"));
             }
         };
-        if let (Mode::Upsert, Some(found)) = (postgres.mode, found) {
+        if let (Mode::Upsert, Some(found), false) = (postgres.mode, found, postgres.replaces_files()) {
             upsert::check_key(connection, postgres.matching(), &matched.columns, found.oid, table, control)?;
         }
         Ok(matched)

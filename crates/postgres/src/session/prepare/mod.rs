@@ -204,7 +204,9 @@ impl Preparing<'_, '_> {
         made_types::check_names(connection, &types, replaced, self.control)?;
         let mut new = columns::natural(schema, staging, nested, values)?.gathering_for(self.table);
         enumerations::find_labels(&mut new, self.source, values, self.options, self.control)?;
-        let create = self.statements(staging, &new)? + &made_types::mark(&new.types);
+        let create = self.statements(staging, &new)?
+            + &self.postgres.add_loaded_at(staging)
+            + &made_types::mark(&new.types);
         connection.begin(self.control)?;
         self.claim(staging)?;
         // A run whose table was dropped may have left part tables.
