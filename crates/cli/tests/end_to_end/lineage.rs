@@ -87,6 +87,11 @@ fn the_rows_of_a_corrected_file_replace_those_that_it_had() {
     assert!(ran.out.contains("replaced 2 rows"), "{}", ran.out);
     let now = "3 2.csv 0,4 2.csv 1,5 3.csv 0,7 1.csv 0,8 1.csv 1,9 1.csv 2";
     assert_eq!(nights.rows(), now);
+    let url = nights.bench.server.url();
+    let history = sawmill(["load", "status", "--to", &url, "--history", "--json"]).ok().json();
+    let first = history.as_array().unwrap().last().unwrap();
+    assert_eq!((&first["files"][0]["bytes"], &first["files"][0]["rows"]), (&7.into(), &0.into()));
+    assert!(first["files"][0]["hash"].as_str().unwrap().ends_with(" replaced"), "{first}");
     // The files are on record with the content that they have now.
     for more in [&["--changed", "replace"][..], &[], &["--verify"]] {
         assert!(nights.night(more).ok().out.contains("nothing to do"));

@@ -89,7 +89,7 @@ impl ReplacedFiles<'_> {
         }
         let forget = format!(
             "UPDATE {loads} l SET \
-               fingerprints = ARRAY(SELECT CASE WHEN name = ANY ($3) THEN 'replaced' ELSE print END \
+               fingerprints = ARRAY(SELECT CASE WHEN name = ANY ($3) THEN print || ' replaced' ELSE print END \
                  FROM unnest(l.files, l.fingerprints) WITH ORDINALITY f(name, print, n) ORDER BY n), \
                stamps = ARRAY(SELECT CASE WHEN name = ANY ($3) THEN NULL ELSE stamp END \
                  FROM unnest(l.files, l.stamps) WITH ORDINALITY f(name, stamp, n) ORDER BY n) \
