@@ -125,6 +125,32 @@ fn with_address(words: Vec<OsString>, rest: usize) -> Vec<OsString> {
     written
 }
 
+/// A command line for the records of loads: without servers, and without what may be secret in other addresses.
+pub(crate) fn recorded(words: impl Iterator<Item = String>) -> String {
+    let mut is_server = false;
+    let words = words.skip(1).filter(|word| {
+        let is_value = std::mem::replace(&mut is_server, word == "--to");
+        !(is_value || word == "--to" || word.starts_with("--to=") || is_address(word))
+    });
+    let shown = words.map(|word| {
+        let word = match word.split_once("://") {
+            Some((scheme, rest)) => {
+                let path = rest.split('?').next().unwrap_or_default();
+                let host = path.split('/').next().unwrap_or_default();
+                let user = host.rfind('@').map_or(0, |at| at + 1);
+                format!("{scheme}://{}", &path[user..])
+            }
+            None => word,
+        };
+        let is_plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word,
+            false => format!("'{}'", word.replace('\'', "'\\''")),
+        }
+    });
+    std::iter::once("sawmill".to_owned()).chain(shown).collect::<Vec<_>>().join(" ")
+}
+
 fn before_is_to(written: &[OsString]) -> bool {
     written.last().is_some_and(|word| word == "--to")
 }
@@ -152,6 +178,13 @@ mod tests {
     fn of(line: &str) -> String {
         let words = line.split(' ').map(OsString::from).collect();
         written_out(words).join(OsStr::new(" ")).into_string().unwrap()
+    }
+
+    #[test]
+    fn recorded_commands_have_no_secrets() {
+        let line = "/bin/sawmill load https://u:pw@host/a@b.parquet?sig=x postgres://u:pw@h/db/t --to=x --to host=y --where a>1";
+        let words = line.split(' ').map(str::to_owned);
+        assert_eq!(recorded(words), "sawmill load https://host/a@b.parquet --where 'a>1'");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sawmill_loader::{
-    BatchEncoder, Forgotten, LoadOptions, Mode, RejectOptions, Remembered, Session, TableName, Target,
-    Verification,
+    BatchEncoder, Forgotten, LoadOptions, Mode, RejectOptions, Remembered, SchemaChange, Session, TableName,
+    Target, Verification,
 };
 use sawmill_source::{Control, Error, Kind, Result, Source};
 
@@ -54,6 +54,7 @@ pub struct CrateDb {
     pub(crate) checkpoint_schema: String,
     /// Rows are those of one statement, which nobody resumes.
     pub(crate) of_statement: bool,
+    pub(crate) schema_change: SchemaChange,
 }
 
 impl CrateDb {
@@ -76,6 +77,7 @@ impl CrateDb {
             options: CrateOptions::default(),
             checkpoint_schema: Self::CHECKPOINT_SCHEMA.to_owned(),
             of_statement: false,
+            schema_change: SchemaChange::default(),
         }
     }
 
@@ -105,6 +107,12 @@ impl CrateDb {
     /// What happens to the table.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// Sets what mode append does if the files have columns that the table lacks.
+    pub fn schema_change(mut self, schema_change: SchemaChange) -> Self {
+        self.schema_change = schema_change;
         self
     }
 

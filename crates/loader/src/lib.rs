@@ -62,7 +62,8 @@ pub use identity::recheck::Encoders;
 pub use identity::remembered::{AlreadyLoaded, Remembered};
 pub use table::mode::Mode;
 pub use table::name::{MAX_LENGTH, PART, TableName, check_name, fitted, literal, quote};
-pub use table::records::{FileStatus, Forgotten, LoadStatus};
+pub use table::prune::{Kept, KeptLoad, Pruned};
+pub use table::records::{FileStatus, Forgotten, LoadFacts, LoadStatus};
 pub use table::rejects::RejectOptions;
 pub use table::schema_change::{
     AddedColumn, ColumnChanges, NewColumns, NullColumn, SchemaChange, Widen, WidenedColumn,

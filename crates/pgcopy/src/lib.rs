@@ -64,6 +64,7 @@ pub use rows::encoder::{Column, CopyEncoder, Emit, HEADER, Refused, Stop, TRAILE
 pub use rows::observer::{EncodedRows, RowObserver};
 pub use types::column_type::{Attribute, ColumnType, Composite, MAX_DIMENSIONS, Part, item_of};
 pub use types::pg_type::{PgType, Written};
+pub use types::server_type::{ReadsText, ServerType};
 pub use types::value_options::{Enums, Nanoseconds, Nul, ValueOptions};
 pub use values::element::NUL_ADVICE;
 pub use values::{calendar, numeric};

@@ -227,6 +227,11 @@ impl Connection {
         }
     }
 
+    /// The server that it was opened to.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
     /// Host, port and database, for errors.
     pub fn place(&self) -> &str {
         &self.place

@@ -52,6 +52,7 @@ pub use nested::child_tables::{OfTable, PostgresTables};
 pub use partition::by::PartitionBy;
 pub use partition::survey::{Partitions, Survey};
 pub use records::forget::forget;
+pub use records::prune::prune;
 pub use records::status::status;
 pub use session::insertion::Insertion;
 pub use session::rehearsal::Rehearsal;

@@ -57,6 +57,10 @@ pub struct Postgres {
     pub(crate) values: ValueOptions,
     pub(crate) rejects: Option<RejectOptions>,
     pub(crate) schema_change: SchemaChange,
+    /// The column with the names of files, by which their rows are replaced.
+    pub(crate) file_column: Option<String>,
+    /// The column with the time of the load.
+    pub(crate) loaded_at: Option<String>,
 }
 
 impl Postgres {
@@ -81,6 +85,8 @@ impl Postgres {
             values: ValueOptions::default(),
             rejects: None,
             schema_change: SchemaChange::default(),
+            file_column: None,
+            loaded_at: None,
         }
     }
 
@@ -88,6 +94,18 @@ impl Postgres {
     pub fn schema_change(mut self, schema_change: SchemaChange) -> Self {
         self.schema_change = schema_change;
         self
+    }
+
+    /// Sets the column of the source with the names of files, by which rows of changed files are replaced, and the column
+    /// of the table that the server fills with the time of the load.
+    pub fn lineage(mut self, file_column: Option<String>, loaded_at: Option<String>) -> Self {
+        (self.file_column, self.loaded_at) = (file_column, loaded_at);
+        self
+    }
+
+    /// Whether the rows of changed files are replaced.
+    pub(crate) fn replaces_files(&self) -> bool {
+        matches!(self.on_conflict, OnConflict::ReplaceFiles(_))
     }
 
     /// The same for another table of the server.
@@ -185,7 +203,7 @@ impl Postgres {
 
     /// Whether a load may begin with columns that differ from the table's.
     pub(crate) fn evolves(&self) -> bool {
-        self.mode == Mode::Append && self.schema_change.is_allowed()
+        (self.mode == Mode::Append || self.replaces_files()) && self.schema_change.is_allowed()
     }
 
     /// The load that writes the file of rejected rows.
@@ -242,6 +260,12 @@ impl Target for Postgres {
         control: &Control<'_>,
     ) -> Result<Option<Remembered>> {
         self.remember(source, options, false, control)
+    }
+
+    fn replacing(&self) -> Option<Box<dyn Target + '_>> {
+        let column = self.file_column.clone()?;
+        let replacing = self.clone().mode(Mode::Upsert).key(vec![column.clone()]);
+        Some(Box::new(replacing.on_conflict(OnConflict::ReplaceFiles(column))))
     }
 
     fn has_answered(&self) -> bool {

@@ -63,6 +63,7 @@ mod limited;
 mod object_bytes;
 mod ordered;
 mod parquet_files;
+mod traced;
 mod units;
 
 pub use all_cores::on_all_cores;
@@ -94,6 +95,7 @@ pub use parquet_files::reader::FileBytes;
 pub use parquet_files::schema::refuse_variants;
 pub use parquet_files::table::{DeletedRows, GivenValue, TableFile};
 pub use parquet_files::united::UnlikeFiles;
+pub use traced::{LineageColumns, Traced};
 pub use units::{
     Facts, ROW_IN_GROUP, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, recut,
 };

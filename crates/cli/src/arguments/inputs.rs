@@ -389,10 +389,10 @@ fn open_text(
     objects: &Objects,
     spooled: Option<NamedTempFile>,
     hive: Hive,
-    How { columns, text, console, .. }: How<'_>,
+    How { columns, text, console, unlike, .. }: How<'_>,
     cancel: &AtomicBool,
 ) -> Result<Inputs, Error> {
-    let opened = text::open(files, kind, text, objects, hive, console, cancel);
+    let opened = text::open(files, kind, text, objects, (hive, unlike), console, cancel);
     let (source, boundaries) = match (&spooled, opened) {
         // Users do not know the temporary file that holds the stream.
         (Some(file), Err(error)) => {

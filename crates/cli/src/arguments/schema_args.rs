@@ -12,7 +12,7 @@ use crate::error::Error;
 #[command(next_help_heading = "Columns that change")]
 pub(crate) struct SchemaArgs {
     /// What to do if files have other columns than the table or than each other, in modes auto and append: several of
-    /// them with commas. Unless it is error, a column that a file lacks is NULL in its rows. PostgreSQL only.
+    /// them with commas. Unless it is error, a column that a file lacks is NULL in its rows.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CHANGES", default_value = "error")]
     schema_change: Vec<SchemaChangeArg>,
     /// Short for --schema-change add,widen.
@@ -31,9 +31,9 @@ enum SchemaChangeArg {
     /// The table gets columns that it lacks.
     Add,
     /// Types of the table become wider if the files need it: longer text, more digits; with --rewrite also integers
-    /// and floats.
+    /// and floats. CrateDB cannot change a type.
     Widen,
-    /// Columns that the table lacks are not loaded.
+    /// Columns that the table lacks are not loaded. PostgreSQL only.
     Ignore,
 }
 
@@ -108,10 +108,17 @@ impl SchemaArgs {
                 let change = SchemaChange { new_columns, widen };
                 Ok(Destination::Postgres(Box::new(postgres.schema_change(change))))
             }
-            Destination::CrateDb(_) => refused(
-                "not available for CrateDB, whose records do not say which columns a load filled",
-                "add the columns to the table (ALTER TABLE ... ADD COLUMN), or leave the option out",
-            ),
+            Destination::CrateDb(_) if new_columns == NewColumns::LeaveOut => {
+                refused("ignore is not available for CrateDB", "name the columns to load: --columns a,b")
+            }
+            Destination::CrateDb(_) if self.rewrite => {
+                let what = "CrateDB does not change the type of a column";
+                Err(Error::usage(what, "--rewrite", "load into a new table: --mode replace"))
+            }
+            Destination::CrateDb(crate_db) => {
+                let change = SchemaChange { new_columns, widen };
+                Ok(Destination::CrateDb(Box::new(crate_db.schema_change(change))))
+            }
         }
     }
 }

@@ -19,6 +19,7 @@ use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source};
 
 use crate::arguments::crate_options::CrateArgs;
 use crate::arguments::inputs::{self, ColumnArgs, ObjectArgs};
+use crate::arguments::lineage_args::LineageArgs;
 use crate::arguments::nested_args::NestedArgs;
 use crate::arguments::order_args::{self, IndexPlan, OrderArgs, Ordered, ordered};
 use crate::arguments::part_arg::PartArg;
@@ -30,6 +31,7 @@ use crate::arguments::target::{Destination, EffortArgs, ModeArg, TargetArgs};
 use crate::arguments::text::TextArgs;
 use crate::arguments::value_args::{RejectArgs, ValueArgs};
 use crate::error::Error;
+use crate::forms;
 use crate::screen::console::Console;
 use crate::screen::phases;
 use planned::PlannedLoad;
@@ -54,6 +56,7 @@ Examples:
   sawmill load /data/trips --to postgres://localhost/db --table trips --where \"pickup >= 2024-01-01 and vendor in (1, 2) and tip is not null\"
   sawmill load changed.parquet --to postgres://localhost/db --table trips --mode upsert --key id --newest updated_at
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested native
+  sawmill load /data/trips --to postgres://localhost/db --table trips --file-column source --changed replace
   sawmill load orders.parquet --to postgres://localhost/db --table orders --enums enum
   sawmill load contacts.parquet --to postgres://localhost/db --table contacts --nested tables --foreign-keys
   sawmill load trips.parquet --to postgres://localhost/db --table trips --primary-key id --key-after --set maintenance_work_mem=1GB --dry-run
@@ -116,8 +119,7 @@ struct TableLoad {
     /// that are in the table already.
     #[arg(long)]
     again: bool,
-    /// What to do with a file that was loaded before under this name, with other content. Its earlier rows stay in
-    /// the table.
+    /// What to do with a file that was loaded before under this name, with other content.
     #[arg(long, value_enum, default_value = "error")]
     changed: ChangedArg,
     /// Print the CREATE TABLE statement and stop.
@@ -133,6 +135,8 @@ struct TableLoad {
     dry_run: bool,
     #[command(flatten)]
     columns: ColumnArgs,
+    #[command(flatten)]
+    lineage: LineageArgs,
     #[command(flatten)]
     schema: SchemaArgs,
     #[command(flatten)]
@@ -175,6 +179,8 @@ enum ChangedArg {
     Error,
     /// Append its rows.
     Append,
+    /// Put its rows in the place of those that it had, in one transaction. With --file-column. PostgreSQL only.
+    Replace,
 }
 
 /// What `load finish` is given: the options of the parts.
@@ -209,15 +215,26 @@ The table itself is kept.")]
 Examples:
   sawmill load status --to postgres://me@localhost/db
   sawmill load status --to postgres://me@localhost/db --table trips --json
+  sawmill load status --to postgres://me@localhost/db --history
   sawmill load status --to service=warehouse --checkpoint-schema etl
   sawmill load status --to crate://localhost:4200")]
     Status(records::StatusArgs),
+    /// Remove the records of old loads that no later load needs.
+    #[command(after_help = "\
+Examples:
+  sawmill load prune --to postgres://me@localhost/db --older-than 90d --dry-run
+  sawmill load prune --to crate://localhost:4200 --older-than 90d
+
+Removed are records of loads into tables that are gone, and in mode upsert or insert of tables that have no other
+loads on record. All others are kept: an append skips the files on record.")]
+    Prune(records::PruneArgs),
 }
 
 pub(crate) fn run(args: &LoadArgs, console: Console, cancel: &Arc<AtomicBool>) -> Result<(), Error> {
     match &args.command {
         Some(LoadCommand::Forget(target)) => records::forget(target, console, cancel),
         Some(LoadCommand::Status(status)) => records::status(status, console, cancel),
+        Some(LoadCommand::Prune(args)) => records::prune(args, console, cancel),
         Some(LoadCommand::Finish(args)) if args.part.is_some() => {
             Err(Error::usage("load finish is for all parts together", "--part", "leave the option out"))
         }
@@ -249,6 +266,8 @@ fn load_share(
     let source = filtered.as_ref().map_or(inputs.source(), |filtered| filtered);
     let limited = args.rows.limited(source);
     let source = limited.as_ref().map_or(source, |limited| limited);
+    let traced = args.lineage.traced(source)?;
+    let source: &dyn Source = traced.as_ref().map_or(source, |traced| traced);
     let order = args.order(&target, inputs.addressed().is_some())?;
     let place = args.order.place(&std::env::temp_dir());
     let profile = Profile::new();
@@ -258,7 +277,7 @@ fn load_share(
         None => None,
         Some(order) => {
             OrderedRows::check(source, order)?;
-            let whole = filtered.is_none() && limited.is_none();
+            let whole = filtered.is_none() && limited.is_none() && traced.is_none();
             let addressed: &dyn Addressed = inputs.addressed().filter(|_| whole).unwrap_or(&by_row);
             if args.ddl || args.explain || args.dry_run {
                 reading.index = Some(IndexPlan::new(addressed, order, &place));
@@ -342,6 +361,11 @@ impl TableLoad {
             (share != Share::Whole, "a load in parts"),
         ];
         let target = self.schema.apply(target, self.mode, &others)?;
+        let of_lineage = [
+            (self.nested.makes_tables(), "--nested tables"),
+            (self.table.partition_by.is_some() && self.lineage.loads_at(), "--partition-by"),
+        ];
+        let target = self.lineage.apply(target, self.changed == ChangedArg::Replace, &of_lineage)?;
         self.table.apply(self.nested.apply(target)?)
     }
 
@@ -408,6 +432,8 @@ impl TableLoad {
             locate: self.locate,
             again: self.again,
             append_changed: self.changed == ChangedArg::Append,
+            replace_changed: self.changed == ChangedArg::Replace,
+            command: Some(forms::recorded(std::env::args())),
             ..self.effort.options_for(target)?
         })
     }

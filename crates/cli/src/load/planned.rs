@@ -188,10 +188,11 @@ fn crate_text(plan: &CrateExplanation) -> String {
         let (http, pg) = (rate(way.over_http), rate(way.over_pg));
         ways.push([name, way.delivery.clone(), http, pg, way.costs.clone()]);
     }
+    let changes: String = plan.changes.lines().iter().map(|line| escape::message(line) + "\n").collect();
     let ddl = plan.ddl.as_ref().map(|ddl| format!("\n{};\n", escape::message(ddl))).unwrap_or_default();
     format!(
         "table {}, mode {:?}\n{} files, {} rows in {} units over {} connections\ntransport {}\ndelivery {}\n\
-         requests of at most {} rows and {}; at most {} of encoded rows in memory\n\n{}{}\n\n{}{ddl}",
+         requests of at most {} rows and {}; at most {} of encoded rows in memory\n\n{}{}\n\n{}{changes}{ddl}",
         plan.table,
         plan.mode,
         plan.files,

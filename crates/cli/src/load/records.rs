@@ -1,10 +1,12 @@
-//! `sawmill load status` and `sawmill load forget`: the records that a server keeps of loads.
+//! `sawmill load status`, `forget` and `prune`: the records that a server keeps of loads.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use clap::Args;
-use sawmill_cratedb::{CrateServer, crate_status};
-use sawmill_loader::TableName;
+use sawmill_cratedb::{CrateServer, crate_prune, crate_status};
+use sawmill_loader::{Kept, LoadStatus, Pruned, TableName};
 use sawmill_pgwire::Server;
 use sawmill_profile::Profile;
 use sawmill_source::Control;
@@ -24,8 +26,9 @@ pub(super) struct ForgetArgs {
     records: RecordArgs,
 }
 
+/// A server whose records are read.
 #[derive(Args, Debug)]
-pub(super) struct StatusArgs {
+struct RecordsOf {
     /// The server, as for a load.
     #[arg(long, value_name = "URL")]
     to: String,
@@ -36,51 +39,151 @@ pub(super) struct StatusArgs {
     records: RecordArgs,
 }
 
+#[derive(Args, Debug)]
+pub(super) struct StatusArgs {
+    #[command(flatten)]
+    of: RecordsOf,
+    /// Show each file with size, hash, rows and rejected rows, and when, how long and by which command and version it
+    /// was loaded.
+    #[arg(long)]
+    history: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct PruneArgs {
+    #[command(flatten)]
+    of: RecordsOf,
+    /// Only loads that ended longer ago, such as 90d or 12h.
+    #[arg(long, value_name = "DURATION", value_parser = sawmill_profile::parse_duration)]
+    older_than: Duration,
+    /// Only say which records would be removed.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl RecordsOf {
+    fn is_crate(&self) -> bool {
+        CrateServer::understands(&self.to)
+    }
+
+    fn table(&self) -> Result<Option<TableName>, Error> {
+        let parse = if self.is_crate() { sawmill_cratedb::table_name } else { str::parse::<TableName> };
+        Ok(self.table.as_deref().map(parse).transpose()?)
+    }
+}
+
 /// Lists loads, then the files of each.
 pub(super) fn status(args: &StatusArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
-    let is_crate = CrateServer::understands(&args.to);
-    let parse = if is_crate { sawmill_cratedb::table_name } else { str::parse::<TableName> };
-    let table = args.table.as_deref().map(parse).transpose()?;
+    let StatusArgs { of, history } = args;
     let phase = Profile::new().phase("status");
     let control = Control::new(cancel, &phase);
-    let table = table.as_ref();
-    let loads = match is_crate {
-        true => crate_status(&args.to.parse()?, args.records.crate_schema(), table, &control)?,
+    let (to, table) = (&of.to, of.table()?);
+    let loads = match of.is_crate() {
+        true => crate_status(&to.parse()?, of.records.crate_schema(), table.as_ref(), &control)?,
         false => {
-            sawmill_postgres::status(&args.to.parse::<Server>()?, args.records.schema(), table, &control)?
+            let server = to.parse::<Server>()?;
+            sawmill_postgres::status(&server, of.records.schema(), table.as_ref(), &control)?
         }
     };
-    console.result(&loads, || {
-        if loads.is_empty() {
-            return "no recorded loads\n".to_owned();
-        }
-        let mut rows =
-            vec![["table", "mode", "files", "units", "rows", "started", "state"].map(str::to_owned)];
-        for load in &loads {
-            let state = match (&load.completed, load.running) {
-                (None, _) if load.load_id.is_empty() => "left behind; load forget removes it".to_owned(),
-                (Some(completed), _) => {
-                    let audited = load.audited_batches.map(|batches| match batches {
-                        1 => ", 1 batch audited".to_owned(),
-                        _ => format!(", {} batches audited", phases::thousands(batches)),
-                    });
-                    format!("complete {completed}").trim_end().to_owned() + &audited.unwrap_or_default()
-                }
-                (None, true) => "running".to_owned(),
-                (None, false) => "interrupted".to_owned(),
-            };
-            let (files, units) = (load.files.len().to_string(), phases::thousands(load.units));
-            let (rows_in, begun) = (phases::thousands(load.rows), load.begun.clone());
-            rows.push([load.table.clone(), load.mode.clone(), files, units, rows_in, begun, state]);
-        }
-        let files = loads.iter().map(|load| {
-            let mut rows = vec![[format!("{} {}", load.table, load.begun), "rows".to_owned()]];
-            rows.extend(load.files.iter().map(|file| [file.name.clone(), phases::thousands(file.rows)]));
-            phases::table(&rows)
-        });
-        let files = files.collect::<Vec<_>>().join("\n");
-        format!("{}\n{files}", phases::table(&rows))
+    console.result(&loads, || match (loads.is_empty(), history) {
+        (true, _) => "no recorded loads\n".to_owned(),
+        (false, true) => loads.iter().map(history_of).collect::<Vec<_>>().join("\n"),
+        (false, false) => listed(&loads),
     })
+}
+
+/// The loads, and below them their files.
+fn listed(loads: &[LoadStatus]) -> String {
+    let mut rows = vec![["table", "mode", "files", "units", "rows", "started", "state"].map(str::to_owned)];
+    for load in loads {
+        let (files, units) = (load.files.len().to_string(), phases::thousands(load.units));
+        let (rows_in, begun) = (phases::thousands(load.rows), load.begun.clone());
+        rows.push([load.table.clone(), load.mode.clone(), files, units, rows_in, begun, state(load)]);
+    }
+    let files = loads.iter().map(|load| {
+        let mut rows = vec![[format!("{} {}", load.table, load.begun), "rows".to_owned()]];
+        rows.extend(load.files.iter().map(|file| [file.name.clone(), phases::thousands(file.rows)]));
+        phases::table(&rows)
+    });
+    let files = files.collect::<Vec<_>>().join("\n");
+    format!("{}\n{files}", phases::table(&rows))
+}
+
+fn state(load: &LoadStatus) -> String {
+    match (&load.completed, load.running) {
+        (None, _) if load.load_id.is_empty() => "left behind; load forget removes it".to_owned(),
+        (Some(completed), _) => {
+            let audited = load.audited_batches.map(|batches| match batches {
+                1 => ", 1 batch audited".to_owned(),
+                _ => format!(", {} batches audited", phases::thousands(batches)),
+            });
+            format!("complete {completed}").trim_end().to_owned() + &audited.unwrap_or_default()
+        }
+        (None, true) => "running".to_owned(),
+        (None, false) => "interrupted".to_owned(),
+    }
+}
+
+/// A load with all that its record says.
+fn history_of(load: &LoadStatus) -> String {
+    let facts = &load.facts;
+    let dropped = if load.table_exists { "" } else { " (dropped)" };
+    let seconds = facts.seconds.map(|seconds| format!(" in {seconds} s")).unwrap_or_default();
+    let version = facts.version.as_ref().map(|version| format!(", Sawmill {version}")).unwrap_or_default();
+    let mut text = format!(
+        "{}{dropped}: mode {}, started {}, {}{seconds}{version}\n",
+        load.table,
+        load.mode,
+        load.begun,
+        state(load)
+    );
+    if let Some(command) = &facts.command {
+        text += &format!("  {command}\n");
+    }
+    for line in facts.columns.lines() {
+        text += &format!("  {line}\n");
+    }
+    let mut rows = vec![["file", "bytes", "rows", "rejected", "hash"].map(str::to_owned)];
+    rows.extend(load.files.iter().map(|file| {
+        let bytes = file.bytes.map_or_else(|| "-".to_owned(), phases::thousands);
+        let [loaded, rejected] = [file.rows, file.rejected].map(phases::thousands);
+        [file.name.clone(), bytes, loaded, rejected, file.hash.clone()]
+    }));
+    text + &phases::table(&rows)
+}
+
+/// Removes the records that no later load needs.
+pub(super) fn prune(args: &PruneArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {
+    let PruneArgs { of, older_than, dry_run } = args;
+    let phase = Profile::new().phase("prune");
+    let control = Control::new(cancel, &phase);
+    let (to, table, how) = (&of.to, of.table()?, (*older_than, *dry_run));
+    let pruned = match of.is_crate() {
+        true => crate_prune(&to.parse()?, of.records.crate_schema(), table.as_ref(), how, &control)?,
+        false => {
+            let server = to.parse::<Server>()?;
+            sawmill_postgres::prune(&server, of.records.schema(), table.as_ref(), how, &control)?
+        }
+    };
+    console.result(&pruned, || pruned_lines(&pruned))
+}
+
+/// What was removed; what was kept, by the reason.
+fn pruned_lines(pruned: &Pruned) -> String {
+    let loads = |count: usize| if count == 1 { "1 load".to_owned() } else { format!("{count} loads") };
+    let done = if pruned.dry_run { "would remove" } else { "removed" };
+    let mut text = format!("{done} the records of {}\n", loads(pruned.removed.len()));
+    for load in &pruned.removed {
+        text += &format!("  {}, mode {}, started {}, {}\n", load.table, load.mode, load.begun, state(load));
+    }
+    let mut kept: BTreeMap<(&str, Kept), usize> = BTreeMap::new();
+    for load in &pruned.kept {
+        *kept.entry((&load.load.table, load.why)).or_default() += 1;
+    }
+    for ((table, why), count) in kept {
+        text += &format!("keeps {} into {table}: {}\n", loads(count), why.reason());
+    }
+    text
 }
 
 pub(super) fn forget(args: &ForgetArgs, console: Console, cancel: &AtomicBool) -> Result<(), Error> {

@@ -18,16 +18,17 @@ use crate::harness::{Ran, command, sawmill, signal, start, wait};
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
-struct Bench {
+/// A cluster, a table of it, and a directory for files.
+pub struct Bench {
     standin: Option<StandIn>,
-    url: String,
-    table: String,
-    dir: tempfile::TempDir,
+    pub url: String,
+    pub table: String,
+    pub dir: tempfile::TempDir,
 }
 
 impl Bench {
     /// The stand-in, for faults and for what is looked up in it.
-    fn standin() -> Self {
+    pub fn standin() -> Self {
         let standin = StandIn::start(1);
         let url = standin.url();
         Bench { standin: Some(standin), url, table: "c".to_owned(), dir: tempfile::tempdir().unwrap() }
@@ -55,7 +56,7 @@ impl Bench {
         path
     }
 
-    fn args(&self, verb: &str, file: &Path, more: &[&str]) -> Vec<String> {
+    pub fn args(&self, verb: &str, file: &Path, more: &[&str]) -> Vec<String> {
         let mut args = [verb, file.to_str().unwrap(), "--to", &self.url, "--table", &self.table]
             .map(str::to_owned)
             .to_vec();
@@ -63,12 +64,12 @@ impl Bench {
         args
     }
 
-    fn load(&self, file: &Path, more: &[&str]) -> Ran {
+    pub fn load(&self, file: &Path, more: &[&str]) -> Ran {
         sawmill(self.args("load", file, more))
     }
 
     /// What a statement answers, errors included.
-    fn sql(&self, statement: &str) -> Value {
+    pub fn sql(&self, statement: &str) -> Value {
         let authority = self.url.split("://").nth(1).unwrap().split('/').next().unwrap();
         let (credentials, host) = authority.rsplit_once('@').unwrap_or(("crate:", authority));
         let host = if host.contains(':') { host.to_owned() } else { format!("{host}:4200") };
@@ -87,7 +88,7 @@ impl Bench {
     }
 
     /// Rows of the table, where there is one.
-    fn rows(&self) -> Option<u64> {
+    pub fn rows(&self) -> Option<u64> {
         let refreshed = self.sql(&format!("REFRESH TABLE \"doc\".\"{}\"", self.table));
         let counted = self.sql(&format!("SELECT count(*) FROM \"doc\".\"{}\"", self.table));
         refreshed.get("error").is_none().then(|| counted["rows"][0][0].as_u64())?

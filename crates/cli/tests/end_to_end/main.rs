@@ -1,6 +1,7 @@
 //! The `sawmill` command from end to end: the binary, real files, a real PostgreSQL.
 
 mod addresses;
+mod any_type;
 mod architecture;
 mod bench;
 mod bench_inside;
@@ -39,6 +40,7 @@ mod gen_types;
 mod guarantees;
 mod harness;
 mod hints;
+mod history;
 mod hive;
 mod hostile_text;
 mod in_order;
@@ -47,6 +49,7 @@ mod like_data;
 mod like_odd_data;
 mod like_pairs;
 mod like_tables;
+mod lineage;
 mod links;
 mod load;
 mod load_memory;

@@ -122,7 +122,7 @@ pub(crate) enum Statement {
     /// ALTER TABLE ... RENAME TO
     Rename { name: Name, to: String },
     /// ALTER TABLE ... ADD COLUMN
-    AddColumn { name: Name, column: Column },
+    AddColumns { name: Name, columns: Vec<Column> },
     /// ALTER TABLE ... DROP COLUMN
     DropColumn { name: Name, column: String },
     /// KILL
@@ -173,6 +173,7 @@ mod tests {
             r#"SELECT "b", count(*) FROM "t" WHERE "b" > ? GROUP BY "b" ORDER BY "b" LIMIT 10"#,
             r#"DELETE FROM "t" WHERE "b" IS NULL"#,
             r#"ALTER TABLE "t" DROP COLUMN "b""#,
+            r#"ALTER TABLE "t" ADD COLUMN "b" BIGINT, ADD COLUMN "c" ARRAY(TEXT)"#,
             "SELECT id, stmt FROM sys.jobs",
             "KILL 'c218384a-cdd8-60ac-d6be-9f87b0bc67cb'",
             r#"OPTIMIZE TABLE "t" WITH (only_expunge_deletes = true, flush = true)"#,

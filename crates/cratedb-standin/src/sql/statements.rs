@@ -73,7 +73,12 @@ impl Cursor {
     fn alter(&mut self) -> Result<Statement, String> {
         let name = self.name()?;
         if self.words("add column") {
-            return Ok(Statement::AddColumn { name, column: self.column()?.0 });
+            let mut columns = vec![self.column()?.0];
+            while self.sign(",") {
+                self.expect("add column")?;
+                columns.push(self.column()?.0);
+            }
+            return Ok(Statement::AddColumns { name, columns });
         }
         if self.words("drop column") {
             return Ok(Statement::DropColumn { name, column: self.ident()? });

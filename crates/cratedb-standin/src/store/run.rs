@@ -15,8 +15,8 @@ impl Engine {
             Statement::Nothing(_) => Answer::done(0),
             Statement::Create(table) => self.create(table),
             Statement::Drop { name, if_exists } => self.drop_table(&name, if_exists),
-            Statement::AddColumn { name, column } => self.with(&name, |table| {
-                table.add(&name, column)?;
+            Statement::AddColumns { name, columns } => self.with(&name, |table| {
+                table.add(&name, columns)?;
                 Answer::done(-1)
             }),
             Statement::DropColumn { name, column } => self.with(&name, |table| {

@@ -100,13 +100,14 @@ impl Table {
     }
 
     /// Adds a column that is NULL in all rows.
-    pub(super) fn add(&mut self, name: &Name, column: Column) -> Result<(), Error> {
-        if self.columns.iter().any(|known| known.name == column.name) {
-            let what = format!("The table {}.{} already has a column named {}", name.0, name.1, column.name);
+    pub(super) fn add(&mut self, name: &Name, columns: Vec<Column>) -> Result<(), Error> {
+        let is_known = |column: &&Column| self.columns.iter().any(|known| known.name == column.name);
+        if let Some(known) = columns.iter().find(is_known) {
+            let what = format!("The table {}.{} already has a column named {}", name.0, name.1, known.name);
             return Err(error(400, 4000, format!("SQLParseException[{what}]")));
         }
-        self.columns.push(column);
-        self.rows.iter_mut().for_each(|row| row.values.push(Value::Null));
+        self.rows.iter_mut().for_each(|row| row.values.extend(columns.iter().map(|_| Value::Null)));
+        self.columns.extend(columns);
         Ok(())
     }
 

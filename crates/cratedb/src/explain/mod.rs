@@ -2,16 +2,17 @@
 
 mod ways;
 
-use sawmill_loader::{CHANNEL, LoadOptions, Mode};
+use sawmill_loader::{CHANNEL, ColumnChanges, LoadOptions, Mode};
 use sawmill_source::{Control, Result, Source};
 use serde::Serialize;
 
 use crate::connect::client::{Client, Cluster};
 use crate::options::{LongText, Transport};
+use crate::session::evolving::Following;
 use crate::session::existing_plan;
 use crate::table::catalogue;
 use crate::table::columns;
-use crate::table::columns::{Column, Key};
+use crate::table::columns::{Column, Key, Purpose};
 use crate::table::crate_type::Layout;
 use crate::table::ddl;
 use crate::table::existing::Existing;
@@ -48,8 +49,11 @@ pub struct CrateExplanation {
     pub memory_bytes: u64,
     /// The columns.
     pub columns: Vec<ExplainedColumn>,
-    /// The statement that creates the table; none in mode append.
+    /// The statement that creates the table, or that adds columns to it.
     pub ddl: Option<String>,
+    /// What would be done about columns by which the files and the table differ.
+    #[serde(skip_serializing_if = "ColumnChanges::is_empty")]
+    pub changes: ColumnChanges,
 }
 
 pub use ways::ExplainedWay;
@@ -81,15 +85,19 @@ impl CrateDb {
         control: &Control<'_>,
     ) -> Result<CrateExplanation> {
         let table = self.table()?;
-        let mut existing = Vec::new();
+        let (mut existing, mut following) = (Vec::new(), None);
         let (planned, key) = match self.mode {
             Mode::Append => {
                 // Report a missing key instead of refusing it.
                 let mut lenient = self.clone();
                 lenient.options.at_least_once = true;
                 let mut client = Client::new(&Cluster::new(&self.server, std::time::Duration::ZERO)?, false);
-                let (plan, _) = existing_plan(&lenient, source, &mut client, &table, 0, control, true)?;
+                let purpose = if self.evolves() { Purpose::Follow } else { Purpose::Write };
+                let (plan, _) = existing_plan(&lenient, source, &mut client, &table, 0, control, purpose)?;
                 existing = catalogue::columns(&mut client, &table, 0, control)?;
+                if self.evolves() {
+                    following = Some(Following::new(self, source, &existing, &table)?);
+                }
                 (plan.columns, plan.key)
             }
             _ => (columns::natural(source.schema(), &self.options, &table)?, self.wished_key(source)),
@@ -98,7 +106,7 @@ impl CrateDb {
         let batch_bytes = options.batch_bytes.clamp(4096, Self::MAX_BATCH_BYTES);
         Ok(CrateExplanation {
             ddl: match self.mode {
-                Mode::Append => None,
+                Mode::Append => following.as_ref().and_then(|following| following.statement.clone()),
                 _ => Some(ddl::create_table(
                     &table,
                     &planned,
@@ -122,6 +130,7 @@ impl CrateDb {
             // sent and its compressed copy; twice, for rows and columns.
             memory_bytes: (options.degree.max(1) * (CHANNEL + 4) * 2 * batch_bytes) as u64,
             columns,
+            changes: following.map(|following| following.changes).unwrap_or_default(),
         })
     }
 

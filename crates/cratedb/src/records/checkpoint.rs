@@ -9,14 +9,14 @@ mod stored;
 mod tables;
 mod units;
 
-use sawmill_loader::{EarlierLoad, RecordedFiles, Tally};
+use sawmill_loader::{EarlierLoad, LoadFacts, RecordedFiles, Tally};
 use sawmill_source::{Control, Error, Kind, Result};
 use serde_json::{Value, json};
 
 use crate::connect::client::Client;
 use crate::records::shape::Shape;
 use crate::table::names::quote;
-pub(crate) use stored::by_time;
+pub(crate) use stored::{ago, by_time};
 use stored::{now, stored, stored_stamps};
 pub(crate) use units::UnitRecord;
 
@@ -70,6 +70,8 @@ pub(crate) struct LoadRecord {
     pub shape: Shape,
     /// Runs that have begun, this one included: tags begin with their number.
     pub runs: u64,
+    /// How the load was run.
+    pub facts: LoadFacts,
 }
 
 impl LoadRecord {
@@ -87,6 +89,8 @@ pub(crate) struct RecordedLoad {
     pub mode: String,
     pub state: State,
     pub files: Vec<String>,
+    pub fingerprints: Vec<String>,
+    pub facts: LoadFacts,
     /// Moments by the clock of the loader, UTC, RFC 3339.
     pub begun: String,
     pub completed: Option<String>,
@@ -103,6 +107,8 @@ pub(crate) struct LoadIntoTable {
     pub completed: Option<String>,
     /// As of [`LoadRecord::shape`].
     pub shape: Shape,
+    /// The columns of the table that it fills; empty if that is not recorded.
+    pub filled: Vec<String>,
 }
 
 fn record_is_gone(client: &Client) -> Error {
@@ -149,8 +155,8 @@ impl Checkpoints {
     ) -> Result<()> {
         self.delete(client, "load_id", &record.id, control)?;
         let statement = format!(
-            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\", \"begun\", \"stamps\", \"mapping\", \"shape\", \"runs\") \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            "INSERT INTO {} (\"load_id\", \"target\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"rows\", \"before\", \"begun\", \"stamps\", \"mapping\", \"shape\", \"runs\", \"facts\") \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             self.table("loads")
         );
         let arguments = [
@@ -168,6 +174,7 @@ impl Checkpoints {
             json!(mapping),
             json!(json!(record.shape).to_string()),
             json!(record.runs),
+            json!(record.facts.to_text()),
         ];
         self.run(client, &statement, &arguments, control)?;
         Ok(())
@@ -209,12 +216,12 @@ impl Checkpoints {
         id: &str,
         state: State,
         (rows, audited): (u64, Option<u64>),
-        total: &Tally,
+        (total, facts): (&Tally, &LoadFacts),
         control: &Control<'_>,
     ) -> Result<()> {
         let statement = format!(
-            "UPDATE {} SET \"state\" = ?, \"rows\" = ?, \"content_sum\" = ?, \"completed\" = ?, \"audited\" = ? \
-             WHERE \"load_id\" = ?",
+            "UPDATE {} SET \"state\" = ?, \"rows\" = ?, \"content_sum\" = ?, \"completed\" = ?, \"audited\" = ?, \
+             \"facts\" = ? WHERE \"load_id\" = ?",
             self.table("loads")
         );
         let completed = (state == State::Complete).then(now);
@@ -224,6 +231,7 @@ impl Checkpoints {
             json!(total.content_sum.to_string()),
             json!(completed),
             json!(audited),
+            json!(facts.to_text()),
             json!(id),
         ];
         match self.run(client, &statement, &arguments, control)?.count()? {

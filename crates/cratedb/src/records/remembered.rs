@@ -17,9 +17,9 @@ use crate::encode::encoder::{EncodePlan, file_hash, longest_row};
 use crate::records::checkpoint::{Checkpoints, LoadIntoTable, UnitRecord, by_time};
 use crate::records::shape::Shape;
 use crate::session::existing_plan;
-use crate::session::prepare::loaded_with_other_options;
+use crate::session::prepare::{filled, loaded_with_other_options};
 use crate::table::catalogue;
-use crate::table::columns::{Key, Plan};
+use crate::table::columns::{Column, Key, Plan, Purpose};
 use crate::table::names::CrateTable;
 use crate::verify::read_back::{OfFiles, ReadBack, paging_key};
 use crate::verify::without_refused::WithoutRefused;
@@ -83,8 +83,9 @@ impl CrateDb {
         if !checkpoints.exist(&mut client, control)? {
             return Ok(None);
         }
+        let purpose = if self.evolves() { Purpose::Follow } else { Purpose::Write };
         let (plan, primary) =
-            existing_plan(self, source, &mut client, &table, options.retries, control, true)?;
+            existing_plan(self, source, &mut client, &table, options.retries, control, purpose)?;
         checkpoints.create(&mut client, control)?;
         let loads = checkpoints.of_table(&mut client, &table.to_string(), control)?;
         if loads.is_empty() {
@@ -132,8 +133,8 @@ impl Remembering<'_> {
         let found = earlier::found(self.source, &here);
         let in_found = found.iter().map(|found| found.file).collect();
         let mut remembered = Remembered::with_the_rest(self.source, unfinished, in_found);
-        let changed = earlier::of_another_content(self.source, &here, &remembered.new, self.options);
-        remembered.notes = changed.map_err(|error| error.at(self.place()))?;
+        earlier::of_another_content(self.source, &here, &mut remembered, self.options)
+            .map_err(|error| error.at(self.place()))?;
         if found.is_empty() && remembered.unfinished.is_empty() && remembered.notes.is_empty() {
             return Ok(None);
         }
@@ -193,12 +194,18 @@ impl Remembering<'_> {
         let ids: BTreeSet<&str> = found.iter().map(|found| found.load.id.as_str()).collect();
         for id in ids {
             let of_load: Vec<&Found<'_>> = found.iter().filter(|found| found.load.id == *id).collect();
-            remembered.already.extend(self.of_load(&mut client, &of_load)?);
+            let columns = loads.iter().find(|into| into.load.id == id).map(|into| self.columns_of(into));
+            remembered.already.extend(self.of_load(&mut client, &of_load, columns.flatten())?);
         }
         remembered.already.sort_unstable_by_key(|already| already.file);
-        match self.options.verify {
-            true => self.verify(&mut client, rows, loads, remembered),
-            false => Ok(()),
+        let are_same = loads.iter().all(|into| into.filled.is_empty() || into.filled == filled(self.plan));
+        match (self.options.verify, are_same) {
+            (true, true) => self.verify(&mut client, rows, loads, remembered),
+            (true, false) => {
+                remembered.note_other_columns();
+                Ok(())
+            }
+            (false, _) => Ok(()),
         }
     }
 
@@ -224,8 +231,22 @@ impl Remembering<'_> {
         ))
     }
 
-    /// What a load has brought of these files, which still hold it.
-    fn of_load(&self, client: &mut Client, found: &[&Found<'_>]) -> Result<Vec<AlreadyLoaded>> {
+    /// The columns that a load fills, as this source has them; none if it lacks one.
+    fn columns_of(&self, into: &LoadIntoTable) -> Option<Arc<Vec<Column>>> {
+        if into.filled.is_empty() {
+            return Some(Arc::clone(&self.plan.columns));
+        }
+        let column = |name: &String| self.plan.columns.iter().find(|column| column.name == *name).cloned();
+        into.filled.iter().map(column).collect::<Option<Vec<_>>>().map(Arc::new)
+    }
+
+    /// What a load has brought of these files, which still hold it, as far as its columns are known.
+    fn of_load(
+        &self,
+        client: &mut Client,
+        found: &[&Found<'_>],
+        columns: Option<Arc<Vec<Column>>>,
+    ) -> Result<Vec<AlreadyLoaded>> {
         let Some(load) = found.first().map(|found| found.load) else { return Ok(Vec::new()) };
         let units = self.checkpoints.units(client, &load.id, self.control)?;
         let portion = Portion::new(self.source, found.iter().map(|found| found.file).collect());
@@ -236,8 +257,10 @@ impl Remembering<'_> {
         let untrusted = load.files.untrusted(portion.files());
         let looked_at: BTreeSet<u32> =
             (0..found.len() as u32).filter(|at| self.options.verify || untrusted.contains(at)).collect();
-        self.compare(&portion, load, &units, &looked_at)?;
-        if !untrusted.is_empty() {
+        if let Some(columns) = &columns {
+            self.compare(&portion, load, &units, (&looked_at, columns))?;
+        }
+        if !untrusted.is_empty() && columns.is_some() {
             let now = load.files.with_stamps_of(portion.files());
             self.checkpoints.set_stamps(client, &load.id, &now, self.control)?;
         }
@@ -258,7 +281,7 @@ impl Remembering<'_> {
         portion: &Portion<'_>,
         load: &EarlierLoad,
         units: &BTreeMap<UnitKey, UnitRecord>,
-        looked_at: &BTreeSet<u32>,
+        (looked_at, columns): (&BTreeSet<u32>, &Arc<Vec<Column>>),
     ) -> Result<()> {
         if looked_at.is_empty() {
             return Ok(());
@@ -272,14 +295,14 @@ impl Remembering<'_> {
             columns: false,
             leave_out: of_looked_at().any(|(_, unit)| unit.rejected > 0),
             files: portion.files().iter().map(file_hash).collect(),
-            plan: self.plan.clone(),
+            plan: Plan { columns: Arc::clone(columns), ..self.plan.clone() },
         });
         let bodies = Bodies::new(encode.bytes);
         let encoder = || -> Result<Box<dyn BatchEncoder>> {
             Ok(Box::new(WithoutRefused::new(&encode, &bodies, &refused)))
         };
         let units = units.iter().map(|(key, unit)| (*key, &unit.tally)).collect();
-        let recorded = Recorded { load, files: looked_at, units, columns: self.plan.columns.len() };
+        let recorded = Recorded { load, files: looked_at, units, columns: columns.len() };
         recorded.compare(portion, &encoder, self.options, self.control)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{FileStatus, LoadStatus, TableName};
+use sawmill_loader::{FileStatus, LoadFacts, LoadStatus, TableName};
 use sawmill_source::{Control, Result};
 
 use crate::connect::address::CrateServer;
@@ -14,7 +14,7 @@ use crate::table::catalogue;
 use crate::table::names::CrateTable;
 
 /// Tries of a lost connection.
-const RETRIES: u32 = 3;
+pub(super) const RETRIES: u32 = 3;
 
 /// All loads that a cluster has records of, or those into one table, the latest first; then the tables in
 /// which rows of a load gathered that is not recorded. `checkpoint_schema` is that of the checkpoint tables.
@@ -32,33 +32,63 @@ pub fn crate_status(
 ) -> Result<Vec<LoadStatus>> {
     let cluster = Cluster::new(server, std::time::Duration::ZERO)?;
     let mut client = Client::new(&cluster, false);
-    let checkpoints = Checkpoints::new(checkpoint_schema, RETRIES);
-    let is_meant = |recorded: &str| {
+    read(&mut client, &Checkpoints::new(checkpoint_schema, RETRIES), &is_meant(server, table), control)
+}
+
+/// Whether the name of a recorded table is that of the one that is asked for.
+pub(super) fn is_meant<'t>(
+    server: &'t CrateServer,
+    table: Option<&'t TableName>,
+) -> impl Fn(&str) -> bool + 't {
+    move |recorded| {
         table.is_none_or(|table| {
             let schema = table.schema().unwrap_or(&server.schema);
             recorded == format!("{schema}.{}", table.name())
         })
-    };
+    }
+}
+
+/// The loads into tables of which `is_meant` is true.
+pub(super) fn read(
+    client: &mut Client,
+    checkpoints: &Checkpoints,
+    is_meant: &dyn Fn(&str) -> bool,
+    control: &Control<'_>,
+) -> Result<Vec<LoadStatus>> {
     let mut loads = Vec::new();
     let mut gathering = HashSet::new();
-    if checkpoints.exist(&mut client, control)? {
-        let recorded = checkpoints.all(&mut client, control)?;
+    let tables = catalogue::all_tables(client, RETRIES, control)?;
+    let exist = |target: &str| {
+        let gathered = tables.iter().filter_map(CrateTable::gathers_for);
+        tables.iter().cloned().chain(gathered).any(|table| table.to_string() == target)
+    };
+    if checkpoints.exist(client, control)? {
+        let recorded = checkpoints.all(client, control)?;
         let recorded = recorded.into_iter().filter(|load| is_meant(&load.target)).collect::<Vec<_>>();
         let unfinished = recorded.iter().filter(|load| load.state != State::Complete);
         let names = unfinished.map(|load| lease_name(&load.target, &load.mode, &load.id));
-        let running = lease::alive(&checkpoints, &mut client, names.collect(), control)?;
+        let running = lease::alive(checkpoints, client, names.collect(), control)?;
         for load in recorded {
-            let units = checkpoints.units(&mut client, &load.id, control)?;
+            let units = checkpoints.units(client, &load.id, control)?;
             let complete = load.state == State::Complete;
-            let rows_of = |file: u32| {
-                units.iter().filter(|(key, _)| key.file == file).map(|(_, unit)| unit.tally.rows).sum()
+            let of_file = |file: u32| {
+                let units = units.iter().filter(|(key, _)| key.file == file).map(|(_, unit)| unit);
+                units
+                    .fold((0, 0), |(rows, rejected), unit| (rows + unit.tally.rows, rejected + unit.rejected))
             };
-            let files = (0..).zip(load.files).map(|(file, name)| FileStatus { name, rows: rows_of(file) });
+            let files = (0..).zip(load.files.into_iter().zip(&load.fingerprints));
+            let files = files.map(|(file, (name, print))| {
+                let (rows, rejected) = of_file(file);
+                FileStatus::new(name, print, rows, rejected)
+            });
             let files = files.collect();
             if !complete && load.mode != "append" {
                 gathering.insert(load.target.clone());
             }
             loads.push(LoadStatus {
+                table_exists: exist(&load.target),
+                rejected: units.values().map(|unit| unit.rejected).sum(),
+                facts: load.facts,
                 running: !complete && running.contains(&lease_name(&load.target, &load.mode, &load.id)),
                 table: load.target,
                 mode: load.mode,
@@ -72,8 +102,8 @@ pub fn crate_status(
             });
         }
     }
-    for CrateTable { schema, name } in catalogue::staging_tables(&mut client, RETRIES, control)? {
-        let target = format!("{schema}.{name}");
+    for table in tables.iter().filter_map(CrateTable::gathers_for) {
+        let target = table.to_string();
         if is_meant(&target) && !gathering.contains(&target) {
             loads.push(LoadStatus {
                 table: target,
@@ -84,6 +114,9 @@ pub fn crate_status(
                 units: 0,
                 audited_batches: None,
                 rows: 0,
+                rejected: 0,
+                table_exists: true,
+                facts: LoadFacts::default(),
                 running: false,
                 load_id: String::new(),
             });

@@ -127,7 +127,7 @@ impl CrateSession<'_> {
         self.compare(rows, total)?;
         self.loaded.store(total.rows, Relaxed);
         let counted = (rows, Some(tags.last_audited()));
-        checkpoints.set_state(client, id, State::Placing, counted, total, control)?;
+        checkpoints.set_state(client, id, State::Placing, counted, (total, &self.facts()), control)?;
         if catalogue::has_column(client, &from, &tags.column, retries, control)? {
             drop_column(client, &from, &tags.column, retries, control)?;
         }
@@ -135,7 +135,7 @@ impl CrateSession<'_> {
         self.compare(self.read_back(&from).count(client, control)?, total)?;
         self.place(&from, client, control)?;
         checkpoints.delete_others(client, &self.table.to_string(), id, control)?;
-        checkpoints.set_state(client, id, State::Complete, counted, total, control)
+        checkpoints.set_state(client, id, State::Complete, counted, (total, &self.facts()), control)
     }
 
     /// The table has exactly the rows that were acknowledged.

@@ -30,7 +30,7 @@ use crate::encode::encoder::{CrateEncoder, EncodePlan};
 use crate::options::Transport;
 use crate::records::checkpoint::Checkpoints;
 use crate::table::catalogue;
-use crate::table::columns::Key;
+use crate::table::columns::{Key, Purpose};
 use crate::table::names::CrateTable;
 use crate::target::CrateDb;
 use crate::write::durable;
@@ -150,7 +150,8 @@ impl CrateDb {
         if !catalogue::exists(&mut client, &table, options.retries, control)? {
             return Err(no_table(&table, client.place()));
         }
-        let planned = existing_plan(self, rows, &mut client, &table, options.retries, control, true);
+        let planned =
+            existing_plan(self, rows, &mut client, &table, options.retries, control, Purpose::Write);
         let (plan, _) = planned.map_err(in_statement)?;
         cluster.table_is_known();
         let repeat = head(&table, &plan, REPEAT);

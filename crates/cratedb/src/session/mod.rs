@@ -3,6 +3,7 @@
 mod audited;
 mod counting;
 mod equal_rows;
+pub(crate) mod evolving;
 pub(crate) mod insertion;
 mod opening;
 mod placing;
@@ -14,12 +15,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use sawmill_loader::{
-    BatchEncoder, Encoders, LoadOptions, LoadState, Mode, Note, RecordedFiles, Session, Tally, UnitWriter,
-    Verification,
+    BatchEncoder, ColumnChanges, Encoders, LoadFacts, LoadOptions, LoadState, Mode, Note, RecordedFiles,
+    Session, Tally, UnitWriter, Verification,
 };
-use sawmill_profile::format_grouped;
+use sawmill_profile::{format_grouped, turns};
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use crate::connect::client::{Client, Cluster};
@@ -53,6 +55,8 @@ pub(crate) struct CrateSession<'a> {
     bodies: Arc<Bodies>,
     writers: Arc<WriterPlan>,
     record: LoadRecord,
+    /// When this run began.
+    started: Instant,
     state: LoadState,
     done: HashMap<UnitKey, Tally>,
     /// Rows of the units in [`done`](Self::done) that were refused.
@@ -211,13 +215,27 @@ impl Session for CrateSession<'_> {
         let rows = self.count_all(&mut client, total, control)?;
         self.loaded.store(total.rows, Relaxed);
         if self.written != self.table {
-            checkpoints.set_state(&mut client, id, State::Placing, (rows, None), total, control)?;
+            checkpoints.set_state(
+                &mut client,
+                id,
+                State::Placing,
+                (rows, None),
+                (total, &self.facts()),
+                control,
+            )?;
             self.place(&self.written, &mut client, control)?;
         }
         if self.writers.gathers {
             checkpoints.delete_others(&mut client, &self.table.to_string(), id, control)?;
         }
-        checkpoints.set_state(&mut client, id, State::Complete, (rows, None), total, control)
+        checkpoints.set_state(&mut client, id, State::Complete, (rows, None), (total, &self.facts()), control)
+    }
+
+    fn column_changes(&self) -> ColumnChanges {
+        match self.state {
+            LoadState::New => self.record.facts.columns.clone(),
+            LoadState::Resumed | LoadState::Complete => ColumnChanges::default(),
+        }
     }
 
     fn counted(&self) -> Option<u64> {
@@ -235,6 +253,7 @@ impl Session for CrateSession<'_> {
     fn notes(&self) -> Vec<Note> {
         let mut notes: Vec<Note> =
             self.writers.carried.report(&self.chosen).into_iter().map(Note::from).collect();
+        notes.extend(self.column_changes().lines().into_iter().map(Note::from));
         let mut count = |number: u64, thing: &str, what: &str| {
             if number > 0 {
                 notes.push(format!("{} {what}", were(number, thing)).into());
@@ -287,6 +306,15 @@ impl Session for CrateSession<'_> {
 }
 
 impl CrateSession<'_> {
+    /// How the load was run, up to now.
+    fn facts(&self) -> LoadFacts {
+        let facts = &self.record.facts;
+        let command = self.options.command.as_deref().or(facts.command.as_deref());
+        let run = turns::now().saturating_duration_since(self.started);
+        LoadFacts { filled: facts.filled.clone(), ..LoadFacts::new(command, facts.columns.clone()) }
+            .after(run)
+    }
+
     /// How many rows were rejected, and where they are now.
     fn note_of_rejected(&self) -> Option<Note> {
         let rows = self.rejected();

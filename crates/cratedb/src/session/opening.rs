@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-use sawmill_loader::{LoadOptions, LoadState, Mode, Share, Tally};
+use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Mode, Share, Tally};
+use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use super::CrateSession;
@@ -17,8 +18,8 @@ use crate::records::checkpoint::{Checkpoints, LoadIntoTable, LoadRecord, State, 
 use crate::records::lease::{Lease, lease_name};
 use crate::records::remembered::sharing_files;
 use crate::records::shape::Shape;
-use crate::session::prepare::Preparing;
-use crate::table::columns::{Key, Plan};
+use crate::session::prepare::{Preparing, filled};
+use crate::table::columns::{Key, Plan, Purpose};
 use crate::table::ddl;
 use crate::table::names::CrateTable;
 use crate::tags::begun::Begun;
@@ -37,6 +38,7 @@ impl<'a> CrateSession<'a> {
         options: &'a LoadOptions,
         control: &Control<'_>,
     ) -> Result<Self> {
+        let started = turns::now();
         if options.share != Share::Whole {
             return Err(Error::new(Kind::Config, "a load into CrateDB cannot be divided into parts")
                 .at(format!("table {}", crate_db.table()?))
@@ -68,6 +70,7 @@ impl<'a> CrateSession<'a> {
             encode: Arc::new(encode),
             writers: Arc::new(writers),
             record,
+            started,
             state,
             done: earlier.done,
             refused: earlier.refused,
@@ -106,6 +109,8 @@ struct Opening<'a, 'o> {
     checkpoints: Checkpoints,
     table: CrateTable,
     plan: Plan,
+    /// What was done about columns that differ.
+    changes: ColumnChanges,
     /// The columns of the table's primary key.
     primary: Vec<String>,
     /// What the load is recorded by, and how the source's columns become those of the table.
@@ -142,9 +147,18 @@ impl<'a, 'o> Opening<'a, 'o> {
         let cluster = Cluster::new(&crate_db.server, options.patience)?;
         let mut client = Client::new(&cluster, false);
         let retries = options.retries;
-        let (plan, primary) = match new_plan {
-            Some(plan) => plan,
-            None => existing_plan(crate_db, source, &mut client, &table, retries, control, true)?,
+        let (plan, primary, changes) = match new_plan {
+            Some((plan, primary)) => {
+                let names = filled(&plan);
+                (plan, primary, ColumnChanges::absent(names.iter(), source))
+            }
+            None if crate_db.evolves() => crate_db.follow(source, &mut client, &table, options, control)?,
+            None => {
+                let write = Purpose::Write;
+                let (plan, primary) =
+                    existing_plan(crate_db, source, &mut client, &table, retries, control, write)?;
+                (plan, primary, ColumnChanges::default())
+            }
         };
         if matches!(plan.key, Key::Tags(_)) {
             version::check_version(&mut client, retries, control)?;
@@ -161,6 +175,7 @@ impl<'a, 'o> Opening<'a, 'o> {
             checkpoints,
             table,
             plan,
+            changes,
             primary,
             id,
             mapping,
@@ -215,6 +230,7 @@ impl<'a, 'o> Opening<'a, 'o> {
             checkpoints: &self.checkpoints,
             table: &self.table,
             plan: &self.plan,
+            changes: &self.changes,
             primary: &self.primary,
             id: &self.id,
             mapping: &self.mapping,

@@ -11,7 +11,8 @@ use crate::connect::client::Client;
 use crate::encode::encoder::{EncodePlan, file_hash, longest_row};
 use crate::encode::unnest;
 use crate::options::LongText;
-use crate::table::columns::{Key, MAX_TEXT_LENGTH, Plan};
+use crate::session::evolving;
+use crate::table::columns::{Key, MAX_TEXT_LENGTH, Plan, Purpose};
 use crate::table::existing::Existing;
 use crate::table::names::CrateTable;
 use crate::table::{catalogue, columns, ddl};
@@ -40,7 +41,7 @@ pub(crate) fn existing_plan(
     table: &CrateTable,
     retries: u32,
     control: &Control<'_>,
-    writing: bool,
+    purpose: Purpose<'_>,
 ) -> Result<(Plan, Vec<String>)> {
     let existing = catalogue::columns(client, table, retries, control)?;
     if existing.is_empty() {
@@ -54,7 +55,8 @@ pub(crate) fn existing_plan(
         false => Arc::clone(source.schema()),
         true => columns::by_position(source.schema(), &existing, row_key, table)?,
     };
-    let columns = columns::matched(&schema, &crate_db.options, &existing, table, writing)?;
+    let columns = columns::matched(&schema, &crate_db.options, &existing, table, purpose)
+        .map_err(|error| evolving::with_a_way_out(error, crate_db, source, &existing))?;
     let key = choose_key(crate_db, table, &schema, Some((&existing, &primary)))?;
     Ok((Plan { columns, key, longest_text: None }, primary))
 }

@@ -3,7 +3,7 @@
 mod append;
 mod gather;
 
-use sawmill_loader::{EarlierLoad, LoadOptions, RecordedFiles, Tally};
+use sawmill_loader::{ColumnChanges, EarlierLoad, LoadFacts, LoadOptions, RecordedFiles, Tally};
 use sawmill_source::{Control, Error, Kind, Result, Source};
 
 use crate::CrateDb;
@@ -28,6 +28,8 @@ pub(crate) struct Preparing<'p> {
     pub checkpoints: &'p Checkpoints,
     pub table: &'p CrateTable,
     pub plan: &'p Plan,
+    /// What was done about columns that differ.
+    pub changes: &'p ColumnChanges,
     pub primary: &'p [String],
     pub id: &'p str,
     /// How the source's columns become those of the table: a hash.
@@ -40,7 +42,24 @@ pub(crate) struct Preparing<'p> {
     pub placed: bool,
 }
 
+/// The names of a plan's columns.
+pub(crate) fn filled(plan: &Plan) -> Vec<String> {
+    plan.columns.iter().map(|column| column.name.clone()).collect()
+}
+
 impl Preparing<'_> {
+    /// Refuses to go on with other columns than those that the load began with.
+    fn refuse_other_columns(&self, record: &LoadRecord) -> Result<()> {
+        let began = &record.facts.filled;
+        if began.is_empty() || *began == filled(self.plan) {
+            return Ok(());
+        }
+        let what = format!("the load began with the columns {}", began.join(", "));
+        Err(Error::new(Kind::Exists, what).at(self.place()).advise(
+            "run the command with the options that it had then, or forget the load (sawmill load forget)",
+        ))
+    }
+
     fn is_empty(&self, table: &CrateTable) -> Result<bool> {
         let mut client = Client::new(&self.client.cluster, false);
         Ok(self.read_back(table).count(&mut client, self.control)? == 0)
@@ -98,6 +117,10 @@ impl Preparing<'_> {
             rows: 0,
             before,
             shape: self.shape.clone(),
+            facts: LoadFacts {
+                filled: filled(self.plan),
+                ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
+            },
             // What an earlier statement has sent must not arrive under the tags of this one.
             runs: if self.crate_db.of_statement { statement_run() } else { 1 },
         }

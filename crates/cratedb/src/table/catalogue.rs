@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::connect::client::Client;
 use crate::table::existing::{Existing, StoredType, declared_types};
-use crate::table::names::{CrateTable, SEALED, STAGING};
+use crate::table::names::CrateTable;
 
 /// Whether there is such a table.
 pub(crate) fn exists(
@@ -54,19 +54,15 @@ pub(crate) fn has_column(
     Ok(!client.sql(statement, &arguments, retries, control)?.all::<(String,)>()?.is_empty())
 }
 
-/// Tables for which rows gather or have gathered out of sight, by the names that they were to get.
-pub(crate) fn staging_tables(
+/// All tables.
+pub(crate) fn all_tables(
     client: &mut Client,
     retries: u32,
     control: &Control<'_>,
 ) -> Result<Vec<CrateTable>> {
     let statement = "SELECT table_schema, table_name FROM information_schema.tables";
     let tables = client.sql(statement, &[], retries, control)?.all::<(String, String)>()?;
-    let staged = tables.into_iter().filter_map(|(schema, name)| {
-        let name = name.strip_suffix(STAGING).or_else(|| name.strip_suffix(SEALED))?.to_owned();
-        Some(CrateTable { schema, name })
-    });
-    Ok(staged.collect())
+    Ok(tables.into_iter().map(|(schema, name)| CrateTable { schema, name }).collect())
 }
 
 /// The columns of a table, in their order, each with the types inside of it.

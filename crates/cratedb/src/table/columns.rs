@@ -101,6 +101,19 @@ pub(crate) fn natural(
     checked(columns, refused, schema, table)
 }
 
+/// What the columns of an existing table are matched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose<'n> {
+    /// To compare them with all columns of the source.
+    Compare,
+    /// To fill them with all columns of the source.
+    Write,
+    /// The same with those that the table has.
+    Follow,
+    /// To go on with a load that fills these.
+    GoOn(&'n [String]),
+}
+
 /// The columns of an existing table that this schema fills, or is compared with. Missing, extra and
 /// incompatible columns are named at once.
 pub(crate) fn matched(
@@ -108,13 +121,19 @@ pub(crate) fn matched(
     options: &CrateOptions,
     existing: &[Existing],
     table: &CrateTable,
-    writing: bool,
+    purpose: Purpose<'_>,
 ) -> Result<Arc<Vec<Column>>> {
     let mut columns = Vec::with_capacity(schema.fields().len());
     let mut refused = Vec::new();
     for (i, field) in schema.fields().iter().enumerate() {
         let name = field.name();
-        let Some(theirs) = existing.iter().find(|column| column.name == *name) else {
+        let theirs = existing.iter().find(|column| column.name == *name);
+        match purpose {
+            Purpose::Follow if theirs.is_none() => continue,
+            Purpose::GoOn(names) if !names.contains(name) => continue,
+            _ => {}
+        }
+        let Some(theirs) = theirs else {
             refused.push(format!("column {name:?} is not in the table"));
             continue;
         };
@@ -143,7 +162,7 @@ pub(crate) fn matched(
         }
     }
     for theirs in existing {
-        if writing
+        if purpose != Purpose::Compare
             && !theirs.filled
             && !theirs.nullable
             && options.row_key.as_ref() != Some(&theirs.name)

@@ -89,6 +89,12 @@ pub(crate) struct CrateTable {
 }
 
 impl CrateTable {
+    /// The table for which rows gather or have gathered in this one, out of sight.
+    pub(crate) fn gathers_for(&self) -> Option<Self> {
+        let name = self.name.strip_suffix(STAGING).or_else(|| self.name.strip_suffix(SEALED))?;
+        Some(Self { schema: self.schema.clone(), name: name.to_owned() })
+    }
+
     /// Refuses what `RelationName.ensureValidForRelationCreation` refuses, and names that CrateDB could
     /// not find again.
     pub(crate) fn new(schema: &str, name: &str) -> Result<Self> {

@@ -10,6 +10,7 @@ use crate::encode::canonical::Sums;
 use crate::encode::encoder::{EncodePlan, file_hash, longest_row};
 use crate::session::existing_plan;
 use crate::table::catalogue;
+use crate::table::columns::Purpose;
 use crate::target::CrateDb;
 use crate::verify::read_back::{ReadBack, paging_key};
 use crate::verify::read_source::{Part, ReadSource};
@@ -36,7 +37,7 @@ pub(crate) fn verify(
     reading.options.row_key = None;
     reading.options.at_least_once = true;
     let (plan, primary) =
-        existing_plan(&reading, source, &mut client, &table, options.retries, control, false)?;
+        existing_plan(&reading, source, &mut client, &table, options.retries, control, Purpose::Compare)?;
     let existing = catalogue::columns(&mut client, &table, options.retries, control)?;
     let compared = |name: &String| plan.columns.iter().any(|column| column.name == *name);
     let not_compared =

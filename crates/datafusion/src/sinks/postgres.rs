@@ -178,6 +178,7 @@ impl Taker for Encoding {
 fn stopped(stop: Stop<Error>, place: &str, before: usize) -> DataFusionError {
     match stop {
         Stop::Emit(error) => external(error),
+        Stop::Unanswered(what) => external(std::io::Error::other(what)),
         Stop::Refused(value) => {
             let place = format!("column {:?}, {place}, row {}", value.column, before + value.row + 1);
             let advice = "convert the value or leave the row out in the SELECT";

@@ -57,11 +57,15 @@ pub struct LoadOptions {
     /// Append a file whose name is on record with other content. Otherwise such a file is an error, since its
     /// earlier rows stay in the table.
     pub append_changed: bool,
+    /// Replace the rows of such a file. The target says whether it can ([`Target::replacing`]).
+    pub replace_changed: bool,
     /// Rows of the table to hold in memory at once to find them, 12 bytes each; a larger table is read
     /// several times.
     pub locate_rows: u64,
     /// What of the load this run does.
     pub share: Share,
+    /// The command for the record of the load, without addresses and passwords.
+    pub command: Option<String>,
 }
 
 impl Default for LoadOptions {
@@ -79,8 +83,10 @@ impl Default for LoadOptions {
             locate: false,
             again: false,
             append_changed: false,
+            replace_changed: false,
             locate_rows: 4 << 20,
             share: Share::Whole,
+            command: None,
         }
     }
 }
@@ -122,12 +128,17 @@ fn load_the_rest(
     control: &Control<'_>,
 ) -> Result<LoadReport> {
     let started = turns::now();
-    let Remembered { already, unfinished, new, verified, notes } = remembered;
+    let Remembered { already, unfinished, replaced, new, verified, notes } = remembered;
     let mut report = LoadReport::of_already_loaded(&already, notes);
     let unverified = verified.is_none() && !already.is_empty();
     report.verified = verified;
     for files in unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty()) {
         report.add(load_files(&Portion::new(source, files), target, options, control)?);
+    }
+    if let Some(replacing) = target.replacing() {
+        for file in replaced {
+            report.add(load_files(&Portion::new(source, vec![file]), replacing.as_ref(), options, control)?);
+        }
     }
     report.bytes_in = source.files().iter().map(|file| file.bytes).sum();
     if unverified && report.verified.take().is_some() {

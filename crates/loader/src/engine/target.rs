@@ -41,6 +41,12 @@ pub trait Target: Sync {
         Ok(None)
     }
 
+    /// The same target for one file whose content has changed: its rows take the place of those that it had. `None` if the
+    /// target cannot replace the rows of a file.
+    fn replacing(&self) -> Option<Box<dyn Target + '_>> {
+        None
+    }
+
     /// Whether the target has answered since it was named: a connection that is lost then is opened again.
     fn has_answered(&self) -> bool;
 

@@ -101,7 +101,7 @@ pub fn is_known_list(source: &dyn Source, here: &[&EarlierLoad], own: &str) -> b
 
 /// Whether the source has to be appended to its table: a load made the table, and one of some of the source's files
 /// has filled it. The source of the load that made it is that load, repeated; with
-/// [`LoadOptions::append_changed`] only while its files are unchanged.
+/// [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] only while its files are unchanged.
 pub fn adds_files(source: &dyn Source, loads: &[&EarlierLoad], options: &LoadOptions) -> bool {
     let names: Vec<&String> = source.files().iter().map(|file| &file.name).collect();
     let complete: Vec<&EarlierLoad> = loads.iter().copied().filter(|load| load.complete).collect();
@@ -109,7 +109,8 @@ pub fn adds_files(source: &dyn Source, loads: &[&EarlierLoad], options: &LoadOpt
     let mut makers = complete.iter().filter(|load| made.contains(&load.mode.as_str())).peekable();
     let is_repeated = |load: &EarlierLoad| {
         let unchanged = || load.files.changed(source.files()).is_empty();
-        load.files.names.iter().eq(names.iter().copied()) && (!options.append_changed || unchanged())
+        load.files.names.iter().eq(names.iter().copied())
+            && (!(options.append_changed || options.replace_changed) || unchanged())
     };
     let known: BTreeSet<&String> = complete.iter().flat_map(|load| &load.files.names).collect();
     makers.peek().is_some()
@@ -181,25 +182,38 @@ pub fn broken_off(
     Ok(unfinished)
 }
 
-/// Remarks about new files whose earlier content was loaded before.
-///
-/// # Errors
-/// Such a file, unless [`LoadOptions::append_changed`] allows it.
-pub fn of_another_content(
-    source: &dyn Source,
-    loads: &[&EarlierLoad],
-    new: &[u32],
-    options: &LoadOptions,
-) -> Result<Vec<Note>> {
+/// Those of the new files whose earlier content was loaded before.
+fn changed_files(source: &dyn Source, loads: &[&EarlierLoad], new: &[u32]) -> Vec<u32> {
     let recorded = loads.iter().flat_map(|load| load.files.names.iter().zip(&load.files.fingerprints));
     let known: BTreeSet<(&String, &String)> = recorded.collect();
     let least = String::new();
-    let had_another = |file: &&SourceFile| {
+    let had_another = |file: &SourceFile| {
         let of_name = known.range((&file.name, &least)..);
         of_name.take_while(|(name, _)| **name == file.name).any(|(_, was)| **was != file.fingerprint)
     };
-    let files = new.iter().filter_map(|file| source.files().get(*file as usize));
-    let changed: Vec<&str> = files.filter(had_another).map(|file| file.name.as_str()).collect();
+    let is_changed = |place: &&u32| source.files().get(**place as usize).is_some_and(had_another);
+    new.iter().filter(is_changed).copied().collect()
+}
+
+/// Takes the files whose earlier content was loaded before out of the new ones, if their rows are to be replaced;
+/// otherwise remarks about them.
+///
+/// # Errors
+/// Such a file, unless [`LoadOptions::append_changed`] or [`LoadOptions::replace_changed`] allows it.
+pub fn of_another_content(
+    source: &dyn Source,
+    loads: &[&EarlierLoad],
+    remembered: &mut Remembered,
+    options: &LoadOptions,
+) -> Result<()> {
+    let changed = changed_files(source, loads, &remembered.new);
+    if options.replace_changed {
+        remembered.new.retain(|place| !changed.contains(place));
+        remembered.replaced = changed;
+        return Ok(());
+    }
+    let files = changed.iter().filter_map(|place| source.files().get(*place as usize));
+    let changed: Vec<&str> = files.map(|file| file.name.as_str()).collect();
     let what = "was loaded before with other content; those rows stay in the table";
     match changed.first() {
         Some(first) if !options.append_changed => {
@@ -208,11 +222,16 @@ pub fn of_another_content(
                 more => format!(" (and {more} more)"),
             };
             Err(Error::new(Kind::Exists, format!("{first}{more} {what}")).advise(
-                "to add the new rows beside the old ones, append with --changed append; to load everything from the \
+                "to replace the rows of a file by its new ones, give --changed replace (with --file-column); to add the new \
+                 rows beside the old ones, append with --changed append; to load everything from the \
                  beginning, use --mode replace; rows with a key can be updated with --mode upsert",
             ))
         }
-        _ => Ok(changed.into_iter().map(|name| Note::from(format!("{name} {what}"))).collect()),
+        _ => {
+            let notes = changed.into_iter().map(|name| Note::from(format!("{name} {what}")));
+            remembered.notes.extend(notes);
+            Ok(())
+        }
     }
 }
 

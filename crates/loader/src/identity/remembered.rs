@@ -13,6 +13,8 @@ pub struct Remembered {
     pub already: Vec<AlreadyLoaded>,
     /// The files of each interrupted earlier load, in its order; these loads are finished first.
     pub unfinished: Vec<Vec<u32>>,
+    /// Files whose rows are to be replaced, since they have other content now.
+    pub replaced: Vec<u32>,
     /// The other files.
     pub new: Vec<u32>,
     /// The comparison of [`already`](Self::already) with the target, if requested and possible.

@@ -2,6 +2,7 @@
 
 pub(crate) mod mode;
 pub(crate) mod name;
+pub(crate) mod prune;
 pub(crate) mod records;
 pub(crate) mod rejects;
 pub(crate) mod schema_change;

@@ -1,9 +1,52 @@
 //! Records of the loads into a table, and what forgetting them removes.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::table::schema_change::ColumnChanges;
+
+/// How a load was run. Records of earlier versions do not say it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoadFacts {
+    /// The version of Sawmill that wrote the record last.
+    pub version: Option<String>,
+    /// The command, without addresses and passwords.
+    pub command: Option<String>,
+    /// Duration of the run that completed the load.
+    pub seconds: Option<f64>,
+    /// What the load did about columns by which its files and the table differed.
+    #[serde(skip_serializing_if = "ColumnChanges::is_empty")]
+    pub columns: ColumnChanges,
+    /// The columns of the table that the load fills, if they are not recorded elsewhere.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub filled: Vec<String>,
+}
+
+impl LoadFacts {
+    /// The facts of a load that begins or goes on.
+    pub fn new(command: Option<&str>, columns: ColumnChanges) -> Self {
+        let version = Some(env!("CARGO_PKG_VERSION").to_owned());
+        Self { version, command: command.map(str::to_owned), seconds: None, columns, filled: Vec::new() }
+    }
+
+    /// The same when the load is complete, after a run of this duration.
+    pub fn after(&self, duration: std::time::Duration) -> Self {
+        Self { seconds: Some(duration.as_millis() as f64 / 1000.0), ..self.clone() }
+    }
+
+    /// As the records hold them.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads what the records hold; what cannot be read is unknown.
+    pub fn from_text(text: Option<&str>) -> Self {
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+}
 
 /// A load according to the target's records.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LoadStatus {
     /// The table, with its schema.
     pub table: String,
@@ -19,6 +62,13 @@ pub struct LoadStatus {
     pub units: u64,
     /// Committed rows.
     pub rows: u64,
+    /// Rejected rows.
+    pub rejected: u64,
+    /// Whether the target still has the table.
+    pub table_exists: bool,
+    /// How it was run.
+    #[serde(flatten)]
+    pub facts: LoadFacts,
     /// Batches that an audit counted in the table when the load was completed; `None` where rows are not
     /// accounted for by batches.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,8 +84,27 @@ pub struct LoadStatus {
 pub struct FileStatus {
     /// Its name.
     pub name: String,
+    /// Its length; `None` for generated rows.
+    pub bytes: Option<u64>,
+    /// Identifies its content: of text the hash of its bytes, of Parquet that of its footer.
+    pub hash: String,
     /// Its committed rows.
     pub rows: u64,
+    /// Its rejected rows.
+    pub rejected: u64,
+}
+
+impl FileStatus {
+    /// A file by its name and its fingerprint.
+    pub fn new(name: String, fingerprint: &str, rows: u64, rejected: u64) -> Self {
+        let measured =
+            fingerprint.split_once(':').and_then(|(length, hash)| Some((length.parse().ok()?, hash)));
+        let (bytes, hash) = match measured {
+            Some((bytes, hash)) => (Some(bytes), hash),
+            None => (None, fingerprint),
+        };
+        Self { name, bytes, hash: hash.to_owned(), rows, rejected }
+    }
 }
 
 /// What forgetting a load removed.

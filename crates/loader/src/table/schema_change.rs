@@ -1,6 +1,7 @@
 //! Columns by which the files of a load and its table differ: what the load may do about them, and what it did.
 
-use serde::Serialize;
+use sawmill_source::Source;
+use serde::{Deserialize, Serialize};
 
 /// What a load into an existing table may do if its files have other columns. By default nothing: such files are an
 /// error.
@@ -44,7 +45,8 @@ impl SchemaChange {
 }
 
 /// What a load did about columns by which its files and the table differed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ColumnChanges {
     /// Columns that the table got.
     pub added: Vec<AddedColumn>,
@@ -57,7 +59,7 @@ pub struct ColumnChanges {
 }
 
 /// A column that the table got.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddedColumn {
     /// Its name.
     pub name: String,
@@ -67,7 +69,7 @@ pub struct AddedColumn {
 }
 
 /// A column of the table that got a wider type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WidenedColumn {
     /// Its name.
     pub name: String,
@@ -80,7 +82,7 @@ pub struct WidenedColumn {
 }
 
 /// A column that some files lack.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NullColumn {
     /// Its name.
     pub name: String,
@@ -91,6 +93,22 @@ pub struct NullColumn {
 }
 
 impl ColumnChanges {
+    /// Whether nothing differed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Columns of these names that some of a source's files lack.
+    pub fn absent<'n>(names: impl Iterator<Item = &'n String>, source: &dyn Source) -> Self {
+        let lacking = |name: &String| {
+            let own = source.files().iter();
+            let own = own.filter(|file| file.columns.as_ref().is_some_and(|own| own.index_of(name).is_err()));
+            let (first, files) = (own.clone().next()?, own.count() as u64);
+            Some(NullColumn { name: name.clone(), files, first: first.name.clone() })
+        };
+        Self { null: names.filter_map(lacking).collect(), ..Self::default() }
+    }
+
     /// Adds what a load of other files of the same source did.
     pub fn add(&mut self, other: Self) {
         let Self { added, widened, left_out, null } = other;

@@ -10,12 +10,19 @@ pub struct Fault {
     pub path: String,
     /// The value, and its fault.
     pub what: String,
+    /// The server did not say whether there is a fault.
+    pub unanswered: bool,
 }
 
 impl Fault {
     /// Returns a fault in `row`; `what` names the value and the problem.
     pub fn new(row: usize, what: impl Into<String>) -> Self {
-        Self { row, path: String::new(), what: what.into() }
+        Self { row, path: String::new(), what: what.into(), unanswered: false }
+    }
+
+    /// Returns what a server that did not answer leaves unknown.
+    pub(crate) fn unanswered(what: String) -> Self {
+        Self { unanswered: true, ..Self::new(0, what) }
     }
 
     /// Prepends an element to the path.

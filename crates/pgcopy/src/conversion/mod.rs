@@ -23,6 +23,7 @@ use crate::arrays::fault::Fault;
 use crate::arrays::marks::is_json;
 use crate::types::column_type::{ColumnType, Part};
 use crate::types::pg_type::PgType;
+use crate::types::server_type::ServerType;
 use crate::types::value_options::{Nanoseconds, Nul, ValueOptions};
 
 /// The steps that prepare a column's arrays for the encoder, planned once per column.
@@ -49,6 +50,8 @@ enum Conversion {
     Parsed(TextForm),
     /// Text to an array of elements of this form, `None` for text, and of the type of this OID.
     ParsedArray(Option<TextForm>, u32),
+    /// Text to the wire format of a type that the server reads.
+    ByServer(ServerType),
 }
 
 /// Whether arrays of this type are text.
@@ -73,6 +76,7 @@ impl ColumnConversion {
             None if target.takes(field) => None,
             None => match target {
                 ColumnType::Array(part) if is_text(arrow) => Some(Conversion::of_array(part, options)?),
+                ColumnType::OfServer(of) if is_text(arrow) => Some(Conversion::ByServer(of.clone())),
                 _ => return Err(String::new()),
             },
         };
@@ -90,9 +94,12 @@ impl ColumnConversion {
             Some(Conversion::CutNanoseconds) => moments::cut_type(arrow),
             Some(Conversion::Number(width)) => width.arrow(),
             Some(Conversion::Midnight) => DataType::Timestamp(TimeUnit::Second, None),
-            Some(Conversion::Decimal(_) | Conversion::Parsed(_) | Conversion::ParsedArray(..)) => {
-                DataType::LargeBinary
-            }
+            Some(
+                Conversion::Decimal(_)
+                | Conversion::Parsed(_)
+                | Conversion::ParsedArray(..)
+                | Conversion::ByServer(_),
+            ) => DataType::LargeBinary,
         }
     }
 
@@ -136,6 +143,9 @@ impl ColumnConversion {
             }
             Some(Conversion::ParsedArray(form, oid)) => {
                 texts::parsed(array, &"array", |text, out| from_text::array(*form, *oid, text, out), faults)
+            }
+            Some(Conversion::ByServer(of)) => {
+                texts::read_by_server(array, of, faults).map_err(Fault::unanswered)?
             }
         }
         .ok_or_else(wrong)

@@ -13,6 +13,7 @@ use arrow_schema::DataType;
 use super::is_text;
 use crate::arrays::byte_strings::ByteStrings;
 use crate::arrays::fault::{Fault, shown};
+use crate::types::server_type::ServerType;
 use crate::values::element::refuse_longer;
 
 /// Whether values of this type are text or contain text.
@@ -119,6 +120,44 @@ pub(super) fn parsed(
         }
     }
     Some(Arc::new(wire.finish()))
+}
+
+/// Turns text into the wire format of a type that the server reads. Adds to `faults` text that is no value of it.
+///
+/// # Errors
+/// The server did not answer.
+pub(super) fn read_by_server(
+    array: &ArrayRef,
+    of: &ServerType,
+    faults: &mut Vec<Fault>,
+) -> Result<Option<ArrayRef>, String> {
+    let Some(values) = ByteStrings::bind(array) else { return Ok(None) };
+    let mut texts = Vec::with_capacity(array.len());
+    let mut broken = Vec::new();
+    let rows: Vec<usize> = (0..array.len()).filter(|row| array.is_valid(*row)).collect();
+    for row in &rows {
+        let text = std::str::from_utf8(values.value(*row)).ok().filter(|text| !text.contains('\0'));
+        broken.push(text.is_none());
+        texts.push(text.unwrap_or_default());
+    }
+    let mut wire = LargeBinaryBuilder::with_capacity(array.len(), 16 * array.len());
+    let mut read = of.0.wire(&texts)?.into_iter().zip(broken).zip(&texts);
+    for row in 0..array.len() {
+        match if array.is_valid(row) { read.next() } else { None } {
+            None => wire.append_null(),
+            Some(((Ok(value), false), _)) => wire.append_value(value),
+            Some(((value, broken), text)) => {
+                let why = match value {
+                    Err(why) if !broken => why,
+                    _ => "PostgreSQL does not store the character 0x00".to_owned(),
+                };
+                faults
+                    .push(Fault::new(row, format!("the text {} cannot be read as {of}: {why}", shown(text))));
+                wire.append_null();
+            }
+        }
+    }
+    Ok(Some(Arc::new(wire.finish())))
 }
 
 #[cfg(test)]

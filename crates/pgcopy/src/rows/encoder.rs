@@ -133,6 +133,8 @@ pub type Emit<'a, E> = &'a mut dyn FnMut(Bytes, u64) -> Result<(), E>;
 pub enum Stop<E> {
     /// A value cannot be encoded. The rows before it are encoded.
     Refused(Refused),
+    /// The server that reads a column's text did not answer.
+    Unanswered(String),
     /// The function that receives buffers failed.
     Emit(E),
 }
@@ -141,6 +143,7 @@ impl<E: fmt::Display> fmt::Display for Stop<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(Refused { row, column, what }) => write!(f, "row {row}, column {column:?}: {what}"),
+            Self::Unanswered(what) => f.write_str(what),
             Self::Emit(error) => error.fmt(f),
         }
     }
@@ -188,7 +191,10 @@ impl CopyEncoder {
             let Some(array): Option<&ArrayRef> = batch.columns().get(column.source) else {
                 return Err(refused(0, "the batch does not have this column".to_owned()));
             };
-            let faulty = |fault: Fault| refused(fault.row, place_path(&fault));
+            let faulty = |fault: Fault| match fault.unanswered {
+                true => Stop::Unanswered(fault.what),
+                false => refused(fault.row, place_path(&fault)),
+            };
             let array = match array.as_binary_view_opt().filter(|_| column.text) {
                 None => Cow::Borrowed(array),
                 Some(bytes) => Cow::Owned(checked_text(bytes).map_err(faulty)?),

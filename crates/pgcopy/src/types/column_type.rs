@@ -10,6 +10,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Fields};
 
 use crate::types::pg_type::PgType;
+use crate::types::server_type::ServerType;
 
 /// `MAXDIM` in src/include/utils/array.h.
 pub const MAX_DIMENSIONS: usize = 6;
@@ -25,6 +26,8 @@ pub enum ColumnType {
     Array(Arc<Part>),
     /// A composite type.
     Composite(Arc<Composite>),
+    /// Another type, which the server reads from text.
+    OfServer(ServerType),
 }
 
 /// The type of an element or an attribute.
@@ -60,7 +63,7 @@ impl ColumnType {
         match self {
             Self::Plain(pg_type) => Some(*pg_type),
             Self::Enumeration(_) => Some(PgType::Enum),
-            Self::Array(_) | Self::Composite(_) => None,
+            Self::Array(_) | Self::Composite(_) | Self::OfServer(_) => None,
         }
     }
 
@@ -68,7 +71,7 @@ impl ColumnType {
     pub fn takes(&self, field: &Field) -> bool {
         match self {
             Self::Plain(pg_type) => pg_type.takes(field),
-            Self::Enumeration(_) => *field.data_type() == DataType::Null,
+            Self::Enumeration(_) | Self::OfServer(_) => *field.data_type() == DataType::Null,
             Self::Array(part) => *field.data_type() == DataType::Null || elements_of(field, part).is_some(),
             Self::Composite(composite) => match field.data_type() {
                 DataType::Null => true,
@@ -113,6 +116,7 @@ impl fmt::Display for ColumnType {
             Self::Enumeration(name) => f.write_str(name),
             Self::Array(part) => write!(f, "{}[]", part.column_type),
             Self::Composite(composite) => f.write_str(&composite.name),
+            Self::OfServer(of) => of.fmt(f),
         }
     }
 }

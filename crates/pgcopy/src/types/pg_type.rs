@@ -91,104 +91,15 @@ pub enum PgType {
 pub enum Written {
     /// `oid`.
     Oid,
-    /// `macaddr`.
-    MacAddr,
-    /// `macaddr8`.
-    MacAddr8,
-    /// `bit`, with its number of bits.
-    Bit(Option<u32>),
-    /// `bit varying`, with its limit if it has one.
-    VarBit(Option<u32>),
-    /// `xml`.
-    Xml,
     /// `time with time zone`.
     TimeTz,
-    /// `point`.
-    Point,
-    /// `lseg`.
-    Segment,
-    /// `path`.
-    Path,
-    /// `box`.
-    Box,
-    /// `polygon`.
-    Polygon,
-    /// `line`.
-    Line,
-    /// `circle`.
-    Circle,
-    /// `tsvector`.
-    TsVector,
-    /// `int4range`.
-    Int4Range,
-    /// `int8range`.
-    Int8Range,
-    /// `numrange`.
-    NumRange,
-    /// `daterange`.
-    DateRange,
-    /// `tsrange`.
-    TsRange,
-    /// `tstzrange`.
-    TsTzRange,
-}
-
-impl Written {
-    /// Returns the type of a catalogue entry.
-    fn of_catalogue(oid: u32, modifier: i32) -> Option<Self> {
-        Some(match oid {
-            26 => Self::Oid,
-            829 => Self::MacAddr,
-            774 => Self::MacAddr8,
-            1560 => Self::Bit(u32::try_from(modifier).ok()),
-            1562 => Self::VarBit(u32::try_from(modifier).ok()),
-            142 => Self::Xml,
-            1266 if modifier < 0 || modifier == 6 => Self::TimeTz,
-            600 => Self::Point,
-            601 => Self::Segment,
-            602 => Self::Path,
-            603 => Self::Box,
-            604 => Self::Polygon,
-            628 => Self::Line,
-            718 => Self::Circle,
-            3614 => Self::TsVector,
-            3904 => Self::Int4Range,
-            3926 => Self::Int8Range,
-            3906 => Self::NumRange,
-            3912 => Self::DateRange,
-            3908 => Self::TsRange,
-            3910 => Self::TsTzRange,
-            _ => return None,
-        })
-    }
 }
 
 impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Bit(Some(length)) => return write!(f, "bit({length})"),
-            Self::VarBit(Some(length)) => return write!(f, "bit varying({length})"),
             Self::Oid => "oid",
-            Self::MacAddr => "macaddr",
-            Self::MacAddr8 => "macaddr8",
-            Self::Bit(None) => "bit",
-            Self::VarBit(None) => "bit varying",
-            Self::Xml => "xml",
             Self::TimeTz => "time with time zone",
-            Self::Point => "point",
-            Self::Segment => "lseg",
-            Self::Path => "path",
-            Self::Box => "box",
-            Self::Polygon => "polygon",
-            Self::Line => "line",
-            Self::Circle => "circle",
-            Self::TsVector => "tsvector",
-            Self::Int4Range => "int4range",
-            Self::Int8Range => "int8range",
-            Self::NumRange => "numrange",
-            Self::DateRange => "daterange",
-            Self::TsRange => "tsrange",
-            Self::TsTzRange => "tstzrange",
         })
     }
 }
@@ -309,7 +220,9 @@ impl PgType {
             3802 => Self::Jsonb,
             869 => Self::Inet,
             650 => Self::Cidr,
-            _ => return Written::of_catalogue(oid, modifier).map(Self::Written),
+            26 => Self::Written(Written::Oid),
+            1266 if unrounded => Self::Written(Written::TimeTz),
+            _ => return None,
         })
     }
 

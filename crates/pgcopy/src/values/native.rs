@@ -59,7 +59,7 @@ impl NativeLayout {
                 })))
             }
             _ if *field.data_type() == DataType::Null => Ok(Self::Leaf(Box::new(Element::Null))),
-            ColumnType::Enumeration(_) => Err(refused()),
+            ColumnType::Enumeration(_) | ColumnType::OfServer(_) => Err(refused()),
             ColumnType::Array(part) => {
                 let (item, dimensions) = elements_of(field, part).ok_or_else(refused)?;
                 let element = Box::new(Self::choose(&item, &part.column_type)?);

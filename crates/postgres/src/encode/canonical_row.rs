@@ -45,7 +45,7 @@ impl Form {
     fn new(column_type: &ColumnType, by_value: bool) -> Self {
         match column_type {
             ColumnType::Plain(PgType::Numeric(None)) if by_value => Self::Numeric,
-            ColumnType::Plain(_) | ColumnType::Enumeration(_) => Self::Bytes,
+            ColumnType::Plain(_) | ColumnType::Enumeration(_) | ColumnType::OfServer(_) => Self::Bytes,
             ColumnType::Array(part) => Self::Array(Box::new(Self::new(&part.column_type, by_value))),
             ColumnType::Composite(composite) => {
                 let attributes = composite.attributes.iter();

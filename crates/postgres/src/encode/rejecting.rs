@@ -11,7 +11,7 @@ use sawmill_loader::{BatchEncoder, Block, Mark, Marks, Refusal, Tally};
 use sawmill_pgcopy::{Refused, Stop};
 use sawmill_source::{Error, Kind, Result, Unit};
 
-use crate::encode::summing::SummingEncoder;
+use crate::encode::summing::{SummingEncoder, unanswered};
 use crate::nested::flat_tables::RecordNumbers;
 
 /// Rows that are encoded at once after a refusal; the number doubles after each success.
@@ -121,6 +121,7 @@ impl RejectingEncoder {
         match tried {
             Ok(()) => Ok(None),
             Err(Stop::Emit(error)) => Err(error),
+            Err(Stop::Unanswered(what)) => Err(unanswered(what)),
             Err(Stop::Refused(refused)) => {
                 let encoded = (inner.rows() - before) as usize;
                 passed.rows.truncate(passed.rows.len().saturating_sub(rows - encoded));
@@ -179,6 +180,7 @@ impl BatchEncoder for RejectingEncoder {
         match flushed {
             Ok(()) => {}
             Err(Stop::Emit(error)) => return Err(error),
+            Err(Stop::Unanswered(what)) => return Err(unanswered(what)),
             Err(Stop::Refused(refused)) => return Err(Error::new(Kind::Value, refused.what)),
         }
         if !passed.refused.is_empty() {

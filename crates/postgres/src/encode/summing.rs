@@ -15,6 +15,12 @@ pub(crate) struct SummingEncoder {
     sum: RowSum,
 }
 
+/// The error for text that the server was asked to read, and did not.
+pub(super) fn unanswered(what: String) -> Error {
+    Error::new(Kind::Connection, what)
+        .advise("run the same command again: what was committed stays and is not loaded twice")
+}
+
 /// The sum of the rows since the last call.
 struct RowSum {
     /// How rows are hashed.
@@ -72,6 +78,7 @@ impl BatchEncoder for SummingEncoder {
         let mut emit = |bytes, rows| emit(Block::new(bytes, rows));
         self.batch(batch, &mut emit).map_err(|stop| match stop {
             Stop::Refused(Refused { row, column, what }) => Refusal::Value { row, column, what },
+            Stop::Unanswered(what) => Refusal::Stopped(unanswered(what)),
             Stop::Emit(error) => Refusal::Stopped(error),
         })
     }
@@ -81,6 +88,7 @@ impl BatchEncoder for SummingEncoder {
         match self.flush(&mut emit) {
             Ok(()) => Ok(self.take_tally()),
             Err(Stop::Emit(error)) => Err(error),
+            Err(Stop::Unanswered(what)) => Err(unanswered(what)),
             Err(Stop::Refused(refused)) => Err(Error::new(Kind::Value, refused.what)),
         }
     }

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use sawmill_loader::{RecordedFiles, Tally, check_name, quote};
+use sawmill_loader::{LoadFacts, RecordedFiles, Tally, check_name, quote};
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result, UnitKey};
 use tokio_postgres::Row;
@@ -48,6 +48,8 @@ pub(crate) struct LoadRecord {
     pub before: Option<Tally>,
     /// Identifies which rows and columns of a file are loaded. Empty if files are not remembered one by one.
     pub mapping: String,
+    /// How the load was run.
+    pub facts: LoadFacts,
 }
 
 impl Checkpoints {
@@ -137,7 +139,7 @@ impl Checkpoints {
     ) -> Result<Option<LoadRecord>> {
         let sql = format!(
             "SELECT load_id, table_oid, unit_rows, files, fingerprints, completed IS NOT NULL, \
-             before_rows, before_sum, before_non_null, stamps, mapping FROM {} WHERE load_id = $1",
+             before_rows, before_sum, before_non_null, stamps, mapping, to_jsonb(l) ->> 'facts' FROM {} l WHERE load_id = $1",
             self.table("loads")
         );
         let rows = connection.query(control, &sql, &[&id])?;
@@ -151,6 +153,7 @@ impl Checkpoints {
             unit_rows: unit_rows.max(1) as u64,
             files: read_files(connection, row)?,
             mapping: connection.get(row, 10)?,
+            facts: LoadFacts::from_text(connection.get::<Option<String>>(row, 11)?.as_deref()),
             complete: connection.get(row, 5)?,
             before: match before {
                 None => None,
@@ -196,7 +199,21 @@ impl Checkpoints {
                 &database,
             ],
         )?;
-        Ok(())
+        self.set_facts(connection, &record.id, &record.facts, control)
+    }
+
+    /// Records how a load is run, unless the tables are of an earlier version and this user may not change them.
+    fn set_facts(
+        &self,
+        connection: &Connection,
+        id: &str,
+        facts: &LoadFacts,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        match self.keep_facts(connection, control)? {
+            true => self.set(connection, id, "facts", &facts.to_text(), control),
+            false => Ok(()),
+        }
     }
 
     /// Records the current stamps of a load's files.
@@ -306,7 +323,7 @@ impl Checkpoints {
         &self,
         connection: &Connection,
         id: &str,
-        total: &Tally,
+        (total, facts): (&Tally, &LoadFacts),
         control: &Control<'_>,
     ) -> Result<()> {
         let sql = format!(
@@ -320,7 +337,7 @@ impl Checkpoints {
             &[&id, &(total.rows as i64), &total.content_sum.to_string(), &counts],
         )?;
         match updated {
-            1 => Ok(()),
+            1 => self.set_facts(connection, id, facts, control),
             _ => Err(Error::new(Kind::Changed, "the record of the load no longer exists")
                 .at(connection.place())
                 .advise("sawmill load forget removed it while the load ran: load again")),
@@ -353,13 +370,14 @@ impl Checkpoints {
         other: &str,
         control: &Control<'_>,
     ) -> Result<()> {
+        let facts = if self.keep_facts(connection, control)? { ", facts" } else { "" };
         let (loads, lasts) = (
             self.table("loads"),
             "target, mode, table_oid, unit_rows, files, fingerprints, begun, completed, rows, content_sum, non_null, \
              before_rows, before_sum, before_non_null, stamps, mapping, table_file, parts, keys_refused, columns, database",
         );
         let copy = format!(
-            "INSERT INTO {loads} (load_id, {lasts}) SELECT $2, {lasts} FROM {loads} WHERE load_id = $1"
+            "INSERT INTO {loads} (load_id, {lasts}{facts}) SELECT $2, {lasts}{facts} FROM {loads} WHERE load_id = $1"
         );
         connection.execute(control, &copy, &[&id, &other])?;
         let mut tables = vec![self.table(UNITS), self.table(UNITS_UNLOGGED)];

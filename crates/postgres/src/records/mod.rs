@@ -5,6 +5,7 @@ mod filled;
 pub(crate) mod forget;
 pub(crate) mod parts;
 pub(crate) mod presence;
+pub(crate) mod prune;
 pub(crate) mod remembered;
 pub(crate) mod renamed;
 pub(crate) mod schema;

@@ -231,9 +231,10 @@ impl Remembering<'_> {
             return Ok(None);
         }
         let mut remembered = Remembered::with_the_rest(self.source, unfinished, in_found);
-        let changed = earlier::of_another_content(self.source, &here, &remembered.new, self.options);
-        remembered.notes.extend(changed.map_err(|error| error.at(self.place()))?);
-        if found.is_empty() && remembered.unfinished.is_empty() && remembered.notes.is_empty() {
+        earlier::of_another_content(self.source, &here, &mut remembered, self.options)
+            .map_err(|error| error.at(self.place()))?;
+        let nothing_known = found.is_empty() && remembered.unfinished.is_empty();
+        if nothing_known && remembered.replaced.is_empty() && remembered.notes.is_empty() {
             return Ok(None);
         }
         if !found.is_empty() {
@@ -295,7 +296,8 @@ impl Remembering<'_> {
     /// them.
     fn look_at(&self, found: &[Found<'_>], remembered: &mut Remembered) -> Result<()> {
         let presence = self.presence()?;
-        let nothing_to_do = remembered.new.is_empty() && remembered.unfinished.is_empty();
+        let nothing_to_do =
+            remembered.new.is_empty() && remembered.unfinished.is_empty() && remembered.replaced.is_empty();
         if presence.was_emptied() || presence.lacks_rows() && nothing_to_do {
             return Err(presence.error(
                 self.place(),

@@ -2,12 +2,18 @@
 
 use std::collections::HashSet;
 
-use sawmill_loader::{FileStatus, LoadOptions, LoadStatus, TableName, retry_reached};
+use sawmill_loader::{FileStatus, LoadFacts, LoadOptions, LoadStatus, TableName, retry_reached};
 use sawmill_pgwire::{Connection, KnownServer, Server, refuse_pooler};
 use sawmill_source::{Control, Result};
 
 use crate::records::checkpoint::{Checkpoints, UNITS, advisory_key};
+use crate::rejected::rejects::{REJECTS, REJECTS_UNLOGGED};
 use crate::table::catalogue::value;
+
+/// Whether the table of a load `l` is there: the table itself, whatever its name, or another one of its name.
+pub(super) const TABLE_EXISTS: &str = "EXISTS (SELECT FROM pg_catalog.pg_class c \
+     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+     WHERE c.oid = l.table_oid::oid OR n.nspname || '.' || c.relname = l.target)";
 
 /// All loads recorded on the server, or those into one table, latest first. `checkpoint_schema` is that of
 /// the checkpoint tables; without these there are no loads.
@@ -21,19 +27,23 @@ pub fn status(
     control: &Control<'_>,
 ) -> Result<Vec<LoadStatus>> {
     let checkpoints = Checkpoints::new(checkpoint_schema)?;
-    let read = || read(server, &checkpoints, table, control);
+    let read = || {
+        let connection = Connection::open(server, control)?;
+        refuse_pooler(&connection, server, control)?;
+        read(server, &connection, &checkpoints, table, control)
+    };
     retry_reached(LoadOptions::default().retries, control, &|| server.is_reached(), read)
 }
 
-fn read(
+/// The same over a connection.
+pub(super) fn read(
     server: &Server,
+    connection: &Connection,
     checkpoints: &Checkpoints,
     table: Option<&TableName>,
     control: &Control<'_>,
 ) -> Result<Vec<LoadStatus>> {
-    let connection = Connection::open(server, control)?;
-    refuse_pooler(&connection, server, control)?;
-    if !checkpoints.exist(&connection, control)? {
+    if !checkpoints.exist(connection, control)? {
         return Ok(Vec::new());
     }
     // A 64-bit advisory lock is split into two columns of 32 bits
@@ -48,14 +58,24 @@ fn read(
     let moment =
         |column: &str| format!("to_char({column} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')");
     // Unlogged tables cannot be read on a standby.
-    let units = match value(&connection, control, "SELECT pg_catalog.pg_is_in_recovery()", &[])? {
-        true => checkpoints.table(UNITS),
-        false => checkpoints.all_units(),
+    let (units, rejects) = match value(connection, control, "SELECT pg_catalog.pg_is_in_recovery()", &[])? {
+        true => (checkpoints.table(UNITS), vec![checkpoints.table(REJECTS)]),
+        false => {
+            (checkpoints.all_units(), vec![checkpoints.table(REJECTS), checkpoints.table(REJECTS_UNLOGGED)])
+        }
     };
+    let there = checkpoints.rejects_tables(connection, control)?;
+    let rejects = rejects.into_iter().filter(|table| there.contains(table));
+    let rejects = rejects.map(|table| format!("SELECT load_id, file FROM {table}"));
+    let rejects = rejects.chain([String::from("SELECT ''::text AS load_id, 0 AS file WHERE false")]);
+    let rejects = rejects.collect::<Vec<_>>().join(" UNION ALL ");
     let sql = format!(
         "SELECT l.load_id, coalesce({}, l.target), l.mode, l.files, {}, {}, count(u.rows), coalesce(sum(u.rows), 0)::bigint, \
            ARRAY(SELECT coalesce(sum(f.rows), 0)::bigint FROM generate_series(0, cardinality(l.files) - 1) at \
-             LEFT JOIN {} f ON f.load_id = l.load_id AND f.file = at GROUP BY at ORDER BY at) \
+             LEFT JOIN {} f ON f.load_id = l.load_id AND f.file = at GROUP BY at ORDER BY at), \
+           ARRAY(SELECT count(f.load_id) FROM generate_series(0, cardinality(l.files) - 1) at \
+             LEFT JOIN ({rejects}) f ON f.load_id = l.load_id AND f.file = at GROUP BY at ORDER BY at), \
+           l.fingerprints, to_jsonb(l) ->> 'facts', {TABLE_EXISTS} \
          FROM {} l LEFT JOIN {} u USING (load_id) GROUP BY l.load_id ORDER BY l.begun DESC, l.load_id",
         "(SELECT n.nspname || '.' || c.relname FROM pg_catalog.pg_class c \
            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
@@ -68,8 +88,8 @@ fn read(
         units
     );
     let mut loads = Vec::new();
-    let known = KnownServer::new(server, &connection, control)?;
-    let database = checkpoints.database(&known, &connection, control)?;
+    let known = KnownServer::new(server, connection, control)?;
+    let database = checkpoints.database(&known, connection, control)?;
     for row in connection.query(control, &sql, &[&database])? {
         let (load_id, target): (String, String) = (connection.get(&row, 0)?, connection.get(&row, 1)?);
         if table.is_some_and(|table| !is_meant(table, &target)) {
@@ -77,18 +97,23 @@ fn read(
         }
         let (units, rows): (i64, i64) = (connection.get(&row, 6)?, connection.get(&row, 7)?);
         let (names, of_files): (Vec<String>, Vec<i64>) = (connection.get(&row, 3)?, connection.get(&row, 8)?);
+        let (rejected, prints): (Vec<i64>, Vec<String>) =
+            (connection.get(&row, 9)?, connection.get(&row, 10)?);
+        let files = names.into_iter().zip(prints).zip(of_files.into_iter().zip(&rejected));
+        let files = files.map(|((name, print), (rows, rejected))| {
+            FileStatus::new(name, &print, rows as u64, *rejected as u64)
+        });
         loads.push(LoadStatus {
             table: target,
             mode: connection.get(&row, 2)?,
-            files: names
-                .into_iter()
-                .zip(of_files)
-                .map(|(name, rows)| FileStatus { name, rows: rows as u64 })
-                .collect(),
+            files: files.collect(),
             begun: connection.get(&row, 4)?,
             completed: connection.get(&row, 5)?,
             units: units as u64,
             rows: rows as u64,
+            rejected: rejected.iter().sum::<i64>() as u64,
+            table_exists: connection.get(&row, 12)?,
+            facts: LoadFacts::from_text(connection.get::<Option<String>>(&row, 11)?.as_deref()),
             audited_batches: None,
             running: held.contains(&advisory_key(&load_id)),
             load_id,
@@ -98,7 +123,7 @@ fn read(
 }
 
 /// Whether a table that may be named without its schema is the recorded one.
-fn is_meant(table: &TableName, recorded: &str) -> bool {
+pub(super) fn is_meant(table: &TableName, recorded: &str) -> bool {
     let Ok(recorded) = recorded.parse::<TableName>() else { return false };
     table.name() == recorded.name() && table.schema().is_none_or(|schema| recorded.schema() == Some(schema))
 }

@@ -5,6 +5,7 @@
 //! lock, so that a load that was killed behind it finds nothing left to change, and of two loads at once the second
 //! one, too. A load that goes on keeps the columns that it began with.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_schema::Schema;
@@ -39,13 +40,14 @@ impl Opening<'_, '_> {
             None => self.evolve(found.oid, &files, table, checkpoints, id)?,
         };
         let existing = columns::read(connection, found.oid, control)?;
+        postgres.check_loaded_at(&existing, table)?;
         let names = begun.unwrap_or_else(|| loaded(schema, &files, &changes));
         let columns = columns::matched_of(&names, schema, &existing, table, &postgres.values)?;
         let is_null = |name: &String| changes.null.iter().any(|column| column.name == *name);
         let filled: Vec<_> = existing.into_iter().filter(|column| !is_null(&column.name)).collect();
         let fields = names.iter().filter_map(|name| schema.field_with_name(name).ok().cloned());
         let not_filled = columns::not_filled(&Schema::new(fields.collect::<Vec<_>>()), &filled);
-        Ok(Matched { columns, not_filled, changes })
+        Ok(Matched { columns, not_filled, changes, hints: BTreeMap::new() })
     }
 
     /// The error for columns that do not fit, with the change of the table that would let them.

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-use sawmill_loader::{Mode, TableName, Tally, quote};
+use sawmill_loader::{LoadFacts, Mode, TableName, Tally, quote};
 use sawmill_pgwire::Connection;
+use sawmill_profile::turns;
 use sawmill_source::{Control, Error, Kind, Result, on_all_cores};
 
 use super::PostgresSession;
@@ -20,6 +21,7 @@ use crate::table::replaced;
 use crate::table::replaced::Replaced;
 use crate::types::made_types;
 use crate::write::durable;
+use crate::write::replace_files::ReplacedFiles;
 use crate::write::upsert;
 use crate::write::upsert::{Matching, Merged, OnConflict};
 
@@ -56,12 +58,18 @@ impl PostgresSession<'_> {
                 return Ok(());
             }
             connection.begin(control)?;
+            let facts = self.facts();
             checkpoints.refuse_lost(connection, id, total, control)?;
             if !self.postgres.mode.gathers() {
                 self.refuse_another_table(connection, control)?;
             }
             if self.postgres.several.is_some() {
-                checkpoints.complete(connection, id, total, control)?;
+                checkpoints.complete(connection, id, (total, &facts), control)?;
+                return durable::commit(connection, control);
+            }
+            if let OnConflict::ReplaceFiles(column) = &self.postgres.on_conflict {
+                self.replace_files(column, total, connection, control)?;
+                checkpoints.complete(connection, id, (total, &facts), control)?;
                 return durable::commit(connection, control);
             }
             if self.postgres.mode == Mode::Upsert {
@@ -84,6 +92,7 @@ impl PostgresSession<'_> {
                         let why = "a trigger or a rule of the table skipped the others";
                         Some(format!("{merged} of {} rows were merged: {why}", total.rows))
                     }
+                    OnConflict::ReplaceFiles(_) => None,
                     OnConflict::Keep => {
                         Some("the keys of the other rows are in the table, or came before in the files".to_owned())
                     }
@@ -122,9 +131,47 @@ impl PostgresSession<'_> {
                 *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
                     replaced::note(&self.table, &lost).into_iter().collect();
             }
-            checkpoints.complete(connection, id, total, control)?;
+            checkpoints.complete(connection, id, (total, &facts), control)?;
             durable::commit(connection, control)
         })
+    }
+
+    /// Puts the gathered rows of corrected files in the place of those that the files had.
+    fn replace_files(
+        &self,
+        column: &str,
+        total: &Tally,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<()> {
+        let names: Vec<String> = self.source.files().iter().map(|file| file.name.clone()).collect();
+        let files = ReplacedFiles {
+            gathered: &self.written,
+            table: &self.table,
+            columns: &self.columns,
+            column,
+            names: &names,
+            checkpoints: &self.plan.checkpoints,
+            record: &self.record,
+            mapping: &self.postgres.mapping_of_files(self.source),
+        };
+        let replace = || files.replace(total, self.options.verify, connection, control);
+        let deleted = blockers::named(&self.postgres.server, connection, control, replace)?;
+        let planned = &self.plan.planned;
+        planned.refuse_converted(connection, &self.table, self.record.table_oid, control)?;
+        let note = format!("{} rows of {} replaced {deleted} rows that it had", total.rows, names.join(", "));
+        *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) = vec![note];
+        Ok(())
+    }
+
+    /// How the load was run, up to now.
+    fn facts(&self) -> LoadFacts {
+        let command = self.options.command.as_deref().or(self.record.facts.command.as_deref());
+        let columns = match self.changes.is_empty() {
+            true => self.record.facts.columns.clone(),
+            false => self.changes.clone(),
+        };
+        LoadFacts::new(command, columns).after(turns::now().saturating_duration_since(self.started))
     }
 
     /// Makes the committed part tables partitions of the staging table, unless they are already.

@@ -13,9 +13,10 @@ mod rejects;
 mod source_now;
 mod table_now;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use sawmill_loader::{
     Arrived, BatchEncoder, ColumnChanges, Encoders, LoadOptions, LoadState, Mode, Note, RecordedFiles,
@@ -31,6 +32,7 @@ use crate::encode::summing::SummingEncoder;
 use crate::partition::rows::PartitionedRows;
 use crate::records::checkpoint::LoadRecord;
 use crate::rejected::rejects::RejectCounter;
+use crate::table::narrower::Hinting;
 use crate::write::destination::PartPlan;
 use crate::write::plan::WriterPlan;
 use crate::write::route::Route;
@@ -60,6 +62,8 @@ pub(crate) struct PostgresSession<'a> {
     parts: Option<Arc<PartPlan>>,
     buffers: Arc<Buffers>,
     record: LoadRecord,
+    /// When this run began.
+    started: Instant,
     state: LoadState,
     done: HashMap<UnitKey, Tally>,
     /// Rows that earlier runs rejected, if this run may reject none.
@@ -68,6 +72,8 @@ pub(crate) struct PostgresSession<'a> {
     rejects: Option<Arc<RejectCounter>>,
     /// Columns of the table that the source lacks, and how the server fills them.
     not_filled: Vec<String>,
+    /// For each column that is narrower in the table, what would let all values in.
+    hints: Arc<BTreeMap<String, String>>,
     /// What was done about columns by which the files and the table differ.
     changes: ColumnChanges,
     /// Notes about the end of the load: about the replaced table, or rows that were not merged as others.
@@ -230,7 +236,7 @@ impl Session for PostgresSession<'_> {
     fn encoder(&self) -> Result<Box<dyn BatchEncoder>> {
         let encoder = SummingEncoder::new(Arc::clone(&self.columns), Arc::clone(&self.buffers));
         Ok(match self.rejects {
-            None => Box::new(encoder),
+            None => Hinting::over(Box::new(encoder), &self.hints),
             Some(_) => Box::new(RejectingEncoder::new(encoder)),
         })
     }
@@ -263,7 +269,8 @@ impl Session for PostgresSession<'_> {
     }
 
     fn verifies_by_key(&self) -> bool {
-        self.postgres.mode == Mode::Upsert && self.postgres.on_conflict != OnConflict::Update
+        self.postgres.mode == Mode::Upsert
+            && !matches!(self.postgres.on_conflict, OnConflict::Update | OnConflict::ReplaceFiles(_))
     }
 
     fn rejected(&self) -> u64 {

@@ -1,14 +1,16 @@
 //! How a load begins: columns are matched, the table is found or created, and the records say which units are
 //! in.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
+use arrow_schema::Schema;
 use sawmill_loader::{ColumnChanges, LoadOptions, LoadState, Mode, Share, TableName, Tally};
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer, refuse_pooler};
-use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey, columns_of_files};
+use sawmill_profile::turns;
+use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use super::PostgresSession;
 use crate::encode::canonical_row::CanonicalRow;
@@ -20,8 +22,8 @@ use crate::rejected::rejects::RejectCounter;
 use crate::session::prepare::Preparing;
 use crate::table::catalogue::{FoundTable, current_schema, find};
 use crate::table::columns;
-use crate::table::columns::NewTable;
-use crate::table::evolution::absent;
+use crate::table::columns::{NewTable, TableColumn};
+use crate::table::narrower;
 use crate::table::part_tables;
 use crate::table::planned_columns::{FORGET, PlannedColumns};
 use crate::target::Postgres;
@@ -37,6 +39,7 @@ impl<'a> PostgresSession<'a> {
         rehearse: bool,
         control: &Control<'_>,
     ) -> Result<Self> {
+        let started = turns::now();
         let new_table = postgres.check_without_server(source)?;
         let mut route = postgres.choose(options.degree)?;
         let checkpoints = Checkpoints::new(&postgres.checkpoint_schema)?;
@@ -55,7 +58,7 @@ impl<'a> PostgresSession<'a> {
         route.keep_to_earlier(postgres, &connection, &checkpoints, &id_of, control)?;
         let (staged, id) = (route.staged, id_of(route.staged));
         checkpoints.lock_to_begin(&connection, &id, options.share, control)?;
-        let Matched { columns, not_filled, changes } = match matched {
+        let Matched { columns, not_filled, changes, hints } = match matched {
             Some(matched) => matched,
             None => opening.match_evolving(found.as_ref(), &table, &checkpoints, &id)?,
         };
@@ -69,6 +72,7 @@ impl<'a> PostgresSession<'a> {
             checkpoints: &checkpoints,
             table: &table,
             columns: &columns,
+            changes: &changes,
             found: None,
             id: &id,
             staged,
@@ -106,10 +110,12 @@ impl<'a> PostgresSession<'a> {
             plan: Arc::new(plan),
             buffers: Buffers::new(options.batch_bytes),
             record,
+            started,
             state,
             done: earlier.done,
             rejected_before: AtomicU64::new(earlier.rejected),
             not_filled,
+            hints: Arc::new(hints),
             changes,
             at_the_end: Mutex::default(),
             there_before: AtomicU64::new(0),
@@ -181,6 +187,8 @@ pub(super) struct Matched {
     pub not_filled: Vec<String>,
     /// What was done about columns that differ.
     pub changes: ColumnChanges,
+    /// For each column that is narrower in the table, what would let all values in.
+    pub hints: BTreeMap<String, String>,
 }
 
 /// What earlier runs of the load have done.
@@ -238,10 +246,15 @@ impl<'a> Opening<'_, 'a> {
             (Some(new), _) => Matched {
                 columns: new.columns,
                 not_filled: Vec::new(),
-                changes: absent(&columns_of_files(*source), *source),
+                hints: BTreeMap::new(),
+                changes: ColumnChanges::absent(
+                    source.schema().fields().iter().map(|field| field.name()),
+                    *source,
+                ),
             },
             (None, Some(found)) => {
                 let existing = columns::read(connection, found.oid, control)?;
+                postgres.check_loaded_at(&existing, table)?;
                 let schema = match postgres.by_position {
                     false => Arc::clone(source.schema()),
                     true => columns::by_position(source.schema(), &existing, table)?,
@@ -251,6 +264,7 @@ impl<'a> Opening<'_, 'a> {
                         .map_err(|error| self.with_a_way_out(error, &schema, &existing, table))?,
                     not_filled: columns::not_filled(&schema, &existing),
                     changes: ColumnChanges::default(),
+                    hints: self.refuse_narrower(&schema, &existing, table)?,
                 }
             }
             (None, None) => {
@@ -264,10 +278,28 @@ impl<'a> Opening<'_, 'a> {
                     .advise("create it, or load in mode create, which creates it"));
             }
         };
-        if let (Mode::Upsert, Some(found)) = (postgres.mode, found) {
+        if let (Mode::Upsert, Some(found), false) = (postgres.mode, found, postgres.replaces_files()) {
             upsert::check_key(connection, postgres.matching(), &matched.columns, found.oid, table, control)?;
         }
         Ok(matched)
+    }
+
+    /// Refuses files with values that the narrower columns of the table do not hold, as far as that is known before, and
+    /// returns what to say of others.
+    fn refuse_narrower(
+        &self,
+        schema: &Schema,
+        existing: &[TableColumn],
+        table: &TableName,
+    ) -> Result<BTreeMap<String, String>> {
+        let Self { postgres, source, .. } = self;
+        if postgres.mode != Mode::Append || postgres.by_position {
+            return Ok(BTreeMap::new());
+        }
+        if postgres.rejects.is_none() {
+            narrower::refuse_larger(*source, schema, existing, table)?;
+        }
+        Ok(narrower::hints(*source, schema, existing))
     }
 
     /// Reads from the records what earlier runs have done.

@@ -65,7 +65,7 @@ impl Postgres {
         let Some(remembered) = self.remember(source, &options, true, control)? else {
             return self.rehearse_files(source, &options, control);
         };
-        let Remembered { already, unfinished, new, mut notes, .. } = remembered;
+        let Remembered { already, unfinished, replaced, new, mut notes, .. } = remembered;
         notes.insert(
             0,
             Note::Remark(format!(
@@ -74,6 +74,8 @@ impl Postgres {
                 source.files().len() - already.len()
             )),
         );
+        let named = replaced.iter().filter_map(|file| source.files().get(*file as usize));
+        notes.extend(named.map(|file| Note::Remark(format!("the rows of {} are replaced", file.name))));
         let mut portions = unfinished.into_iter().chain(Some(new)).filter(|files| !files.is_empty());
         let first = portions.next();
         let none_left = first.is_none();
@@ -83,7 +85,7 @@ impl Postgres {
         for files in portions {
             whole.add(self.rehearse_files(&Portion::new(source, files), &options, control)?);
         }
-        if none_left {
+        if none_left && replaced.is_empty() {
             whole.state = LoadState::Complete;
         }
         notes.append(&mut whole.notes);

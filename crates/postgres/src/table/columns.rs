@@ -13,6 +13,7 @@ use crate::table::{catalogue, catalogue_type};
 use crate::target::Postgres;
 use crate::types::made_types::MadeType;
 use crate::types::natural::{Nested, natural_type};
+use crate::types::server_type::{Asker, IS_READ, UNBOUND, of_server};
 
 /// System columns of every table.
 const SYSTEM: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
@@ -31,6 +32,8 @@ pub(crate) struct TableColumn {
     pub modifier: i32,
     /// `None` if the loader cannot write it.
     pub column_type: Option<ColumnType>,
+    /// The same column for text that has no encoder: the server reads it.
+    pub read_by_server: Option<ColumnType>,
     pub not_null: bool,
     /// It has a default, is an identity column or is computed: the server fills it.
     pub filled: bool,
@@ -43,14 +46,15 @@ pub(crate) struct TableColumn {
 /// The columns of a table, in their order.
 pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> Result<Vec<TableColumn>> {
     // attgenerated exists since version 12; to_jsonb reads it if it exists.
-    let rows = connection.query(
-        control,
+    let sql = format!(
         "SELECT attname::text, format_type(atttypid, atttypmod), atttypid, atttypmod, attnotnull, \
          atthasdef OR attidentity <> '', coalesce(to_jsonb(a)->>'attgenerated', '') <> '', \
-         attidentity = 'a' \
-         FROM pg_catalog.pg_attribute a WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
-        &[&oid],
-    )?;
+         attidentity = 'a', CASE WHEN {IS_READ} THEN {UNBOUND} END \
+         FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
+         WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+    );
+    let rows = connection.query(control, &sql, &[&oid])?;
+    let asker = Asker::new(connection.server());
     let mut columns = Vec::with_capacity(rows.len());
     for row in &rows {
         let (filled, generated): (bool, bool) = (connection.get(row, 5)?, connection.get(row, 6)?);
@@ -59,9 +63,13 @@ pub(crate) fn read(connection: &Connection, oid: u32, control: &Control<'_>) -> 
             true => None,
             false => catalogue_type::read(connection, oid, modifier, control)?,
         };
+        let (type_name, unbound): (String, Option<String>) =
+            (connection.get(row, 1)?, connection.get(row, 8)?);
+        let unbound = unbound.filter(|_| !generated);
         columns.push(TableColumn {
             name: connection.get(row, 0)?,
-            type_name: connection.get(row, 1)?,
+            read_by_server: unbound.map(|unbound| of_server(&asker, &type_name, &unbound)),
+            type_name,
             type_oid: oid,
             modifier,
             column_type,
@@ -212,8 +220,12 @@ pub(crate) fn matched_of(
             refused.push(format!("the table computes column {:?} (GENERATED ALWAYS AS)", field.name()));
             continue;
         }
-        let fitting = theirs.column_type.clone().ok_or_else(String::new);
-        match fitting.and_then(|column_type| Column::new(field, i, column_type, options)) {
+        let planned = |column_type: &Option<ColumnType>| {
+            let fitting = column_type.clone().ok_or_else(String::new);
+            fitting.and_then(|column_type| Column::new(field, i, column_type, options))
+        };
+        let fitting = planned(&theirs.column_type);
+        match fitting.or_else(|why| planned(&theirs.read_by_server).map_err(|_| why)) {
             Ok(column) => columns.push(column),
             Err(why) => {
                 let why = if why.is_empty() { why } else { format!(": {why}") };

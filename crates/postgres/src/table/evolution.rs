@@ -171,28 +171,13 @@ impl Evolution {
                 }),
             }
         }
-        let is_added = |column: &NullColumn| self.changes.added.iter().any(|added| added.name == column.name);
-        let of_added: Vec<NullColumn> = absent(files, source).null.into_iter().filter(is_added).collect();
-        self.changes.null.extend(of_added);
+        let of_added = ColumnChanges::absent(self.changes.added.iter().map(|added| &added.name), source);
+        self.changes.null.extend(of_added.null);
     }
 }
 
-/// The columns of a new table that some files lack.
-pub(crate) fn absent(files: &Schema, source: &dyn Source) -> ColumnChanges {
-    let lacking = |name: &str| {
-        let own = source
-            .files()
-            .iter()
-            .filter(|file| file.columns.as_ref().is_some_and(|own| own.index_of(name).is_err()));
-        let (first, files) = (own.clone().next()?, own.count() as u64);
-        Some(NullColumn { name: name.to_owned(), files, first: first.name.clone() })
-    };
-    let null = files.fields().iter().filter_map(|field| lacking(field.name())).collect();
-    ColumnChanges { null, ..ColumnChanges::default() }
-}
-
 /// The first file that has a column.
-fn has_it<'s>(source: &'s dyn Source, name: &str) -> &'s str {
+pub(super) fn has_it<'s>(source: &'s dyn Source, name: &str) -> &'s str {
     let has = |columns: &arrow_schema::SchemaRef| columns.index_of(name).is_ok();
     let file = source.files().iter().find(|file| file.columns.as_ref().is_none_or(has));
     file.map(|file| file.name.as_str()).unwrap_or_default()
@@ -200,7 +185,7 @@ fn has_it<'s>(source: &'s dyn Source, name: &str) -> &'s str {
 
 /// The wider type that a column needs for a field, and whether the server rewrites the table for it; none if the
 /// column takes each value of the field, or no type takes these and those that it has.
-fn wider(column: &TableColumn, field: &Field) -> Option<(PgType, bool)> {
+pub(super) fn wider(column: &TableColumn, field: &Field) -> Option<(PgType, bool)> {
     let natural = PgType::natural(field).ok()?;
     // The columns of a domain have the domain's type.
     match (PgType::of_catalogue(column.type_oid, column.modifier), natural) {

@@ -8,6 +8,8 @@ pub(crate) mod columns;
 pub(crate) mod dependents;
 pub(crate) mod empty_table;
 pub(crate) mod evolution;
+pub(crate) mod loaded_at;
+pub(crate) mod narrower;
 pub(crate) mod new_table;
 pub(crate) mod part_tables;
 pub(crate) mod planned_columns;

@@ -6,6 +6,7 @@ pub(crate) mod destination;
 pub(crate) mod durable;
 pub(crate) mod plan;
 pub(crate) mod rejecting_unit;
+pub(crate) mod replace_files;
 pub(crate) mod route;
 pub(crate) mod table_writer;
 pub(crate) mod unit_group;

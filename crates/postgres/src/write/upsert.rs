@@ -19,6 +19,8 @@ pub enum OnConflict {
     /// The row with the greater value in this column stays, also among rows of the source. If both are equal, the row of
     /// the table stays; null is the least.
     KeepNewest(String),
+    /// All rows of the source's files, whose names are in this column, give way to the new ones.
+    ReplaceFiles(String),
 }
 
 /// How rows are matched with those of the table.
@@ -125,7 +127,8 @@ pub(crate) fn merge(
         };
         let as_wanted = match matching.on_conflict {
             OnConflict::Update => equal(&others),
-            OnConflict::Keep => "true".to_owned(),
+            // Files have no key, and are replaced elsewhere.
+            OnConflict::Keep | OnConflict::ReplaceFiles(_) => "true".to_owned(),
             OnConflict::KeepNewest(newest) => {
                 let newest = quote(newest);
                 format!("(w.{newest} IS NULL OR t.{newest} >= w.{newest})")
@@ -161,7 +164,7 @@ fn statement(
     let (rows, action) = match on_conflict {
         _ if updates.is_empty() => (from, "NOTHING".to_owned()),
         OnConflict::Update => (from, update),
-        OnConflict::Keep => (from, "NOTHING".to_owned()),
+        OnConflict::Keep | OnConflict::ReplaceFiles(_) => (from, "NOTHING".to_owned()),
         OnConflict::KeepNewest(newest) => {
             let newest = quote(newest);
             let place = free_name("sawmill_place", columns);

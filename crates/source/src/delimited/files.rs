@@ -26,6 +26,7 @@ use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 use crate::hive::{FolderColumn, Folders, Hive};
 use crate::parquet_files::opened_file::OpenObject;
+use crate::parquet_files::united::UnlikeFiles;
 use crate::units::{
     Facts, Read, RowPlace, Source, SourceFile, Unit, UnitKey, UnitReader, counted_places, taper, units_of,
 };
@@ -48,6 +49,8 @@ pub struct DelimitedOptions {
     pub most_rejected: Option<u64>,
     /// Whether folders such as `year=2020` are columns.
     pub hive: Hive,
+    /// What to do with files whose headers differ. Lines of JSON are always united.
+    pub unlike: UnlikeFiles,
 }
 
 /// Files of delimited text, all with the same columns.
@@ -137,7 +140,7 @@ impl DelimitedFiles {
         chunk: u64,
         control: &Control<'_>,
     ) -> Result<Self> {
-        let DelimitedOptions { dialect, types, known_types, hive, sample, most_rejected } = options;
+        let DelimitedOptions { dialect, types, known_types, hive, sample, most_rejected, unlike } = options;
         let lenient = most_rejected.is_some();
         let how = Opening { dialect, with_folders: *hive == Hive::Columns, lenient, objects, control };
         let mut opened = map_on_all_cores("opener", places, |place| TextFile::open(place, &how))?;
@@ -147,11 +150,10 @@ impl DelimitedFiles {
                 .at(&pair[0].name)
                 .advise("name it once; directories and patterns may include it as well"));
         }
-        let Some(first) = opened.first() else {
+        if opened.is_empty() {
             return Err(Error::new(Kind::Config, "no file to load").advise("name one file or more"));
-        };
-        let mut names = first.columns.clone();
-        place_columns(&mut opened, &names)?;
+        }
+        let mut names = place_columns(&mut opened, *unlike)?;
         find_boundaries(&mut opened, chunk, control)?;
         let is_given = |name: &String| types.iter().any(|(given, _)| given == name);
         let known = known_types.iter().filter(|(name, _)| names.contains(name) && !is_given(name));
@@ -195,6 +197,7 @@ impl DelimitedFiles {
             gathered: Gathered::default(),
             rejected: Vec::new(),
         };
+        files.name_own_columns();
         if let Some(most) = most_rejected {
             files.rejected = rejected::leave_out(&mut files, *most, control)?;
             files.mapping += " without records that cannot be read";
@@ -307,8 +310,28 @@ impl DelimitedFiles {
             self.chosen = choice.places.iter().filter_map(|place| self.chosen.get(*place).copied()).collect();
             self.mapping += &choice.mapping;
             self.schema = choice.schema;
+            self.name_own_columns();
         }
         Ok(self)
+    }
+
+    /// Says of each file which columns it has itself, if they are not all of them.
+    fn name_own_columns(&mut self) {
+        let Self { schema, chosen, opened, files, .. } = self;
+        let own = |file: &TextFile| {
+            let is_own = |place: &Place| match place {
+                Place::Column(common) => file.places.get(*common).is_none_or(Option::is_some),
+                Place::Folder(_) => true,
+            };
+            let fields = schema.fields().iter().zip(chosen.iter());
+            let fields = fields.filter(|(_, place)| is_own(place)).map(|(field, _)| Arc::clone(field));
+            Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+        };
+        let own: Vec<SchemaRef> = opened.iter().map(own).collect();
+        let differ = own.iter().any(|own| own.fields().len() < schema.fields().len());
+        for (file, own) in files.iter_mut().zip(own) {
+            file.columns = differ.then_some(own);
+        }
     }
 
     /// The files, in the order of their numbers.
@@ -327,32 +350,39 @@ impl DelimitedFiles {
     }
 }
 
-/// Finds each common column in each file, whatever their order.
-fn place_columns(opened: &mut [TextFile], names: &[String]) -> Result<()> {
+/// Finds each common column in each file, whatever their order. Returns the columns: those of the first file, and of
+/// united files also those that others have.
+fn place_columns(opened: &mut [TextFile], unlike: UnlikeFiles) -> Result<Vec<String>> {
     let first = opened.first().map(|file| file.name.clone()).unwrap_or_default();
-    for file in opened {
-        let place = |name: &String| file.columns.iter().position(|column| column == name);
-        let places: Option<Vec<usize>> = match file.columns == names {
-            true => Some((0..names.len()).collect()),
-            false => names.iter().map(place).collect(),
-        };
-        match places.filter(|places| places.len() == file.columns.len()) {
-            Some(places) => file.places = places,
-            None => {
-                let lacking: Vec<&String> =
-                    names.iter().filter(|name| !file.columns.contains(name)).collect();
-                let more: Vec<&String> = file.columns.iter().filter(|name| !names.contains(name)).collect();
-                let lists = [(lacking, "missing"), (more, "only in this file")];
-                let named = lists.iter().filter(|(names, _)| !names.is_empty());
-                let named: Vec<String> = named.map(|(names, what)| format!("{names:?} are {what}")).collect();
-                let what = format!("columns differ from those of {first}: {}", named.join(", "));
-                return Err(Error::new(Kind::Schema, what).at(&file.name).advise(
-                    "load files with different columns separately; files without a header need --no-header",
-                ));
+    let mut names = opened.first().map(|file| file.columns.clone()).unwrap_or_default();
+    for file in opened.iter().skip(1) {
+        let more: Vec<&String> = file.columns.iter().filter(|name| !names.contains(name)).collect();
+        let lacking: Vec<&String> = names.iter().filter(|name| !file.columns.contains(name)).collect();
+        let advice = match unlike {
+            UnlikeFiles::United => {
+                let more: Vec<String> = more.into_iter().cloned().collect();
+                names.extend(more);
+                continue;
             }
+            UnlikeFiles::Refused(advice) => advice,
+        };
+        let lists = [(&lacking, "missing"), (&more, "only in this file")];
+        let named = lists.iter().filter(|(names, _)| !names.is_empty());
+        let named: Vec<String> = named.map(|(names, what)| format!("{names:?} are {what}")).collect();
+        if !named.is_empty() || file.columns.len() != names.len() {
+            let what = format!("columns differ from those of {first}: {}", named.join(", "));
+            let advice = format!("{advice}; files without a header need --no-header");
+            return Err(Error::new(Kind::Schema, what).at(&file.name).advise(advice));
         }
     }
-    Ok(())
+    for file in opened {
+        let place = |name: &String| file.columns.iter().position(|column| column == name);
+        file.places = match file.columns == names {
+            true => (0..names.len()).map(Some).collect(),
+            false => names.iter().map(place).collect(),
+        };
+    }
+    Ok(names)
 }
 
 fn place_folders(opened: &mut [TextFile], names: &[String]) -> Result<(Folders, Vec<Field>)> {
@@ -434,7 +464,7 @@ fn find_types(
         on_sample(opened, sample, look, |piece, seen| {
             let places = opened.get(piece.file).map(|file| file.places.as_slice()).unwrap_or_default();
             for (candidates, place) in candidates.iter_mut().zip(places) {
-                if let Some(seen) = seen.get(*place) {
+                if let Some(seen) = place.and_then(|place| seen.get(place)) {
                     candidates.merge(seen.clone());
                 }
             }

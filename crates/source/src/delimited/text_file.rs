@@ -114,8 +114,8 @@ pub(super) struct TextFile {
     pub folder_names: Vec<FolderName>,
     /// The columns that its folders name.
     pub folders: Vec<Folder>,
-    /// The place of each column of the common schema in the file's records.
-    pub places: Vec<usize>,
+    /// The place of each column of the common schema in the file's records, if it has the column.
+    pub places: Vec<Option<usize>>,
     /// What tells its content from others.
     pub fingerprint: String,
 }
@@ -177,7 +177,7 @@ impl TextFile {
     /// The split of records that these values are read from.
     pub(super) fn split_for(&self, wanted: &[Place]) -> Split {
         let place = |wanted: &Place| match wanted {
-            Place::Column(common) => self.places.get(*common).copied(),
+            Place::Column(common) => self.places.get(*common).copied().flatten(),
             Place::Folder(_) => None,
         };
         Split::first(wanted.iter().filter_map(place).max().map_or(0, |last| last + 1), self.fields())

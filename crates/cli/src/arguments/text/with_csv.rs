@@ -7,7 +7,7 @@ use std::time::Instant;
 use sawmill_profile::{PhaseReport, Profile};
 use sawmill_source::{
     ColumnType, Control, DelimitedFiles, DelimitedOptions, Dialect, Formats, Hive, Pattern, Ragged,
-    RecordForm,
+    RecordForm, UnlikeFiles,
 };
 use sawmill_store::Location;
 
@@ -26,7 +26,7 @@ pub(crate) fn open(
     kind: TextKind,
     args: &TextArgs,
     objects: &Objects,
-    hive: Hive,
+    (hive, unlike): (Hive, UnlikeFiles),
     console: Console,
     cancel: &AtomicBool,
 ) -> Result<(DelimitedFiles, PhaseReport), Error> {
@@ -45,7 +45,8 @@ pub(crate) fn open(
     }
     let known_types = known_types(&args.table_types, !args.time_format.is_empty());
     let most_rejected = args.rejected_lines.as_ref().map(|_| args.max_rejected_lines.unwrap_or(MAX_REJECTED));
-    let options = DelimitedOptions { dialect, types, known_types, hive, sample: args.sample, most_rejected };
+    let sample = args.sample;
+    let options = DelimitedOptions { dialect, types, known_types, hive, sample, most_rejected, unlike };
     let started = Instant::now();
     let spinner = console.spinner();
     spinner.set_message("boundaries: finding where records start");

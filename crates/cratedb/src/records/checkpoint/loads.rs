@@ -1,6 +1,6 @@
 //! Loads as they are recorded, read.
 
-use sawmill_loader::EarlierLoad;
+use sawmill_loader::{EarlierLoad, LoadFacts};
 use sawmill_source::{Control, Result};
 use serde::Deserialize;
 use serde_json::json;
@@ -12,16 +12,44 @@ use crate::connect::client::Client;
 impl Checkpoints {
     /// All loads, the latest first.
     pub(crate) fn all(&self, client: &mut Client, control: &Control<'_>) -> Result<Vec<RecordedLoad>> {
-        type Row = (String, String, String, String, Vec<String>, String, Option<String>, Option<u64>);
+        #[derive(Deserialize)]
+        struct Row(
+            String,
+            String,
+            String,
+            String,
+            Vec<String>,
+            String,
+            Option<String>,
+            Option<u64>,
+            Vec<String>,
+            #[serde(default)] Option<String>,
+        );
         let table = self.table("loads");
         self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
+        // Status reads the records of earlier versions, which have no facts, without changing them.
+        let facts = if self.keep_facts(client, control)? { ", \"facts\"" } else { "" };
         let statement = format!(
-            "SELECT \"load_id\", \"target\", \"mode\", \"state\", \"files\", \"begun\", \"completed\", \"audited\" FROM {table}"
+            "SELECT \"load_id\", \"target\", \"mode\", \"state\", \"files\", \"begun\", \"completed\", \"audited\", \
+             \"fingerprints\"{facts} FROM {table}"
         );
         let rows = self.run(client, &statement, &[], control)?.all::<Row>()?;
-        let loads = rows.into_iter().map(|(id, target, mode, state, files, begun, completed, audited)| {
-            RecordedLoad { id, target, mode, state: State::new(&state), files, begun, completed, audited }
-        });
+        let loads = rows.into_iter().map(
+            |Row(id, target, mode, state, files, begun, completed, audited, fingerprints, facts)| {
+                RecordedLoad {
+                    id,
+                    target,
+                    mode,
+                    state: State::new(&state),
+                    files,
+                    fingerprints,
+                    facts: LoadFacts::from_text(facts.as_deref()),
+                    begun,
+                    completed,
+                    audited,
+                }
+            },
+        );
         let mut loads: Vec<RecordedLoad> = loads.collect();
         loads.sort_by(|a, b| (by_time(&b.begun), &a.id).cmp(&(by_time(&a.begun), &b.id)));
         Ok(loads)
@@ -36,9 +64,11 @@ impl Checkpoints {
     ) -> Result<Vec<LoadIntoTable>> {
         let table = self.table("loads");
         self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
+        // Whether files are to be appended is asked before the tables of an earlier version get the column.
+        let facts = if self.keep_facts(client, control)? { ", \"facts\"" } else { "" };
         let statement = format!(
             "SELECT \"load_id\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"mapping\", \
-             \"rows\", \"begun\", \"completed\", \"shape\" FROM {table} WHERE \"target\" = ?"
+             \"rows\", \"begun\", \"completed\", \"shape\"{facts} FROM {table} WHERE \"target\" = ?"
         );
         let mut rows = self.run(client, &statement, &[json!(target)], control)?.all::<RowOfTable>()?;
         // In the order in which they began.
@@ -54,14 +84,25 @@ impl Checkpoints {
         control: &Control<'_>,
     ) -> Result<Option<LoadRecord>> {
         #[derive(Deserialize)]
-        struct Row(String, u64, Vec<String>, Vec<String>, Vec<String>, u64, Option<String>, String, u64);
+        struct Row(
+            String,
+            u64,
+            Vec<String>,
+            Vec<String>,
+            Vec<String>,
+            u64,
+            Option<String>,
+            String,
+            u64,
+            Option<String>,
+        );
         let statement = format!(
-            "SELECT \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"rows\", \"before\", \"shape\", \"runs\" FROM {} \
+            "SELECT \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"rows\", \"before\", \"shape\", \"runs\", \"facts\" FROM {} \
              WHERE \"load_id\" = ?",
             self.table("loads")
         );
         let answer = self.run(client, &statement, &[json!(id)], control)?;
-        let Some(Row(state, unit_rows, names, fingerprints, stamps, rows, before, shape, runs)) =
+        let Some(Row(state, unit_rows, names, fingerprints, stamps, rows, before, shape, runs, facts)) =
             answer.all::<Row>()?.into_iter().next()
         else {
             return Ok(None);
@@ -75,12 +116,13 @@ impl Checkpoints {
             before: read_stored(before)?,
             shape: read_shape(&shape)?,
             runs,
+            facts: LoadFacts::from_text(facts.as_deref()),
         }))
     }
 }
 
 /// A row of a load into a table: id, mode, state, rows of a unit, files, fingerprints, stamps, mapping, rows,
-/// begun, completed, shape.
+/// begun, completed, shape, facts.
 #[derive(Deserialize)]
 struct RowOfTable(
     String,
@@ -95,22 +137,38 @@ struct RowOfTable(
     String,
     Option<String>,
     String,
+    #[serde(default)] Option<String>,
 );
 
 impl RowOfTable {
     fn read(self) -> Result<LoadIntoTable> {
-        let Self(id, mode, state, unit_rows, names, fingerprints, stamps, mapping, rows, _, completed, shape) =
-            self;
+        let Self(
+            id,
+            mode,
+            state,
+            unit_rows,
+            names,
+            prints,
+            stamps,
+            mapping,
+            rows,
+            _,
+            completed,
+            shape,
+            facts,
+        ) = self;
+        let facts = LoadFacts::from_text(facts.as_deref());
         Ok(LoadIntoTable {
             rows,
             completed,
             shape: read_shape(&shape)?,
+            filled: facts.filled,
             load: EarlierLoad {
                 id,
                 mode,
                 table: None,
                 unit_rows: unit_rows.max(1),
-                files: recorded_files(names, fingerprints, stamps),
+                files: recorded_files(names, prints, stamps),
                 complete: State::new(&state) == State::Complete,
                 mapping,
             },

@@ -1,6 +1,6 @@
 //! Values as the records hold them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arrow_schema::TimeUnit;
 use sawmill_loader::{RecordedFiles, Tally};
@@ -30,7 +30,13 @@ pub(super) fn recorded_files(
 
 /// This moment, UTC, RFC 3339.
 pub(super) fn now() -> String {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
+    ago(Duration::ZERO)
+}
+
+/// The moment that is so long past.
+pub(crate) fn ago(duration: Duration) -> String {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since_1970 = since_1970.saturating_sub(duration).as_millis();
     let mut text = Vec::new();
     crate::encode::json::write_stamp(since_1970 as i64, TimeUnit::Millisecond, true, &mut text);
     String::from_utf8_lossy(&text).into_owned()

@@ -9,19 +9,40 @@ use crate::connect::client::Client;
 /// JSON of any length, which no search asks for.
 const TALLY: &str = "TEXT INDEX OFF STORAGE WITH (columnstore = false)";
 
+/// What there is of the tables.
+struct Found {
+    tables: bool,
+    /// With the column that says how loads were run.
+    facts: bool,
+}
+
 impl Checkpoints {
     /// Whether the tables exist.
     pub(crate) fn exist(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
-        let statement = "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name IN ('loads', 'units')";
-        let answer = self.run(client, statement, &[json!(self.schema)], control)?;
-        Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count == 2))
+        self.found(client, control).map(|found| found.tables)
+    }
+
+    /// Whether the records say how loads were run. Those of earlier versions do not.
+    pub(super) fn keep_facts(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
+        self.found(client, control).map(|found| found.facts)
+    }
+
+    fn found(&self, client: &mut Client, control: &Control<'_>) -> Result<Found> {
+        let statement = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = ? \
+                         AND table_name IN ('loads', 'units') AND column_name IN ('load_id', 'facts')";
+        let columns =
+            self.run(client, statement, &[json!(self.schema)], control)?.all::<(String, String)>()?;
+        let has = |column: &str| columns.iter().filter(|(_, name)| name == column).count();
+        Ok(Found { tables: has("load_id") == 2, facts: has("facts") == 1 })
     }
 
     /// Creates the tables where they are missing.
     pub(crate) fn create(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
         self.create_leases(client, control)?;
-        if self.exist(client, control)? {
-            return Ok(());
+        match self.found(client, control)? {
+            Found { tables: true, facts: true } => return Ok(()),
+            Found { tables: true, facts: false } => return self.add_facts(client, control),
+            Found { tables: false, .. } => {}
         }
         let loads = format!(
             "CREATE TABLE IF NOT EXISTS {} (\"load_id\" TEXT PRIMARY KEY, \"target\" TEXT, \"mode\" TEXT, \"state\" TEXT, \
@@ -42,6 +63,16 @@ impl Checkpoints {
             self.run(client, &statement, &[], control)?;
         }
         Ok(())
+    }
+
+    /// Makes them say it.
+    fn add_facts(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
+        let statement = format!("ALTER TABLE {} ADD COLUMN \"facts\" {TALLY}", self.table("loads"));
+        match self.run(client, &statement, &[], control) {
+            // Another load may have added it.
+            Err(error) if !self.keep_facts(client, control)? => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Drops the tables if no load is recorded any more and none is about to be.

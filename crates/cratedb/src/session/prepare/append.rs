@@ -29,6 +29,7 @@ impl Preparing<'_> {
                 (false, _) => {
                     self.refuse_changed(&record)?;
                     self.refuse_other_options(&record)?;
+                    self.refuse_other_columns(&record)?;
                     self.refuse_unverifiable(&record)?;
                     return Ok((record, LoadState::Resumed));
                 }

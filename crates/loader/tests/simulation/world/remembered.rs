@@ -79,12 +79,7 @@ impl Remembering<'_> {
             return Ok(None);
         }
         let mut remembered = Remembered::with_the_rest(self.source, unfinished, in_found);
-        remembered.notes.extend(earlier::of_another_content(
-            self.source,
-            &here,
-            &remembered.new,
-            self.options,
-        )?);
+        earlier::of_another_content(self.source, &here, &mut remembered, self.options)?;
         if found.is_empty() && remembered.unfinished.is_empty() && remembered.notes.is_empty() {
             return Ok(None);
         }

@@ -3,7 +3,8 @@
 mod unfinished;
 
 use sawmill_loader::{
-    LoadOptions, LoadState, Mode, RecordedFiles, Share, TableName, Tally, refuse_cut_otherwise,
+    ColumnChanges, LoadFacts, LoadOptions, LoadState, Mode, RecordedFiles, Share, TableName, Tally,
+    refuse_cut_otherwise,
 };
 use sawmill_pgcopy::Column;
 use sawmill_pgwire::{Connection, KnownServer};
@@ -33,6 +34,8 @@ pub(crate) struct Preparing<'p, 'a> {
     pub checkpoints: &'p Checkpoints,
     pub table: &'p TableName,
     pub columns: &'p [Column],
+    /// What was done about columns that differ.
+    pub changes: &'p ColumnChanges,
     /// The existing table, looked up while holding the load's lock.
     pub found: Option<FoundTable>,
     pub id: &'p str,
@@ -201,7 +204,9 @@ impl Preparing<'_, '_> {
         made_types::check_names(connection, &types, replaced, self.control)?;
         let mut new = columns::natural(schema, staging, nested, values)?.gathering_for(self.table);
         enumerations::find_labels(&mut new, self.source, values, self.options, self.control)?;
-        let create = self.statements(staging, &new)? + &made_types::mark(&new.types);
+        let create = self.statements(staging, &new)?
+            + &self.postgres.add_loaded_at(staging)
+            + &made_types::mark(&new.types);
         connection.begin(self.control)?;
         self.claim(staging)?;
         // A run whose table was dropped may have left part tables.
@@ -503,6 +508,7 @@ impl Preparing<'_, '_> {
             complete: false,
             before,
             mapping: self.mapping(),
+            facts: LoadFacts::new(self.options.command.as_deref(), self.changes.clone()),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::delimited::columns::arrays::Fields;
@@ -147,7 +147,10 @@ impl Batch<'_> {
                 let array = of_json.get(common).cloned().flatten();
                 return array.ok_or_else(|| file.changed());
             };
-            let column = file.places[common];
+            let wanted = types[common];
+            let Some(column) = file.places.get(common).copied().flatten() else {
+                return Ok(new_null_array(wanted.field("").data_type(), rows));
+            };
             let fields = Fields {
                 text,
                 cells,
@@ -157,7 +160,6 @@ impl Batch<'_> {
                 dialect: &source.dialect,
                 trims: false,
             };
-            let wanted = types[common];
             fields.array(wanted).map_err(|row| {
                 let cell = cells[row * columns + column];
                 let value = &text.as_bytes()[cell.start as usize..cell.end as usize];

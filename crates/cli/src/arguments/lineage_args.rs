@@ -1,0 +1,83 @@
+//! Columns that say where a row comes from.
+
+use clap::Args;
+use sawmill_source::{LineageColumns, Source, Traced};
+
+use crate::arguments::target::Destination;
+use crate::error::Error;
+
+/// Names of the columns.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Lineage")]
+pub(crate) struct LineageArgs {
+    /// Write the name of each row's file into this column.
+    #[arg(long, value_name = "NAME")]
+    pub file_column: Option<String>,
+    /// Write each row's number in its file, from 0, into this column.
+    #[arg(long, value_name = "NAME")]
+    row_column: Option<String>,
+    /// Let the server write the time of the load into this column. PostgreSQL only.
+    #[arg(long, value_name = "NAME")]
+    loaded_at_column: Option<String>,
+}
+
+impl LineageArgs {
+    /// Whether the time of the load is asked for.
+    pub(crate) fn loads_at(&self) -> bool {
+        self.loaded_at_column.is_some()
+    }
+
+    /// The source with the columns, if there are any.
+    pub(crate) fn traced<'a>(&self, source: &'a dyn Source) -> Result<Option<Traced<'a>>, Error> {
+        let columns = LineageColumns { file: self.file_column.clone(), row: self.row_column.clone() };
+        match columns.is_empty() {
+            true => Ok(None),
+            false => Ok(Some(Traced::new(source, columns)?)),
+        }
+    }
+
+    /// The destination with the columns. Rejects options that contradict each other.
+    pub(crate) fn apply(
+        &self,
+        target: Destination,
+        replaces: bool,
+        others: &[(bool, &str)],
+    ) -> Result<Destination, Error> {
+        let given = [
+            (self.file_column.is_some(), "--file-column"),
+            (self.row_column.is_some(), "--row-column"),
+            (self.loaded_at_column.is_some(), "--loaded-at-column"),
+        ];
+        if let (Some((_, option)), Some((_, other))) =
+            (given.iter().find(|(given, _)| *given), others.iter().find(|(given, _)| *given))
+        {
+            return Err(Error::usage(
+                format!("not available with {other}"),
+                *option,
+                "leave one of them out",
+            ));
+        }
+        if replaces && self.file_column.is_none() {
+            let what = "--changed replace without --file-column";
+            return Err(Error::usage(what, "--changed", "name the column that has the rows' files"));
+        }
+        match target {
+            Destination::Postgres(postgres) => {
+                let (file, loaded_at) = (self.file_column.clone(), self.loaded_at_column.clone());
+                Ok(Destination::Postgres(Box::new(postgres.lineage(file, loaded_at))))
+            }
+            Destination::CrateDb(_) if replaces => {
+                let what = "CrateDB replaces no rows in one step";
+                Err(Error::usage(
+                    what,
+                    "--changed",
+                    "use --changed append, or load all files with --mode replace",
+                ))
+            }
+            Destination::CrateDb(_) if self.loaded_at_column.is_some() => {
+                Err(Error::usage("not available for CrateDB", "--loaded-at-column", "leave the option out"))
+            }
+            other => Ok(other),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The records of loads: what they say of each file, and which of them can go.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::cratedb;
+use crate::harness::{sawmill, signal, start, until, wait};
+use crate::load::Bench;
+
+fn day(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// The words of `load status` or `load prune`.
+fn words<'a>(what: &'a str, url: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["load", what, "--to", url][..], more].concat()
+}
+
+/// Makes all loads into a table end a hundred days ago.
+fn age(bench: &Bench, table: &str) {
+    let update = format!(
+        "update _sawmill.loads set begun = begun - interval '100 days', completed = completed - interval '100 days' \
+         where target = 'public.{table}'"
+    );
+    bench.client().batch_execute(&update).unwrap();
+}
+
+fn tables(loads: &Value) -> Vec<String> {
+    let mut tables: Vec<String> =
+        loads.as_array().unwrap().iter().map(|load| load["table"].as_str().unwrap().to_owned()).collect();
+    tables.sort();
+    tables
+}
+
+#[test]
+fn the_history_says_of_each_file_what_was_loaded_when_and_how() {
+    let bench = Bench::new();
+    let url = bench.server.url();
+    let file = day(bench.dir.path(), "1.csv", "id,v\n1,5\n2,6\n2,7\n");
+    let load = |table: &str| {
+        let rejects = bench.dir.path().join(format!("{table}.parquet"));
+        let rejects = rejects.to_str().unwrap();
+        bench.load(&file, table, &["--primary-key", "id", "--rejects", rejects]).ok()
+    };
+    load("days");
+    day(bench.dir.path(), "2.csv", "id,v,w\n4,7,1\n");
+    let second = bench.dir.path().join("2.csv");
+    bench.load(&second, "days", &["--mode", "append", "--evolve"]).ok();
+    load("gone");
+    bench.client().batch_execute("drop table gone").unwrap();
+
+    let loads = sawmill(words("status", &url, &["--history", "--json"])).ok().json();
+    let of = |table: &str, mode: &str| {
+        let mut loads = loads.as_array().unwrap().iter();
+        loads.find(|load| load["table"] == table && load["mode"] == mode).unwrap()
+    };
+    let first = of("public.days", "create");
+    let known = &first["files"][0];
+    assert_eq!((&known["bytes"], &known["rows"], &known["rejected"]), (&17.into(), &2.into(), &1.into()));
+    assert!(known["hash"].as_str().unwrap().len() > 30, "{known}");
+    assert_eq!(known["hash"], of("public.gone", "create")["files"][0]["hash"]);
+    assert_eq!(first["version"], env!("CARGO_PKG_VERSION"));
+    assert!(first["seconds"].as_f64().unwrap() > 0.0, "{first}");
+    let command = first["command"].as_str().unwrap();
+    assert!(command.starts_with("sawmill load /") && !command.contains("postgres"), "{command}");
+    assert_eq!(of("public.days", "append")["columns"]["added"][0]["name"], "w");
+    assert_eq!(
+        (&first["table_exists"], &of("public.gone", "create")["table_exists"]),
+        (&true.into(), &false.into())
+    );
+
+    let text = sawmill(words("status", &url, &["--history"])).ok().out;
+    for part in ["public.gone (dropped): mode create", "rejected", "adds column \"w\" bigint", command] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn records_of_earlier_versions_are_read_and_kept() {
+    let bench = Bench::new();
+    let url = bench.server.url();
+    let folder = bench.dir.path();
+    let load = |url: &str| {
+        let folder = folder.to_str().unwrap();
+        sawmill(["load", folder, "--to", url, "--table", "days"]).ok()
+    };
+    day(folder, "1.csv", "id\n1\n");
+    load(&url);
+    // Earlier versions did not record how a load was run.
+    let mut client = bench.client();
+    client
+        .batch_execute(
+            "alter table _sawmill.loads drop column facts; create role nightly login password 'night'; \
+             grant usage on schema _sawmill to nightly; grant all on all tables in schema public, _sawmill to nightly",
+        )
+        .unwrap();
+    let history = || sawmill(words("status", &url, &["--history", "--json"])).ok().json();
+    assert_eq!((&history()[0]["version"], &history()[0]["files"][0]["rows"]), (&Value::Null, &1.into()));
+    // This user may not change the table of records.
+    day(folder, "2.csv", "id\n2\n");
+    let (_, address) = url.rsplit_once('@').unwrap();
+    load(&format!("postgres://nightly:night@{address}"));
+    assert_eq!(history()[0]["version"], Value::Null);
+    day(folder, "3.csv", "id\n3\n");
+    assert!(load(&url).out.contains("1 new file"));
+    assert_eq!(history()[0]["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(history()[2]["version"], Value::Null);
+    assert_eq!(bench.count("select count(*) from days"), 3);
+    client.batch_execute("drop owned by nightly; drop role nightly").unwrap();
+}
+
+#[test]
+fn pruning_removes_what_no_later_load_needs_and_says_why_it_keeps_the_rest() {
+    let bench = Bench::new();
+    let url = bench.server.url();
+    let file = day(bench.dir.path(), "1.csv", "id\n1\n2\n");
+    let more = day(bench.dir.path(), "2.csv", "id\n3\n");
+    bench.client().batch_execute("create table keyed (id bigint primary key)").unwrap();
+    bench.load(&file, "days", &[]).ok();
+    bench.load(&file, "gone", &[]).ok();
+    bench.load(&more, "gone", &["--mode", "append"]).ok();
+    bench.load(&file, "lately", &[]).ok();
+    bench.load(&file, "keyed", &["--mode", "insert", "--key", "id"]).ok();
+    bench.client().batch_execute("drop table gone; drop table lately").unwrap();
+    ["days", "gone", "keyed"].into_iter().for_each(|table| age(&bench, table));
+
+    let prune = |more: &[&str]| {
+        let words = words("prune", &url, &[&["--older-than", "90d", "--json"], more].concat());
+        sawmill(words).ok().json()
+    };
+    let planned = prune(&["--dry-run"]);
+    assert_eq!(tables(&planned["removed"]), ["public.gone", "public.gone", "public.keyed"]);
+    assert_eq!(bench.count("select count(*) from _sawmill.loads"), 5);
+    let text = sawmill(words("prune", &url, &["--older-than", "90d", "--dry-run"])).ok().out;
+    for part in [
+        "would remove the records of 3 loads",
+        "keeps 1 load into public.days: the table exists: an append skips the files on record",
+        "keeps 1 load into public.lately: is not old enough",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(tables(&prune(&["--table", "keyed"])["removed"]), ["public.keyed"]);
+
+    let mut holder = bench.client();
+    let hold = "begin; select from _sawmill.loads for update";
+    let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' \
+                   and datname = current_database()";
+    let begin = || start(words("prune", &url, &["--older-than", "90d", "--json"]));
+    // A run that is killed before its commit removes nothing.
+    holder.batch_execute(hold).unwrap();
+    let killed = begin();
+    until("the run waits", || bench.count(waiting) == 1);
+    signal(&killed, "KILL");
+    assert_ne!(wait(killed).code, Some(0));
+    holder.batch_execute("rollback").unwrap();
+    let sessions = "select count(*) from pg_locks where locktype = 'advisory'";
+    until("its session ends", || bench.count(sessions) == 0);
+    assert_eq!(bench.count("select count(*) from _sawmill.loads"), 4);
+    // Two at once remove each record once.
+    holder.batch_execute(hold).unwrap();
+    let both = [begin(), begin()];
+    until("both wait", || bench.count(waiting) == 2);
+    holder.batch_execute("rollback").unwrap();
+    let both = both.map(|run| tables(&wait(run).ok().json()["removed"]));
+    assert_eq!(both.concat(), ["public.gone", "public.gone"]);
+    assert_eq!(bench.count("select count(*) from _sawmill.loads"), 2);
+    assert!(bench.load(&file, "days", &["--mode", "append"]).ok().out.contains("nothing to do"));
+    assert_eq!(bench.count("select count(*) from days"), 2);
+}
+
+#[test]
+fn cratedb_keeps_a_history_too() {
+    let bench = cratedb::Bench::standin();
+    let file = day(bench.dir.path(), "1.csv", "id,v\n1,5\n2,6\n");
+    let load = || bench.load(&file, &["--row-key"]).ok();
+    load();
+    let history = |more: &[&str]| sawmill(words("status", &bench.url, &[&["--history"], more].concat())).ok();
+    let loads = history(&["--json"]).json();
+    assert_eq!((&loads[0]["files"][0]["bytes"], &loads[0]["files"][0]["rows"]), (&13.into(), &2.into()));
+    assert_eq!(
+        (&loads[0]["version"], &loads[0]["table_exists"]),
+        (&env!("CARGO_PKG_VERSION").into(), &true.into())
+    );
+    assert!(loads[0]["seconds"].as_f64().is_some(), "{loads}");
+
+    let prune = |more: &[&str]| {
+        let words = words("prune", &bench.url, &[&["--older-than", "0s", "--json"], more].concat());
+        sawmill(words).ok().json()
+    };
+    assert_eq!(prune(&[])["kept"][0]["why"], "table_exists");
+    // Earlier versions did not record how a load was run.
+    bench.sql("ALTER TABLE sawmill.loads DROP COLUMN facts");
+    assert_eq!(history(&["--json"]).json()[0]["version"], Value::Null);
+    assert!(load().out.contains("nothing to do"));
+    bench.sql(&format!("DROP TABLE doc.{}", bench.table));
+    assert!(history(&[]).out.contains("(dropped)"));
+    assert_eq!(tables(&prune(&["--dry-run"])["removed"]).len(), 1);
+    assert_eq!(tables(&prune(&[])["removed"]).len(), 1);
+    assert_eq!(history(&["--json"]).json(), Value::Array(Vec::new()));
+}

@@ -1,0 +1,134 @@
+//! Rows that say which file they come from, and corrected files whose rows take the place of the earlier ones.
+
+use std::path::PathBuf;
+
+use crate::harness::{Ran, sawmill, signal, start, until, wait};
+use crate::load::Bench;
+
+struct Nights {
+    bench: Bench,
+    folder: PathBuf,
+}
+
+const LINEAGE: [&str; 6] =
+    ["--file-column", "source", "--row-column", "line", "--loaded-at-column", "loaded_at"];
+
+impl Nights {
+    /// Two files of two rows are in the table.
+    fn new() -> Self {
+        let bench = Bench::new();
+        let folder = bench.dir.path().join("days");
+        std::fs::create_dir(&folder).unwrap();
+        let nights = Self { bench, folder };
+        nights.day("1.csv", &[1, 2]);
+        nights.day("2.csv", &[3, 4]);
+        nights.night(&["--verify"]).ok();
+        nights
+    }
+
+    fn day(&self, name: &str, ids: &[u32]) {
+        let rows: String = ids.iter().map(|id| format!("{id}\n")).collect();
+        std::fs::write(self.folder.join(name), format!("id\n{rows}")).unwrap();
+    }
+
+    fn words(&self, more: &[&str]) -> Vec<String> {
+        self.bench.args("load", &self.folder, "days", &[&LINEAGE, more].concat())
+    }
+
+    fn night(&self, more: &[&str]) -> Ran {
+        sawmill(self.words(more))
+    }
+
+    fn rows(&self) -> String {
+        let rows = "select string_agg(concat_ws(' ', id, right(source, 5), line), ',' order by id) from days";
+        self.bench.client().query_one(rows, &[]).unwrap().get(0)
+    }
+}
+
+#[test]
+fn rows_carry_file_number_and_time() {
+    let nights = Nights::new();
+    assert_eq!(nights.rows(), "1 1.csv 0,2 1.csv 1,3 2.csv 0,4 2.csv 1");
+    let recent = "select count(*) from days where loaded_at between now() - interval '1 hour' and now()";
+    assert_eq!(nights.bench.count(recent), 4);
+    assert!(nights.night(&["--verify"]).ok().out.contains("nothing to do"));
+    nights.day("3.csv", &[5]);
+    assert!(nights.night(&["--verify"]).ok().out.contains("1 new file"));
+    // Tables of others need the columns, of fitting types.
+    let mut client = nights.bench.client();
+    client.batch_execute("create table others (id bigint, source text, line bigint)").unwrap();
+    let append = || {
+        let more = [&LINEAGE[..], &["--mode", "append"]].concat();
+        nights.bench.load(&nights.folder, "others", &more)
+    };
+    let error = append().fails(1);
+    assert!(error.contains("'loaded_at'") && error.contains("DEFAULT now()"), "{error}");
+    client
+        .batch_execute(
+            "alter table others add loaded_at timestamptz default now(), alter source type int using 0",
+        )
+        .unwrap();
+    let error = append().fails(1);
+    assert!(error.contains("\"source\"") && error.contains("cannot be read as integer"), "{error}");
+    client.batch_execute("alter table others alter source type text").unwrap();
+    append().ok();
+    assert_eq!(nights.bench.count("select count(*) from others where loaded_at is not null"), 5);
+    nights.bench.load(&nights.folder, "taken", &["--file-column", "id"]).fails(1);
+}
+
+#[test]
+fn the_rows_of_a_corrected_file_replace_those_that_it_had() {
+    let nights = Nights::new();
+    nights.day("1.csv", &[7, 8, 9]);
+    nights.day("3.csv", &[5]);
+    let error = nights.night(&[]).fails(1);
+    assert!(error.contains("1.csv") && error.contains("--changed replace"), "{error}");
+    let ran = nights.night(&["--changed", "replace", "--verify"]).ok();
+    assert!(ran.out.contains("replaced 2 rows"), "{}", ran.out);
+    let now = "3 2.csv 0,4 2.csv 1,5 3.csv 0,7 1.csv 0,8 1.csv 1,9 1.csv 2";
+    assert_eq!(nights.rows(), now);
+    let url = nights.bench.server.url();
+    let history = sawmill(["load", "status", "--to", &url, "--history", "--json"]).ok().json();
+    let first = history.as_array().unwrap().last().unwrap();
+    assert_eq!((&first["files"][0]["bytes"], &first["files"][0]["rows"]), (&7.into(), &0.into()));
+    assert!(first["files"][0]["hash"].as_str().unwrap().ends_with(" replaced"), "{first}");
+    // The files are on record with the content that they have now.
+    for more in [&["--changed", "replace"][..], &[], &["--verify"]] {
+        assert!(nights.night(more).ok().out.contains("nothing to do"));
+    }
+    // The earlier content is another correction.
+    nights.day("1.csv", &[1, 2]);
+    assert!(nights.night(&[]).fails(1).contains("1.csv"));
+    nights.night(&["--changed", "replace", "--verify"]).ok();
+    assert_eq!(nights.rows(), "1 1.csv 0,2 1.csv 1,3 2.csv 0,4 2.csv 1,5 3.csv 0");
+    assert!(nights.night(&["--verify"]).ok().out.contains("nothing to do"));
+    sawmill(nights.bench.args("load", &nights.folder, "days", &["--changed", "replace"])).fails(2);
+    let url = "crate://127.0.0.1:1";
+    let words = ["load", "x", "--to", url, "--table", "t", "--file-column", "f", "--changed", "replace"];
+    assert!(sawmill(words).fails(2).contains("CrateDB"));
+}
+
+#[test]
+fn a_replacement_that_is_killed_or_runs_twice_happens_once() {
+    let nights = Nights::new();
+    nights.day("1.csv", &[7, 8, 9]);
+    let mut holder = nights.bench.client();
+    holder.batch_execute("begin; select from days where id = 1 for update").unwrap();
+    let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' \
+                   and datname = current_database()";
+    let killed = start(nights.words(&["--changed", "replace"]));
+    until("the replacement waits", || nights.bench.count(waiting) == 1);
+    // Nobody sees a part of it.
+    assert_eq!(nights.bench.count("select count(*) from days"), 4);
+    signal(&killed, "KILL");
+    wait(killed);
+    holder.batch_execute("rollback").unwrap();
+    until("its session ends", || {
+        nights.bench.count("select count(*) from pg_locks where locktype = 'advisory'") == 0
+    });
+    assert_eq!(nights.rows(), "1 1.csv 0,2 1.csv 1,3 2.csv 0,4 2.csv 1");
+    let both = [(); 2].map(|()| start(nights.words(&["--changed", "replace", "--verify"]))).map(wait);
+    assert!(both.iter().any(|ran| ran.code == Some(0)), "{} {}", both[0].err, both[1].err);
+    nights.night(&["--changed", "replace", "--verify"]).ok();
+    assert_eq!(nights.rows(), "3 2.csv 0,4 2.csv 1,7 1.csv 0,8 1.csv 1,9 1.csv 2");
+}

@@ -1,0 +1,56 @@
+//! Pruning: records of old loads that no later load needs are removed.
+
+use std::time::Duration;
+
+use sawmill_loader::{Pruned, TableName};
+use sawmill_source::{Control, Kind, Result};
+
+use crate::connect::address::CrateServer;
+use crate::connect::client::{Client, Cluster};
+use crate::records::checkpoint::{Checkpoints, ago};
+use crate::records::lease::{Lease, lease_name};
+use crate::records::status::{RETRIES, is_meant, read};
+
+/// Removes the records of loads, of all or of those into one table, that ended longer ago than `older_than` and that
+/// no later load needs. With `dry_run` only says which these are.
+///
+/// # Errors
+/// No connection, or no permission.
+pub fn crate_prune(
+    server: &CrateServer,
+    checkpoint_schema: &str,
+    table: Option<&TableName>,
+    (older_than, dry_run): (Duration, bool),
+    control: &Control<'_>,
+) -> Result<Pruned> {
+    let cluster = Cluster::new(server, Duration::ZERO)?;
+    let mut client = Client::new(&cluster, false);
+    let checkpoints = Checkpoints::new(checkpoint_schema, RETRIES);
+    let loads = read(&mut client, &checkpoints, &|_| true, control)?;
+    let mut pruned = Pruned::decide(loads, &ago(older_than), dry_run).of_table(is_meant(server, table));
+    if dry_run || pruned.removed.is_empty() {
+        return Ok(pruned);
+    }
+    checkpoints.create(&mut client, control)?;
+    for load in pruned.removed.clone() {
+        // The lease keeps others from beginning the load meanwhile.
+        let name = lease_name(&load.table, &load.mode, &load.load_id);
+        let removed = match Lease::take(&checkpoints, &cluster, &name, control) {
+            Err(error) if error.kind() == Kind::Busy => false,
+            Err(error) => return Err(error),
+            Ok(_lease) => {
+                let now = read(&mut client, &checkpoints, &|table| table == load.table, control)?;
+                let is_gone = now.iter().any(|now| now.load_id == load.load_id && !now.table_exists);
+                if is_gone {
+                    checkpoints.delete(&mut client, "load_id", &load.load_id, control)?;
+                }
+                is_gone
+            }
+        };
+        if !removed {
+            pruned.keep_changed(&load.load_id);
+        }
+    }
+    checkpoints.drop_if_empty(&mut client, control)?;
+    Ok(pruned)
+}

@@ -1,0 +1,69 @@
+//! Pruning: records of old loads that no later load needs are removed.
+
+use std::time::Duration;
+
+use sawmill_loader::{LoadOptions, Pruned, TableName, retry_reached};
+use sawmill_pgwire::{Connection, Server, refuse_pooler};
+use sawmill_source::{Control, Result};
+
+use crate::records::checkpoint::{Checkpoints, advisory_key};
+use crate::records::status::{TABLE_EXISTS, read};
+use crate::table::catalogue::value;
+
+/// Removes the records of loads, of all or of those into one table, that ended longer ago than `older_than` and that
+/// no later load needs. With `dry_run` only says which these are.
+///
+/// # Errors
+/// No connection, or no permission.
+pub fn prune(
+    server: &Server,
+    checkpoint_schema: &str,
+    table: Option<&TableName>,
+    (older_than, dry_run): (Duration, bool),
+    control: &Control<'_>,
+) -> Result<Pruned> {
+    let checkpoints = Checkpoints::new(checkpoint_schema)?;
+    // If the answer to the commit is lost, the next attempt finds nothing any more.
+    let mut committing: Option<Pruned> = None;
+    let remove = || {
+        let connection = Connection::open(server, control)?;
+        refuse_pooler(&connection, server, control)?;
+        let before = "SELECT to_char((now() - make_interval(secs => $1)) AT TIME ZONE 'UTC', \
+                      'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')";
+        let cutoff: String = value(&connection, control, before, &[&older_than.as_secs_f64()])?;
+        let loads = read(server, &connection, &checkpoints, None, control)?;
+        let mut pruned = Pruned::decide(loads, &cutoff, dry_run)
+            .of_table(|name| table.is_none_or(|table| super::status::is_meant(table, name)));
+        if dry_run || pruned.removed.is_empty() {
+            return Ok(committing.take().unwrap_or(pruned));
+        }
+        connection.begin(control)?;
+        let ids: Vec<String> = pruned.removed.iter().map(|load| load.load_id.clone()).collect();
+        for id in ids {
+            if !checkpoints.remove_unneeded(&connection, &id, control)? {
+                pruned.keep_changed(&id);
+            }
+        }
+        committing = Some(pruned.clone());
+        connection.commit(control)?;
+        checkpoints.drop_if_empty(&connection, control)?;
+        Ok(pruned)
+    };
+    retry_reached(LoadOptions::default().retries, control, &|| server.is_reached(), remove)
+}
+
+impl Checkpoints {
+    /// Removes a load's record in the open transaction, unless the load has begun to run or its table has come back
+    /// since the decision.
+    fn remove_unneeded(&self, connection: &Connection, id: &str, control: &Control<'_>) -> Result<bool> {
+        let lock = "SELECT pg_try_advisory_xact_lock($1)";
+        if !value::<bool>(connection, control, lock, &[&advisory_key(id)])? {
+            return Ok(false);
+        }
+        let sql = format!(
+            "DELETE FROM {} l WHERE load_id = $1 AND (mode = 'upsert' OR NOT {TABLE_EXISTS})",
+            self.table("loads")
+        );
+        Ok(connection.execute(control, &sql, &[&id])? == 1)
+    }
+}

@@ -1,0 +1,43 @@
+//! The column with the time at which a row was loaded: the server fills it by its default.
+
+use sawmill_loader::{TableName, literal, quote};
+use sawmill_source::{Error, Kind, Result};
+
+use crate::table::columns::TableColumn;
+use crate::target::Postgres;
+
+impl Postgres {
+    /// The statement that adds the column to a table that is being made, behind others.
+    pub(crate) fn add_loaded_at(&self, table: &TableName) -> String {
+        match &self.loaded_at {
+            None => String::new(),
+            Some(name) => {
+                let (table, name) = (table.quoted(), quote(name));
+                format!(
+                    ";\nALTER TABLE {table} ADD COLUMN {name} timestamp with time zone NOT NULL DEFAULT now()"
+                )
+            }
+        }
+    }
+
+    /// Checks that a table has the column, and fills it.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(crate) fn check_loaded_at(&self, existing: &[TableColumn], table: &TableName) -> Result<()> {
+        /// timestamp and timestamptz
+        const MOMENTS: [u32; 2] = [1114, 1184];
+        let Some(name) = &self.loaded_at else { return Ok(()) };
+        let what = match existing.iter().find(|column| column.name == *name) {
+            Some(column) if MOMENTS.contains(&column.type_oid) && column.filled => return Ok(()),
+            Some(column) if MOMENTS.contains(&column.type_oid) => "has no default".to_owned(),
+            Some(column) => format!("is {} in the table", column.type_name),
+            None => "is not in the table".to_owned(),
+        };
+        let add =
+            format!("ALTER TABLE {} ADD COLUMN {} timestamptz DEFAULT now()", table.quoted(), quote(name));
+        Err(Error::new(Kind::Schema, format!("the column {} for the time of the load {what}", literal(name)))
+            .at(format!("table {table}"))
+            .advise(format!("give it a default, or add it: {add}")))
+    }
+}

@@ -1,0 +1,169 @@
+//! Types of columns that have no encoder: the server turns text into their wire format, over a connection of its own.
+//!
+//! The rows are then sent, summed and compared as those of any other type. A cast that would round or cut a value is
+//! refused: the server's own output shows it.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sawmill_loader::{LoadOptions, backoff};
+use sawmill_pgcopy::{ColumnType, ReadsText, ServerType};
+use sawmill_pgwire::{Connection, Server};
+use sawmill_profile::Profile;
+use sawmill_source::{Control, Error, Kind, Result};
+use tokio_postgres::types::{FromSql, Type};
+
+/// Raised never: one question takes little time, and the load looks at its own flag between batches.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// The SQL condition that columns `a` of a type `t` can be read so: it has a wire format. `"char"` cuts text.
+pub(crate) const IS_READ: &str = "t.typreceive <> 0 AND t.typsend <> 0 AND a.atttypid <> 18";
+
+/// The SQL of the type without bounds that `a.atttypid` is: the one below domains, without a modifier.
+pub(crate) const UNBOUND: &str = "(WITH RECURSIVE below(oid, base) AS (\
+     SELECT t.oid, t.typbasetype UNION ALL SELECT d.oid, d.typbasetype FROM below \
+     JOIN pg_catalog.pg_type d ON d.oid = below.base) \
+     SELECT pg_catalog.format_type(oid, -1) FROM below WHERE base = 0)";
+
+/// A type that the server reads.
+#[derive(Debug)]
+struct Reader {
+    name: String,
+    sql: String,
+    asker: Arc<Asker>,
+}
+
+/// A connection for the types of a table's columns, once one of them is needed.
+pub(crate) struct Asker {
+    server: Server,
+    connection: Mutex<Option<Connection>>,
+}
+
+impl std::fmt::Debug for Asker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Asker")
+    }
+}
+
+impl Asker {
+    /// Of a server, to which it does not connect yet.
+    pub(crate) fn new(server: &Server) -> Arc<Self> {
+        Arc::new(Self { server: server.clone(), connection: Mutex::new(None) })
+    }
+}
+
+/// The type for SQL's `name`; `unbound` is the same without a modifier and below domains.
+pub(crate) fn of_server(asker: &Arc<Asker>, name: &str, unbound: &str) -> ColumnType {
+    // Digits tell whether the cast of money rounded, whatever signs stand between them.
+    let digits = |text: &str| format!("trim('0' FROM pg_catalog.regexp_replace({text}, '[^0-9]', '', 'g'))");
+    // Nothing stores a time with more than six digits behind its seconds.
+    let finer = |text: &str| format!("{text} ~ ':[0-9]{{2}}[.][0-9]{{7}}'");
+    let exact = match unbound {
+        "money" => format!("{} = {}", digits("x"), digits("(x::money)::text")),
+        _ => format!(
+            "(x::{name})::text IS NOT DISTINCT FROM (x::{unbound})::text AND ({} OR NOT {})",
+            finer(&format!("(x::{name})::text")),
+            finer("x")
+        ),
+    };
+    let sql = format!(
+        "SELECT x::{name}, {exact}, (x::{name})::text FROM unnest($1::text[]) WITH ORDINALITY AS given(x, n) ORDER BY n"
+    );
+    let reader = Reader { name: name.to_owned(), sql, asker: Arc::clone(asker) };
+    ColumnType::OfServer(ServerType(Arc::new(reader)))
+}
+
+/// Any value in its wire format.
+struct Wire(Vec<u8>);
+
+impl<'a> FromSql<'a> for Wire {
+    fn from_sql(
+        _: &Type,
+        raw: &'a [u8],
+    ) -> std::result::Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(raw.to_vec()))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+/// Wire formats, or why text is no value.
+type Read = Vec<std::result::Result<Vec<u8>, String>>;
+
+impl Reader {
+    /// Asks for all of these texts at once.
+    fn ask(&self, texts: &[&str]) -> Result<Read> {
+        let phase = Profile::new().phase("read text");
+        let control = Control::new(&NEVER, &phase);
+        let mut held = self.asker.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut attempt = 0;
+        loop {
+            let connection = match held.take() {
+                Some(connection) => Ok(connection),
+                None => Connection::open(&self.asker.server, &control),
+            };
+            let asked = connection.and_then(|connection| {
+                let rows = connection.query(&control, &self.sql, &[&texts]);
+                let read = rows.and_then(|rows| rows.iter().map(|row| read(&connection, row)).collect());
+                if !matches!(&read, Err(error) if error.kind() == Kind::Connection) {
+                    *held = Some(connection);
+                }
+                read
+            });
+            match asked {
+                Err(error)
+                    if error.kind() == Kind::Connection && attempt < LoadOptions::default().retries =>
+                {
+                    control.sleep(backoff(attempt))?;
+                    attempt += 1;
+                }
+                asked => return asked,
+            }
+        }
+    }
+
+    /// The same; of texts that the server refuses together it is asked by halves.
+    fn ask_by_halves(&self, texts: &[&str]) -> Result<Read> {
+        match (self.ask(texts), texts) {
+            (Err(error), [_]) if error.kind() == Kind::Server => Ok(vec![Err(error.what().to_owned())]),
+            (Err(error), _) if error.kind() == Kind::Server => {
+                let (first, second) = texts.split_at(texts.len() / 2);
+                let mut read = self.ask_by_halves(first)?;
+                read.extend(self.ask_by_halves(second)?);
+                Ok(read)
+            }
+            (asked, _) => asked,
+        }
+    }
+}
+
+fn read(connection: &Connection, row: &tokio_postgres::Row) -> Result<std::result::Result<Vec<u8>, String>> {
+    let Wire(wire) = connection.get(row, 0)?;
+    Ok(match connection.get::<Option<bool>>(row, 1)? {
+        Some(true) => Ok(wire),
+        _ => Err(format!("the server would store {} instead", connection.get::<String>(row, 2)?)),
+    })
+}
+
+impl ReadsText for Reader {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn wire(&self, texts: &[&str]) -> std::result::Result<Read, String> {
+        let failed = |error: Error| format!("{} cannot be read: {error}", self.name);
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        match self.ask(texts) {
+            Err(error) if error.kind() == Kind::Server => {
+                // A statement that fails without values says nothing of them.
+                self.ask(&[]).map_err(failed)?;
+                self.ask_by_halves(texts).map_err(failed)
+            }
+            asked => asked.map_err(failed),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The rows of corrected files take the place of those that the files had, in one transaction.
+
+use sawmill_loader::{Mode, TableName, Tally, quote};
+use sawmill_pgcopy::Column;
+use sawmill_pgwire::Connection;
+use sawmill_source::{Control, Error, Kind, Result};
+
+use crate::records::checkpoint::{Checkpoints, LoadRecord, UNITS, UNITS_UNLOGGED};
+use crate::table::catalogue::value;
+use crate::table::columns::list;
+use crate::table::planned_columns::PlannedColumns;
+
+/// A staging table with the rows of corrected files.
+pub(crate) struct ReplacedFiles<'r> {
+    pub gathered: &'r TableName,
+    pub table: &'r TableName,
+    pub columns: &'r [Column],
+    /// The column with the names of files.
+    pub column: &'r str,
+    pub names: &'r [String],
+    pub checkpoints: &'r Checkpoints,
+    pub record: &'r LoadRecord,
+    /// What makes later appends recognise the load.
+    pub mapping: &'r str,
+}
+
+impl ReplacedFiles<'_> {
+    /// Deletes the rows that the files had, adds those of the staging table, and drops that, in the caller's transaction.
+    /// Earlier loads then hold the files no longer, and this one is an append.
+    ///
+    /// # Errors
+    /// Errors of the server; a trigger or a rule that skips rows, or with `verify` changes them.
+    pub(crate) fn replace(
+        &self,
+        total: &Tally,
+        verify: bool,
+        connection: &Connection,
+        control: &Control<'_>,
+    ) -> Result<u64> {
+        let (table, gathered, column) = (self.table.quoted(), self.gathered.quoted(), quote(self.column));
+        let delete = format!("DELETE FROM {table} WHERE {column} = ANY ($1)");
+        let deleted = connection.execute(control, &delete, &[&self.names])?;
+        let names = list(self.columns);
+        let insert = format!("INSERT INTO {table} ({names}) SELECT {names} FROM {gathered}");
+        let inserted = connection.execute(control, &insert, &[])?;
+        if inserted != total.rows {
+            let what = format!(
+                "{inserted} of {} rows were added: a trigger or a rule skipped the others",
+                total.rows
+            );
+            return Err(self.refused(&what, connection));
+        }
+        if verify {
+            self.compare(&names, connection, control)?;
+        }
+        self.take_over(connection, control)?;
+        connection.batch(control, &format!("DROP TABLE {gathered}"))?;
+        Ok(deleted)
+    }
+
+    /// Compares the files' rows in the table with those that were gathered, and these were compared with the files.
+    fn compare(&self, names: &str, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        connection.batch(control, "SET CONSTRAINTS ALL IMMEDIATE")?;
+        let sum = |from: &str| {
+            format!(
+                "(SELECT ROW(count(*), sum(pg_catalog.hashtextextended(ROW({names})::text, 0)::numeric)) FROM {from})"
+            )
+        };
+        let there = format!("{} WHERE {} = ANY ($1)", self.table.quoted(), quote(self.column));
+        let sql = format!("SELECT {} IS NOT DISTINCT FROM {}", sum(&there), sum(&self.gathered.quoted()));
+        match value(connection, control, &sql, &[&self.names])? {
+            true => Ok(()),
+            false => Err(self.refused("a trigger or a rule of the table changes rows", connection)),
+        }
+    }
+
+    /// Takes the files from the records of earlier loads, and makes this load's record that of an append.
+    fn take_over(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
+        let (loads, oid, id) =
+            (self.checkpoints.table("loads"), i64::from(self.record.table_oid), self.record.id.as_str());
+        let mut tables = vec![self.checkpoints.table(UNITS), self.checkpoints.table(UNITS_UNLOGGED)];
+        tables.extend(self.checkpoints.rejects_tables(connection, control)?);
+        for table in tables {
+            let delete = format!(
+                "DELETE FROM {table} u USING {loads} l WHERE u.load_id = l.load_id AND l.table_oid = $1 \
+                 AND l.mode <> 'upsert' AND l.load_id <> $2 AND l.files[u.file + 1] = ANY ($3)"
+            );
+            connection.execute(control, &delete, &[&oid, &id, &self.names])?;
+        }
+        let forget = format!(
+            "UPDATE {loads} l SET \
+               fingerprints = ARRAY(SELECT CASE WHEN name = ANY ($3) THEN print || ' replaced' ELSE print END \
+                 FROM unnest(l.files, l.fingerprints) WITH ORDINALITY f(name, print, n) ORDER BY n), \
+               stamps = ARRAY(SELECT CASE WHEN name = ANY ($3) THEN NULL ELSE stamp END \
+                 FROM unnest(l.files, l.stamps) WITH ORDINALITY f(name, stamp, n) ORDER BY n) \
+             WHERE l.table_oid = $1 AND l.mode <> 'upsert' AND l.load_id <> $2 AND l.files && $3"
+        );
+        connection.execute(control, &forget, &[&oid, &id, &self.names])?;
+        let own = format!("UPDATE {loads} SET mode = $2, mapping = $3 WHERE load_id = $1");
+        connection.execute(control, &own, &[&id, &Mode::Append.name(), &self.mapping])?;
+        let names = self.columns.iter().map(|column| column.name.as_str());
+        let planned = PlannedColumns::read(connection, self.table, self.record.table_oid, names, control)?;
+        self.checkpoints.set_columns(connection, id, &planned.recorded(self.columns), control)
+    }
+
+    fn refused(&self, what: &str, connection: &Connection) -> Error {
+        Error::new(Kind::Mismatch, what)
+            .at(format!("table {}, {}", self.table, connection.place()))
+            .advise("nothing was replaced: change the trigger or the rule, and run the same command again")
+    }
+}
