@@ -10,7 +10,7 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use parquet::file::metadata::ParquetMetaData;
-use sawmill_footer::{ColumnSelector, Footer, Options, enums_as_text_59};
+use sawmill_footer::{ColumnSelector, Footer, Options, annotated_59};
 use sawmill_inspect::JsonSafe;
 use sawmill_source::guarded;
 
@@ -152,8 +152,8 @@ fn in_utc(metadata: Arc<ParquetMetaData>) -> parquet::errors::Result<ArrowReader
         ArrowReaderMetadata::try_new(Arc::clone(&metadata), options)
     });
     let (found, _) = found?;
-    let text = enums_as_text_59(found.schema(), found.parquet_schema());
-    let schema = text.as_ref().unwrap_or(found.schema());
+    let annotated = annotated_59(found.schema(), found.parquet_schema());
+    let schema = annotated.as_ref().unwrap_or(found.schema());
     let fields: Fields = schema.fields().iter().map(field_in_utc).collect();
     if fields == *found.schema().fields() {
         return Ok(found);

@@ -24,7 +24,7 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 
 /// The extension type of 16 bytes that are a UUID.
-const UUID: &str = "arrow.uuid";
+pub(super) const UUID: &str = "arrow.uuid";
 
 /// Why a batch has no text form.
 #[derive(Debug)]
@@ -242,21 +242,22 @@ where
     Ok(Arc::new(texts.finish()))
 }
 
-/// UUIDs in 8-4-4-4-12 digits.
 fn uuids(array: &ArrayRef) -> StringArray {
+    array.as_fixed_size_binary().iter().map(|bytes| bytes.map(uuid)).collect()
+}
+
+/// A UUID in 8-4-4-4-12 digits.
+pub(super) fn uuid(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let text = |bytes: &[u8]| {
-        let mut out = String::with_capacity(36);
-        for (i, byte) in bytes.iter().enumerate() {
-            if matches!(i, 4 | 6 | 8 | 10) {
-                out.push('-');
-            }
-            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    let mut out = String::with_capacity(36);
+    for (i, byte) in bytes.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            out.push('-');
         }
-        out
-    };
-    array.as_fixed_size_binary().iter().map(|bytes| bytes.map(text)).collect()
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    out
 }
 
 /// The values as the strings that show them.
