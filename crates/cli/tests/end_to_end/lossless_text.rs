@@ -210,6 +210,21 @@ fn uuids_and_json_of_files_without_an_arrow_schema_are_written_as_such_at_any_de
 }
 
 #[test]
+fn intervals_have_their_months_in_every_kind_of_text() {
+    let files = Files::new();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/foreign/duckdb_intervals.parquet");
+    fs::copy(&path, files.path("a.parquet")).unwrap();
+    files.convert("a.parquet", "a.ndjson", &[]).ok();
+    let second = files.read("a.ndjson").lines().nth(1).unwrap().to_owned();
+    let interval = "23 mons 23 days 8 hours 31 mins 23.503 secs";
+    assert_eq!(second, format!(r#"{{"id":503,"pause":"{interval}","waits":["{interval}",null]}}"#));
+    let head = sawmill(["footer", "head", path.to_str().unwrap(), "-n", "2"]).ok().out;
+    assert_eq!(head.lines().nth(1), Some(&*second));
+    files.convert("a.parquet", "a.csv", &["--columns", "id,pause", "--limit", "2"]).ok();
+    assert_eq!(files.read("a.csv"), format!("id,pause\n0,0 secs\n503,{interval}\n"));
+}
+
+#[test]
 fn inferred_numbers_keep_all_their_digits() {
     let files = Files::new();
     let values = ["99999999999999.999", "999999999.12345671", "999999999.12345672", "-0.5"];

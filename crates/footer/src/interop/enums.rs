@@ -1,5 +1,5 @@
 //! Columns in Arrow as their annotations in Parquet say: ENUM is text, as in other readers; UUID and JSON have Arrow's
-//! extension types.
+//! extension types, and bytes that are an INTERVAL have one of ours.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub fn enums_as_text_59(arrow: &Schema, parquet: &SchemaDescriptor) -> Option<Sc
 }
 
 /// Like [`enums_as_text_59`], with the names of Arrow's extension types for UUID and JSON, at any depth: an Arrow
-/// schema within the file would have them.
+/// schema within the file would have them; and with `sawmill.interval` for INTERVAL that is read as its 12 bytes.
 pub fn annotated_59(arrow: &Schema, parquet: &SchemaDescriptor) -> Option<Schema> {
     changed(arrow, parquet, |field, column| as_text(field, column).or_else(|| as_extension(field, column)))
 }
@@ -32,6 +32,11 @@ fn as_extension(field: &FieldRef, column: &ColumnDescriptor) -> Option<FieldRef>
         Some(LogicalType::Uuid) => "arrow.uuid",
         Some(LogicalType::Json) => "arrow.json",
         _ if column.converted_type() == ConvertedType::JSON => "arrow.json",
+        _ if column.converted_type() == ConvertedType::INTERVAL
+            && *field.data_type() == DataType::FixedSizeBinary(12) =>
+        {
+            "sawmill.interval"
+        }
         _ => return None,
     };
     let mut metadata = field.metadata().clone();

@@ -1,6 +1,6 @@
 //! Encoders for NDJSON where it differs from the `arrow-json` crate: floats that are not finite, for which
-//! JSON has no numbers, and map entries whose value is null, both of which the crate would drop silently; UUIDs, which
-//! it would write without dashes; and text that is JSON, which it would write as strings. It encodes the elements of a list by the list's field,
+//! JSON has no numbers, and map entries whose value is null, both of which the crate would drop silently; UUIDs and
+//! intervals, which it would write as hexadecimal digits; and text that is JSON, which it would write as strings. It encodes the elements of a list by the list's field,
 //! without the mark of JSON on the field of the elements, so lists are here, too.
 
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use arrow_json::{Encoder, EncoderFactory, EncoderOptions};
 use arrow_schema::{ArrowError, DataType, FieldRef};
 use serde::de::IgnoredAny;
 
-use super::text_form::{UUID, uuid};
+use super::text_form::text_of_bytes;
 
 /// The extension type of text that is JSON.
 const JSON: &str = "arrow.json";
@@ -43,9 +43,10 @@ impl EncoderFactory for Encoders {
                 };
                 Box::new(Json { array, text, strings: make_encoder(field, array, &PLAIN)? })
             }
-            DataType::FixedSizeBinary(16) if field.extension_type_name() == Some(UUID) => {
-                Box::new(Uuids(array.as_fixed_size_binary()))
-            }
+            DataType::FixedSizeBinary(_) => match text_of_bytes(field) {
+                Some(text) => Box::new(Bytes { bytes: array.as_fixed_size_binary(), text }),
+                None => return Ok(None),
+            },
             DataType::Float16 | DataType::Float32 | DataType::Float64 => {
                 Box::new(Floats { array, finite: make_encoder(field, array, &PLAIN)? })
             }
@@ -68,13 +69,16 @@ impl EncoderFactory for Encoders {
     }
 }
 
-/// UUIDs as text.
-struct Uuids<'a>(&'a FixedSizeBinaryArray);
+/// Bytes that are text without quotes.
+struct Bytes<'a> {
+    bytes: &'a FixedSizeBinaryArray,
+    text: fn(&[u8]) -> String,
+}
 
-impl Encoder for Uuids<'_> {
+impl Encoder for Bytes<'_> {
     fn encode(&mut self, i: usize, out: &mut Vec<u8>) {
         out.push(b'"');
-        out.extend_from_slice(uuid(self.0.value(i)).as_bytes());
+        out.extend_from_slice((self.text)(self.bytes.value(i)).as_bytes());
         out.push(b'"');
     }
 }
