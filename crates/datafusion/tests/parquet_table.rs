@@ -163,3 +163,28 @@ async fn a_file_that_is_damaged_or_missing_is_an_error_with_its_name() {
     let error = rows(&context(), "SELECT * FROM parquet('')").await.unwrap_err().to_string();
     assert!(error.contains("the path is empty"), "{error}");
 }
+
+#[tokio::test]
+async fn a_page_that_is_larger_than_one_may_be_is_refused_before_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.parquet");
+    let (numbers, texts): (ArrayRef, ArrayRef) = (
+        Arc::new(Int64Array::from(vec![1, 2])),
+        Arc::new(StringArray::from(vec!["x".repeat(3000), "y".repeat(3000)])),
+    );
+    write(&file, vec![("n", numbers), ("t", texts)]);
+    let name = file.display();
+    let all = format!("SELECT count(t), max(n) FROM parquet('{name}')");
+    assert!(rows(&context(), &all).await.unwrap().contains("| 2        | 2 "));
+    let limited = |what: &str| format!("SELECT {what} FROM parquet('{name}', max_page => 1000)");
+    // Of other columns nothing is checked.
+    assert!(rows(&context(), &limited("max(n)")).await.unwrap().contains("| 2 "));
+    for sql in [limited("max(t)"), limited("t") + " WHERE n = 2"] {
+        let error = rows(&context(), &sql).await.unwrap_err().to_string();
+        for part in
+            ["expected pages of at most 1000 bytes", &name.to_string(), "row group 0, column t, page 0"]
+        {
+            assert!(error.contains(part), "{sql}: {part} in {error}");
+        }
+    }
+}

@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::row_group::RowGroup;
+use crate::decode::file_metadata::has_dictionary;
 use crate::error::Error;
 use crate::footer::Footer;
 use crate::open::source::RangeReader;
@@ -249,6 +250,11 @@ impl Check<'_, '_> {
                     "expected a dictionary page before the data page at {data}, found one at {offset}"
                 );
                 self.chunk(chunk, what, ".meta_data.dictionary_page_offset");
+            }
+            let (bytes, data) = (chunk.byte_range(), chunk.data_page_offset());
+            if has_dictionary(&chunk.chunk()) && data as u64 > bytes.end {
+                let what = format!("expected a data page within bytes {bytes:?}, found one at {data}");
+                self.chunk(chunk, what, ".meta_data.data_page_offset");
             }
             if let Some(offset) = details.index_page_offset.filter(|offset| *offset < 0) {
                 let what = format!("expected an index page within the file, found one at {offset}");

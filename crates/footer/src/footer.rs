@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::chunk::column_chunk::ColumnChunk;
 use crate::chunk::encryption::EncryptionAlgorithm;
@@ -60,6 +60,8 @@ pub struct Footer {
     method: Method,
     max_page_indexes: u64,
     page_indexes: Option<Arc<PageIndexes>>,
+    /// See `chunk/short_sizes.rs`.
+    pub(crate) starts_if_short: OnceLock<Option<Arc<[u64]>>>,
 }
 
 impl Footer {
@@ -128,6 +130,7 @@ impl Footer {
                 method: options.method,
                 max_page_indexes: options.max_page_indexes,
                 page_indexes: None,
+                starts_if_short: OnceLock::new(),
                 bytes,
             },
             Err(error) => {
@@ -189,9 +192,9 @@ impl Footer {
     pub fn complete(&self) -> Result<(), Error> {
         match self.tail() {
             Some(_) => Ok(()),
-            None => file_metadata::tail(self.bytes.as_slice(), &self.decoded, self.method).map(drop).map_err(
-                |error| self.name_error(error.in_footer_at(footer_start(self.file_len, self.bytes.len()))),
-            ),
+            None => file_metadata::tail(self.bytes.as_slice(), &self.decoded, self.method)
+                .map(drop)
+                .map_err(|error| self.name_error(error.in_footer_at(self.footer_start()))),
         }
     }
 
@@ -269,6 +272,11 @@ impl Footer {
     pub fn footer_signing_key_metadata(&self) -> Option<&[u8]> {
         let found = self.tail()?;
         Some(self.range(found.range(found.tail.footer_signing_key_metadata.as_ref()?)))
+    }
+
+    /// Where the footer starts in the file.
+    pub(crate) fn footer_start(&self) -> Option<u64> {
+        footer_start(self.file_len, self.bytes.len())
     }
 
     pub(crate) fn method(&self) -> Method {
@@ -378,7 +386,7 @@ impl Footer {
         let error = Error::new(fault.kind.to_string())
             .at_path(path)
             .at_offset(fault.at as u64)
-            .in_footer_at(footer_start(self.file_len, self.bytes.len()))
+            .in_footer_at(self.footer_start())
             .with_advice(fault.kind.advice());
         self.name_error(error)
     }

@@ -138,7 +138,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `async` | `AsyncRangeReader`, `Footer::read_async`, `Footer::read_page_indexes_async` |
-//! | `parquet-59`, `parquet-60` | `Footer::to_parquet_59` and `to_parquet_60`, the same with page indexes, `from_parquet_59` and `from_parquet_60`, `enums_as_text_59`; that release of `parquet` |
+//! | `parquet-59`, `parquet-60` | `Footer::to_parquet_59` and `to_parquet_60`, the same with page indexes, `from_parquet_59` and `from_parquet_60`, `enums_as_text_59`, `annotated_59`; that release of `parquet` |
 //! | `page-checksums` | `page_checksums`: the CRC-32 of pages; `PageLimits`: how large they may be; `crc32fast`, and the decoders of all codecs but LZO |
 //!
 //! # Rooms
@@ -202,8 +202,10 @@ pub use decode::decoder::Decoder;
 pub use decode::scan::SortingColumn;
 pub use error::Error;
 pub use footer::Footer;
+#[cfg(all(feature = "page-checksums", feature = "parquet-59"))]
+pub use interop::page_limits_59;
 #[cfg(feature = "parquet-59")]
-pub use interop::enums_as_text_59;
+pub use interop::{annotated_59, enums_as_text_59};
 pub use matching::kernel::Method;
 #[cfg(feature = "async")]
 pub use open::asynchronous::AsyncRangeReader;

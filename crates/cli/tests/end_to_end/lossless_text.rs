@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Date64Array, RecordBatch};
 use parquet::arrow::ArrowWriter;
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::{ByteArray, FixedLenByteArray};
 use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 
 use crate::harness::{Ran, names, sawmill};
 use crate::load::Bench;
@@ -154,6 +158,70 @@ fn json_in_lists_structs_and_maps_is_written_as_it_is() {
     bench.load(&files.path("geo.ndjson"), "geo", &["--verify"]).ok();
     let numbers = "select count(*) from geo where jsonb_typeof(geometry #> '{coordinates,0,0,0}') in ('number', 'array')";
     assert_eq!(bench.count(numbers), 2);
+}
+
+/// Writers other than those of Arrow name UUIDs and JSON in the Parquet schema alone.
+#[test]
+fn uuids_and_json_of_files_without_an_arrow_schema_are_written_as_such_at_any_depth() {
+    let files = Files::new();
+    let schema = "message m {
+        required fixed_len_byte_array(16) u (UUID);
+        required binary j (JSON);
+        required group us (LIST) { repeated group list { required fixed_len_byte_array(16) element (UUID); } }
+        required group js (LIST) { repeated group list { required binary element (JSON); } }
+        required group s { required fixed_len_byte_array(16) u (UUID); required binary j (JSON); }
+    }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let file = fs::File::create(files.path("a.parquet")).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let json = ByteArray::from(r#"{"a":[1.50]}"#);
+    let uuid = FixedLenByteArray::from((0..16).collect::<Vec<u8>>());
+    while let Some(mut column) = group.next_column().unwrap() {
+        let levels: Option<&[i16]> = match column.untyped() {
+            ColumnWriter::FixedLenByteArrayColumnWriter(of) if of.get_descriptor().max_rep_level() > 0 => {
+                Some(&[1])
+            }
+            ColumnWriter::ByteArrayColumnWriter(of) if of.get_descriptor().max_rep_level() > 0 => Some(&[1]),
+            _ => None,
+        };
+        let starts = levels.map(|_| &[0][..]);
+        match column.untyped() {
+            ColumnWriter::FixedLenByteArrayColumnWriter(of) => {
+                of.write_batch(&[uuid.clone()], levels, starts)
+            }
+            ColumnWriter::ByteArrayColumnWriter(of) => of.write_batch(&[json.clone()], levels, starts),
+            _ => unreachable!(),
+        }
+        .unwrap();
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+    let (u, j) = (r#""00010203-0405-0607-0809-0a0b0c0d0e0f""#, r#"{"a":[1.50]}"#);
+    let row = format!(r#"{{"u":{u},"j":{j},"us":[{u}],"js":[{j}],"s":{{"u":{u},"j":{j}}}}}"#) + "\n";
+    files.convert("a.parquet", "a.ndjson", &[]).ok();
+    assert_eq!(files.read("a.ndjson"), row);
+    files.convert("a.parquet", "b.parquet", &[]).ok();
+    for name in ["a.parquet", "b.parquet"] {
+        let shown = sawmill(["footer", "head", files.path(name).to_str().unwrap()]).ok().out;
+        assert_eq!(shown, row, "{name}");
+    }
+}
+
+#[test]
+fn intervals_have_their_months_in_every_kind_of_text() {
+    let files = Files::new();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/foreign/duckdb_intervals.parquet");
+    fs::copy(&path, files.path("a.parquet")).unwrap();
+    files.convert("a.parquet", "a.ndjson", &[]).ok();
+    let second = files.read("a.ndjson").lines().nth(1).unwrap().to_owned();
+    let interval = "23 mons 23 days 8 hours 31 mins 23.503 secs";
+    assert_eq!(second, format!(r#"{{"id":503,"pause":"{interval}","waits":["{interval}",null]}}"#));
+    let head = sawmill(["footer", "head", path.to_str().unwrap(), "-n", "2"]).ok().out;
+    assert_eq!(head.lines().nth(1), Some(&*second));
+    files.convert("a.parquet", "a.csv", &["--columns", "id,pause", "--limit", "2"]).ok();
+    assert_eq!(files.read("a.csv"), format!("id,pause\n0,0 secs\n503,{interval}\n"));
 }
 
 #[test]

@@ -168,8 +168,8 @@ Table functions:
       ('tpch/lineitem', scale => 10), made when they are read
   footer(FILES, level => 'chunk' | 'row_group' | 'file')
       what the footers of Parquet files state; FILES is a file, a directory or a pattern
-  parquet(FILES)
-      the rows of Parquet files
+  parquet(FILES, max_page => 67108864)
+      the rows of Parquet files, whose pages have at most so many bytes; executors have --max-page
 
 Tables of PostgreSQL (pg.*) and CrateDB (crate.*), with --to:
   INSERT INTO pg.TABLE [(COLUMNS)] SELECT ..        CREATE TABLE pg.TABLE AS SELECT ..
@@ -269,6 +269,9 @@ pub(crate) struct ExecutorArgs {
     /// Where rows between stages are kept [default: a temporary directory].
     #[arg(long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
+    /// The most bytes of a page of a Parquet file: one of a damaged or hostile file may claim 2 GiB.
+    #[arg(long, value_name = "BYTES", default_value_t = sawmill_footer::DEFAULT_MAX_PAGE)]
+    pub max_page: u64,
     /// Bytes that the operators of all tasks may take before they spill [default: 70 % of the memory].
     #[arg(long, value_name = "BYTES")]
     pub memory: Option<u64>,

@@ -12,6 +12,7 @@ use ballista_core::config::TaskSchedulingPolicy;
 use ballista_core::error::BallistaError;
 use ballista_core::utils::create_grpc_server;
 use ballista_executor::ArrowFlightServerProvider;
+use ballista_executor::execution_engine::DefaultExecutionEngine;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
 use ballista_executor::flight_service::BallistaFlightService;
 use ballista_executor::health::ExecutorHealth;
@@ -22,6 +23,7 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::cluster::access::{Access, Failure};
 use crate::cluster::arguments::ExecutorArgs;
+use crate::cluster::engine::CheckingEngine;
 use crate::cluster::session::host_and_port;
 use crate::codec::{SawmillLogicalCodec, SawmillPhysicalCodec};
 use crate::error::{external, refused};
@@ -76,6 +78,10 @@ pub(crate) async fn run(args: ExecutorArgs) -> Result<()> {
         override_physical_codec: Some(Arc::new(SawmillPhysicalCodec::default())),
         override_config_producer: Some(Arc::new(move || {
             protected.session(SessionConfig::new_with_ballista())
+        })),
+        override_execution_engine: Some(Arc::new(CheckingEngine {
+            ballista: DefaultExecutionEngine::new(),
+            max_page: args.max_page,
         })),
         override_create_grpc_client_endpoint: Some(access.endpoint()),
         override_arrow_flight_service: Some(rows_service(listener, access.clone(), &defaults)),

@@ -3,6 +3,7 @@
 mod access;
 mod arguments;
 mod demo;
+mod engine;
 mod executor;
 mod lost;
 mod output;

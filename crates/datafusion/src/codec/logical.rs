@@ -99,7 +99,7 @@ impl LogicalExtensionCodec for SawmillLogicalCodec {
             return Err(refused("a scheduler does not know tables of databases", &table.to_string(), advice));
         }
         if let Some(table) = node.downcast_ref::<ParquetTable>() {
-            table.refuse_objects()?;
+            table.refuse_for_executors()?;
         }
         match Table::of(node.as_ref()) {
             Some(ours) => encode(&ours, buf),

@@ -118,7 +118,7 @@ impl AsyncFileReader for FooterReader {
     }
 }
 
-fn external(error: impl std::error::Error + Send + Sync + 'static) -> ParquetError {
+pub(super) fn external(error: impl std::error::Error + Send + Sync + 'static) -> ParquetError {
     ParquetError::External(Box::new(error))
 }
 

@@ -18,7 +18,7 @@ use datafusion::object_store::local::LocalFileSystem;
 use datafusion::object_store::path::Path as ObjectPath;
 use datafusion::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use datafusion::physical_plan::ExecutionPlan;
-use sawmill_footer::Options;
+use sawmill_footer::{DEFAULT_MAX_PAGE, Options};
 use sawmill_store::ObjectUrl;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,7 @@ use crate::error::{external, refused};
 use crate::found_files;
 use crate::functions::arguments::Arguments;
 use crate::objects;
+use crate::parquet_files::checked_pages::CheckedPages;
 use crate::parquet_files::named_errors::NamedErrors;
 #[cfg(feature = "cluster")]
 use crate::parquet_files::reader;
@@ -47,15 +48,26 @@ pub struct ParquetTable {
 pub(crate) struct Definition {
     /// An absolute path or pattern.
     pattern: String,
+    /// The most bytes of a page, for readers in this process.
+    max_page: u64,
 }
 
 impl ParquetTable {
-    /// The files that `pattern` names: a file, a directory, or a pattern such as `data/**/*.parquet`.
+    /// The files that `pattern` names: a file, a directory, or a pattern such as `data/**/*.parquet`. Pages of more than
+    /// 64 MiB are refused.
     ///
     /// # Errors
     /// There are no such files, or the footer of the first one cannot be read.
     pub fn new(pattern: &str) -> Result<Self> {
-        let definition = Definition { pattern: found_files::absolute(pattern)? };
+        Self::with_max_page(pattern, DEFAULT_MAX_PAGE)
+    }
+
+    /// The same, where a page may have `max_page` bytes.
+    ///
+    /// # Errors
+    /// As [`ParquetTable::new`].
+    pub fn with_max_page(pattern: &str, max_page: u64) -> Result<Self> {
+        let definition = Definition { pattern: found_files::absolute(pattern)?, max_page };
         let files = found_files::named(&definition.pattern)?;
         let Some(first) = files.first() else {
             return Err(found_files::none(pattern));
@@ -77,13 +89,21 @@ impl ParquetTable {
         Self { definition, schema, is_for_executors: true }
     }
 
-    /// Refuses objects of a store, whose rows executors do not read.
+    /// Refuses objects of a store, whose rows executors do not read, and a limit that they do not know.
     ///
     /// # Errors
-    /// The files are objects.
+    /// The files are objects, or pages have a limit of their own.
     #[cfg(feature = "cluster")]
-    pub(crate) fn refuse_objects(&self) -> Result<()> {
+    pub(crate) fn refuse_for_executors(&self) -> Result<()> {
         let pattern = &self.definition.pattern;
+        if self.definition.max_page != DEFAULT_MAX_PAGE {
+            let advice = "leave it out, and start the executors with --max-page";
+            return Err(refused(
+                "executors have their own limit of pages, and not max_page",
+                pattern,
+                advice,
+            ));
+        }
         if objects::url_of(pattern).is_ok_and(|url| url.is_some()) {
             let advice = "run the query without --scheduler, or read files in a shared folder";
             return Err(refused("a cluster does not read rows of objects", pattern, advice));
@@ -102,8 +122,9 @@ pub(crate) fn of_call(mut call: Arguments) -> Result<Arc<dyn TableProvider>> {
     let Some(pattern) = call.text("files", Some(0))? else {
         return Err(refused("the files are missing", "parquet", "name them: parquet('data/**/*.parquet')"));
     };
+    let max_page = call.number("max_page", None)?.unwrap_or(DEFAULT_MAX_PAGE);
     call.finish()?;
-    Ok(Arc::new(ParquetTable::new(&pattern)?))
+    Ok(Arc::new(ParquetTable::with_max_page(&pattern, max_page)?))
 }
 
 /// The files or objects with their sizes, and where they are.
@@ -212,6 +233,7 @@ impl TableProvider for ParquetTable {
             checked.await.map_err(external)?.map_err(|error| crate::error::sent(&error))?;
         }
         let readers = FooterReaders { place: place.clone(), roots, schema: Arc::clone(&schema) };
+        let readers = CheckedPages::new(Arc::new(readers), place.clone(), self.definition.max_page);
         let mut source =
             ParquetSource::new(Arc::clone(&schema)).with_parquet_file_reader_factory(Arc::new(readers));
         if let Some(filter) = conjunction(filters.to_vec()) {

@@ -61,12 +61,18 @@ impl Cluster {
     }
 
     pub fn add_executor(&mut self) {
+        self.add_executor_with(&[]);
+    }
+
+    /// Starts an executor with options of its own.
+    pub fn add_executor_with(&mut self, more: &[&str]) {
         let work = self.work.path().join(self.executors.len().to_string());
         std::fs::create_dir(&work).unwrap();
         let executor = command()
             .args(["executor", "--scheduler", &self.url, "--tasks", "2", "--work-dir"])
             .arg(work)
             .args(&self.options)
+            .args(more)
             .envs(self.environment.clone())
             .spawn()
             .unwrap();

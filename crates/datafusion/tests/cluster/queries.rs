@@ -101,6 +101,27 @@ fn the_command_runs_on_a_cluster_and_says_what_is_wrong() {
 }
 
 #[test]
+fn executors_refuse_pages_that_are_larger_than_one_may_be() {
+    let folder = files();
+    let mut cluster = Cluster::start(0);
+    cluster.add_executor_with(&["--max-page", "100"]);
+    let run = |sql: &str| cluster.run(&["sql", sql, "--json"], folder.path());
+    let found = run("SELECT count(*) AS rows FROM parquet('*.parquet')");
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "{\"rows\":24000}\n");
+    for (sql, part) in [
+        ("SELECT max(name) FROM parquet('*.parquet')", "expected pages of at most 100 bytes"),
+        (
+            "SELECT max(name) FROM parquet('*.parquet', max_page => 1e9)",
+            "start the executors with --max-page",
+        ),
+    ] {
+        let found = run(sql);
+        let message = String::from_utf8_lossy(&found.stderr).into_owned();
+        assert!(!found.status.success() && message.contains(part), "{message}");
+    }
+}
+
+#[test]
 fn the_command_prints_tables_json_and_csv() {
     let run = |args: &[&str]| command().arg("sql").args(args).output().unwrap();
     let sql = "SELECT n, n % 2 = 0 AS even FROM gen('orders', rows => 3, number => 'n') ORDER BY n";

@@ -50,7 +50,8 @@ fn impossible_digits(element: Element<'_>) -> Vec<(&'static str, String)> {
     let most = most_digits(element);
     let mut wrong = Vec::new();
     for (precision, scale, precision_field, scale_field) in [of_element, of_logical].into_iter().flatten() {
-        if let Some(found) = precision.filter(|&digits| digits < 1 || i64::from(digits) > most) {
+        if precision.is_none_or(|digits| digits < 1 || i64::from(digits) > most) {
+            let found = precision.map_or("none".to_owned(), |found| found.to_string());
             wrong.push((precision_field, format!("a precision of 1 to {most}, found {found}")));
         }
         if scale < 0 || precision.is_some_and(|precision| scale > precision) {

@@ -130,8 +130,15 @@ impl<'a> ColumnChunk<'a> {
         (self.chunk().traits.flags & HAS_DICTIONARY != 0).then_some(self.chunk().dictionary_page_offset)
     }
 
-    /// The range of the chunk's pages in the file, starting with the dictionary page if present.
+    /// The range of the chunk's pages in the file, starting with the dictionary page if present. It is longer than
+    /// [`ColumnChunk::compressed_size`] in files of `parquet-mr` before 1.2.9, which forgot the dictionary's header.
     pub fn byte_range(&self) -> Range<u64> {
+        let Range { start, end } = self.stated_range();
+        start..end.saturating_add(self.missing_bytes())
+    }
+
+    /// The range that the footer states.
+    pub(crate) fn stated_range(&self) -> Range<u64> {
         let start = file_metadata::first_byte_of(&self.chunk());
         // The scan rejects negative sizes.
         start..start.saturating_add(self.chunk().compressed as u64)

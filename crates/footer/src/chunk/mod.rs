@@ -14,4 +14,5 @@ pub(crate) mod page_sizes;
 pub(crate) mod pages;
 pub(crate) mod row_group;
 pub(crate) mod rows;
+pub(crate) mod short_sizes;
 pub(crate) mod statistics;

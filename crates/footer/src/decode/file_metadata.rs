@@ -15,7 +15,7 @@ use crate::memory::allocate;
 use crate::memory::spare::Table;
 use crate::options::{Options, Verify};
 use crate::schema::arena::Schema;
-use crate::thrift::cursor::{Cursor, I32, I64, LIST, STOP, Step};
+use crate::thrift::cursor::{Cursor, I32, I64, LIST, STOP, STRUCT, Step};
 use crate::thrift::format::FILE_META_DATA;
 use crate::thrift::trace;
 
@@ -324,6 +324,22 @@ fn keep_wanted(
 pub(crate) fn first_byte_of(chunk: &Chunk) -> u64 {
     // Both are non-negative: the scan rejects negative data page offsets.
     (if has_dictionary(chunk) { chunk.dictionary_page_offset } else { chunk.data_page_offset }) as u64
+}
+
+/// Where the data of each chunk starts, decoded or not.
+pub(crate) fn starts_of_chunks(bytes: &[u8], decoded: &Decoded) -> Step<Vec<u64>> {
+    let cursor = &mut Cursor::new(bytes, decoded.groups_at);
+    let columns = decoded.schema.num_leaves();
+    let mut starts = Vec::new();
+    for _ in 0..cursor.list_of(STRUCT, "a list of row groups")? {
+        let mut walk = scan::RowGroupWalk::new(cursor);
+        let there = if walk.until_columns(cursor, columns)? { columns } else { 0 };
+        for _ in 0..there {
+            starts.push(first_byte_of(&scan::column_chunk(cursor)?));
+        }
+        walk.finish(cursor)?;
+    }
+    Ok(starts)
 }
 
 /// Whether the chunk's dictionary page can be where it says.

@@ -54,7 +54,7 @@ impl Conversion<'_> {
     fn run(&self, leaves: Option<&[usize]>) -> Result<ParquetMetaData, Error> {
         let footer = self.footer;
         let readable = self.are_all_readable();
-        let plain = readable && footer.decoded.rows.have_possible_dictionaries();
+        let plain = readable && footer.decoded.rows.have_possible_dictionaries() && !footer.has_short_sizes();
         let chosen = leaves.is_some();
         let leaves = self.wanted_leaves(leaves, readable)?;
         let whole = leaves.len() == footer.schema().num_leaves();
@@ -94,14 +94,15 @@ impl Conversion<'_> {
             let order = |(&leaf, column): (&usize, &ColumnDescPtr)| super::column_order(orders[leaf], column);
             leaves.iter().zip(projection.descriptor.columns()).map(order).collect()
         });
-        let all_groups = footer.num_row_groups() == footer.num_row_groups_in_file();
-        let num_rows = match all_groups {
-            true => footer.num_rows(),
-            false => footer.row_groups().map(|group| group.num_rows()).fold(0, i64::saturating_add),
-        };
+        let num_rows = self.rows_of_groups();
         let created_by = footer.created_by().map(Cow::into_owned);
         let descriptor = Arc::clone(&projection.descriptor);
         FileMetaData::new(footer.version(), num_rows, created_by, pairs, descriptor, orders)
+    }
+
+    /// The rows of the decoded row groups. The file's own number may be another, and the crate's readers end by it.
+    fn rows_of_groups(&self) -> i64 {
+        self.footer.row_groups().map(|group| group.num_rows()).fold(0, i64::saturating_add)
     }
 
     /// What the crate's own decoder makes of the footer's bytes as they are; `None` if that has less than what
@@ -110,6 +111,7 @@ impl Conversion<'_> {
         let footer = self.footer;
         let all = footer.num_row_groups() == footer.num_row_groups_in_file()
             && footer.decoded.with_statistics.is_none()
+            && footer.num_rows() == self.rows_of_groups()
             && footer.trailing_bytes().is_empty();
         if !all {
             return None;

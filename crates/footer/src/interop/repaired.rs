@@ -30,8 +30,9 @@ pub(crate) fn write(chunk: &ColumnChunk<'_>, writer: &mut ThriftWriter) {
     writer.list(3, BINARY, 0);
     writer.i32(4, chunk.codec().number());
     writer.i64(5, chunk.num_values());
-    writer.i64(6, chunk.uncompressed_size());
-    writer.i64(7, chunk.compressed_size());
+    let missing = i64::try_from(chunk.missing_bytes()).unwrap_or(0);
+    writer.i64(6, chunk.uncompressed_size().saturating_add(missing));
+    writer.i64(7, chunk.compressed_size().saturating_add(missing));
     writer.i64(9, chunk.data_page_offset());
     if has_dictionary(&chunk.chunk()) {
         writer.i64(11, chunk.dictionary_page_offset().unwrap_or_default());

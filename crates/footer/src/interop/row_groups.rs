@@ -193,7 +193,8 @@ impl RowGroups<'_> {
 
 /// Whether the crate looks for the chunk's pages where they are.
 fn is_found(chunk: &ColumnChunk<'_>) -> bool {
-    chunk.dictionary_page_offset().is_none() || has_dictionary(&chunk.chunk())
+    let is_possible = chunk.dictionary_page_offset().is_none() || has_dictionary(&chunk.chunk());
+    is_possible && chunk.missing_bytes() == 0
 }
 
 /// The bytes of a chunk's struct.

@@ -11,6 +11,9 @@ mod enums;
 mod metadata;
 #[path = "page_indexes.rs"]
 mod page_indexes;
+#[cfg(feature = "page-checksums")]
+#[path = "page_limits.rs"]
+mod page_limits;
 #[path = "projection.rs"]
 mod projection;
 #[path = "row_groups.rs"]
@@ -18,7 +21,9 @@ mod row_groups;
 #[path = "schema.rs"]
 mod schema;
 
-pub use enums::enums_as_text_59;
+pub use enums::{annotated_59, enums_as_text_59};
+#[cfg(feature = "page-checksums")]
+pub use page_limits::page_limits_59;
 
 use self::parquet::basic::ColumnOrder as TheirOrder;
 use self::parquet::file::metadata::ParquetMetaData;

@@ -153,7 +153,7 @@ fn a_leaf_without_a_repetition_is_required() {
     assert_eq!((column.name(), column.max_def_level()), ("c1", 0));
 }
 
-fn decimal(writer: &mut ThriftWriter, scale: Option<i32>, precision: i32) {
+fn decimal(writer: &mut ThriftWriter, scale: Option<i32>, precision: impl Into<Option<i32>>) {
     writer.i32(1, 2);
     writer.i32(3, 1);
     writer.binary(4, b"c1");
@@ -161,7 +161,9 @@ fn decimal(writer: &mut ThriftWriter, scale: Option<i32>, precision: i32) {
     if let Some(scale) = scale {
         writer.i32(7, scale);
     }
-    writer.i32(8, precision);
+    if let Some(precision) = precision.into() {
+        writer.i32(8, precision);
+    }
 }
 
 #[test]
@@ -196,6 +198,8 @@ fn assert_found(found: &[String], expected: &str) {
 
 #[test]
 fn the_check_finds_impossible_digits_lengths_and_a_missing_repetition() {
+    let without = findings(&of_element(|writer| decimal(writer, Some(2), None::<i32>)));
+    assert_found(&without, "expected a precision of 1 to 18, found none of the decimal `c1`");
     for (scale, precision, expected) in [
         (Some(2), 0, "expected a precision of 1 to 18, found 0 of the decimal `c1` - schema[2].precision"),
         (Some(2), 19, "expected a precision of 1 to 18, found 19 of the decimal `c1` - schema[2].precision"),
@@ -245,4 +249,28 @@ fn the_check_finds_missing_fields_that_the_decoder_does_without() {
     assert_found(&found, &format!("expected the required field `path_in_schema`, found none - {path}"));
     let index = format!("{chunk}.meta_data.index_page_offset");
     assert_found(&found, &format!("expected an index page within the file, found one at -8 - {index}"));
+}
+
+#[test]
+fn the_check_finds_a_data_page_behind_the_chunk_of_its_dictionary() {
+    let bytes = |data| {
+        handmade::footer(1, |writer, _| {
+            writer.begin_element();
+            writer.i64(2, 0);
+            writer.begin(3);
+            writer.i32(1, 2);
+            writer.list(2, I32, 0);
+            writer.list(3, 8, 0);
+            writer.i32(4, 0);
+            for (field, value) in [(5, 10), (6, 200), (7, 100), (9, data), (11, 4)] {
+                writer.i64(field, value);
+            }
+            writer.stop();
+            writer.stop();
+        })
+    };
+    let found = |data| findings(&Footer::decode(bytes(data), &Options::new()).unwrap());
+    let expected = "expected a data page within bytes 4..104, found one at 105";
+    assert_found(&found(105), expected);
+    assert!(!found(104).iter().any(|one| one.contains("data page")), "{:?}", found(104));
 }

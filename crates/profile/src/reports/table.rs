@@ -99,10 +99,11 @@ impl fmt::Display for Table {
         let line = |f: &mut fmt::Formatter<'_>, cells: &[String]| {
             let mut text = String::new();
             for ((cell, width), align) in cells.iter().zip(&widths).zip(&self.aligns) {
-                match align {
-                    Align::Left => text.push_str(&format!("{cell:<width$}  ")),
-                    Align::Right => text.push_str(&format!("{cell:>width$}  ")),
-                }
+                // A width within `format!` has 16 bits, and the name of a column more characters.
+                let gap = " ".repeat(width.saturating_sub(cell.chars().count()));
+                let (before, behind) =
+                    if matches!(align, Align::Left) { ("", gap) } else { (&*gap, String::new()) };
+                text.extend([before, cell, &behind, "  "]);
             }
             writeln!(f, "{}", text.trim_end())
         };
@@ -122,6 +123,15 @@ impl fmt::Display for Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cell_may_be_wider_than_formats_allow() {
+        let long = "n".repeat(70_000);
+        let mut table = Table::new([("name", Align::Left), ("n", Align::Right)]);
+        table.row([&*long, "1"]);
+        table.row(["b", &long]);
+        assert!(table.to_string().lines().all(|line| line.len() == 140_002));
+    }
 
     #[test]
     fn numbers_are_right_aligned_and_long_text_is_truncated() {

@@ -157,7 +157,9 @@ impl TextFile {
             path,
         };
         if dialect.records == RecordForm::Delimited {
-            file.take_delimiter(delimiter);
+            if let Some(taken) = file.take_delimiter(delimiter) {
+                return Self::open(place, &Opening { dialect: &taken, ..*how });
+            }
             if ends_lines_by_returns(&file)? {
                 file.splitter.end_lines_by_returns();
             }
@@ -208,16 +210,19 @@ impl TextFile {
     }
 
     /// Takes the delimiter that all records of the start fit, if none is given, by an option or the file's name.
-    fn take_delimiter(&mut self, delimiter: u8) {
+    /// Returns the dialect if the file has to be opened again for it.
+    fn take_delimiter(&mut self, delimiter: u8) -> Option<Dialect> {
         if self.dialect.delimiter.is_some() || self.dialect.long_delimiter.is_some() || delimiter != b',' {
-            return;
+            return None;
         }
-        let start = self.start_of_text();
-        let taken = start.and_then(|(start, is_all)| taken((&start, is_all), &self.dialect, delimiter));
-        if let Some(dialect) = taken {
-            self.splitter = Splitter::new(&dialect, dialect.delimiter.unwrap_or(delimiter));
-            self.dialect = dialect;
+        let (start, is_all) = self.start_of_text()?;
+        let dialect = taken((&start, is_all), &self.dialect, delimiter)?;
+        if dialect.long_delimiter.is_some() {
+            return Some(dialect);
         }
+        self.splitter = Splitter::new(&dialect, dialect.delimiter.unwrap_or(delimiter));
+        self.dialect = dialect;
+        None
     }
 
     /// The start of the text, and whether it is all of it; `None` if it cannot be read.

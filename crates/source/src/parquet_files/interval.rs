@@ -14,6 +14,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field};
 #[cfg(feature = "generated")]
 use arrow_schema::{FieldRef, Fields, IntervalUnit, Schema};
+use parquet::basic::ConvertedType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData};
 use parquet::schema::types::SchemaDescriptor;
@@ -40,6 +41,21 @@ pub(crate) fn is_interval(field: &Field) -> bool {
 /// Whether a field is marked as an interval, whatever type it was read as.
 pub(crate) fn is_marked(field: &Field) -> bool {
     field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == INTERVAL_EXTENSION)
+}
+
+/// Returns the metadata of a file whose intervals are read as their 12 bytes, unless an Arrow schema within the file
+/// says which of the three parts are used: the `parquet` crate drops the months of all others.
+///
+/// # Errors
+/// The crate refuses the schema.
+pub fn intervals_as_bytes(metadata: &Arc<ParquetMetaData>) -> Result<Arc<ParquetMetaData>, ParquetError> {
+    let file = metadata.file_metadata();
+    if file.key_value_metadata().is_some_and(|pairs| pairs.iter().any(|pair| pair.key == "ARROW:schema")) {
+        return Ok(Arc::clone(metadata));
+    }
+    let columns = file.schema_descr().columns().iter().enumerate();
+    let leaves = columns.filter(|(_, column)| column.converted_type() == ConvertedType::INTERVAL);
+    as_bytes(metadata, &leaves.map(|(leaf, _)| leaf).collect::<Vec<_>>())
 }
 
 /// Returns the metadata of a file with these leaf columns as plain bytes, without their annotation.

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use arrow_schema::Schema;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use sawmill_footer::{Footer, Options};
+use sawmill_footer::{Footer, Options, page_limits_59};
 use sawmill_store::{Fault, Object, ObjectReader, ObjectUrl, PlannedReader, ReadAhead, RequestPlan, Version};
 
 use crate::columns::common::without_dictionaries;
@@ -19,7 +19,6 @@ use crate::hive::Folder;
 use crate::object_bytes::{ObjectBytes, PlannedBytes};
 use crate::parquet_files::guarded::guarded;
 use crate::parquet_files::left_out::LeftOut;
-use crate::parquet_files::page_checksums::CheckedChunk;
 use crate::parquet_files::reader::{FileBytes, Readable};
 use crate::parquet_files::stamp::Stamp;
 
@@ -171,7 +170,7 @@ impl OpenedFile {
         };
         let within = |range: Range<u64>| range.start.min(length)..range.end.min(length);
         let ranges = |(leaf, chunk)| -> Vec<Range<u64>> {
-            let whole = CheckedChunk::new(leaf, chunk).bytes;
+            let (whole, _) = page_limits_59(chunk, 0);
             let pages = rows.and_then(|rows| self.pages(row_group, leaf, &whole, rows));
             pages.unwrap_or_else(|| vec![whole]).into_iter().map(within).collect()
         };

@@ -7,9 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use parquet::basic::{Compression, Type};
 use parquet::file::metadata::ColumnChunkMetaData;
-use sawmill_footer::{Codec, LargestPages, PageLimits, page_checksums_within};
+use sawmill_footer::{LargestPages, PageLimits, page_checksums_within, page_limits_59};
 
 use crate::error::{Error, Kind, Result};
 use crate::parquet_files::reader::FileBytes;
@@ -36,48 +35,10 @@ impl CheckedChunk {
         ranges.into_iter().map(part)
     }
 
-    /// Returns the chunk of a leaf.
-    pub(crate) fn new(leaf: usize, chunk: &ColumnChunkMetaData) -> Self {
-        let data = chunk.data_page_offset();
-        // Some writers set 0 for "no dictionary".
-        let dictionary = chunk.dictionary_page_offset().filter(|start| (4..data).contains(start));
-        let start = u64::try_from(dictionary.unwrap_or(data)).unwrap_or(0);
-        let length = u64::try_from(chunk.compressed_size()).unwrap_or(0);
-        let name = chunk.column_path().string();
-        let bytes = start..start.saturating_add(length);
-        Self { leaf, name, bytes, values: chunk.num_values(), limits: limits(chunk) }
-    }
-}
-
-/// The limits of the chunk's pages, but for their own size.
-fn limits(chunk: &ColumnChunkMetaData) -> PageLimits {
-    let column = chunk.column_descr();
-    let level = |max: i16| u32::try_from(max).unwrap_or(0);
-    PageLimits {
-        max_page: 0,
-        codec: codec_of(chunk.compression()),
-        chunk_size: chunk.uncompressed_size(),
-        max_levels: [level(column.max_def_level()), level(column.max_rep_level())],
-        value_size: match column.physical_type() {
-            Type::BOOLEAN => 1,
-            Type::INT32 | Type::FLOAT | Type::BYTE_ARRAY => 4,
-            Type::INT64 | Type::DOUBLE => 8,
-            Type::INT96 => 12,
-            Type::FIXED_LEN_BYTE_ARRAY => u32::try_from(column.type_length()).unwrap_or(0),
-        },
-    }
-}
-
-fn codec_of(compression: Compression) -> Codec {
-    match compression {
-        Compression::UNCOMPRESSED => Codec::Uncompressed,
-        Compression::SNAPPY => Codec::Snappy,
-        Compression::GZIP(_) => Codec::Gzip,
-        Compression::LZO => Codec::Lzo,
-        Compression::BROTLI(_) => Codec::Brotli,
-        Compression::LZ4 => Codec::Lz4,
-        Compression::ZSTD(_) => Codec::Zstd,
-        Compression::LZ4_RAW => Codec::Lz4Raw,
+    /// Returns the chunk of a leaf. No page may be larger than `max_page`.
+    pub(crate) fn new(leaf: usize, chunk: &ColumnChunkMetaData, max_page: u64) -> Self {
+        let (bytes, limits) = page_limits_59(chunk, max_page);
+        Self { leaf, name: chunk.column_path().string(), bytes, values: chunk.num_values(), limits }
     }
 }
 
@@ -95,7 +56,7 @@ impl PageChecksums {
     }
 
     /// Compares the checksums in the chunks of a row group that were not compared before. Skips pages without
-    /// a checksum. No page may be larger than `max_page`.
+    /// a checksum. The largest pages of all columns may be as large as several of `max_page`.
     ///
     /// # Errors
     /// A page whose bytes differ from those that its writer wrote, that cannot be read, or that is too large. The
@@ -124,7 +85,6 @@ impl PageChecksums {
         for chunk in left {
             let key = key(&chunk);
             let CheckedChunk { name, bytes, values, limits, .. } = chunk;
-            let limits = PageLimits { max_page, ..limits };
             let found = page_checksums_within(&file, bytes, values, &limits, !self.off);
             largest = largest.and(found.largest);
             if let Err(error) = found.refused.map_or_else(|| largest.check(max_page), Err) {

@@ -25,8 +25,8 @@ const VARIANT_EXTENSION: &str = "arrow.parquet.variant";
 /// Field metadata of a top-level column whose text is annotated as ENUM; within lists and structs it is text.
 pub(crate) const ENUM_MARK: &str = "sawmill:enum";
 
-/// The schemas for reading a file: `hint` is what the reader must produce, `schema` the same with extension
-/// names; `intervals` are the INTERVAL leaf columns that are read as bytes.
+/// The schemas for reading a file: `hint` is what the reader must produce, `schema` the same with the marks of
+/// top-level columns; `intervals` are the INTERVAL leaf columns that are read as bytes.
 pub(crate) struct ReadSchema {
     pub hint: Arc<Schema>,
     pub schema: Arc<Schema>,
@@ -77,10 +77,9 @@ pub(crate) fn read_schema(
     embedded: bool,
 ) -> std::result::Result<ReadSchema, String> {
     let mut leaves = Leaves { parquet, next: 0, embedded, intervals: Vec::new() };
-    let hint = leaves.fields(arrow.fields(), false)?;
-    let mut leaves = Leaves { parquet, next: 0, embedded, intervals: Vec::new() };
-    let mut named = leaves.fields(arrow.fields(), true)?;
+    let hint = leaves.fields(arrow.fields())?;
     let intervals = leaves.intervals;
+    let mut named = hint.clone();
     if parquet.root_schema().get_fields().len() == named.len() {
         let columns = named.iter().zip(parquet.root_schema().get_fields());
         named = columns
@@ -139,20 +138,20 @@ struct Leaves<'a> {
 }
 
 impl Leaves<'_> {
-    fn fields(&mut self, fields: &Fields, extensions: bool) -> std::result::Result<Fields, String> {
-        fields.iter().map(|field| self.field(field, extensions)).collect()
+    fn fields(&mut self, fields: &Fields) -> std::result::Result<Fields, String> {
+        fields.iter().map(|field| self.field(field)).collect()
     }
 
-    fn field(&mut self, field: &FieldRef, extensions: bool) -> std::result::Result<FieldRef, String> {
+    fn field(&mut self, field: &FieldRef) -> std::result::Result<FieldRef, String> {
         use DataType::{FixedSizeList, LargeList, LargeListView, List, ListView, Map, Struct};
         let nested = match field.data_type() {
-            Struct(fields) => Some(Struct(self.fields(fields, extensions)?)),
-            List(item) => Some(List(self.field(item, extensions)?)),
-            LargeList(item) => Some(LargeList(self.field(item, extensions)?)),
-            ListView(item) => Some(ListView(self.field(item, extensions)?)),
-            LargeListView(item) => Some(LargeListView(self.field(item, extensions)?)),
-            FixedSizeList(item, n) => Some(FixedSizeList(self.field(item, extensions)?, *n)),
-            Map(entries, sorted) => Some(Map(self.field(entries, extensions)?, *sorted)),
+            Struct(fields) => Some(Struct(self.fields(fields)?)),
+            List(item) => Some(List(self.field(item)?)),
+            LargeList(item) => Some(LargeList(self.field(item)?)),
+            ListView(item) => Some(ListView(self.field(item)?)),
+            LargeListView(item) => Some(LargeListView(self.field(item)?)),
+            FixedSizeList(item, n) => Some(FixedSizeList(self.field(item)?, *n)),
+            Map(entries, sorted) => Some(Map(self.field(entries)?, *sorted)),
             _ => None,
         };
         if let Some(data_type) = nested {
@@ -178,8 +177,7 @@ impl Leaves<'_> {
             Some(LogicalType::Json) => Some(JSON_EXTENSION),
             _ => json.then_some(JSON_EXTENSION),
         };
-        // Without the mark, conditions would treat intervals as bytes.
-        match extension.filter(|_| extensions || interval) {
+        match extension {
             Some(extension) => Ok(marked(&read, EXTENSION_NAME, extension)),
             None => Ok(Arc::new(read)),
         }

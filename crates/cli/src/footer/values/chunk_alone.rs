@@ -1,6 +1,7 @@
 //! A column chunk as the `parquet` crate reads its pages and its Bloom filter, without the rest of its row group:
 //! a chunk alone needs no other column of its map, as rows do.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, Type as Physical, ZstdLevel};
@@ -26,6 +27,8 @@ pub(crate) fn chunk_alone(chunk: &ColumnChunk<'_>, file: &str) -> Result<ColumnC
         Error::failure(what, "", "sawmill footer FILE --check looks for faults")
     };
     let length = chunk.element().type_length().unwrap_or(0);
+    let Range { start, end } = chunk.byte_range();
+    let number = |of: u64| i64::try_from(of).unwrap_or(i64::MAX);
     let name = "column";
     let leaf = Type::primitive_type_builder(name, physical(chunk.physical_type())).with_length(length);
     let path = ColumnPath::new(vec![name.to_owned()]);
@@ -33,9 +36,9 @@ pub(crate) fn chunk_alone(chunk: &ColumnChunk<'_>, file: &str) -> Result<ColumnC
     ColumnChunkMetaData::builder(Arc::new(column))
         .set_compression(compression(chunk.codec()))
         .set_num_values(chunk.num_values())
-        .set_total_compressed_size(chunk.compressed_size())
+        .set_total_compressed_size(number(end - start))
         .set_total_uncompressed_size(chunk.uncompressed_size())
-        .set_data_page_offset(i64::try_from(chunk.byte_range().start).unwrap_or(i64::MAX))
+        .set_data_page_offset(number(start))
         .set_bloom_filter_offset(filter.bloom_filter_offset)
         .set_bloom_filter_length(filter.bloom_filter_length)
         .build()

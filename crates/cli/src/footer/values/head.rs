@@ -10,9 +10,9 @@ use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use parquet::file::metadata::ParquetMetaData;
-use sawmill_footer::{ColumnSelector, Footer, Options, enums_as_text_59};
+use sawmill_footer::{ColumnSelector, Footer, Options, annotated_59};
 use sawmill_inspect::JsonSafe;
-use sawmill_source::guarded;
+use sawmill_source::{guarded, intervals_as_bytes};
 
 use crate::arguments::stores::PlaceBytes;
 use crate::error::Error;
@@ -148,18 +148,19 @@ fn unreadable(footer: &Footer, place: String) -> Error {
 
 /// What arrow-rs needs of the metadata, with all instants in UTC: names of time zones would need a database.
 fn in_utc(metadata: Arc<ParquetMetaData>) -> parquet::errors::Result<ArrowReaderMetadata> {
+    let read = intervals_as_bytes(&metadata)?;
     let found = sawmill_source::arrow_metadata(ArrowReaderOptions::new(), |options| {
-        ArrowReaderMetadata::try_new(Arc::clone(&metadata), options)
+        ArrowReaderMetadata::try_new(Arc::clone(&read), options)
     });
     let (found, _) = found?;
-    let text = enums_as_text_59(found.schema(), found.parquet_schema());
-    let schema = text.as_ref().unwrap_or(found.schema());
+    let annotated = annotated_59(found.schema(), metadata.file_metadata().schema_descr());
+    let schema = annotated.as_ref().unwrap_or(found.schema());
     let fields: Fields = schema.fields().iter().map(field_in_utc).collect();
     if fields == *found.schema().fields() {
         return Ok(found);
     }
     let schema = Arc::new(Schema::new_with_metadata(fields, found.schema().metadata().clone()));
-    ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new().with_schema(schema))
+    ArrowReaderMetadata::try_new(read, ArrowReaderOptions::new().with_schema(schema))
 }
 
 fn field_in_utc(field: &FieldRef) -> FieldRef {

@@ -1,17 +1,19 @@
 //! Encoders for NDJSON where it differs from the `arrow-json` crate: floats that are not finite, for which
-//! JSON has no numbers, and map entries whose value is null, both of which the crate would drop silently; and
-//! text that is JSON, which the crate would write as strings. It encodes the elements of a list by the list's field,
+//! JSON has no numbers, and map entries whose value is null, both of which the crate would drop silently; UUIDs and
+//! intervals, which it would write as hexadecimal digits; and text that is JSON, which it would write as strings. It encodes the elements of a list by the list's field,
 //! without the mark of JSON on the field of the elements, so lists are here, too.
 
 use std::sync::LazyLock;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float16Type, Float32Type, Float64Type};
-use arrow_array::{Array, ListLikeArray};
+use arrow_array::{Array, FixedSizeBinaryArray, ListLikeArray};
 use arrow_json::writer::{NullableEncoder, make_encoder};
 use arrow_json::{Encoder, EncoderFactory, EncoderOptions};
 use arrow_schema::{ArrowError, DataType, FieldRef};
 use serde::de::IgnoredAny;
+
+use super::text_form::text_of_bytes;
 
 /// The extension type of text that is JSON.
 const JSON: &str = "arrow.json";
@@ -41,6 +43,10 @@ impl EncoderFactory for Encoders {
                 };
                 Box::new(Json { array, text, strings: make_encoder(field, array, &PLAIN)? })
             }
+            DataType::FixedSizeBinary(_) => match text_of_bytes(field) {
+                Some(text) => Box::new(Bytes { bytes: array.as_fixed_size_binary(), text }),
+                None => return Ok(None),
+            },
             DataType::Float16 | DataType::Float32 | DataType::Float64 => {
                 Box::new(Floats { array, finite: make_encoder(field, array, &PLAIN)? })
             }
@@ -60,6 +66,20 @@ impl EncoderFactory for Encoders {
             _ => return Ok(None),
         };
         Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
+    }
+}
+
+/// Bytes that are text without quotes.
+struct Bytes<'a> {
+    bytes: &'a FixedSizeBinaryArray,
+    text: fn(&[u8]) -> String,
+}
+
+impl Encoder for Bytes<'_> {
+    fn encode(&mut self, i: usize, out: &mut Vec<u8>) {
+        out.push(b'"');
+        out.extend_from_slice((self.text)(self.bytes.value(i)).as_bytes());
+        out.push(b'"');
     }
 }
 

@@ -1,6 +1,6 @@
 //! Converts batches to a form that JSON and CSV can write.
 //!
-//! UUIDs become 36 characters, times of day as well text (PostgreSQL's 24:00:00 is none of `arrow`'s times), instants are in UTC (names of time zones would need a database), map keys are
+//! UUIDs become 36 characters, intervals their parts with units, times of day as well text (PostgreSQL's 24:00:00 is none of `arrow`'s times), instants are in UTC (names of time zones would need a database), map keys are
 //! text. A date or time beyond the range of `arrow`'s calendar is an error.
 
 use std::sync::Arc;
@@ -25,6 +25,9 @@ use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, Schema
 
 /// The extension type of 16 bytes that are a UUID.
 const UUID: &str = "arrow.uuid";
+
+/// The extension type of 12 bytes that are an interval, as Parquet stores it.
+const INTERVAL: &str = "sawmill.interval";
 
 /// Why a batch has no text form.
 #[derive(Debug)]
@@ -75,13 +78,18 @@ pub(super) fn text_batch(batch: &RecordBatch) -> Result<RecordBatch, NoText> {
     Ok(RecordBatch::try_new(text_schema(batch.schema_ref()), columns)?)
 }
 
-fn is_uuid(field: &Field) -> bool {
-    matches!(field.data_type(), DataType::FixedSizeBinary(16)) && field.extension_type_name() == Some(UUID)
+/// How the bytes of a field are text, if they are.
+pub(super) fn text_of_bytes(field: &Field) -> Option<fn(&[u8]) -> String> {
+    match (field.data_type(), field.extension_type_name()) {
+        (DataType::FixedSizeBinary(16), Some(UUID)) => Some(uuid),
+        (DataType::FixedSizeBinary(12), Some(INTERVAL)) => Some(interval),
+        _ => None,
+    }
 }
 
 fn text_field(field: &FieldRef) -> FieldRef {
     let kind = match field.data_type() {
-        _ if is_uuid(field) => DataType::Utf8,
+        _ if text_of_bytes(field).is_some() => DataType::Utf8,
         DataType::Time32(_) | DataType::Time64(_) => DataType::Utf8,
         DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, Some("+00:00".into())),
         DataType::List(element) => DataType::List(text_field(element)),
@@ -102,8 +110,11 @@ fn text_field(field: &FieldRef) -> FieldRef {
 
 /// The text form of an array. An error gives the slot as its row.
 fn text_array(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, NoText> {
+    if let Some(text) = text_of_bytes(field) {
+        let texts = array.as_fixed_size_binary().iter().map(|bytes| bytes.map(text));
+        return Ok(Arc::new(texts.collect::<StringArray>()));
+    }
     match field.data_type() {
-        _ if is_uuid(field) => Ok(Arc::new(uuids(array))),
         DataType::Date32 => all_shown::<Date32Type>(array, |days| date32_to_datetime(days).is_some()),
         DataType::Date64 => all_shown::<Date64Type>(array, |millis| date64_to_datetime(millis).is_some()),
         DataType::Time32(TimeUnit::Second) => times::<Time32SecondType>(array, 86_400),
@@ -242,21 +253,36 @@ where
     Ok(Arc::new(texts.finish()))
 }
 
-/// UUIDs in 8-4-4-4-12 digits.
-fn uuids(array: &ArrayRef) -> StringArray {
+/// An interval as Arrow writes one, which PostgreSQL and DuckDB read: `1 mons 2 days 3 hours 4 mins 5.006 secs`.
+fn interval(bytes: &[u8]) -> String {
+    let mut numbers =
+        bytes.chunks_exact(4).map(|part| part.iter().rev().fold(0, |n, byte| n << 8 | u32::from(*byte)));
+    let [months, days, millis] = std::array::from_fn(|_| numbers.next().unwrap_or(0));
+    let whole =
+        [(months, "mons"), (days, "days"), (millis / 3_600_000, "hours"), (millis / 60_000 % 60, "mins")];
+    let mut parts: Vec<String> =
+        whole.iter().filter(|(n, _)| *n > 0).map(|(n, unit)| format!("{n} {unit}")).collect();
+    let (seconds, millis) = (millis / 1000 % 60, millis % 1000);
+    if millis > 0 {
+        parts.push(format!("{seconds}.{millis:03} secs"));
+    } else if seconds > 0 || parts.is_empty() {
+        parts.push(format!("{seconds} secs"));
+    }
+    parts.join(" ")
+}
+
+/// A UUID in 8-4-4-4-12 digits.
+fn uuid(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let text = |bytes: &[u8]| {
-        let mut out = String::with_capacity(36);
-        for (i, byte) in bytes.iter().enumerate() {
-            if matches!(i, 4 | 6 | 8 | 10) {
-                out.push('-');
-            }
-            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    let mut out = String::with_capacity(36);
+    for (i, byte) in bytes.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            out.push('-');
         }
-        out
-    };
-    array.as_fixed_size_binary().iter().map(|bytes| bytes.map(text)).collect()
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    out
 }
 
 /// The values as the strings that show them.

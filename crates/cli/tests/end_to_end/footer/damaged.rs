@@ -44,6 +44,33 @@ fn files_with_an_impossible_dictionary_or_an_endless_page_index_are_read() {
     }
 }
 
+/// `nation.dict-malformed.parquet` of apache/parquet-testing: `parquet-mr` before 1.2.9 counted the headers of
+/// dictionaries in no size.
+#[test]
+fn chunks_without_the_size_of_their_dictionary_headers_are_read_whole_and_alone() {
+    let path = fixture("short_dictionary_chunks.parquet");
+    let shown = rows(&path);
+    assert_eq!(shown.len(), 25);
+    assert_eq!(shown[24]["name"], "UNITED STATES");
+    assert_eq!(shown, converted(&path));
+    let name = path.to_str().unwrap();
+    let alone = sawmill(["footer", "cat", name, "--column", "name"]).ok().out;
+    assert_eq!(alone.lines().last(), Some(r#"{"name":"UNITED STATES"}"#));
+    view(&path, &["--page-headers"]).ok();
+    sawmill(["footer", "dictionary", name, "--column", "comment_col"]).ok();
+}
+
+/// `repeated_no_annotation.parquet` of apache/parquet-testing: the file counts no rows, its row group six.
+#[test]
+fn rows_are_those_of_the_row_groups_whatever_the_file_counts() {
+    let path = fixture("rows_of_groups_alone.parquet");
+    let shown = rows(&path);
+    assert_eq!(shown.len(), 6);
+    assert_eq!(shown[5]["phoneNumbers"]["phone"][2]["kind"], "mobile");
+    assert_eq!(shown, converted(&path));
+    view(&path, &["--check"]).fails(1);
+}
+
 #[test]
 fn columns_that_cannot_be_read_are_named_with_what_is_wrong() {
     let dir = tempfile::tempdir().unwrap();

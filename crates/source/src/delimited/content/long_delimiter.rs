@@ -40,6 +40,17 @@ pub(super) struct ShortDelimiters<R> {
     done_at: usize,
 }
 
+/// The text with [`UNIT_SEPARATOR`] in place of this delimiter; `None` if it has that byte already.
+pub(in crate::delimited) fn with_short_delimiters(
+    text: &str,
+    dialect: &Dialect,
+    delimiter: &str,
+) -> Option<String> {
+    let mut short = String::with_capacity(text.len());
+    let mut stream = ShortDelimiters::new(text.as_bytes(), dialect, delimiter);
+    stream.read_to_string(&mut short).ok().map(|_| short)
+}
+
 impl<R: Read> ShortDelimiters<R> {
     pub(super) fn new(bytes: R, dialect: &Dialect, delimiter: &str) -> Self {
         let state = if dialect.skip_lines > 0 { State::Skipped(dialect.skip_lines) } else { State::Record };

@@ -26,7 +26,7 @@ pub(super) use self::compression::{Compression, MAGIC};
 use self::encodings::{Malformed, Transcoder};
 pub(super) use self::encodings::{encoding_named, is_utf16};
 use self::long_delimiter::ShortDelimiters;
-pub(super) use self::long_delimiter::UNIT_SEPARATOR;
+pub(super) use self::long_delimiter::{UNIT_SEPARATOR, with_short_delimiters};
 use self::object_stream::ObjectStream;
 use self::spool::{Spool, Unspooled};
 use super::records::dialect::Dialect;

@@ -6,9 +6,10 @@ use encoding_rs::{
 };
 use serde::Serialize;
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, Ragged};
 use super::splitter::{Cell, Form, Splitter, Step};
 use crate::condition::{days_of, time_of, timestamp_of};
+use crate::delimited::content::{UNIT_SEPARATOR, with_short_delimiters};
 
 /// How many bytes of a text are looked at.
 pub(crate) const START: usize = 128 << 10;
@@ -16,6 +17,8 @@ pub(crate) const START: usize = 128 << 10;
 /// The delimiters that may be taken without being given.
 const USUAL: [u8; 4] = [b',', b';', b'\t', b'|'];
 const DELIMITERS: [u8; 9] = [b',', b';', b'\t', b'|', b':', b'^', b'~', b' ', 0x1f];
+/// Delimiters of two characters, which may be taken, too. Quotes behind the first of them would be within fields.
+const LONG: [&str; 4] = [", ", "; ", "||", "::"];
 const QUOTES: [Option<u8>; 3] = [Some(b'"'), Some(b'\''), None];
 
 /// An option that a text fits, and why.
@@ -32,13 +35,19 @@ pub struct ProposedOption {
 /// A way to divide the start of a text.
 struct Division {
     delimiter: u8,
+    /// The delimiter of several characters that [`UNIT_SEPARATOR`] stands for.
+    long: Option<&'static str>,
     quote: Option<u8>,
+    escape: Option<u8>,
     /// The fields of most records, how many records have as many, and how many there are from the first of these on.
     fields: usize,
     records: usize,
     of: usize,
-    /// The lines before the first of these records.
+    /// The line of another record, and its fields; one with more rather than one with fewer.
+    other: Option<(u64, usize)>,
+    /// The lines before the first of these records, and before the first of them that has more than a title.
     lines: u64,
+    titles: u64,
     /// A field that is in quotes.
     quoted: Option<String>,
     /// The fields of those records.
@@ -60,10 +69,15 @@ pub(crate) fn proposed(start: &[u8], is_all: bool, dialect: &Dialect, delimiter:
         });
     }
     let divisions = DELIMITERS.iter().flat_map(|delimiter| QUOTES.map(|quote| (*delimiter, quote)));
-    let divisions =
-        divisions.filter_map(|(delimiter, quote)| divided(&text, is_all, delimiter, quote, dialect));
-    // Of equal ones the first, which is the most common.
-    let best = divisions.reduce(|best, other| if other.score > best.score + 1e-9 { other } else { best });
+    let divisions = divisions.flat_map(|(delimiter, quote)| {
+        let may_escape = dialect.escape.is_none() && quote.is_some() && text.contains("\\\"");
+        let escapes = [Some(dialect.escape), may_escape.then_some(Some(b'\\'))];
+        let divided =
+            |escape| divided(&text, is_all, delimiter, &Dialect { quote, escape, ..dialect.clone() });
+        escapes.into_iter().flatten().filter_map(divided).collect::<Vec<_>>()
+    });
+    let long = LONG.iter().filter_map(|long| divided_by(&text, is_all, long, dialect));
+    let best = divisions.chain(long).reduce(Division::better);
     let Some(best) = best.filter(|best| best.fit > 0.5) else { return proposed };
     best.propose(dialect, delimiter, &mut proposed);
     proposed
@@ -85,19 +99,30 @@ pub(crate) fn taken((start, is_all): (&[u8], bool), dialect: &Dialect, delimiter
     };
     let skipped = usize::try_from(dialect.skip_lines).ok()?;
     let text = text.trim_start_matches('\u{feff}').splitn(skipped.checked_add(1)?, '\n').nth(skipped)?;
-    let fits = |delimiter| {
-        divided(text, is_all, delimiter, dialect.quote, dialect).filter(|division| division.fits_all(dialect))
-    };
+    let fits =
+        |delimiter| divided(text, is_all, delimiter, dialect).filter(|division| division.fits_all(dialect));
     if fits(delimiter).is_some() {
         return None;
     }
-    // Of equal ones the first, which is the most common.
-    let best = USUAL.iter().filter_map(|usual| fits(*usual));
-    let best = best.reduce(|best, other| if other.score > best.score + 1e-9 { other } else { best })?;
-    Some(Dialect { delimiter: Some(best.delimiter), ..dialect.clone() })
+    let long = LONG.iter().filter_map(|long| divided_by(text, is_all, long, dialect));
+    let long = long.filter(|division| division.fits_all(dialect));
+    let best = USUAL.iter().filter_map(|usual| fits(*usual)).chain(long).reduce(Division::better)?;
+    Some(match best.long {
+        Some(long) => Dialect { long_delimiter: Some(long.to_owned()), ..dialect.clone() },
+        None => Dialect { delimiter: Some(best.delimiter), ..dialect.clone() },
+    })
 }
 
 impl Division {
+    /// The one with the higher score; of equal ones the first, which is the most common. A delimiter that is doubled
+    /// everywhere is that, and no empty field between two.
+    fn better(self, other: Self) -> Self {
+        let is_doubled = other.long.is_some_and(|long| long.bytes().all(|byte| byte == self.delimiter))
+            && other.records == self.records
+            && other.fields * 2 == self.fields + 1;
+        if is_doubled || other.score > self.score + 1e-9 { other } else { self }
+    }
+
     /// Whether all records have the same fields.
     fn fits_all(&self, dialect: &Dialect) -> bool {
         let is_named = dialect.names.is_empty() || dialect.names.len() == self.fields;
@@ -108,19 +133,17 @@ impl Division {
         let mut propose = |option: String, because: String, in_effect: bool| {
             proposed.push(ProposedOption { option, because, in_effect });
         };
-        if self.lines > 0 || dialect.skip_lines > 0 {
-            let because = match self.lines {
+        if self.titles > 0 || dialect.skip_lines > 0 {
+            let because = match self.titles {
                 0 => format!("the first line has {} fields, as most others", self.fields),
                 lines => format!("line {} is the first with {} fields", lines + 1, self.fields),
             };
-            propose(format!("--skip-lines {}", self.lines), because, dialect.skip_lines == self.lines);
+            propose(format!("--skip-lines {}", self.titles), because, dialect.skip_lines == self.titles);
         }
+        let given = dialect.long_delimiter.as_deref().filter(|_| self.delimiter == delimiter);
         let shown = match self.delimiter {
-            byte if byte == delimiter && dialect.long_delimiter.is_some() => {
-                format!("'{}'", dialect.long_delimiter.as_deref().unwrap_or_default())
-            }
             b'\t' => "tab".to_owned(),
-            0x1f => "'\\x1f'".to_owned(),
+            UNIT_SEPARATOR => self.long.or(given).map_or("'\\x1f'".to_owned(), |long| format!("'{long}'")),
             byte => format!("'{}'", char::from(byte)),
         };
         let because = format!("{} of {} records have {} fields", self.records, self.of, self.fields);
@@ -137,6 +160,17 @@ impl Division {
                 propose("--quote none".to_owned(), because, dialect.quote.is_none());
             }
             _ => {}
+        }
+        if let (Some(escape), None) = (self.escape, dialect.escape) {
+            let because = "quotes within fields follow it".to_owned();
+            propose(format!("--escape '{}'", char::from(escape)), because, false);
+        }
+        if let Some((line, found)) = self.other {
+            let option = if found > self.fields { "fill-and-cut" } else { "fill" };
+            let is_given = dialect.ragged == Ragged::FilledAndCut
+                || found < self.fields && dialect.ragged == Ragged::Filled;
+            let because = format!("line {line} has {found} fields");
+            propose(format!("--ragged {option}"), because, is_given);
         }
         let value = self.table.first().into_iter().flatten().find(|field| is_value(field));
         match value {
@@ -220,15 +254,20 @@ impl Numbers {
     }
 }
 
-/// Divides the start of a text; `None` if that makes no columns, or quotes do not fit.
-fn divided(
-    text: &str,
-    is_all: bool,
-    delimiter: u8,
-    quote: Option<u8>,
-    Dialect { escape, comment, .. }: &Dialect,
-) -> Option<Division> {
-    let dialect = Dialect { quote, escape: *escape, comment: *comment, ..Dialect::default() };
+/// Divides the start of a text by a delimiter of several characters.
+fn divided_by(text: &str, is_all: bool, long: &'static str, dialect: &Dialect) -> Option<Division> {
+    if !text.contains(long) || text.contains(char::from(UNIT_SEPARATOR)) {
+        return None;
+    }
+    let short = with_short_delimiters(text, &Dialect { skip_lines: 0, ..dialect.clone() }, long)?;
+    let division = divided(&short, is_all, UNIT_SEPARATOR, dialect)?;
+    Some(Division { long: Some(long), ..division })
+}
+
+/// Divides the start of a text by the quotes of a dialect; `None` if that makes no columns, or quotes do not fit.
+fn divided(text: &str, is_all: bool, delimiter: u8, dialect: &Dialect) -> Option<Division> {
+    let Dialect { quote, escape, comment, .. } = *dialect;
+    let dialect = Dialect { quote, escape, comment, ..Dialect::default() };
     let mut splitter = Splitter::new(&dialect, delimiter);
     if text.contains('\r') && !text.contains('\n') {
         splitter.end_lines_by_returns();
@@ -278,7 +317,18 @@ fn divided(
     let share = |part: usize, of: usize| part as f64 / of.max(1) as f64;
     let fit = share(same.len(), of) * share(clean, same.len() * fields);
     let score = fit * share(fields - 1, fields);
-    let lines = text[..start].bytes().filter(|byte| *byte == splitter.newline).count() as u64;
+    // A title before empty fields is one, too: spreadsheets write it so.
+    let is_title = |(_, range): &&(usize, std::ops::Range<usize>)| {
+        let filled = cells[range.clone()].iter().filter(|cell| cell.end > cell.start).count();
+        range.len() == fields && fields > 2 && filled <= 1
+    };
+    let titles = records[first..].iter().take_while(is_title).count();
+    let (below_titles, _) = records.get(first + titles).unwrap_or(&records[first]);
+    let lines_before = |at: usize| text[..at].bytes().filter(|byte| *byte == splitter.newline).count() as u64;
+    let (lines, titles) = (lines_before(start), lines_before(*below_titles));
+    let others = records[first..].iter().filter(|(_, range)| !range.is_empty() && range.len() != fields);
+    let other = others.max_by_key(|(at, range)| (range.len(), std::cmp::Reverse(*at)));
+    let other = other.map(|(at, range)| (lines_before(*at) + 1, range.len()));
     // Quotes that no field has are not a reason for another dialect.
     let is_likely = match quote {
         Some(b'"') => true,
@@ -286,7 +336,23 @@ fn divided(
         None => text.contains('"'),
     };
     let records = same.len();
-    is_likely.then_some(Division { delimiter, quote, fields, records, of, lines, quoted, table, fit, score })
+    let division = Division {
+        delimiter,
+        long: None,
+        quote,
+        escape,
+        fields,
+        records,
+        of,
+        other,
+        lines,
+        titles,
+        quoted,
+        table,
+        fit,
+        score,
+    };
+    is_likely.then_some(division)
 }
 
 /// Whether a field is a number or a moment.
@@ -384,9 +450,15 @@ mod tests {
             ("a;b\n1.234,5;x\n2;y\n", "--delimiter ';' --decimal-comma --thousands ."),
             ("a|b\n1,234.5|x\n2|y\n", "--delimiter '|' --thousands ','"),
             ("Report of 2024\n\na,b\n1,x\n2,y\n", "--skip-lines 2"),
+            ("Report,,\n,,\na,b,c\n1,x,2\n2,y,\n", "--skip-lines 2"),
             ("a;b\n'x;y';1\n'z';2\n", "--delimiter ';' --quote \"'\""),
             ("1,2024-01-31\n2,2024-02-01\n", "--no-header"),
             ("a,b\n5\" pipe,1\n\"6\" pipe,2\n\"7\" pipe,3\n", "--quote none"),
+            ("a, b\n1, \"x, y\"\n2, \"z\"\n", "--delimiter ', '"),
+            ("a||b||c\n1||x||2\n2||y||3\n", "--delimiter '||'"),
+            ("a,b\n1,\"x\\\"y\"\n2,z\n3,\"w\"\n", "--escape '\\'"),
+            ("a,b\n1\n2,x\n3,y\n4,z\n", "--ragged fill"),
+            ("a,b\n1\n2,x,\n3,y\n4,z\n5,w\n", "--ragged fill-and-cut"),
             ("one line of text\nanother, of prose.\nand no columns\n", ""),
             ("id\n1\n2\n", ""),
             ("", ""),
@@ -397,16 +469,20 @@ mod tests {
 
     #[test]
     fn a_dialect_is_taken_if_all_records_fit_it() {
-        let taken =
-            |text: &str| taken((text.as_bytes(), true), &Dialect::default(), b',')?.delimiter.map(char::from);
+        let taken = |text: &str| {
+            let taken = taken((text.as_bytes(), true), &Dialect::default(), b',')?;
+            taken.long_delimiter.or(taken.delimiter.map(|byte| char::from(byte).to_string()))
+        };
         for (text, expected) in [
             ("a,b\n1,x\n", None),
-            ("a;b\n1;x\n", Some(';')),
-            ("a;b\n1,5;x\n2,5;\"y\n;\"\n", Some(';')),
-            ("a\tb\n1\tx, y\n", Some('\t')),
-            ("a|b\r\n1|x\r\n", Some('|')),
+            ("a;b\n1;x\n", Some(";")),
+            ("a;b\n1,5;x\n2,5;\"y\n;\"\n", Some(";")),
+            ("a\tb\n1\tx, y\n", Some("\t")),
+            ("a|b\r\n1|x\r\n", Some("|")),
             // Commas fit, whatever else does.
             ("1,5;2\n1,5;2\n", None),
+            ("a, b\n1, \"x, y\"\n", Some(", ")),
+            ("a||b\n1||\"||\"\n", Some("||")),
             // Not all records fit.
             ("a;b\n1;x\n2\n", None),
             ("a;b\n1;x;3\n", None),
@@ -422,7 +498,7 @@ mod tests {
             ("a,b\n\"x\",1\n\"6\" pipe,2\n", None),
             ("", None),
         ] {
-            assert_eq!(taken(text), expected, "{text:?}");
+            assert_eq!(taken(text).as_deref(), expected, "{text:?}");
         }
     }
 
