@@ -5,24 +5,38 @@ use serde_json::json;
 
 use super::Checkpoints;
 use crate::connect::client::Client;
+use crate::records::lease::LEASES;
 
 /// JSON of any length, which no search asks for.
 const TALLY: &str = "TEXT INDEX OFF STORAGE WITH (columnstore = false)";
 
 impl Checkpoints {
-    /// Whether the tables exist.
+    /// Whether the tables of loads and units exist.
     pub(crate) fn exist(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
-        let statement = "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name IN ('loads', 'units')";
-        let answer = self.run(client, statement, &[json!(self.schema)], control)?;
-        Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count == 2))
+        self.have(&["loads", "units"], client, control)
+    }
+
+    /// Whether all of these tables exist.
+    pub(in super::super) fn have(
+        &self,
+        tables: &[&str],
+        client: &mut Client,
+        control: &Control<'_>,
+    ) -> Result<bool> {
+        let statement = format!(
+            "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name IN ('{}')",
+            tables.join("', '")
+        );
+        let answer = self.run(client, &statement, &[json!(self.schema)], control)?;
+        Ok(answer.all::<(usize,)>()?.first().is_some_and(|(count,)| *count == tables.len()))
     }
 
     /// Creates the tables where they are missing.
     pub(crate) fn create(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
-        self.create_leases(client, control)?;
-        if self.exist(client, control)? {
+        if self.have(&[LEASES, "loads", "units"], client, control)? {
             return Ok(());
         }
+        self.create_leases(client, control)?;
         let loads = format!(
             "CREATE TABLE IF NOT EXISTS {} (\"load_id\" TEXT PRIMARY KEY, \"target\" TEXT, \"mode\" TEXT, \"state\" TEXT, \
              \"unit_rows\" BIGINT, \"files\" ARRAY(TEXT), \"fingerprints\" ARRAY(TEXT), \"rows\" BIGINT, \
