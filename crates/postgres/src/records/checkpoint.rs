@@ -534,14 +534,17 @@ pub(crate) fn read_key(connection: &Connection, row: &Row, from: usize) -> Resul
     Ok(UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 })
 }
 
+/// A number of rows.
+pub(crate) fn read_count(connection: &Connection, rows: i64) -> Result<u64> {
+    u64::try_from(rows).map_err(|_| invalid(connection, &format!("the invalid number of rows {rows}")))
+}
+
 /// A sum of rows, from three columns of a row.
 pub(crate) fn read_tally(connection: &Connection, row: &Row, from: usize) -> Result<Tally> {
     let rows: i64 = connection.get(row, from)?;
     let sum: String = connection.get(row, from + 1)?;
     let counts: Vec<i64> = connection.get(row, from + 2)?;
-    let count = |count: i64| {
-        u64::try_from(count).map_err(|_| invalid(connection, &format!("the invalid number of rows {count}")))
-    };
+    let count = |rows| read_count(connection, rows);
     Ok(Tally {
         rows: count(rows)?,
         content_sum: sum

@@ -383,7 +383,6 @@ fn a_trigger_or_a_rule_that_changes_merged_rows_fails_a_verified_upsert_and_noth
         let report = run(&source, &target, &unchecked).unwrap();
         assert!(report.verified.is_none());
         let merged = report.notes.iter().any(|note| note.contains("1199 of 1200 rows were merged"));
-        assert_eq!(report.rows_loaded, if merged { 1199 } else { 1200 });
         assert_eq!(merged, ["drops", "skips"].contains(&table), "{table}: {:?}", report.notes);
         assert!(database.count(table) >= 1199);
         // Where known keys are left alone, a row that was skipped is not one of them.
