@@ -130,7 +130,24 @@ def crate_settings(results):
     return "\n".join(lines).rstrip()
 
 
+def drive_pgbench(results):
+    """CPU time of an operation, and latencies, beside pgbench; the weakest row first."""
+    found, why = entry(results, "drive-pgbench")
+    if not found:
+        return missing("drive-pgbench", why)
+    programs = ["sawmill drive", "pgbench -j 8", "pgbench -j 1"]
+    rows = []
+    for row in found["rows"]:
+        ours, *theirs = (row["sides"][program] for program in programs)
+        times = min(min(figures) / own for own, figures in zip(ours, zip(*theirs)))
+        cells = [", ".join(f"{figure:.0f}" for figure in side) for side in (ours, *theirs)]
+        rows.append((times, [f"{row['work']}, {row['rate']:,} a second", *cells]))
+    lines = table(["load", *(f"`{program}`" for program in programs)], [row for _, row in sorted(rows)])
+    return "\n".join(lines)
+
+
 PARTS = {
+    "drive-pgbench": drive_pgbench,
     "readme": readme,
     "crate-settings": crate_settings,
     "generator-runs": generator_runs,

@@ -45,7 +45,7 @@ pub use blocking::{BlockingConnection, Message};
 pub use connection::{Connection, WireError};
 pub use pooler::refuse_pooler;
 pub use server_activity::Patience;
-pub use server_error::{copy_line, from_report, from_server, is_about_rows};
+pub use server_error::{POLICIES, copy_line, from_report, from_server, is_about_rows};
 pub use server_identity::KnownServer;
 pub use server_report::ServerReport;
 pub use socket::certificates;

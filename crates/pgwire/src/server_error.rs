@@ -110,6 +110,11 @@ fn advice_on<'a>(code: &SqlState, message: &str, hint: &'a str, kind: Kind) -> &
              pg_hba.conf says which users may connect from where"
         }
         &SqlState::INVALID_CATALOG_NAME => "create the database, or name another in the address",
+        &SqlState::FEATURE_NOT_SUPPORTED | &SqlState::INSUFFICIENT_PRIVILEGE
+            if message.contains("row-level security") =>
+        {
+            POLICIES
+        }
         &SqlState::INSUFFICIENT_PRIVILEGE => {
             "ask the owner for the permission; a load needs CREATE on the database once, for the schema _sawmill, or, where \
              another user owns that or the one that --checkpoint-schema names, USAGE and CREATE on it and all rights on \
@@ -135,9 +140,6 @@ fn advice_on<'a>(code: &SqlState, message: &str, hint: &'a str, kind: Kind) -> &
             "nothing can be written there, as it is a standby: name the primary server, or all servers of the cluster with \
              target_session_attrs=read-write"
         }
-        &SqlState::FEATURE_NOT_SUPPORTED if message.contains("row-level security") => {
-            "load as the table's owner or as a role with BYPASSRLS: the policies of the table hold for this role"
-        }
         &SqlState::TOO_MANY_CONNECTIONS => {
             "use fewer connections (--degree 1 needs only one where a role may have no more), end other sessions, or allow \
              more: CONNECTION LIMIT of the role or the database, max_connections of the server"
@@ -147,6 +149,10 @@ fn advice_on<'a>(code: &SqlState, message: &str, hint: &'a str, kind: Kind) -> &
         _ => hint,
     }
 }
+
+/// What to do where the policies of a table hold for the user.
+pub const POLICIES: &str = "use a role that the policies of the table do not bind: one with BYPASSRLS, a superuser, or \
+     the owner, unless the table forces them on the owner, too";
 
 /// What to do where a pooler hands out the server's processes by transactions.
 pub(crate) const NOT_THROUGH_A_POOL: &str = "a load holds a lock and prepared statements of its session: name the \

@@ -157,7 +157,7 @@ fn proof_text(proof: &Proof) -> String {
     // Writing to a String does not fail.
     let _ = writeln!(
         out,
-        "{verdict}; {} refused; {} of {} with an unknown outcome are there; {} rows read back",
+        "{verdict}; {} not written; {} of {} with an unknown outcome are there; {} rows read back",
         number(proof.failed),
         number(proof.unknown_found),
         number(proof.unknown),

@@ -127,10 +127,6 @@ impl Checkpoints {
         Self { schema: self.schema.clone(), retries: 0 }
     }
 
-    pub(crate) fn schema(&self) -> &str {
-        &self.schema
-    }
-
     pub(crate) fn table(&self, name: &str) -> String {
         format!("{}.{}", quote(&self.schema), quote(name))
     }

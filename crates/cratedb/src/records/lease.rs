@@ -21,6 +21,7 @@ use sawmill_source::{Control, Error, Kind, Result};
 use crate::connect::client::{Client, Cluster};
 use crate::records::checkpoint::Checkpoints;
 use owner::Owner;
+pub(crate) use table::LEASES;
 
 /// How often a holder signals that it is alive.
 const BEAT: Duration = Duration::from_secs(3);
@@ -52,7 +53,7 @@ pub(crate) fn alive(
 ) -> Result<HashSet<String>> {
     let mut alive = HashSet::new();
     let mut doubtful = Vec::new();
-    if !checkpoints.has_leases(client, control)? {
+    if !checkpoints.have(&[LEASES], client, control)? {
         return Ok(alive);
     }
     for name in names {

@@ -128,9 +128,7 @@ impl CrateSession<'_> {
         self.loaded.store(total.rows, Relaxed);
         let counted = (rows, Some(tags.last_audited()));
         checkpoints.set_state(client, id, State::Placing, counted, (total, &self.facts()), control)?;
-        if catalogue::has_column(client, &from, &tags.column, retries, control)? {
-            drop_column(client, &from, &tags.column, retries, control)?;
-        }
+        drop_column(client, &from, &tags.column, retries, control)?;
         // Nothing can arrive any more, so that this count is final.
         self.compare(self.read_back(&from).count(client, control)?, total)?;
         self.place(&from, client, control)?;

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sawmill_profile::{format_duration, parse_count, parse_duration};
+use sawmill_source::LOOK;
 
 /// How long the connections of a run are kept. They are a pool: each operation takes the next that is free.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,33 @@ impl Reconnect {
     /// The distance after the one that was last waited for.
     pub(crate) fn after(&self, last: Duration) -> Duration {
         if last.is_zero() { self.every } else { (last * 2).min(self.up_to).max(self.every) }
+    }
+}
+
+/// Waiting for a server that is away.
+#[derive(Default)]
+pub(crate) struct Away {
+    since: Option<Instant>,
+    last: Duration,
+}
+
+impl Away {
+    /// Waits until the next attempt; `false` if the plan allows none, or `is_over`.
+    pub(crate) fn wait(&mut self, policy: &Reconnect, is_over: &dyn Fn() -> bool) -> bool {
+        let left = policy.within.saturating_sub(self.since.get_or_insert_with(Instant::now).elapsed());
+        if left.is_zero() {
+            return false;
+        }
+        self.last = policy.after(self.last);
+        let end = Instant::now() + self.last.min(left);
+        while !is_over() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
+        false
     }
 }
 

@@ -33,6 +33,15 @@ impl<'a> Check<'a> {
         Self { table, proof, blocks: Blocks::new(KEPT), next: 0 }
     }
 
+    /// The number from which on rows have to be read, where a reading that was cut off goes on. Rows of others may come
+    /// before the first one: they are then counted from the beginning.
+    pub(crate) fn go_on(&mut self) -> u64 {
+        if self.next == 0 {
+            *self = Self::new(self.table);
+        }
+        self.next
+    }
+
     /// The next row in the order of numbers, as it was read back.
     pub(crate) fn row(&mut self, row: &[u8]) -> Result<()> {
         let number = fields(row).next().flatten().and_then(|field| field.try_into().ok());
@@ -69,6 +78,7 @@ impl<'a> Check<'a> {
                 | RowState::Outside
                 | RowState::Own
                 | RowState::MaybeOwn
+                | RowState::OwnUnknown
                 | RowState::Failed
                 | RowState::Deleted
         );
@@ -168,7 +178,7 @@ impl<'a> Check<'a> {
             RowState::Acknowledged | RowState::MaybeOwn | RowState::Own => proof.acknowledged += 1,
             RowState::Failed => proof.failed += 1,
             RowState::Deleted => {}
-            RowState::Unknown | RowState::MaybeDeleted => proof.unknown += 1,
+            RowState::Unknown | RowState::OwnUnknown | RowState::MaybeDeleted => proof.unknown += 1,
         }
         proof.written += 1;
     }

@@ -42,11 +42,13 @@ pub(crate) enum RowState {
     Outside = 7,
     /// A statement of the user's own has written it: it is there, with values of its own.
     Own = 8,
+    /// A statement of the user's own may have inserted it, with values of its own.
+    OwnUnknown = 9,
 }
 
 impl RowState {
     fn new(bits: u32) -> Self {
-        const ALL: [RowState; 9] = [
+        const ALL: [RowState; 10] = [
             RowState::Untouched,
             RowState::Acknowledged,
             RowState::Failed,
@@ -56,6 +58,7 @@ impl RowState {
             RowState::MaybeOwn,
             RowState::Outside,
             RowState::Own,
+            RowState::OwnUnknown,
         ];
         ALL.get((bits & 15) as usize).copied().unwrap_or_default()
     }

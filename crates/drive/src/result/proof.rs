@@ -29,7 +29,7 @@ pub struct Proof {
     pub lost: u64,
     /// Rows that were found with other values than the generator makes.
     pub different: u64,
-    /// Rows whose write the server refused.
+    /// Rows whose write had no effect: the server refused it, its transaction was not committed, or it was not sent.
     pub failed: u64,
     /// Of these, the ones that were found nevertheless.
     pub failed_but_found: u64,

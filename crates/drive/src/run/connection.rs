@@ -13,7 +13,7 @@ use sawmill_source::{Kind, LOOK, Result};
 use crate::arrivals::process::Draws;
 use crate::arrivals::schedule::Schedule;
 use crate::mix::weights::Weights;
-use crate::plan::pooling::Pooling;
+use crate::plan::pooling::{Away, Pooling};
 use crate::plan::types::{Pace, Plan};
 use crate::run::delay::Spent;
 use crate::run::pulse::Pulse;
@@ -330,7 +330,7 @@ fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outc
     let mut away = Away::default();
     loop {
         if let Err(error) = session.open() {
-            if error.kind() == Kind::Connection && away.wait(shared) {
+            if error.kind() == Kind::Connection && away.wait(&shared.plan.reconnect, &|| shared.is_over()) {
                 continue;
             }
             return (Outcome::Failed(Failure::new("connect", error.to_string(), true)), attempts);
@@ -339,7 +339,7 @@ fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outc
         // It was not sent: the server may come back in time.
         let not_sent = matches!(&outcome, Outcome::Failed(failure)
             if failure.kind == "connect" && failure.without_effect);
-        if not_sent && away.wait(shared) {
+        if not_sent && away.wait(&shared.plan.reconnect, &|| shared.is_over()) {
             continue;
         }
         if !tries_again(&outcome, attempts, shared) {
@@ -348,33 +348,5 @@ fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outc
         // So that two that met do not meet again.
         std::thread::sleep(Duration::from_micros(draws.below(1000 << attempts.min(6))));
         attempts += 1;
-    }
-}
-
-/// Waiting for a server that is away.
-#[derive(Default)]
-struct Away {
-    since: Option<Instant>,
-    last: Duration,
-}
-
-impl Away {
-    /// Waits until the next attempt; `false` if the plan allows none, or the run is over.
-    fn wait(&mut self, shared: &Shared<'_>) -> bool {
-        let policy = &shared.plan.reconnect;
-        let left = policy.within.saturating_sub(self.since.get_or_insert_with(Instant::now).elapsed());
-        if left.is_zero() {
-            return false;
-        }
-        self.last = policy.after(self.last);
-        let end = Instant::now() + self.last.min(left);
-        while !shared.is_over() {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return true;
-            }
-            std::thread::sleep(left.min(LOOK));
-        }
-        false
     }
 }

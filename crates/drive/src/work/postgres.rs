@@ -15,7 +15,9 @@ use sawmill_pgwire::{BlockingConnection, Patience, Server, ServerReport};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::mix::block::BLOCK_ROWS;
+use crate::plan::pooling::{Away, Reconnect};
 use crate::plan::types::{Plan, PlanTable, Work};
+use crate::proof::check::Check;
 use crate::proof::states::RowState;
 use crate::result::proof::Proof;
 use crate::result::second::ServerSample;
@@ -29,6 +31,7 @@ pub(crate) struct PgTarget {
     /// For everything else.
     plain: Server,
     version: String,
+    reconnect: Reconnect,
     /// The object identifiers of the tables, by their names.
     tables: Mutex<BTreeMap<String, String>>,
 }
@@ -50,7 +53,13 @@ impl PgTarget {
         if let Some(level) = &plan.isolation {
             operations = operations.setting("default_transaction_isolation", level);
         }
-        Ok(Self { server: operations, plain: server.clone(), version, tables: Mutex::default() })
+        Ok(Self {
+            server: operations,
+            plain: server.clone(),
+            version,
+            reconnect: plan.reconnect,
+            tables: Mutex::default(),
+        })
     }
 
     fn tables(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
@@ -59,6 +68,31 @@ impl PgTarget {
 
     fn connect(&self, cancel: &AtomicBool) -> Result<BlockingConnection> {
         BlockingConnection::open(&self.plain, &|| cancel.load(Relaxed))
+    }
+
+    /// Reads over a connection, and over others if it is lost, as operations do.
+    fn again_if_lost<T>(
+        &self,
+        cancel: &AtomicBool,
+        mut read: impl FnMut(&mut BlockingConnection, &mut Patience<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut connected: Result<BlockingConnection> = Ok(self.connect(cancel)?);
+        let mut away = Away::default();
+        loop {
+            let done = connected.and_then(|mut connection| {
+                let mut patience = Patience::new(&self.plain, &mut connection, cancel);
+                read(&mut connection, &mut patience)
+            });
+            match done {
+                Err(error)
+                    if error.kind() == Kind::Connection
+                        && away.wait(&self.reconnect, &|| cancel.load(Relaxed)) =>
+                {
+                    connected = self.connect(cancel);
+                }
+                done => return done,
+            }
+        }
     }
 }
 
@@ -111,18 +145,18 @@ impl Target for PgTarget {
     }
 
     fn prove(&self, table: &SharedTable, cancel: &AtomicBool) -> Result<Proof> {
-        let mut connection = self.connect(cancel)?;
-        let mut patience = Patience::new(&self.plain, &mut connection, cancel);
-        let now = oid(&mut connection, &table.name, &mut || patience.given_up())?;
-        let mut proof = proof::prove(&mut connection, table, cancel, &mut patience)?;
+        let mut check = Check::new(table);
+        let now = self.again_if_lost(cancel, |connection, patience| {
+            let now = oid(connection, &table.name, &mut || patience.given_up())?;
+            proof::prove(connection, table, &mut check, cancel, patience).map(|()| now)
+        })?;
+        let mut proof = check.end()?;
         proof.replaced = now.as_ref() != self.tables().get(&table.name);
         Ok(proof)
     }
 
     fn query(&self, sql: &str, cancel: &AtomicBool) -> Result<TextRows> {
-        let mut connection = self.connect(cancel)?;
-        let mut patience = Patience::new(&self.plain, &mut connection, cancel);
-        connection.ask(sql, &mut || patience.given_up())
+        self.again_if_lost(cancel, |connection, patience| connection.ask(sql, &mut || patience.given_up()))
     }
 
     fn tear_down(&self, tables: &[Arc<SharedTable>]) -> Result<()> {

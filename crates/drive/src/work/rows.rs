@@ -292,7 +292,7 @@ impl Rows {
 
 /// What is known of a row after a change of it that was under way.
 fn settled(now: Known, change: Change, outcome: &Outcome) -> Known {
-    use RowState::{Acknowledged, Deleted, Failed, MaybeOwn, Outside, Own, Unknown};
+    use RowState::{Acknowledged, Deleted, Failed, MaybeOwn, Outside, Own, OwnUnknown, Unknown};
     let without_effect = matches!(outcome, Outcome::Failed(failure) if failure.without_effect);
     match (change, outcome.is_ok(), without_effect) {
         (Change::Outside, ..) => now.with(Outside),
@@ -300,7 +300,7 @@ fn settled(now: Known, change: Change, outcome: &Outcome) -> Known {
         (Change::Insert, _, true) | (Change::OwnInsert, _, true) => now.with(Failed),
         (Change::Insert, ..) => now.with(Unknown),
         (Change::OwnInsert, true, _) => now.with(Own),
-        (Change::OwnInsert, ..) => now.with(Outside),
+        (Change::OwnInsert, ..) => now.with(OwnUnknown),
         (Change::Update, done, no_effect) if done || no_effect => now.updated(done),
         (Change::Delete, true, _) => now.with(Deleted),
         (Change::Delete, _, true) => now.with(Acknowledged),

@@ -1,5 +1,7 @@
 //! The proof of the proof: it finds what a server loses, and nothing where it loses nothing.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use sawmill_drive::DriveResult;
 use sawmill_localpg::LocalPg;
 
@@ -59,4 +61,31 @@ fn the_loss_of_acknowledged_rows_is_found_when_commits_do_not_wait() {
     assert!(proof.lost > 0, "nothing was lost with synchronous_commit=off: {proof:?}");
     assert!(!proof.holds() && proof.examples[0].contains("was acknowledged and is not there"), "{proof:?}");
     assert_eq!(proof.different + proof.foreign + proof.doubled, 0, "{proof:?}");
+}
+
+#[test]
+fn a_proof_goes_on_when_its_connection_is_ended() {
+    let server = LocalPg::start().unwrap();
+    let mut client = postgres::Client::connect(&server.url(), postgres::NoTls).unwrap();
+    let over = AtomicBool::new(false);
+    let proof = std::thread::scope(|scope| {
+        let ending = scope.spawn(|| {
+            let sql = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                       WHERE query LIKE 'COPY (SELECT%' AND state = 'active'";
+            while !over.load(Relaxed) {
+                if client.query_one(sql, &[]).unwrap().get::<_, i64>(0) > 0 {
+                    return true;
+                }
+            }
+            false
+        });
+        let text = "rate = 50\nfor = \"1s\"\n[tables.events]\nrows = \"100k\"\n[[operations]]\nname = \"insert\"\n\
+                    insert = \"events\"\n";
+        let result = driven(&plan(text), &address(&server), None);
+        over.store(true, Relaxed);
+        assert!(ending.join().unwrap(), "the connection was not ended");
+        result.proof[0].clone()
+    });
+    assert!(proof.holds() && proof.doubled == 0, "{proof:?}");
+    assert!(proof.found > 100_000 && proof.found == proof.read_back, "{proof:?}");
 }

@@ -67,3 +67,32 @@ fn a_declared_insertion_that_the_server_swallows_is_lost() {
         result.total.messages
     );
 }
+
+/// A plan whose operations end the process of the server behind them.
+fn ended(kind: &str) -> Proof {
+    let text = format!(
+        "rate = 20\nfor = \"1s\"\n[tables.events]\n[[operations]]\nname = \"own\"\n\
+         let.e = {{ new = \"events\", writes = \"insert\" }}\n{kind} = [\
+           {{ sql = \"INSERT INTO events (sawmill_row) VALUES (:e.row)\" }}, \
+           {{ sql = \"SELECT pg_terminate_backend(pg_backend_pid())\" }}]\n"
+    );
+    let result = driven(&plan(&text), &address(&LocalPg::start().unwrap()), None);
+    let failed = result.total.failed() - result.total.errors.get("unstarted").unwrap_or(&0);
+    assert!(failed > 5 && result.total.ok == 0, "{:?}", result.total.errors);
+    let proof = result.proof[0].clone();
+    assert!(proof.holds() && proof.not_checked == 0, "{proof:?}");
+    assert_eq!(proof.failed + proof.unknown, failed, "{proof:?}");
+    proof
+}
+
+#[test]
+fn a_declared_insertion_whose_connection_is_lost_is_unknown_and_no_unchecked_row() {
+    let proof = ended("steps");
+    assert_eq!((proof.failed, proof.unknown_found), (0, proof.unknown), "{proof:?}");
+}
+
+#[test]
+fn a_transaction_whose_connection_is_lost_before_its_commit_has_no_effect() {
+    let proof = ended("transaction");
+    assert_eq!((proof.unknown, proof.read_back), (0, 0), "{proof:?}");
+}

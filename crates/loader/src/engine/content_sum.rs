@@ -76,11 +76,11 @@ impl Tally {
 
     /// Adds the rows of `other`.
     pub fn add(&mut self, other: &Tally) {
-        self.rows += other.rows;
+        self.rows = self.rows.saturating_add(other.rows);
         self.content_sum.0 = self.content_sum.0.wrapping_add(other.content_sum.0);
         self.non_null.resize(self.non_null.len().max(other.non_null.len()), 0);
         for (mine, theirs) in self.non_null.iter_mut().zip(&other.non_null) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
     }
 

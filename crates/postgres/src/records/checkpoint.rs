@@ -151,7 +151,7 @@ impl Checkpoints {
             id: connection.get(row, 0)?,
             table_oid: oid as u32,
             unit_rows: unit_rows.max(1) as u64,
-            files: read_files(connection, row)?,
+            files: read_files(connection, row, [3, 4, 9])?,
             mapping: connection.get(row, 10)?,
             facts: LoadFacts::from_text(connection.get::<Option<String>>(row, 11)?.as_deref()),
             complete: connection.get(row, 5)?,
@@ -518,13 +518,26 @@ impl Checkpoints {
     }
 }
 
-/// The files of a load's record, as `find` selects it.
-fn read_files(connection: &Connection, row: &Row) -> Result<RecordedFiles> {
-    Ok(RecordedFiles {
-        names: connection.get(row, 3)?,
-        fingerprints: connection.get(row, 4)?,
-        stamps: connection.get(row, 9)?,
-    })
+/// The files of a load's record, from the columns of their names, fingerprints and stamps.
+pub(crate) fn read_files(connection: &Connection, row: &Row, at: [usize; 3]) -> Result<RecordedFiles> {
+    let files = RecordedFiles {
+        names: connection.get(row, at[0])?,
+        fingerprints: connection.get(row, at[1])?,
+        stamps: connection.get(row, at[2])?,
+    };
+    // Units name their file by its place: without one of the names its rows would pass for those of no file.
+    let (names, fingerprints) = (files.names.len(), files.fingerprints.len());
+    match names == fingerprints {
+        true => Ok(files),
+        false => Err(invalid(connection, &format!("{names} names and {fingerprints} fingerprints of files"))),
+    }
+}
+
+/// The error for a record that no load has written.
+fn invalid(connection: &Connection, what: &str) -> Error {
+    Error::new(Kind::Server, format!("the record holds {what}"))
+        .at(connection.place())
+        .advise("restore the record, or forget the load, remove its rows and load them again")
 }
 
 /// A unit's key as the records' columns: file, row group and first row.
@@ -539,19 +552,23 @@ pub(crate) fn read_key(connection: &Connection, row: &Row, from: usize) -> Resul
     Ok(UnitKey { file: file as u32, row_group: row_group as u32, first_row: first_row as u64 })
 }
 
+/// A number of rows.
+pub(crate) fn read_count(connection: &Connection, rows: i64) -> Result<u64> {
+    u64::try_from(rows).map_err(|_| invalid(connection, &format!("the invalid number of rows {rows}")))
+}
+
 /// A sum of rows, from three columns of a row.
 pub(crate) fn read_tally(connection: &Connection, row: &Row, from: usize) -> Result<Tally> {
     let rows: i64 = connection.get(row, from)?;
     let sum: String = connection.get(row, from + 1)?;
     let counts: Vec<i64> = connection.get(row, from + 2)?;
+    let count = |rows| read_count(connection, rows);
     Ok(Tally {
-        rows: rows as u64,
-        content_sum: sum.parse().map_err(|_| {
-            Error::new(Kind::Server, format!("the record holds the invalid content sum {sum:?}"))
-                .at(connection.place())
-                .advise("forget the load and start it from the beginning")
-        })?,
-        non_null: counts.into_iter().map(|count| count as u64).collect(),
+        rows: count(rows)?,
+        content_sum: sum
+            .parse()
+            .map_err(|_| invalid(connection, &format!("the invalid content sum {sum:?}")))?,
+        non_null: counts.into_iter().map(count).collect::<Result<_>>()?,
     })
 }
 

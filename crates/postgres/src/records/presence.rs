@@ -4,7 +4,7 @@ use sawmill_loader::TableName;
 use sawmill_pgwire::Connection;
 use sawmill_source::{Control, Error, Kind, Result};
 
-use crate::records::checkpoint::Checkpoints;
+use crate::records::checkpoint::{Checkpoints, read_count};
 use crate::table::catalogue::value;
 use crate::table::part_tables;
 
@@ -78,7 +78,7 @@ impl Presence {
             (connection.get(row, 2)?, connection.get(row, 3)?);
         Ok(Self {
             rows: rows.map(|rows| rows as u64),
-            recorded: recorded as u64,
+            recorded: read_count(connection, recorded)?,
             before: before.map(|rows| rows as u64),
             rewritten: rewritten.unwrap_or(false),
             keys_refused: connection.get(row, 4)?,

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use sawmill_loader::{
-    AlreadyLoaded, EarlierLoad, Found, LoadOptions, Mode, Note, Portion, RecordedFiles, Remembered, Share,
-    TableName, Tally, Verification, earlier, earlier::Recorded, id_of_names,
+    AlreadyLoaded, EarlierLoad, Found, LoadOptions, Mode, Note, Portion, Remembered, Share, TableName, Tally,
+    Verification, earlier, earlier::Recorded, id_of_names,
 };
 use sawmill_pgcopy::{Buffers, Column};
 use sawmill_pgwire::{Connection, KnownServer};
 use sawmill_source::{Control, Error, Kind, Result, Source, UnitKey};
 
 use crate::encode::summing::SummingEncoder;
-use crate::records::checkpoint::{Checkpoints, LoadRecord};
+use crate::records::checkpoint::{Checkpoints, LoadRecord, read_files};
 use crate::records::filled::{FilledColumns, NotCompared};
 use crate::records::presence::{Presence, Scope};
 use crate::table::catalogue::find;
@@ -457,11 +457,7 @@ impl Checkpoints {
                 mode: connection.get(row, 1)?,
                 table: Some(oid as u32),
                 unit_rows: unit_rows.max(1) as u64,
-                files: RecordedFiles {
-                    names: connection.get(row, 5)?,
-                    fingerprints: connection.get(row, 6)?,
-                    stamps: connection.get(row, 7)?,
-                },
+                files: read_files(connection, row, [5, 6, 7])?,
                 complete: connection.get(row, 4)?,
                 mapping: connection.get(row, 8)?,
             })

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use sawmill_loader::{LoadFacts, Mode, TableName, Tally, quote};
 use sawmill_pgwire::Connection;
-use sawmill_profile::turns;
+use sawmill_profile::{format_counted, turns};
 use sawmill_source::{Control, Error, Kind, Result, on_all_cores};
 
 use super::PostgresSession;
@@ -23,7 +23,7 @@ use crate::types::made_types;
 use crate::write::durable;
 use crate::write::replace_files::ReplacedFiles;
 use crate::write::upsert;
-use crate::write::upsert::{Matching, Merged, OnConflict};
+use crate::write::upsert::{Merged, OnConflict};
 
 impl PostgresSession<'_> {
     /// Completes the load, in one transaction. If the rows do not allow a key, this is recorded: the next run then
@@ -74,20 +74,17 @@ impl PostgresSession<'_> {
             }
             if self.postgres.mode == Mode::Upsert {
                 let (written, verify) = (&self.written, self.options.verify);
-                let Matching { key, on_conflict } = self.postgres.matching();
-                let Merged { rows: merged, without_key } = blockers::named(&self.postgres.server, connection, control, || {
-                    let matching = Matching { key, on_conflict };
+                let matching = self.postgres.matching();
+                let Merged { rows: merged, without_key, skipped } = blockers::named(&self.postgres.server, connection, control, || {
                     upsert::merge(connection, written, &self.table, &self.columns, matching, verify, control)
                 })?;
                 let (planned, oid) = (&self.plan.planned, self.record.table_oid);
                 planned.refuse_converted(connection, &self.table, oid, control)?;
-                let only_keys = self.columns.iter().all(|column| key.contains(&column.name));
-                if only_keys || *on_conflict != OnConflict::Update {
-                    // Rows whose keys exist stay as they are.
-                    self.there_before.store(total.rows.saturating_sub(merged), Relaxed);
-                }
-                let skipped = (merged != total.rows).then(|| match on_conflict {
-                    OnConflict::Update if only_keys => None,
+                let left = total.rows.saturating_sub(merged);
+                self.there_before.store(left, Relaxed);
+                let others = left.saturating_sub(skipped as u64);
+                let why = (others > 0).then(|| match matching.on_conflict {
+                    OnConflict::Update if upsert::may_leave(&self.columns, matching) => None,
                     OnConflict::Update => {
                         let why = "a trigger or a rule of the table skipped the others";
                         Some(format!("{merged} of {} rows were merged: {why}", total.rows))
@@ -100,12 +97,15 @@ impl PostgresSession<'_> {
                         Some(format!("the other rows are not newer than rows with their keys, by {newest}"))
                     }
                 });
-                let skipped = skipped.flatten();
+                let touched = (skipped > 0).then(|| {
+                    let rows = format_counted(skipped as u64, "row");
+                    format!("a trigger or a rule of the table skipped or changed {rows}")
+                });
                 let added = (without_key > 0).then(|| {
                     format!("{without_key} rows have a null in the key: they equal no row of the table, and each upsert adds them")
                 });
                 *self.at_the_end.lock().unwrap_or_else(PoisonError::into_inner) =
-                    skipped.into_iter().chain(added).collect();
+                    touched.into_iter().chain(why.flatten()).chain(added).collect();
             }
             let old = match self.postgres.mode {
                 Mode::Replace => find(connection, &self.table, control)?,

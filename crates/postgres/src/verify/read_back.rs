@@ -3,6 +3,7 @@
 //!
 //! Several connections read the table under one exported snapshot, each taking ranges of pages (`ctid`
 //! ranges, which PostgreSQL 14 and newer scan directly). Rows are summed as they arrive; none is kept.
+//! Policies must not hide rows: where they hold for this user, the server refuses the query.
 
 use std::borrow::Borrow;
 use std::collections::VecDeque;
@@ -20,6 +21,9 @@ use crate::encode::canonical_row::CanonicalRow;
 use crate::table::catalogue::value;
 use crate::table::columns;
 use crate::verify::tuples::Tuples;
+
+/// Begins the transaction of a connection that reads.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL row_security = off";
 
 /// Sums of rows, and of single columns if requested.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +78,7 @@ impl ReadBack<'_> {
 
     /// The same, led by a connection on which no transaction is open. With a degree of 1 it reads all rows.
     pub(crate) fn led_by(&self, leader: &Connection, control: &Control<'_>) -> Result<Sums> {
-        leader.batch(control, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+        leader.batch(control, BEGIN)?;
         let sql = "SELECT relkind::text FROM pg_catalog.pg_class WHERE oid = to_regclass($1)";
         let kind: Option<String> = value(leader, control, sql, &[&self.table.quoted()])?;
         let degree = self.degree.max(1);
@@ -109,12 +113,7 @@ impl ReadBack<'_> {
         let _connecting = wait(WaitKind::Network);
         let connection = self.server.connect(control)?;
         // The server makes the snapshot's name from digits and hyphens.
-        let taken = connection.batch(
-            control,
-            &format!(
-                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{snapshot}'"
-            ),
-        );
+        let taken = connection.batch(control, &format!("{BEGIN}; SET TRANSACTION SNAPSHOT '{snapshot}'"));
         taken.map_err(|error| match error.kind() {
             // The transaction of the snapshot has ended with its connection.
             Kind::Server => Error::new(Kind::Connection, error.what()).at(error.place()),

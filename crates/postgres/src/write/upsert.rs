@@ -93,10 +93,14 @@ pub(crate) struct Merged {
     pub rows: u64,
     /// Rows with a null in the key, to which no key is equal.
     pub without_key: i64,
+    /// Rows that a trigger or a rule skipped or changed. Only counted where a merge leaves rows of the table alone, so
+    /// that the number of merged rows does not tell.
+    pub skipped: i64,
 }
 
 /// Merges the rows of `gathered` into the table and drops it, in the caller's transaction. With `verify` each
-/// row is then looked up in the table: a trigger or a rule may have changed or skipped it.
+/// row is then looked up in the table: a trigger or a rule may have changed or skipped it. Where the merge leaves rows
+/// of the table alone, this is done whenever the table has one.
 ///
 /// # Errors
 /// Errors of the server: two rows of the source with the same key, a violated constraint. With `verify`, rows
@@ -117,7 +121,8 @@ pub(crate) fn merge(
     let rows = connection
         .execute(control, &merge, &[])
         .map_err(|error| same_key(error, connection, gathered, table, &listed, control))?;
-    if verify {
+    let mut skipped = 0;
+    if verify || may_leave(columns, matching) && has_triggers(connection, table, control)? {
         let others = columns.iter().filter(|column| !matching.key.contains(&column.name));
         let others: Vec<String> = others.map(|column| quote(&column.name)).collect();
         let equal = |others: &[String]| {
@@ -134,7 +139,11 @@ pub(crate) fn merge(
                 format!("(w.{newest} IS NULL OR t.{newest} >= w.{newest})")
             }
         };
-        find_in_table(connection, gathered, table, &quoted, &as_wanted, control)?;
+        let (count, first) = missing(connection, gathered, table, &quoted, &as_wanted, control)?;
+        if verify && count > 0 {
+            return Err(not_merged(connection, table, count, &first.unwrap_or_default()));
+        }
+        skipped = count;
     }
     // Since version 15 nulls may be equal in an index.
     let without_key = format!(
@@ -144,7 +153,19 @@ pub(crate) fn merge(
     );
     let without_key = value(connection, control, &without_key, &[&table.quoted()])?;
     connection.batch(control, &format!("DROP TABLE {}", gathered.quoted()))?;
-    Ok(Merged { rows, without_key })
+    Ok(Merged { rows, without_key, skipped })
+}
+
+/// Whether a merge leaves rows alone whose keys the table has.
+pub(crate) fn may_leave(columns: &[Column], Matching { key, on_conflict }: Matching<'_>) -> bool {
+    *on_conflict != OnConflict::Update || columns.iter().all(|column| key.contains(&column.name))
+}
+
+/// Whether triggers or rules of the table may skip or change rows.
+fn has_triggers(connection: &Connection, table: &TableName, control: &Control<'_>) -> Result<bool> {
+    let sql = "SELECT relhasrules OR EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal) \
+               FROM pg_catalog.pg_class c WHERE c.oid = to_regclass($1)";
+    value(connection, control, sql, &[&table.quoted()])
 }
 
 /// The statement that merges the rows of `gathered`. `listed` are the columns of the key, `null` whether one is null.
@@ -191,24 +212,25 @@ fn free_name(name: &str, columns: &[Column]) -> String {
     names.into_iter().find(is_free).unwrap_or_default()
 }
 
-/// Looks up each gathered row `w` in the table: a row `t` with an equal key that is `as_wanted`.
+/// Looks up each gathered row `w` in the table: a row `t` with an equal key that is `as_wanted`. How many there are not,
+/// and the first key.
 ///
 /// The key need not have the same bytes: the server keeps the existing one, 'A' for 'a' of `citext`.
-fn find_in_table(
+fn missing(
     connection: &Connection,
     gathered: &TableName,
     table: &TableName,
     key: &[String],
     as_wanted: &str,
     control: &Control<'_>,
-) -> Result<()> {
+) -> Result<(i64, Option<String>)> {
     // Deferred triggers would change rows after the comparison.
     connection.batch(control, "SET CONSTRAINTS ALL IMMEDIATE")?;
     let of = |row: &str, names: &[String], between: &str| {
         names.iter().map(|name| format!("{row}.{name}")).collect::<Vec<_>>().join(between)
     };
     let is_null = |not: &str| key.iter().map(|name| format!("w.{name} IS {not}NULL")).collect::<Vec<_>>();
-    let missing = |equal: &str| {
+    let without = |equal: &str| {
         let same_key = key.iter().map(|name| format!("t.{name} {equal} w.{name}")).collect::<Vec<_>>();
         format!(
             "SELECT ROW({})::text AS key FROM {} w WHERE NOT EXISTS (SELECT FROM {} t WHERE {} \
@@ -222,25 +244,25 @@ fn find_in_table(
     // Two queries, since only `=` can use a hash join; keys with a null are rare.
     let sql = format!(
         "SELECT count(*), left(min(key), 200) FROM ({} AND {} UNION ALL {} AND ({})) missing",
-        missing("="),
+        without("="),
         is_null("NOT ").join(" AND "),
-        missing("IS NOT DISTINCT FROM"),
+        without("IS NOT DISTINCT FROM"),
         is_null("").join(" OR "),
     );
     let rows = connection.query(control, &sql, &[])?;
-    let Some(row) = rows.first() else { return Ok(()) };
-    let (count, first): (i64, Option<String>) = (connection.get(row, 0)?, connection.get(row, 1)?);
-    if count == 0 {
-        return Ok(());
-    }
+    let Some(row) = rows.first() else { return Ok((0, None)) };
+    Ok((connection.get(row, 0)?, connection.get(row, 1)?))
+}
+
+/// The error for rows that are not in the table after the merge.
+fn not_merged(connection: &Connection, table: &TableName, count: i64, first: &str) -> Error {
     let what = format!(
         "after the merge {count} rows of the source are missing in the table, or have other values there; \
-         the first key is {}",
-        first.unwrap_or_default()
+         the first key is {first}"
     );
-    Err(Error::new(Kind::Mismatch, what).at(format!("table {table}, {}", connection.place())).advise(
+    Error::new(Kind::Mismatch, what).at(format!("table {table}, {}", connection.place())).advise(
         "a trigger or a rule of the table changes or skips rows. Nothing was merged; a load without --verify merges them",
-    ))
+    )
 }
 
 /// The server's error of a merge. If two rows of the source have the same key, it names that key.

@@ -164,3 +164,21 @@ fn records_in_the_tables_of_another_user_can_be_forgotten() {
     assert_eq!(forgotten(&target), 1);
     assert!(case.has_schema("_sawmill") && case.database.count("_sawmill.loads") == 0);
 }
+
+#[test]
+fn records_that_no_load_has_written_are_errors_and_not_rows() {
+    let changes = [
+        ("UPDATE _sawmill.loads SET files = '{}'", "0 names and 1 fingerprints of files"),
+        ("UPDATE _sawmill.units SET rows = -5", "the invalid number of rows -"),
+        ("UPDATE _sawmill.units SET non_null = '{-1}'", "the invalid number of rows -1"),
+    ];
+    for (change, what) in changes {
+        let case = case("SELECT 1");
+        let target = case.target("_sawmill");
+        case.load(&target).unwrap();
+        case.database.client().batch_execute(change).unwrap();
+        let error = case.load(&target).unwrap_err();
+        assert!(error.what().contains(what) && error.advice().contains("restore the record"), "{error}");
+        assert_eq!(case.database.count("t"), 1500);
+    }
+}

@@ -6,10 +6,10 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringA
 use arrow_schema::Schema;
 use sawmill_loader::{LoadOptions, Mode};
 use sawmill_pgcopy::{Nul, ValueOptions};
-use sawmill_postgres::Postgres;
+use sawmill_postgres::{Postgres, verify};
 use sawmill_source::{Error, ParquetFiles};
 
-use crate::database::{Database, run, small};
+use crate::database::{Database, run, small, with_control};
 use crate::fixture::{file_of, write};
 
 struct Case {
@@ -45,7 +45,11 @@ impl Case {
 
 #[test]
 fn a_temporary_table_and_one_with_policies_are_refused_with_advice() {
-    let case = case(&[1], "CREATE TABLE t (id bigint, word text); ALTER TABLE t ENABLE ROW LEVEL SECURITY");
+    let case = case(
+        &[1],
+        "CREATE TABLE t (id bigint, word text); ALTER TABLE t ENABLE ROW LEVEL SECURITY; \
+                           INSERT INTO t VALUES (1, '1'), (7, 'hidden')",
+    );
     let temporary = Postgres::new(case.database.url.parse().unwrap(), "pg_temp.t".parse().unwrap());
     case.refused(&temporary, "a temporary table", "another schema");
     assert!(!case.database.has("_sawmill.loads"));
@@ -59,7 +63,14 @@ fn a_temporary_table_and_one_with_policies_are_refused_with_advice() {
     );
     case.database.client().batch_execute(&sql).unwrap();
     let bound = case.database.with_url(format!("{scheme}://{role}:x@{host}"));
-    case.refused(&bound.target("t").mode(Mode::Append), "row-level security", "BYPASSRLS");
+    for mode in [Mode::Append, Mode::Truncate] {
+        case.refused(&bound.target("t").mode(mode), "row-level security", "BYPASSRLS");
+        assert_eq!(case.database.count("t"), 2, "nothing was sent or removed");
+    }
+    // The row that this user sees is that of the file; the other one must not go unnoticed.
+    let target = bound.target("t");
+    let error = with_control(|control| verify(&case.source, &target, &small(), control)).unwrap_err();
+    assert!(error.what().contains("row-level security") && error.advice().contains("BYPASSRLS"), "{error}");
 }
 
 #[test]

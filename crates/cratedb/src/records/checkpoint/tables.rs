@@ -5,45 +5,49 @@ use serde_json::json;
 
 use super::Checkpoints;
 use crate::connect::client::Client;
+use crate::records::lease::LEASES;
 
 /// JSON of any length, which no search asks for.
 const TALLY: &str = "TEXT INDEX OFF STORAGE WITH (columnstore = false)";
 
-/// What there is of the tables.
-struct Found {
-    tables: bool,
-    /// With the column that says how loads were run.
-    facts: bool,
-}
-
 impl Checkpoints {
-    /// Whether the tables exist.
+    /// Whether the tables of loads and units exist.
     pub(crate) fn exist(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
-        self.found(client, control).map(|found| found.tables)
+        self.have(&["loads", "units"], client, control)
+    }
+
+    /// Whether all of these tables exist.
+    pub(in super::super) fn have(
+        &self,
+        tables: &[&str],
+        client: &mut Client,
+        control: &Control<'_>,
+    ) -> Result<bool> {
+        let statement = format!(
+            "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name IN ('{}')",
+            tables.join("', '")
+        );
+        let answer = self.run(client, &statement, &[json!(self.schema)], control)?;
+        Ok(answer.all::<(usize,)>()?.first().is_some_and(|(count,)| *count == tables.len()))
     }
 
     /// Whether the records say how loads were run. Those of earlier versions do not.
     pub(super) fn keep_facts(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
-        self.found(client, control).map(|found| found.facts)
-    }
-
-    fn found(&self, client: &mut Client, control: &Control<'_>) -> Result<Found> {
-        let statement = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = ? \
-                         AND table_name IN ('loads', 'units') AND column_name IN ('load_id', 'facts')";
-        let columns =
-            self.run(client, statement, &[json!(self.schema)], control)?.all::<(String, String)>()?;
-        let has = |column: &str| columns.iter().filter(|(_, name)| name == column).count();
-        Ok(Found { tables: has("load_id") == 2, facts: has("facts") == 1 })
+        let statement = "SELECT count(*) FROM information_schema.columns WHERE table_schema = ? \
+                         AND table_name = 'loads' AND column_name = 'facts'";
+        let answer = self.run(client, statement, &[json!(self.schema)], control)?;
+        Ok(answer.all::<(usize,)>()?.first().is_some_and(|(count,)| *count == 1))
     }
 
     /// Creates the tables where they are missing.
     pub(crate) fn create(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
-        self.create_leases(client, control)?;
-        match self.found(client, control)? {
-            Found { tables: true, facts: true } => return Ok(()),
-            Found { tables: true, facts: false } => return self.add_facts(client, control),
-            Found { tables: false, .. } => {}
+        if self.have(&[LEASES, "loads", "units"], client, control)? {
+            return match self.keep_facts(client, control)? {
+                true => Ok(()),
+                false => self.add_facts(client, control),
+            };
         }
+        self.create_leases(client, control)?;
         let loads = format!(
             "CREATE TABLE IF NOT EXISTS {} (\"load_id\" TEXT PRIMARY KEY, \"target\" TEXT, \"mode\" TEXT, \"state\" TEXT, \
              \"unit_rows\" BIGINT, \"files\" ARRAY(TEXT), \"fingerprints\" ARRAY(TEXT), \"rows\" BIGINT, \

@@ -8,7 +8,7 @@ use crate::connect::client::Client;
 use crate::records::checkpoint::Checkpoints;
 
 /// The table's name.
-const LEASES: &str = "leases";
+pub(crate) const LEASES: &str = "leases";
 
 impl Checkpoints {
     /// Creates the table where it is missing.
@@ -24,20 +24,12 @@ impl Checkpoints {
 
     /// Whether any lease is held. Another command may have dropped the table.
     pub(in super::super) fn any_leases(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
-        if !self.has_leases(client, control)? {
+        if !self.have(&[LEASES], client, control)? {
             return Ok(false);
         }
         let table = self.table(LEASES);
         self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
         let answer = self.run(client, &format!("SELECT count(*) FROM {table}"), &[], control)?;
-        Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count > 0))
-    }
-
-    /// Whether the table exists.
-    pub(super) fn has_leases(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
-        let statement =
-            "SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
-        let answer = self.run(client, statement, &[json!(self.schema()), json!(LEASES)], control)?;
         Ok(answer.all::<(i64,)>()?.first().is_some_and(|(count,)| *count > 0))
     }
 

@@ -3,22 +3,22 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use sawmill_pgcopy::HEADER;
-use sawmill_pgwire::{BlockingConnection, Patience, ServerReport};
+use sawmill_pgwire::{BlockingConnection, Patience, ServerReport, from_report};
 use sawmill_source::{Error, Kind, Result};
 
 use crate::proof::check::Check;
-use crate::result::proof::Proof;
 use crate::work::postgres::messages::query;
 use crate::work::rows::SharedTable;
 use crate::work::statements;
 
-/// Compares the rows of a table with what is known of them.
+/// Compares the rows of a table that were not read yet with what is known of them.
 pub(super) fn prove(
     connection: &mut BlockingConnection,
     table: &SharedTable,
+    check: &mut Check<'_>,
     cancel: &AtomicBool,
     patience: &mut Patience<'_>,
-) -> Result<Proof> {
+) -> Result<()> {
     let place = format!("table {}", table.name);
     let lost = |error: std::io::Error| match cancel.load(Relaxed) {
         true => Error::cancelled(),
@@ -29,14 +29,17 @@ pub(super) fn prove(
         .at(place.clone()),
     };
     let columns = statements::columns(table);
+    let key = columns.split(", ").next().unwrap_or_default();
+    let from = match check.go_on() {
+        0 => String::new(),
+        next => format!(" WHERE {key} >= {next}"),
+    };
     let sql = format!(
-        "COPY (SELECT {columns} FROM {} ORDER BY {}) TO STDOUT (FORMAT binary)",
-        statements::quoted(&table.name),
-        columns.split(", ").next().unwrap_or_default()
+        "COPY (SELECT {columns} FROM {}{from} ORDER BY {key}) TO STDOUT (FORMAT binary)",
+        statements::quoted(&table.name)
     );
     query(&mut connection.out, &sql);
     connection.send().map_err(lost)?;
-    let mut check = Check::new(table);
     let mut first = true;
     loop {
         let message = connection.message(&mut || patience.given_up()).map_err(lost)?;
@@ -52,15 +55,8 @@ pub(super) fn prove(
                     check.row(row)?;
                 }
             }
-            b'E' => {
-                let report = ServerReport::new(message.body);
-                return Err(Error::new(
-                    Kind::Server,
-                    format!("the server says: {} [{}]", report.message, report.code),
-                )
-                .at(place));
-            }
-            b'Z' => return check.end(),
+            b'E' => return Err(from_report(&ServerReport::new(message.body), &place)),
+            b'Z' => return Ok(()),
             _ => {}
         }
     }

@@ -289,12 +289,12 @@ impl<'a> PgSession<'a> {
             this.connection = None;
             Outcome::Failed(lost(error, without_effect))
         };
-        match self.simple("BEGIN") {
-            Ok(Ok(())) => {}
-            Ok(Err(report)) => return self.failed(refused(&report)),
-            Err(error) => return lost(self, &error, true),
-        }
-        let rows = match self.sequence() {
+        let begun = match self.simple("BEGIN") {
+            Ok(Ok(())) => self.sequence(),
+            Ok(Err(report)) => Ok(Err(refused(&report))),
+            Err(error) => Err(error),
+        };
+        let rows = match begun {
             Ok(Ok(rows)) => rows,
             Ok(Err(failure)) => {
                 if !failure.keeps_connection() || !matches!(self.simple("ROLLBACK"), Ok(Ok(()))) {

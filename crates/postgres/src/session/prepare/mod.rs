@@ -7,7 +7,7 @@ use sawmill_loader::{
     refuse_cut_otherwise,
 };
 use sawmill_pgcopy::Column;
-use sawmill_pgwire::{Connection, KnownServer};
+use sawmill_pgwire::{Connection, KnownServer, POLICIES};
 use sawmill_source::{Control, Error, Kind, Result, Source};
 
 use crate::records::checkpoint::{Checkpoints, LoadRecord, advisory_key};
@@ -312,6 +312,7 @@ impl Preparing<'_, '_> {
             }
         }
         self.refuse_to_begin()?;
+        self.refuse_policies(oid)?;
         let before = match (truncate, self.options.verify) {
             (true, _) => Some(Tally::empty(self.columns.len())),
             (false, _) if self.is_empty()? => Some(Tally::empty(self.columns.len())),
@@ -343,6 +344,17 @@ impl Preparing<'_, '_> {
         self.write_record(&record)?;
         durable::commit(self.connection, self.control)?;
         Ok((record, LoadState::New))
+    }
+
+    /// COPY fills no table whose policies hold for the user: none is emptied for it, and no load recorded.
+    fn refuse_policies(&self, oid: u32) -> Result<()> {
+        let sql = "SELECT pg_catalog.row_security_active($1::oid)";
+        match value::<bool>(self.connection, self.control, sql, &[&oid])? {
+            false => Ok(()),
+            true => Err(Error::new(Kind::Server, "its row-level security holds for this user")
+                .at(self.place())
+                .advise(POLICIES)),
+        }
     }
 
     /// Whether the table is empty; false if this user may not read it.
