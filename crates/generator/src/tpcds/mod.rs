@@ -29,6 +29,9 @@ use crate::tpcds::rows::{Appender, Rows};
 /// The rows of a batch: its columns fit into the second-level cache.
 const BATCH_ROWS: usize = 1024;
 
+/// The keys whose rows show how columns look.
+const SAMPLE_KEYS: i64 = 1024;
+
 /// The rows of some keys, in order.
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
 
@@ -116,6 +119,3 @@ pub(crate) fn table(
     };
     Ok((columns, rows, maker))
 }
-
-/// The keys whose rows show how columns look.
-const SAMPLE_KEYS: i64 = 1024;
