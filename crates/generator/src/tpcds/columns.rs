@@ -18,15 +18,19 @@ use crate::types::logical_type::{LogicalType, Physical};
 /// The most values of a dictionary that is known in advance: with more, it takes more bytes than its indices save in a
 /// row group of 128 Ki rows.
 const MAX_LISTED: i64 = 1 << 15;
-/// A dictionary that is known in advance has at most one value for as many rows.
-const ROWS_A_VALUE: i64 = 16;
+/// A table has at least this many rows for each value of a dictionary that is known in advance.
+const ROWS_A_VALUE: i64 = 4;
 
-/// The columns of a table. A sample of its rows shows how long strings are and which repeat.
+/// The columns of a table with about `rows` rows. A sample of them shows how long strings are and which repeat.
 ///
 /// # Errors
 /// A column has a type that `tpcdsgen-arrow` 4.0 does not use.
-pub(crate) fn columns(table: Table, sample: &RecordBatch, scaling: &Scaling) -> Result<Vec<Column>, Error> {
-    let rows = scaling.get_row_count(table) as i64;
+pub(crate) fn columns(
+    table: Table,
+    rows: i64,
+    sample: &RecordBatch,
+    scaling: &Scaling,
+) -> Result<Vec<Column>, Error> {
     let schema = sample.schema();
     let columns = schema.fields().iter().zip(sample.columns());
     columns

@@ -102,13 +102,14 @@ pub(crate) fn table(
     };
     let session = SessionBuilder::new().with_scale_factor(scale).build().map_err(|error| wrong(&error))?;
     let scaling = session.get_scaling();
-    let lines = OrderLines::of(source.table);
+    let lines = OrderLines::new(source.table);
     // Rows of sales and returns are counted by their orders.
     let keys = scaling.get_row_count(lines.as_ref().map_or(source.table, |lines| lines.sales)) as i64;
     let sample = (source.open)(session.clone(), 0..keys.min(SAMPLE_KEYS) as u64).next();
     let sample = sample.unwrap_or_else(|| Ok(RecordBatch::new_empty((source.schema)())));
     let sample = sample.map_err(|error| wrong(&error))?;
-    let columns = columns(source.table, &sample, scaling)?;
+    let rows = lines.as_ref().map_or(keys, |lines| lines.expected(keys));
+    let columns = columns(source.table, rows, &sample, scaling)?;
     let appenders: Vec<Appender> = columns.iter().map(Appender::new).collect();
     let open = move |chunk: Chunk| Rows::new((source.open)(session.clone(), chunk.keys()), appenders.clone());
     let (rows, maker) = match lines {

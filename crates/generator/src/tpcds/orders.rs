@@ -41,12 +41,12 @@ impl Column {
 
 impl OrderLines {
     /// The lines of a table of sales or returns.
-    pub(crate) fn of(table: Table) -> Option<Self> {
+    pub(crate) fn new(table: Table) -> Option<Self> {
         use {
             CatalogSalesGeneratorColumn as Catalog, StoreSalesGeneratorColumn as Store,
             WebSalesGeneratorColumn as Web,
         };
-        let new = |sales, number, (least, most), returned: Column| OrderLines {
+        let lines = |sales, number, (least, most), returned: Column| OrderLines {
             sales,
             number,
             least,
@@ -54,19 +54,19 @@ impl OrderLines {
             returned: (table != sales).then_some(returned),
         };
         Some(match table {
-            Table::StoreSales | Table::StoreReturns => new(
+            Table::StoreSales | Table::StoreReturns => lines(
                 Table::StoreSales,
                 Column::new(&Store::SsTicketNumber),
                 (8, 16),
                 Column::new(&Store::SrIsReturned),
             ),
-            Table::CatalogSales | Table::CatalogReturns => new(
+            Table::CatalogSales | Table::CatalogReturns => lines(
                 Table::CatalogSales,
                 Column::new(&Catalog::CsOrderNumber),
                 (4, 14),
                 Column::new(&Catalog::CrIsReturned),
             ),
-            Table::WebSales | Table::WebReturns => new(
+            Table::WebSales | Table::WebReturns => lines(
                 Table::WebSales,
                 Column::new(&Web::WsOrderNumber),
                 (8, 16),
@@ -74,6 +74,12 @@ impl OrderLines {
             ),
             _ => return None,
         })
+    }
+
+    /// About how many rows `orders` orders have.
+    pub(crate) fn expected(&self, orders: i64) -> i64 {
+        let lines = orders * (self.least + self.most) as i64 / 2;
+        if self.returned.is_some() { lines * RETURNED as i64 / 100 } else { lines }
     }
 
     /// Counts the rows of some chunks from `first` on.

@@ -164,16 +164,21 @@ impl Appender {
 }
 
 /// Appends the values whose level is 1; all of them, if there are no levels.
-fn present<V: Copy, T: Copy + Default>(values: &[V], levels: &[u8], out: &mut Vec<T>, of: impl Fn(V) -> T) {
+fn present<V: Copy, T: Copy + Default>(
+    values: &[V],
+    levels: &[u8],
+    out: &mut Vec<T>,
+    convert: impl Fn(V) -> T,
+) {
     if levels.is_empty() {
-        out.extend(values.iter().map(|value| of(*value)));
+        out.extend(values.iter().map(|value| convert(*value)));
         return;
     }
     // A value after a null overwrites it.
     let mut at = out.len();
     out.resize(at + values.len(), T::default());
     for (value, level) in values.iter().zip(levels) {
-        out[at] = of(*value);
+        out[at] = convert(*value);
         at += usize::from(*level);
     }
     out.truncate(at);
