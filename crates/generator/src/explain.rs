@@ -301,7 +301,7 @@ impl Leaf {
         match &self.values {
             ValueSpec::Shapes(shapes) => shapes.bytes() as f64,
             ValueSpec::Bytes { least, most } => (f64::from(*least) + f64::from(*most)) / 2.0,
-            ValueSpec::Computed { mean_bytes } => *mean_bytes,
+            ValueSpec::Computed { mean_bytes, .. } => *mean_bytes,
             ValueSpec::Words { least, most } => {
                 let words = (f64::from(*least) + f64::from(*most)) / 2.0;
                 words * Words::get().mean() + (words - 1.0).max(0.0)

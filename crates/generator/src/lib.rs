@@ -19,7 +19,8 @@
 //! | `write` | pages, column chunks, row groups and footers of a dataset's files |
 //! | `output` | destinations, earlier files, writing files completely or not at all |
 //! | `infer` | a spec from existing data (feature `infer`) |
-//! | `tpch` | the eight tables of TPC-H (feature `tpch`) |
+//! | `benchmark` | the names and tables of TPC-H and TPC-DS, their rows in chunks (feature `tpch`) |
+//! | `tpch`, `tpcds` | the columns and rows of each table (feature `tpch`) |
 //! | `arrow` | the rows as Arrow batches (feature `arrow`) |
 //!
 //! Row *i* depends on the spec and the seed alone, a file on those and the layout. Threads and scheduling do
@@ -49,6 +50,7 @@
 
 #[cfg(feature = "arrow")]
 mod arrow;
+mod benchmark;
 mod draw;
 mod encode;
 mod error;
@@ -62,12 +64,15 @@ mod shred;
 mod spec;
 mod spec_file;
 #[cfg(feature = "tpch")]
+mod tpcds;
+#[cfg(feature = "tpch")]
 mod tpch;
 mod types;
 mod write;
 
 #[cfg(feature = "arrow")]
 pub use arrow::batches::Batches;
+pub use benchmark::Benchmark;
 pub use draw::sampler::{CategoricalSampler, ZipfSampler};
 pub use encode::compression::Compression;
 pub use encode::values::Encoding;
@@ -106,8 +111,6 @@ pub use random::value_rng::ValueRng;
 pub use spec::dataset::{BUILT_IN, Dataset};
 pub use spec::json_schema::json_schema;
 pub use spec::named::{DatasetName, NamedRows};
-#[cfg(feature = "tpch")]
-pub use tpch::{MAX_SCALE, TpchTable};
 pub use write::dataset::{Job, Notices, WrittenFile, write};
 pub use write::pages::{Page, PageSink, RowGroup, RowGroups};
 pub use write::row_size::{ROW_GROUP_BYTES, RowSize};

@@ -69,6 +69,7 @@ Examples:
   sawmill gen tpch --scale 10 --out /tmp/tpch   # all tables of TPC-H, a folder each
   sawmill gen shop.toml --scale 0.1 --out /tmp/tables   # all tables of a spec, a folder each
   sawmill gen tpch/lineitem --scale 1 --files 4 --out /tmp/lineitem
+  sawmill gen tpcds/store_sales --scale 10 --files 4 --out /tmp/sales   # or tpcds: all 24 tables of TPC-DS
   sawmill gen contacts --encoding name=delta-bytearray --bloom phones.number --out /tmp/odd
 
 The same dataset, seed, rows, files and options produce the same bytes with any number of threads, writers and
@@ -113,7 +114,7 @@ pub(crate) struct GenArgs {
     /// stores, and for single objects if they end in .parquet; they need the full build.
     #[arg(long, short, default_value = ".")]
     out: PathBuf,
-    /// The seed of all random values. Tables of TPC-H always have the same rows.
+    /// The seed of all random values. Tables of TPC-H and TPC-DS always have the same rows.
     #[arg(long, default_value_t = DEFAULT_SEED)]
     seed: u64,
     /// Threads that generate row groups [default: one for each core].
@@ -168,7 +169,7 @@ fn csv_null(text: &str) -> Result<String, String> {
 /// The default of `--seed`.
 const DEFAULT_SEED: u64 = 42;
 
-/// What `--json` prints for all tables of TPC-H.
+/// What `--json` prints for all tables of a benchmark.
 #[derive(Serialize)]
 struct AllTables<'a> {
     tables: Vec<&'a GenResult>,
@@ -225,8 +226,8 @@ impl GenArgs {
     /// The dataset, its layout, and how to write files.
     pub(crate) fn plan(&self, console: Console, cancel: &Arc<AtomicBool>) -> Result<Plan, Error> {
         let dataset = self.dataset.dataset(console, &self.uploads.stores, cancel)?;
-        if !dataset.has_seed() && self.seed != DEFAULT_SEED {
-            let what = "--seed for a table of TPC-H, whose rows are the same for every seed";
+        if let Some(benchmark) = dataset.benchmark().filter(|_| self.seed != DEFAULT_SEED) {
+            let what = format!("--seed for a table of {benchmark}, whose rows are the same for every seed");
             return Err(Error::usage(what, dataset.name(), "leave it out"));
         }
         let options = self.files.options(&dataset, self.layout.partition_by.as_deref())?;

@@ -1,4 +1,4 @@
-//! Datasets of several tables, made by one command, each in a folder of its name: TPC-H, and specs with tables.
+//! Datasets of several tables, made by one command, each in a folder of its name: TPC-H, TPC-DS, and specs.
 
 use std::path::Path;
 use std::sync::Arc;

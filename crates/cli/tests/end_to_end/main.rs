@@ -73,4 +73,4 @@ mod text_formats;
 #[allow(dead_code, reason = "the tests need some of its methods")]
 mod thrift_writer;
 mod tiny_files;
-mod tpch;
+mod tpc;

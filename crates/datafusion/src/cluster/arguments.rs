@@ -121,14 +121,14 @@ pub(crate) struct SubmitGenArgs {
 /// Which files.
 #[derive(Debug, Args)]
 pub(crate) struct DatasetArgs {
-    /// A built-in dataset, a table of TPC-H (tpch/lineitem and so on; tpch makes all eight) or the path of a TOML file (if
-    /// it has several tables, all of them, or one as SPEC/TABLE). Each of several tables gets its own folder.
+    /// A built-in dataset, a table of TPC-H or TPC-DS (tpch/lineitem and so on; tpch makes all) or the path of a TOML
+    /// file (if it has several tables, all of them, or one as SPEC/TABLE). Each of several tables gets its own folder.
     pub spec: String,
     /// Rows of the dataset, like 1000, 10M or 1.5B [default: as its spec says, else a million].
     #[arg(long, value_name = "N", value_parser = count)]
     pub rows: Option<u64>,
-    /// The scale factor of TPC-H, which determines the rows of its tables [default: 1], or what the rows of each table of
-    /// a spec with several are multiplied by.
+    /// The scale factor of TPC-H or TPC-DS, which determines the rows of its tables [default: 1], or what the rows of
+    /// each table of a spec with several are multiplied by.
     #[arg(long, value_name = "FACTOR")]
     pub scale: Option<f64>,
     /// Number of files, with an equal share of the rows each.
@@ -137,7 +137,7 @@ pub(crate) struct DatasetArgs {
     /// The folder of the files: a path, or a URL of a store such as s3://BUCKET/FOLDER.
     #[arg(long, value_name = "FOLDER")]
     pub out: String,
-    /// The seed of all random values [default: 42]. Tables of TPC-H always have the same rows.
+    /// The seed of all random values [default: 42]. Tables of TPC-H and TPC-DS always have the same rows.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// The codec of pages: none, snappy, lz4, zstd, zstd:LEVEL, gzip or brotli; for one column, for all columns of a

@@ -45,7 +45,7 @@ impl Spec {
     /// # Errors
     /// It is not there, or it is another one by now.
     pub(crate) fn open(&self) -> Result<Arc<Dataset>> {
-        /// The table of TPC-H that this process has opened last. Its line items are counted when it is opened, which
+        /// The table of a benchmark that this process has opened last. Its line items are counted when it is opened, which
         /// takes a second for each billion: too long for each task.
         static LAST: Mutex<Option<(Spec, Arc<Dataset>)>> = Mutex::new(None);
         // A panic cannot leave it half-changed.
@@ -61,7 +61,7 @@ impl Spec {
                 "give all executors the same file, and do not change it while a query runs",
             ));
         }
-        if matches!(DatasetName::new(&self.name), DatasetName::Tpch(_)) {
+        if matches!(DatasetName::new(&self.name), DatasetName::Benchmark(..)) {
             *last() = Some((found, Arc::clone(&dataset)));
         }
         Ok(dataset)

@@ -54,7 +54,7 @@ impl GeneratedTable {
         Self::read(spec, None)
     }
 
-    /// The same at a scale: the scale factor of TPC-H, or what the rows of the tables of a spec are multiplied by.
+    /// The same at a scale: the scale factor of a benchmark, or what the rows of the tables of a spec are multiplied by.
     ///
     /// # Errors
     /// As [`GeneratedTable::new`], and if the dataset has no scale, or not this one.
@@ -85,16 +85,16 @@ impl GeneratedTable {
         Ok(Self { definition, dataset, schema, columns })
     }
 
-    /// Sets the number of rows. Tables of TPC-H, and tables of a spec with as many rows as their parents say, have no
+    /// Sets the number of rows. Tables of benchmarks, and tables of a spec with as many rows as their parents say, have no
     /// more than those.
     pub fn with_rows(mut self, rows: u64) -> Self {
-        let own = self.dataset.rows().filter(|_| !self.dataset.has_seed());
+        let own = self.dataset.rows().filter(|_| self.dataset.benchmark().is_some());
         let most = self.dataset.most_rows().or(own).unwrap_or(u64::MAX);
         self.definition.rows = rows.min(most);
         self
     }
 
-    /// Sets the seed, 42 by default. It does not change tables of TPC-H.
+    /// Sets the seed, 42 by default. It does not change tables of benchmarks.
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.definition.seed = seed;
         self

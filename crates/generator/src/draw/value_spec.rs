@@ -119,10 +119,11 @@ pub(crate) enum ValueSpec {
     /// Words or letters of a drawn length.
     Text(RandomText),
     /// Not drawn: the dataset's [`RowMaker`](crate::shred::row_maker::RowMaker) computes them. Of strings, the
-    /// average length is known.
-    #[cfg_attr(not(feature = "tpch"), allow(dead_code, reason = "only the tables of TPC-H are computed"))]
+    /// average length is known. Values that repeat are stored with a dictionary.
+    #[cfg_attr(not(feature = "tpch"), allow(dead_code, reason = "only tables of benchmarks are computed"))]
     Computed {
         mean_bytes: f64,
+        repeats: bool,
     },
     /// Random bytes, from `least` to `most` of them.
     Bytes {

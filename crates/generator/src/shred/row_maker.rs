@@ -6,16 +6,21 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
+use crate::benchmark::Benchmark;
 use crate::shred::block::LeafBuffer;
 
-/// Computes the rows of a dataset of flat, required columns. A row depends on its number alone.
+/// Computes the rows of a dataset of flat columns. A row depends on its number alone.
 pub(crate) trait RowMaker: Debug + Send + Sync {
+    /// The benchmark that the rows are of.
+    fn benchmark(&self) -> Benchmark;
+
     /// A cursor over the rows; each thread has its own.
     fn cursor(&self) -> Box<dyn RowCursor + '_>;
 }
 
 /// Appends ranges of rows. Ranges that follow one another are cheapest.
 pub(crate) trait RowCursor: Debug {
-    /// Appends exactly one value for each of `rows` to each leaf.
+    /// Appends exactly one value for each of `rows` to each required leaf; to an optional one, one definition level
+    /// for each and the values that are there.
     fn append(&mut self, rows: Range<u64>, leaves: &mut [LeafBuffer]);
 }

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::benchmark::Benchmark;
 use crate::draw::choice::Dictionary;
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
@@ -279,9 +280,9 @@ impl Dataset {
         self.fields.iter().any(needs)
     }
 
-    /// Whether the seed changes its rows. Tables of TPC-H have the same rows for every seed.
-    pub fn has_seed(&self) -> bool {
-        self.maker.is_none()
+    /// The benchmark whose table it is. Such a table has the same rows for every seed.
+    pub fn benchmark(&self) -> Option<Benchmark> {
+        self.maker.as_ref().map(|maker| maker.benchmark())
     }
 
     /// A hash of the text of the spec and of the files that it names.

@@ -1,18 +1,12 @@
-//! Datasets by the names that commands, sources and SQL take: a built-in one, a table of TPC-H, the spec in a file,
-//! or a table of a spec.
+//! Datasets by the names that commands, sources and SQL take: a built-in one, a table of TPC-H or TPC-DS, the
+//! spec in a file, or a table of a spec.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::benchmark::Benchmark;
 use crate::error::Error;
 use crate::spec::dataset::{BUILT_IN, Dataset};
-
-/// The name for all tables of TPC-H.
-const TPCH: &str = "tpch";
-
-/// The scale factor of TPC-H where none is given.
-#[cfg(feature = "tpch")]
-const DEFAULT_SCALE: f64 = 1.0;
 
 /// The seed where none is given.
 const DEFAULT_SEED: u64 = 42;
@@ -23,9 +17,10 @@ const DEFAULT_ROWS: u64 = 1_000_000;
 /// What the name of a dataset names.
 ///
 /// ```
-/// use sawmill_generator::DatasetName;
+/// use sawmill_generator::{Benchmark, DatasetName};
 /// assert_eq!(DatasetName::new("contacts"), DatasetName::BuiltIn("contacts".to_owned()));
-/// assert_eq!(DatasetName::new("tpch/lineitem"), DatasetName::Tpch(Some("lineitem".to_owned())));
+/// let lines = DatasetName::Benchmark(Benchmark::TpcH, Some("lineitem".to_owned()));
+/// assert_eq!(DatasetName::new("tpch/lineitem"), lines);
 /// assert_eq!(DatasetName::new("my.toml"), DatasetName::File("my.toml".into()));
 /// # let folder = tempfile::tempdir()?;
 /// # std::fs::write(folder.path().join("shop.toml"), "")?;
@@ -38,8 +33,8 @@ const DEFAULT_ROWS: u64 = 1_000_000;
 pub enum DatasetName {
     /// A dataset of [`BUILT_IN`], or `wide`, `wide:N` or `wide:N:string`.
     BuiltIn(String),
-    /// `tpch/TABLE`; without a table, all of them.
-    Tpch(Option<String>),
+    /// `tpch/TABLE` or `tpcds/TABLE`; without a table, all of them.
+    Benchmark(Benchmark, Option<String>),
     /// The path of a spec: any other name.
     File(PathBuf),
     /// `SPEC/TABLE`: a table of the spec in a file.
@@ -64,10 +59,8 @@ impl DatasetName {
         }
         let path = folder.join(name);
         if !path.is_file() {
-            match name.strip_prefix(TPCH).map(|rest| (rest, rest.strip_prefix('/'))) {
-                Some(("" | "/", _)) => return Self::Tpch(None),
-                Some((_, Some(table))) => return Self::Tpch(Some(table.to_owned())),
-                _ => {}
+            if let Some((benchmark, table)) = Benchmark::named(name) {
+                return Self::Benchmark(benchmark, table);
             }
         }
         if let Some((file, table)) = name.rsplit_once('/') {
@@ -79,7 +72,7 @@ impl DatasetName {
         Self::File(path)
     }
 
-    /// The dataset that it names. `scale` is the scale factor of TPC-H, or the factor for the rows of the tables of a
+    /// The dataset that it names. `scale` is the scale factor of a benchmark, or the factor for the rows of the tables of a
     /// spec.
     ///
     /// # Errors
@@ -87,11 +80,12 @@ impl DatasetName {
     /// has a single one.
     pub fn dataset(&self, scale: Option<f64>) -> Result<Dataset, Error> {
         match self {
-            Self::Tpch(Some(table)) => tpch(table, scale),
-            Self::Tpch(None) => {
-                let names = tpch_tables().join(", tpch/");
-                let what = "all tables of TPC-H, where one is needed";
-                Err(Error::spec(what, TPCH, format!("name one: tpch/{names}")))
+            Self::Benchmark(benchmark, Some(table)) => benchmark.dataset(table, scale),
+            Self::Benchmark(benchmark, None) => {
+                let key = benchmark.key();
+                let names = benchmark.tables().join(&format!(", {key}/"));
+                let what = format!("all tables of {benchmark}, where one is needed");
+                Err(Error::spec(what, key, format!("name one: {key}/{names}")))
             }
             Self::Table { file, table } => Dataset::table_of_file(file, table, scale),
             Self::BuiltIn(_) | Self::File(_) if scale.is_some() => {
@@ -114,7 +108,9 @@ impl DatasetName {
     /// The spec cannot be read, or is not TOML.
     pub fn tables(&self) -> Result<Vec<String>, Error> {
         match self {
-            Self::Tpch(None) => Ok(tpch_tables().into_iter().map(str::to_owned).collect()),
+            Self::Benchmark(benchmark, None) => {
+                Ok(benchmark.tables().into_iter().map(str::to_owned).collect())
+            }
             Self::File(path) if path.is_file() => Dataset::tables_of_file(path),
             _ => Ok(Vec::new()),
         }
@@ -129,14 +125,14 @@ impl DatasetName {
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::File(file) | Self::Table { file, .. } => Some(file),
-            Self::BuiltIn(_) | Self::Tpch(_) => None,
+            Self::BuiltIn(_) | Self::Benchmark(..) => None,
         }
     }
 
     /// The text of the spec, with all of its tables.
     ///
     /// # Errors
-    /// The file cannot be read; tables of TPC-H have no spec.
+    /// The file cannot be read; tables of benchmarks have no spec.
     pub fn spec(&self) -> Result<String, Error> {
         match self {
             Self::BuiltIn(name) => {
@@ -145,10 +141,10 @@ impl DatasetName {
             Self::File(file) | Self::Table { file, .. } => {
                 std::fs::read_to_string(file).map_err(|error| self.missing(error))
             }
-            Self::Tpch(_) => {
+            Self::Benchmark(benchmark, _) => {
                 self.dataset(None)?;
                 let advice = format!("look at its columns with gen explain {self}");
-                Err(Error::spec("tables of TPC-H have no spec", self.to_string(), advice))
+                Err(Error::spec(format!("tables of {benchmark} have no spec"), self.to_string(), advice))
             }
         }
     }
@@ -159,8 +155,9 @@ impl DatasetName {
             format!("no dataset: {why}"),
             self.to_string(),
             format!(
-                "give a TOML file (SPEC/TABLE if it has several tables) or a built-in dataset: {}, wide, tpch",
-                names.join(", ")
+                "give a TOML file (SPEC/TABLE if it has several tables) or a built-in dataset: {}, wide, {}",
+                names.join(", "),
+                Benchmark::ALL.map(Benchmark::key).join(", ")
             ),
         )
     }
@@ -171,33 +168,12 @@ impl fmt::Display for DatasetName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn(name) => f.write_str(name),
-            Self::Tpch(None) => f.write_str(TPCH),
-            Self::Tpch(Some(table)) => write!(f, "{TPCH}/{table}"),
+            Self::Benchmark(benchmark, None) => f.write_str(benchmark.key()),
+            Self::Benchmark(benchmark, Some(table)) => f.write_str(&benchmark.table(table)),
             Self::File(file) => write!(f, "{}", file.display()),
             Self::Table { file, table } => write!(f, "{}/{table}", file.display()),
         }
     }
-}
-
-#[cfg(feature = "tpch")]
-fn tpch(table: &str, scale: Option<f64>) -> Result<Dataset, Error> {
-    Dataset::tpch(table.parse()?, scale.unwrap_or(DEFAULT_SCALE))
-}
-
-#[cfg(not(feature = "tpch"))]
-fn tpch(table: &str, _: Option<f64>) -> Result<Dataset, Error> {
-    let what = "this build of sawmill does not have the feature tpch";
-    Err(Error::spec(what, format!("the dataset {TPCH}/{table}"), "build it with --features full"))
-}
-
-#[cfg(feature = "tpch")]
-fn tpch_tables() -> Vec<&'static str> {
-    crate::tpch::TpchTable::ALL.map(crate::tpch::TpchTable::name).to_vec()
-}
-
-#[cfg(not(feature = "tpch"))]
-fn tpch_tables() -> Vec<&'static str> {
-    vec!["lineitem"]
 }
 
 /// Rows of a dataset as a source names them after `gen:`, such as `contacts?rows=10M&seed=7`,
@@ -282,12 +258,14 @@ impl Dataset {
     /// dataset has, which may be unknown, and the seed 42.
     ///
     /// # Errors
-    /// Rows or a seed for a table of TPC-H, which has neither choice; more rows than the dataset has.
+    /// Rows or a seed for a table of a benchmark, which has neither choice; more rows than the dataset has.
     pub fn rows_and_seed(&self, rows: Option<u64>, seed: Option<u64>) -> Result<(Option<u64>, u64), Error> {
-        if !self.has_seed() && (rows.is_some() || seed.is_some()) {
-            let what = "rows or seed for a table of TPC-H";
-            let advice =
-                "give its scale alone: gen:tpch/lineitem?scale=10, gen('tpch/lineitem', scale => 10)";
+        if let Some(benchmark) = self.benchmark()
+            && (rows.is_some() || seed.is_some())
+        {
+            let table = benchmark.table(self.name());
+            let advice = format!("give its scale alone: gen:{table}?scale=10, gen('{table}', scale => 10)");
+            let what = format!("rows or seed for a table of {benchmark}");
             return Err(Error::spec(what, self.name(), advice));
         }
         let rows = rows.or(self.rows());
@@ -310,8 +288,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let of = |name: &str| DatasetName::in_folder(folder.path(), name);
         let at = |name: &str| folder.path().join(name);
-        assert_eq!(of("tpch"), DatasetName::Tpch(None));
-        assert_eq!(of("tpch/"), DatasetName::Tpch(None));
+        assert_eq!(of("tpch"), DatasetName::Benchmark(Benchmark::TpcH, None));
+        assert_eq!(of("tpch/"), DatasetName::Benchmark(Benchmark::TpcH, None));
         assert_eq!(of("tpch.toml"), DatasetName::File(at("tpch.toml")));
         assert_eq!(of("shop.toml/orders"), DatasetName::File(at("shop.toml/orders")));
         for name in ["shop.toml", "tpch", "contacts"] {
@@ -348,10 +326,11 @@ mod tests {
             found.starts_with("no dataset: ") && found.contains(" - contact - give a TOML file"),
             "{found}"
         );
-        assert!(found.ends_with("contacts, orders, events, devices, deep, wide, tpch"), "{found}");
+        assert!(found.ends_with("contacts, orders, events, devices, deep, wide, tpch, tpcds"), "{found}");
         let found = error("contacts", Some(2.0));
         assert!(found.starts_with("a scale for a dataset that has a single table - contacts"), "{found}");
         assert!(error("tpch", None).contains("tpch/lineitem"));
+        assert!(error("tpcds", None).contains("tpcds/store_sales"));
         let contacts = Dataset::named("contacts", None).unwrap();
         assert_eq!(contacts.rows_and_seed(Some(5), None).unwrap(), (Some(5), 42));
     }

@@ -1,10 +1,9 @@
 //! The columns of each table: names and types as in TPC-H, the dictionaries of columns with few values.
 
-use crate::draw::choice::Dictionary;
-use crate::draw::nulls::Nulls;
+use std::ops::RangeInclusive;
+
+use crate::benchmark::columns::{Column, listed, listed_numbers};
 use crate::draw::value_spec::ValueSpec;
-use crate::random::weights::Weights;
-use crate::spec::dataset::{Field, Kind, Leaf, Levels};
 use crate::tpch::TpchTable;
 use crate::tpch::lists::{Lists, WordList};
 use crate::types::logical_type::{LogicalType, Physical};
@@ -14,76 +13,63 @@ pub(crate) const FIRST_DAY: i32 = 8035;
 /// 1992-01-01 to 1998-12-31.
 const DAYS: i32 = 2557;
 
-/// A column: its name, its type, and what its values are.
-struct Column(&'static str, LogicalType, ValueSpec);
-
 const INT64: LogicalType = LogicalType::Integer { bits: 64, signed: true };
 const INT32: LogicalType = LogicalType::Integer { bits: 32, signed: true };
 const MONEY: LogicalType = LogicalType::Decimal { precision: 15, scale: 2, physical: Physical::Int64 };
 
 /// Values that all differ or nearly so; of strings, the average length.
 fn computed(mean_bytes: f64) -> ValueSpec {
-    ValueSpec::Computed { mean_bytes }
+    ValueSpec::Computed { mean_bytes, repeats: false }
 }
 
-fn key(name: &'static str) -> Column {
-    Column(name, INT64, computed(8.0))
+fn key(name: &str) -> Column {
+    Column::new(name, INT64, computed(8.0))
 }
 
-fn money(name: &'static str) -> Column {
-    Column(name, MONEY, computed(8.0))
+fn money(name: &str) -> Column {
+    Column::new(name, MONEY, computed(8.0))
 }
 
-fn text(name: &'static str, mean_bytes: f64) -> Column {
-    Column(name, LogicalType::String, computed(mean_bytes))
+fn text(name: &str, mean_bytes: f64) -> Column {
+    Column::new(name, LogicalType::String, computed(mean_bytes))
 }
 
-/// Values from a sorted list, each with its weight.
-fn listed(entries: Vec<(Vec<u8>, f64)>) -> ValueSpec {
-    let weights: Vec<f64> = entries.iter().map(|(_, weight)| *weight).collect();
-    match Weights::new(&weights) {
-        Ok(table) => {
-            let entries: Vec<Vec<u8>> = entries.into_iter().map(|(entry, _)| entry).collect();
-            let ordered = entries.len();
-            ValueSpec::Choice { table, dictionary: Dictionary { entries, ordered }, by: None }
-        }
-        // The lists below have at least one value and positive weights.
-        Err(_) => computed(8.0),
-    }
+fn numbers(name: &str, kind: LogicalType, values: impl Iterator<Item = i64>) -> Column {
+    let values = listed_numbers(&kind, values);
+    Column::new(name, kind, values)
 }
 
-fn listed_int32(name: &'static str, values: std::ops::RangeInclusive<i32>) -> Column {
-    Column(name, INT32, listed(values.map(|v| (v.to_le_bytes().to_vec(), 1.0)).collect()))
+fn listed_int32(name: &str, values: RangeInclusive<i64>) -> Column {
+    numbers(name, INT32, values)
 }
 
-fn listed_int64(name: &'static str, values: std::ops::RangeInclusive<i64>) -> Column {
-    Column(name, INT64, listed(values.map(|v| (v.to_le_bytes().to_vec(), 1.0)).collect()))
+fn listed_int64(name: &str, values: RangeInclusive<i64>) -> Column {
+    numbers(name, INT64, values)
 }
 
 /// Hundredths.
-fn listed_money(name: &'static str, values: impl Iterator<Item = i64>) -> Column {
-    Column(name, MONEY, listed(values.map(|v| (v.to_le_bytes().to_vec(), 1.0)).collect()))
+fn listed_money(name: &str, values: impl Iterator<Item = i64>) -> Column {
+    numbers(name, MONEY, values)
 }
 
-fn date(name: &'static str) -> Column {
-    let days = (FIRST_DAY..FIRST_DAY + DAYS).map(|day| (day.to_le_bytes().to_vec(), 1.0));
-    Column(name, LogicalType::Date, listed(days.collect()))
+fn date(name: &str) -> Column {
+    numbers(name, LogicalType::Date, (FIRST_DAY..FIRST_DAY + DAYS).map(i64::from))
 }
 
 /// Words of a list, equally likely.
-fn words(name: &'static str, list: &WordList) -> Column {
+fn words(name: &str, list: &WordList) -> Column {
     let entries = list.words().iter().map(|word| (word.as_bytes().to_vec(), 1.0));
-    Column(name, LogicalType::String, listed(entries.collect()))
+    Column::new(name, LogicalType::String, listed(entries.collect()))
 }
 
 /// Words of a list with their weights, in its order.
-fn weighted(name: &'static str, list: &WordList, weights: &[f64]) -> Column {
+fn weighted(name: &str, list: &WordList, weights: &[f64]) -> Column {
     let entries = list.words().iter().map(|word| word.as_bytes().to_vec()).zip(weights.iter().copied());
-    Column(name, LogicalType::String, listed(entries.collect()))
+    Column::new(name, LogicalType::String, listed(entries.collect()))
 }
 
 /// The columns of a table, in order.
-fn columns(table: TpchTable) -> Vec<Column> {
+pub(crate) fn columns(table: TpchTable) -> Vec<Column> {
     let lists = Lists::get();
     match table {
         TpchTable::Region => {
@@ -162,18 +148,4 @@ fn columns(table: TpchTable) -> Vec<Column> {
             text("l_comment", 26.5),
         ],
     }
-}
-
-/// The fields of a table: flat and required.
-pub(crate) fn fields(table: TpchTable) -> Vec<Field> {
-    let field = |(index, Column(name, kind, values)): (usize, Column)| Field {
-        name: name.to_owned(),
-        path: name.to_owned(),
-        nulls: Nulls::Never,
-        levels: Levels::default(),
-        kind: Kind::Leaf(Box::new(Leaf::new(index, kind, values))),
-        null_draws: 0,
-        value_draws: 0,
-    };
-    columns(table).into_iter().enumerate().map(field).collect()
 }

@@ -1,5 +1,6 @@
 //! `lineitem`: the columns of line items, drawn as numbers and indices.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use tpchgen::dates::{MIN_GENERATE_DATE, TOTAL_DATE_RANGE, TPCHDate};
@@ -7,11 +8,11 @@ use tpchgen::distribution::{Distribution, Distributions};
 use tpchgen::generators::OrderGenerator;
 use tpchgen::random::RandomBoundedLong;
 
+use crate::benchmark::rows::ChunkRows;
+use crate::benchmark::stream::Stream;
 use crate::shred::block::LeafBuffer;
 use crate::shred::value_buffer::ValueBuffer;
 use crate::tpch::lists::{Lists, WordList};
-use crate::tpch::rows::ChunkRows;
-use crate::tpch::stream::Stream;
 use crate::tpch::text::Comments;
 
 /// The most line items of an order.
@@ -202,8 +203,9 @@ pub(crate) struct LineItems {
 }
 
 impl LineItems {
-    /// The line items of `orders` orders from order `start` on, counted from 0.
-    pub(crate) fn new(scale: f64, start: u64, orders: u64) -> Self {
+    /// The line items of these orders, counted from 0.
+    pub(crate) fn new(scale: f64, orders: Range<u64>) -> Self {
+        let start = orders.start;
         let (known, lists) = (Distributions::static_default(), Lists::get());
         let stream = |seed| Stream::new(seed, MAX_LINES, start);
         let words = |seed, words, list| WordColumn::new(seed, words, list, MAX_LINES, start);
@@ -211,7 +213,7 @@ impl LineItems {
         let (lines, ordered) = columns.order();
         LineItems {
             order: start as i64 + 1,
-            last: (start + orders) as i64,
+            last: orders.end as i64,
             lines,
             done: 0,
             ordered,

@@ -1,13 +1,15 @@
 //! `orders`: the columns of orders, drawn as numbers and indices; totals come from the line items.
 
+use std::ops::Range;
+
 use tpchgen::distribution::Distributions;
 use tpchgen::generators::OrderGenerator;
 
+use crate::benchmark::rows::ChunkRows;
+use crate::benchmark::stream::Stream;
 use crate::shred::block::LeafBuffer;
 use crate::tpch::line_items::{Keys, Lines, WordColumn, is_past};
 use crate::tpch::lists::Lists;
-use crate::tpch::rows::ChunkRows;
-use crate::tpch::stream::Stream;
 use crate::tpch::tables::{index, int64, numbered};
 use crate::tpch::text::Comments;
 
@@ -32,13 +34,14 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// `orders` orders from order `start` on, counted from 0.
-    pub(crate) fn new(scale: f64, start: u64, orders: u64) -> Self {
+    /// These orders, counted from 0.
+    pub(crate) fn new(scale: f64, orders: Range<u64>) -> Self {
+        let start = orders.start;
         let lists = Lists::get();
         let priorities = Distributions::static_default().order_priority();
         Orders {
             order: start as i64 + 1,
-            last: (start + orders) as i64,
+            last: orders.end as i64,
             customers: (CUSTOMERS * scale) as i64,
             clerks: (CLERKS * scale).max(CLERKS) as u64,
             statuses: ["O", "P", "F"].map(|status| lists.statuses.index(status)),

@@ -2,10 +2,7 @@
 
 use std::fmt::{self, Display};
 use std::io::Write;
-use std::num::NonZeroUsize;
-use std::ops::Range;
 use std::sync::LazyLock;
-use std::thread;
 
 use tpchgen::distribution::Distributions;
 use tpchgen::generators::{
@@ -14,14 +11,14 @@ use tpchgen::generators::{
 };
 use tpchgen::text::TextPool;
 
+use crate::benchmark::Benchmark;
+use crate::benchmark::rows::{Chunk, ChunkRows, Maker, Table};
 use crate::shred::block::LeafBuffer;
-use crate::shred::row_maker::RowMaker;
 use crate::shred::value_buffer::ValueBuffer;
 use crate::tpch::TpchTable;
 use crate::tpch::line_items::LineItems;
 use crate::tpch::lists::Lists;
 use crate::tpch::orders::Orders;
-use crate::tpch::rows::{Chunk, ChunkRows, Division, Starts, Table};
 use crate::tpch::text::Comments;
 
 /// `tpchgen` needs a text to cut comments from. Comments of this short one are thrown away, since [`Comments`] has
@@ -29,89 +26,68 @@ use crate::tpch::text::Comments;
 static NO_TEXT: LazyLock<TextPool> = LazyLock::new(|| TextPool::new(1024, Distributions::static_default()));
 
 /// The number of rows of a table, and what computes them.
-pub(crate) fn maker(table: TpchTable, scale: f64) -> (u64, Box<dyn RowMaker>) {
+pub(crate) fn maker(table: TpchTable, scale: f64) -> Maker {
     match table {
-        TpchTable::Region => even(scale, 5, 1, |_, chunk| {
+        TpchTable::Region => even(5, 1, |chunk| {
             let rows = RegionGenerator::new_with_distributions_and_text_pool(known(), &NO_TEXT).iter();
-            Rows { rows, append: region, comments: Comments::new(1_500_869_201, 72, 1, chunk.first_key()) }
+            Rows { rows, append: region, comments: comments(1_500_869_201, 72, 1, chunk) }
         }),
-        TpchTable::Nation => even(scale, 25, 1, |_, chunk| {
+        TpchTable::Nation => even(25, 1, |chunk| {
             let rows = NationGenerator::new_with_distributions_and_text_pool(known(), &NO_TEXT).iter();
-            Rows { rows, append: nation, comments: Comments::new(606_179_079, 72, 1, chunk.first_key()) }
+            Rows { rows, append: nation, comments: comments(606_179_079, 72, 1, chunk) }
         }),
-        TpchTable::Supplier => {
-            even(scale, SupplierGenerator::calculate_row_count(scale, 1, 1), 1, |scale, chunk| {
-                let (part, parts) = (chunk.part(), chunk.division.chunks);
-                let generator = SupplierGenerator::new_with_distributions_and_text_pool;
-                let rows = generator(scale, part, parts, known(), &NO_TEXT).iter();
-                Suppliers { rows, comments: Comments::new(1_341_315_363, 63, 1, chunk.first_key()) }
-            })
-        }
-        TpchTable::Customer => {
-            even(scale, CustomerGenerator::calculate_row_count(scale, 1, 1), 1, |scale, chunk| {
-                let (part, parts) = (chunk.part(), chunk.division.chunks);
-                let generator = CustomerGenerator::new_with_distributions_and_text_pool;
-                let rows = generator(scale, part, parts, known(), &NO_TEXT).iter();
-                Rows {
-                    rows,
-                    append: customer,
-                    comments: Comments::new(1_335_826_707, 73, 1, chunk.first_key()),
-                }
-            })
-        }
-        TpchTable::Part => even(scale, PartGenerator::calculate_row_count(scale, 1, 1), 1, |scale, chunk| {
+        TpchTable::Supplier => even(SupplierGenerator::calculate_row_count(scale, 1, 1), 1, move |chunk| {
+            let (part, parts) = (chunk.part(), chunk.division.chunks);
+            let generator = SupplierGenerator::new_with_distributions_and_text_pool;
+            let rows = generator(scale, part, parts, known(), &NO_TEXT).iter();
+            Suppliers { rows, comments: comments(1_341_315_363, 63, 1, chunk) }
+        }),
+        TpchTable::Customer => even(CustomerGenerator::calculate_row_count(scale, 1, 1), 1, move |chunk| {
+            let (part, parts) = (chunk.part(), chunk.division.chunks);
+            let generator = CustomerGenerator::new_with_distributions_and_text_pool;
+            let rows = generator(scale, part, parts, known(), &NO_TEXT).iter();
+            Rows { rows, append: customer, comments: comments(1_335_826_707, 73, 1, chunk) }
+        }),
+        TpchTable::Part => even(PartGenerator::calculate_row_count(scale, 1, 1), 1, move |chunk| {
             let (part_index, parts) = (chunk.part(), chunk.division.chunks);
             let generator = PartGenerator::new_with_distributions_and_text_pool;
             let rows = generator(scale, part_index, parts, known(), &NO_TEXT).iter();
-            Rows { rows, append: part, comments: Comments::new(804_159_733, 14, 1, chunk.first_key()) }
+            Rows { rows, append: part, comments: comments(804_159_733, 14, 1, chunk) }
         }),
-        TpchTable::PartSupp => {
-            even(scale, PartGenerator::calculate_row_count(scale, 1, 1), 4, |scale, chunk| {
-                let (part, parts) = (chunk.part(), chunk.division.chunks);
-                let rows = PartSuppGenerator::new_with_text_pool(scale, part, parts, &NO_TEXT).iter();
-                Rows {
-                    rows,
-                    append: part_supplier,
-                    comments: Comments::new(1_961_692_154, 124, 4, chunk.first_key()),
-                }
-            })
-        }
-        TpchTable::Orders => {
-            even(scale, OrderGenerator::calculate_row_count(scale, 1, 1), 1, |scale, chunk| {
-                Orders::new(scale, chunk.first_key(), orders_of(scale, chunk))
-            })
-        }
+        TpchTable::PartSupp => even(PartGenerator::calculate_row_count(scale, 1, 1), 4, move |chunk| {
+            let (part, parts) = (chunk.part(), chunk.division.chunks);
+            let rows = PartSuppGenerator::new_with_text_pool(scale, part, parts, &NO_TEXT).iter();
+            Rows { rows, append: part_supplier, comments: comments(1_961_692_154, 124, 4, chunk) }
+        }),
+        TpchTable::Orders => even(orders(scale), 1, move |chunk: Chunk| Orders::new(scale, chunk.keys())),
         TpchTable::LineItem => {
-            let division = Division::new(OrderGenerator::calculate_row_count(scale, 1, 1));
-            let (starts, rows) = line_item_starts(division, scale);
-            let open =
-                |scale, chunk: Chunk| LineItems::new(scale, chunk.first_key(), orders_of(scale, chunk));
-            let table = Table { scale, rows, division, starts: Starts::Listed(starts), open };
-            (rows, Box::new(table))
+            let open = move |chunk: Chunk| LineItems::new(scale, chunk.keys());
+            Table::counted(Benchmark::TpcH, orders(scale), count_line_items, open)
         }
     }
 }
 
-fn known() -> &'static Distributions {
-    Distributions::static_default()
+/// The number of orders.
+fn orders(scale: f64) -> i64 {
+    OrderGenerator::calculate_row_count(scale, 1, 1)
 }
 
 /// A table whose keys have `rows_a_key` rows each.
 fn even<R: ChunkRows + 'static>(
-    scale: f64,
     keys: i64,
     rows_a_key: u64,
-    open: fn(f64, Chunk) -> R,
-) -> (u64, Box<dyn RowMaker>) {
-    let division = Division::new(keys);
-    let rows = keys.max(1) as u64 * rows_a_key;
-    let starts = Starts::Every(division.keys_a_chunk * rows_a_key);
-    (rows, Box::new(Table { scale, rows, division, starts, open }))
+    open: impl Fn(Chunk) -> R + Send + Sync + 'static,
+) -> Maker {
+    Table::even(Benchmark::TpcH, keys, rows_a_key, open)
 }
 
-/// The number of orders of a chunk.
-fn orders_of(scale: f64, chunk: Chunk) -> u64 {
-    OrderGenerator::calculate_row_count(scale, chunk.part(), chunk.division.chunks) as u64
+/// The comments of a chunk.
+fn comments(seed: u64, average: i32, rows_a_key: usize, chunk: Chunk) -> Comments {
+    Comments::new(seed, average, rows_a_key, chunk.keys().start)
+}
+
+fn known() -> &'static Distributions {
+    Distributions::static_default()
 }
 
 /// Rows that `tpchgen` computes, but for their last column, the comment.
@@ -194,39 +170,18 @@ fn replace(comment: &str, data: &mut [u8]) {
     }
 }
 
-/// The first line item of each chunk of orders, and the number of all. Orders have 1 to 7 line items, drawn from
-/// a stream that can be entered anywhere, so all cores count.
-fn line_item_starts(division: Division, scale: f64) -> (Vec<u64>, u64) {
-    let chunks = division.chunks as usize;
-    let mut counts = vec![0u64; chunks];
-    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(chunks.div_ceil(64));
-    thread::scope(|scope| {
-        let mut first = 0;
-        for share in counts.chunks_mut(chunks.div_ceil(cores)) {
-            let range = first..first + share.len();
-            first = range.end;
-            scope.spawn(move || count_line_items(division, scale, range, share));
-        }
-    });
-    let mut next = 0;
-    let starts = counts.iter().map(|count| {
-        let start = next;
-        next += count;
-        start
-    });
-    let starts = starts.collect();
-    (starts, next)
-}
-
-/// Counts the line items of some chunks.
-fn count_line_items(division: Division, scale: f64, chunks: Range<usize>, counts: &mut [u64]) {
+/// Counts the line items of some chunks from `first` on. Orders have 1 to 7, drawn from a stream that can be entered
+/// anywhere.
+fn count_line_items(first: Chunk, counts: &mut [u64]) {
     let mut lines = OrderGenerator::create_line_count_random();
-    lines.advance_rows((chunks.start as u64 * division.keys_a_chunk) as i64);
-    for (chunk, count) in chunks.zip(counts) {
-        for _ in 0..OrderGenerator::calculate_row_count(scale, chunk as i32 + 1, division.chunks) {
+    lines.advance_rows(first.keys().start as i64);
+    let mut chunk = first;
+    for count in counts {
+        for _ in chunk.keys() {
             *count += lines.next_value() as u64;
             lines.row_finished();
         }
+        chunk = chunk.next();
     }
 }
 

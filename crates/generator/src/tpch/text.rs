@@ -10,9 +10,9 @@ use std::sync::{LazyLock, OnceLock};
 
 use tpchgen::distribution::{Distribution, Distributions};
 
+use crate::benchmark::stream::{Stream, draw_below};
 use crate::shred::block::LeafBuffer;
 use crate::shred::value_buffer::ValueBuffer;
-use crate::tpch::stream::{Stream, draw_below};
 
 /// Bytes of the whole text.
 const TEXT: usize = 300 << 20;

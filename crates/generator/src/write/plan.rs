@@ -64,7 +64,9 @@ impl<'a> FilePlan<'a> {
             .map(|(_, leaf)| ColumnPlan {
                 encoding: match (options.encoding, &leaf.values) {
                     (Some(encoding), _) if encoding.allows(leaf.physical.code()) => encoding,
-                    (_, ValueSpec::Choice { .. }) => Encoding::Dictionary,
+                    (_, ValueSpec::Choice { .. } | ValueSpec::Computed { repeats: true, .. }) => {
+                        Encoding::Dictionary
+                    }
                     _ => Encoding::Plain,
                 },
                 codec: 0,

@@ -66,15 +66,17 @@ impl RowSize {
         let mut maker = RowGroupMaker::new(&plan, seed)?.of_samples();
         // A block of long rows may not fit into memory.
         let expected = dataset.expected_row_bytes().max(1.0);
-        let mut rows = power_of_two((4 * SAMPLE_BYTES) as f64 / expected).min(BLOCK_ROWS);
+        // A table of a benchmark has no more rows than its own.
+        let most = dataset.benchmark().and(dataset.rows()).map_or(ROW_GROUP_ROWS, |n| n.min(ROW_GROUP_ROWS));
+        let mut rows = power_of_two((4 * SAMPLE_BYTES) as f64 / expected).min(BLOCK_ROWS).min(most);
         loop {
             let (size, bytes) = Self::of_row_group(&plan, &mut maker, rows)?;
             let raw = (size.raw * rows as f64) as u64;
             let suffices = few && rows == BLOCK_ROWS && raw <= ROW_GROUP_BYTES / 2;
-            if suffices || bytes >= SAMPLE_BYTES || raw >= ROW_GROUP_BYTES || rows >= ROW_GROUP_ROWS {
+            if suffices || bytes >= SAMPLE_BYTES || raw >= ROW_GROUP_BYTES || rows >= most {
                 return Ok(size);
             }
-            rows = (rows * 4).min(ROW_GROUP_ROWS);
+            rows = (rows * 4).min(most);
         }
     }
 

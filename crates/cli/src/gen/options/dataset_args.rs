@@ -17,8 +17,8 @@ use crate::screen::console::Console;
 #[group(skip)]
 pub(crate) struct DatasetArgs {
     /// A built-in dataset (contacts, orders, events, devices, deep, wide, wide:N, wide:N:string), a table of
-    /// TPC-H (tpch/lineitem and so on; tpch makes all eight) or a dataset spec (a TOML file; if it has several
-    /// tables, all of them, or one as SPEC/TABLE).
+    /// TPC-H or TPC-DS (tpch/lineitem, tpcds/store_sales and so on; tpch and tpcds make all) or a dataset spec (a
+    /// TOML file; if it has several tables, all of them, or one as SPEC/TABLE).
     #[arg(required_unless_present_any = ["schema", "like"])]
     dataset: Option<String>,
     /// Take the columns of a Parquet, Arrow, JSON or CSV file, or of the Parquet files in a directory or that
@@ -32,8 +32,8 @@ pub(crate) struct DatasetArgs {
     /// one dataset, and columns whose values are keys of another file refer to it.
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
     like: Vec<PathBuf>,
-    /// The scale factor of TPC-H, which determines the rows of its tables [default: 1, 6 million line items], or
-    /// what the rows of each table of a spec with several are multiplied by.
+    /// The scale factor of TPC-H or TPC-DS, which determines the rows of its tables [default: 1, 6 million line
+    /// items], or what the rows of each table of a spec with several are multiplied by.
     #[arg(long, value_name = "FACTOR")]
     scale: Option<f64>,
     #[command(flatten)]

@@ -78,9 +78,10 @@ impl LayoutArgs {
         options: &FileOptions,
         seed: u64,
     ) -> Result<Layout, Error> {
-        if !dataset.has_seed() && self.rows.is_some() {
+        if let Some(benchmark) = dataset.benchmark().filter(|_| self.rows.is_some()) {
             let advice = "leave out --rows: --scale determines the rows";
-            return Err(Error::usage("--rows for a table of TPC-H", dataset.name(), advice));
+            let what = format!("--rows for a table of {benchmark}");
+            return Err(Error::usage(what, dataset.name(), advice));
         }
         let rows = self.rows.or(dataset.rows()).unwrap_or(1_000_000);
         if let Some(most) = dataset.most_rows().filter(|most| rows > *most) {

@@ -1,13 +1,13 @@
-//! TPC-H's random numbers: 31 bits, multiplied by 16,807. A row takes a fixed number of them, so each row can be
+//! The random numbers of TPC-H and TPC-DS: 31 bits, multiplied by 16,807. A row takes a fixed number of them, so each row can be
 //! reached.
 
 /// One more than the largest number, a prime.
 pub(crate) const MODULUS: u64 = (1 << 31) - 1;
 const MULTIPLIER: u64 = 16807;
-/// The most numbers of a row: two for the comment of each of seven line items.
-const MAX_A_ROW: usize = 14;
+/// The most numbers of a row: TPC-DS draws whether each of 16 line items is returned.
+const MAX_A_ROW: usize = 16;
 
-/// The multipliers that pass over 0 to 14 numbers.
+/// The multipliers that pass over 0 to 16 numbers.
 const OVER: [u64; MAX_A_ROW + 1] = {
     let mut over = [1; MAX_A_ROW + 1];
     let mut i = 1;
@@ -46,7 +46,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// The numbers of a column with at most `a_row` (14) of them for each row, before the numbers of row `row`.
+    /// The numbers of a column with at most `a_row` (16) of them for each row, before the numbers of row `row`.
     pub(crate) fn new(seed: u64, a_row: usize, row: u64) -> Self {
         let mut stream = Stream { seed, used: 0, a_row: a_row.min(MAX_A_ROW) };
         let (mut power, mut left) = (MULTIPLIER, row.saturating_mul(a_row as u64));
@@ -72,6 +72,13 @@ impl Stream {
     pub(crate) fn below_wide(&mut self, range: u64) -> u64 {
         self.used += 1;
         (advance(&mut self.seed) as f64 / MODULUS as f64 * range as f64) as u64
+    }
+
+    /// A number from 0 up, below `range`, by the division of TPC-DS.
+    #[inline]
+    pub(crate) fn remainder(&mut self, range: u64) -> u64 {
+        self.used += 1;
+        advance(&mut self.seed) % range
     }
 
     /// Passes over the numbers that the row had and did not use.

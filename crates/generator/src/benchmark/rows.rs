@@ -1,8 +1,11 @@
 //! Finds row numbers in chunks of keys, and appends their rows.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::thread;
 
+use crate::benchmark::Benchmark;
 use crate::shred::block::LeafBuffer;
 use crate::shred::row_maker::{RowCursor, RowMaker};
 
@@ -22,14 +25,46 @@ pub(crate) enum Starts {
 /// A division of `keys` into chunks of the same number; the last one also has the rest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Division {
+    keys: u64,
     pub chunks: i32,
-    pub keys_a_chunk: u64,
+    keys_a_chunk: u64,
 }
 
 impl Division {
     pub(crate) fn new(keys: i64) -> Self {
         let chunks = (keys / CHUNK).clamp(1, i64::from(i32::MAX));
-        Division { chunks: chunks as i32, keys_a_chunk: (keys / chunks).max(1) as u64 }
+        let keys = keys.max(1);
+        Division { keys: keys as u64, chunks: chunks as i32, keys_a_chunk: (keys / chunks) as u64 }
+    }
+
+    fn chunk(self, index: i32) -> Chunk {
+        Chunk { index, division: self }
+    }
+}
+
+/// A chunk of a division, counted from 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk {
+    index: i32,
+    pub division: Division,
+}
+
+impl Chunk {
+    /// Its number for `tpchgen`, which counts from 1.
+    pub(crate) fn part(self) -> i32 {
+        self.index + 1
+    }
+
+    /// The chunk after it.
+    pub(crate) fn next(self) -> Self {
+        Chunk { index: self.index + 1, ..self }
+    }
+
+    /// Its keys, counted from 0.
+    pub(crate) fn keys(self) -> Range<u64> {
+        let Division { keys, chunks, keys_a_chunk } = self.division;
+        let start = self.index as u64 * keys_a_chunk;
+        start..if self.index + 1 < chunks { start + keys_a_chunk } else { keys }
     }
 }
 
@@ -43,41 +78,63 @@ pub(crate) trait ChunkRows {
 }
 
 /// A table: its chunks, and what makes their rows.
-pub(crate) struct Table<R> {
-    pub scale: f64,
-    pub rows: u64,
-    pub division: Division,
-    pub starts: Starts,
+pub(crate) struct Table<F> {
+    benchmark: Benchmark,
+    rows: u64,
+    division: Division,
+    starts: Starts,
     /// The rows of a chunk.
-    pub open: fn(scale: f64, chunk: Chunk) -> R,
+    open: F,
 }
 
-/// A chunk of a division, counted from 0.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Chunk {
-    pub index: i32,
-    pub division: Division,
-}
+/// The number of rows of a table, and what makes them.
+pub(crate) type Maker = (u64, Box<dyn RowMaker>);
 
-impl Chunk {
-    /// Its number for `tpchgen`, which counts from 1.
-    pub(crate) fn part(self) -> i32 {
-        self.index + 1
+impl<R: ChunkRows + 'static, F: Fn(Chunk) -> R + Send + Sync + 'static> Table<F> {
+    /// A table with `rows_a_key` rows for each of `keys` keys.
+    pub(crate) fn even(benchmark: Benchmark, keys: i64, rows_a_key: u64, open: F) -> Maker {
+        let division = Division::new(keys);
+        let rows = division.keys * rows_a_key;
+        let starts = Starts::Every(division.keys_a_chunk * rows_a_key);
+        (rows, Box::new(Table { benchmark, rows, division, starts, open }))
     }
 
-    /// Its first key, counted from 0.
-    pub(crate) fn first_key(self) -> u64 {
-        self.index as u64 * self.division.keys_a_chunk
+    /// A table whose keys have any number of rows. `count` counts those of some chunks that follow one another. All
+    /// cores count.
+    pub(crate) fn counted(
+        benchmark: Benchmark,
+        keys: i64,
+        count: impl Fn(Chunk, &mut [u64]) + Sync,
+        open: F,
+    ) -> Maker {
+        let division = Division::new(keys);
+        let mut counts = vec![0u64; division.chunks as usize];
+        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let share = counts.len().div_ceil(cores.min(counts.len().div_ceil(64)));
+        thread::scope(|scope| {
+            for (place, counts) in counts.chunks_mut(share).enumerate() {
+                let count = &count;
+                scope.spawn(move || count(division.chunk((place * share) as i32), counts));
+            }
+        });
+        let mut rows = 0;
+        let starts = counts.iter().map(|count| {
+            let start = rows;
+            rows += count;
+            start
+        });
+        let starts = Starts::Listed(starts.collect());
+        (rows, Box::new(Table { benchmark, rows, division, starts, open }))
     }
 }
 
-impl<R> fmt::Debug for Table<R> {
+impl<F> fmt::Debug for Table<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table").field("scale", &self.scale).field("rows", &self.rows).finish_non_exhaustive()
+        f.debug_struct("Table").field("rows", &self.rows).finish_non_exhaustive()
     }
 }
 
-impl<R> Table<R> {
+impl<F> Table<F> {
     /// The chunk of a row, from 0 up, and its first row.
     fn chunk_of(&self, row: u64) -> (i32, u64) {
         match &self.starts {
@@ -93,15 +150,19 @@ impl<R> Table<R> {
     }
 }
 
-impl<R: ChunkRows + 'static> RowMaker for Table<R> {
+impl<R: ChunkRows + 'static, F: Fn(Chunk) -> R + Send + Sync> RowMaker for Table<F> {
+    fn benchmark(&self) -> Benchmark {
+        self.benchmark
+    }
+
     fn cursor(&self) -> Box<dyn RowCursor + '_> {
         Box::new(Cursor { table: self, open: None })
     }
 }
 
 /// Goes through a table from chunk to chunk.
-struct Cursor<'a, R> {
-    table: &'a Table<R>,
+struct Cursor<'a, F, R> {
+    table: &'a Table<F>,
     open: Option<OpenChunk<R>>,
 }
 
@@ -112,16 +173,16 @@ struct OpenChunk<R> {
     rows: R,
 }
 
-impl<R> fmt::Debug for Cursor<'_, R> {
+impl<F, R> fmt::Debug for Cursor<'_, F, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cursor").field("next", &self.open.as_ref().map(|open| open.next)).finish()
     }
 }
 
-impl<R: ChunkRows> Cursor<'_, R> {
+impl<R: ChunkRows, F: Fn(Chunk) -> R> Cursor<'_, F, R> {
     /// The rows of a chunk.
     fn chunk(&self, index: i32) -> R {
-        (self.table.open)(self.table.scale, Chunk { index, division: self.table.division })
+        (self.table.open)(self.table.division.chunk(index))
     }
 
     /// The open chunk, whose next row is `row`.
@@ -136,7 +197,7 @@ impl<R: ChunkRows> Cursor<'_, R> {
     }
 }
 
-impl<R: ChunkRows> RowCursor for Cursor<'_, R> {
+impl<R: ChunkRows, F: Fn(Chunk) -> R> RowCursor for Cursor<'_, F, R> {
     /// Rows after the last one of the table are those from its beginning: samples may ask for more than it has.
     fn append(&mut self, rows: Range<u64>, leaves: &mut [LeafBuffer]) {
         let table = self.table;

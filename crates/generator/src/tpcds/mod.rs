@@ -1,0 +1,122 @@
+//! The 24 tables of TPC-DS: the rows of the crate `tpcdsgen`, pages written by our encoder.
+//!
+//! (TPC Benchmark DS, revision 4.0.0, section 2.) `tpcdsgen-arrow` makes the rows of a chunk of keys as Arrow batches,
+//! whose columns are appended to those of the pages. Numbers from a small range (days, quantities, keys of small
+//! tables) are stored as indices of a sorted dictionary that is known in advance.
+//!
+//! `dbgen_version` is left out: its only row states when and by which command it was made.
+
+mod columns;
+mod orders;
+mod rows;
+
+use std::ops::Range;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, SchemaRef};
+use tpcdsgen::config::{Session, SessionBuilder, Table as DsTable};
+use tpcdsgen_arrow as ds;
+
+use crate::benchmark::Benchmark;
+use crate::benchmark::columns::Column;
+use crate::benchmark::rows::{Chunk, Table};
+use crate::error::Error;
+use crate::shred::row_maker::RowMaker;
+use crate::tpcds::columns::columns;
+use crate::tpcds::orders::OrderLines;
+use crate::tpcds::rows::{Appender, Rows};
+
+/// The rows of a batch: its columns fit into the second-level cache.
+const BATCH_ROWS: usize = 1024;
+
+/// The keys whose rows show how columns look.
+const SAMPLE_KEYS: i64 = 1024;
+
+/// The rows of some keys, in order.
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
+
+/// A table, and what makes its rows.
+pub(crate) struct Source {
+    table: DsTable,
+    schema: fn() -> SchemaRef,
+    /// The rows of keys counted from 0.
+    open: fn(Session, Range<u64>) -> Batches,
+}
+
+macro_rules! source {
+    ($table:ident, $arrow:ident) => {
+        Source {
+            table: DsTable::$table,
+            schema: ds::$arrow::schema_ref,
+            open: |session, keys| {
+                let rows = ds::$arrow::new(session).with_source_row_range(keys.start + 1, keys.end);
+                Box::new(rows.with_batch_size(BATCH_ROWS))
+            },
+        }
+    };
+}
+
+/// All tables, each after the tables that it refers to.
+pub(crate) static SOURCES: [Source; 24] = [
+    source!(DateDim, DateDimArrow),
+    source!(TimeDim, TimeDimArrow),
+    source!(IncomeBand, IncomeBandArrow),
+    source!(Reason, ReasonArrow),
+    source!(ShipMode, ShipModeArrow),
+    source!(Warehouse, WarehouseArrow),
+    source!(CustomerDemographics, CustomerDemographicsArrow),
+    source!(HouseholdDemographics, HouseholdDemographicsArrow),
+    source!(CustomerAddress, CustomerAddressArrow),
+    source!(Customer, CustomerArrow),
+    source!(Item, ItemArrow),
+    source!(Promotion, PromotionArrow),
+    source!(CatalogPage, CatalogPageArrow),
+    source!(CallCenter, CallCenterArrow),
+    source!(Store, StoreArrow),
+    source!(WebSite, WebSiteArrow),
+    source!(WebPage, WebPageArrow),
+    source!(Inventory, InventoryArrow),
+    source!(StoreSales, StoreSalesArrow),
+    source!(StoreReturns, StoreReturnsArrow),
+    source!(CatalogSales, CatalogSalesArrow),
+    source!(CatalogReturns, CatalogReturnsArrow),
+    source!(WebSales, WebSalesArrow),
+    source!(WebReturns, WebReturnsArrow),
+];
+
+/// The names of all tables, in TPC-DS's spelling.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    SOURCES.iter().map(|source| source.table.get_name())
+}
+
+/// The columns of a table at a scale factor, the number of its rows, and what makes them.
+///
+/// # Errors
+/// `tpcdsgen` refuses the scale or makes no rows.
+pub(crate) fn table(
+    source: &'static Source,
+    scale: f64,
+) -> Result<(Vec<Column>, u64, Box<dyn RowMaker>), Error> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        Error::spec(format!("tpcdsgen: {error}"), source.table.get_name(), "use another scale factor")
+    };
+    let session = SessionBuilder::new().with_scale_factor(scale).build().map_err(|error| wrong(&error))?;
+    let scaling = session.get_scaling();
+    let lines = OrderLines::new(source.table);
+    // Rows of sales and returns are counted by their orders.
+    let keys = scaling.get_row_count(lines.as_ref().map_or(source.table, |lines| lines.sales)) as i64;
+    let sample = (source.open)(session.clone(), 0..keys.min(SAMPLE_KEYS) as u64).next();
+    let sample = sample.unwrap_or_else(|| Ok(RecordBatch::new_empty((source.schema)())));
+    let sample = sample.map_err(|error| wrong(&error))?;
+    let rows = lines.as_ref().map_or(keys, |lines| lines.expected(keys));
+    let columns = columns(source.table, rows, &sample, scaling)?;
+    let appenders: Vec<Appender> = columns.iter().map(Appender::new).collect();
+    let open = move |chunk: Chunk| Rows::new((source.open)(session.clone(), chunk.keys()), appenders.clone());
+    let (rows, maker) = match lines {
+        None => Table::even(Benchmark::TpcDs, keys, 1, open),
+        Some(lines) => {
+            Table::counted(Benchmark::TpcDs, keys, move |first, counts| lines.count(first, counts), open)
+        }
+    };
+    Ok((columns, rows, maker))
+}
