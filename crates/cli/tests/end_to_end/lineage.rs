@@ -73,7 +73,7 @@ fn rows_carry_file_number_and_time() {
     client.batch_execute("alter table others alter source type text").unwrap();
     append().ok();
     assert_eq!(nights.bench.count("select count(*) from others where loaded_at is not null"), 5);
-    nights.bench.load(&nights.folder, "taken", &["--file-column", "id"]).fails(1);
+    nights.bench.load(&nights.folder, "taken", &["--file-column", "id"]).fails(2);
 }
 
 #[test]

@@ -237,12 +237,13 @@ fn a_table_is_replaced_in_one_step_and_matched_by_position_on_request() {
     run(&open("old.parquet"), &append, &options).unwrap();
     assert_eq!(database.count("other WHERE a < 500 AND c IS NOT NULL AND d = 1"), 500);
     // A column that cannot be written keeps its place, although it has a default.
-    let table = "CREATE TABLE gap (a bigint, seen txid_snapshot DEFAULT '1:1:', b text, c double precision)";
+    let table = "CREATE TABLE gap (a bigint, seen aclitem DEFAULT makeaclitem(10, 10, 'SELECT', false), b text, \
+                 c double precision)";
     database.client().batch_execute(table).unwrap();
     let error =
         run(&open("old.parquet"), &database.target("gap").mode(Mode::Append).by_position(true), &options);
     let error = error.unwrap_err();
-    assert!(error.what().contains("\"seen\" is txid_snapshot"), "{error}");
+    assert!(error.what().contains("\"seen\" is aclitem"), "{error}");
     let chosen =
         open("old.parquet").select(&["name".into(), "id".into()], &[("id".into(), "number".into())]).unwrap();
     run(&chosen, &database.target("chosen"), &options).unwrap();
