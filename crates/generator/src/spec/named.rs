@@ -58,10 +58,10 @@ impl DatasetName {
             return Self::BuiltIn(name.to_owned());
         }
         let path = folder.join(name);
-        if !path.is_file() {
-            if let Some((benchmark, table)) = Benchmark::named(name) {
-                return Self::Benchmark(benchmark, table);
-            }
+        if !path.is_file()
+            && let Some((benchmark, table)) = Benchmark::named(name)
+        {
+            return Self::Benchmark(benchmark, table);
         }
         if let Some((file, table)) = name.rsplit_once('/') {
             let file = folder.join(file);

@@ -61,7 +61,7 @@ fn kind(field: &Field) -> Result<LogicalType, Error> {
         DataType::Utf8View => LogicalType::String,
         DataType::Decimal128(precision, 2) => {
             let physical = if *precision <= 9 { Physical::Int32 } else { Physical::Int64 };
-            LogicalType::Decimal { precision: (*precision).into(), scale: 2, physical }
+            LogicalType::Decimal { precision: *precision, scale: 2, physical }
         }
         other => {
             let what = format!("a column of tpcdsgen of the type {other}");

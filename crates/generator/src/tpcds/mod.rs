@@ -89,14 +89,14 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     SOURCES.iter().map(|source| source.table.get_name())
 }
 
-/// The columns of a table at a scale factor, the number of its rows, and what makes them.
+/// The columns of a table, the number of its rows, and what makes them.
+type Made = (Vec<Column>, u64, Box<dyn RowMaker>);
+
+/// A table at a scale factor.
 ///
 /// # Errors
 /// `tpcdsgen` refuses the scale or makes no rows.
-pub(crate) fn table(
-    source: &'static Source,
-    scale: f64,
-) -> Result<(Vec<Column>, u64, Box<dyn RowMaker>), Error> {
+pub(crate) fn table(source: &'static Source, scale: f64) -> Result<Made, Error> {
     let wrong = |error: &dyn std::fmt::Display| {
         Error::spec(format!("tpcdsgen: {error}"), source.table.get_name(), "use another scale factor")
     };
