@@ -110,7 +110,7 @@ fn failed_check(row: &[Value]) -> Option<Finding> {
     let severity = cell(row, 0).as_u64().unwrap_or_default();
     Some(Finding::new(
         description.to_owned(),
-        &format!("a check of the server's own, severity {severity} of 3"),
+        format!("a check of the server's own, severity {severity} of 3"),
         "SELECT * FROM sys.checks WHERE NOT passed; the description names the page",
     ))
 }

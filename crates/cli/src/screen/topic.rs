@@ -61,7 +61,7 @@ pub(crate) fn asked_for(command: Command, words: &[OsString]) -> Result<Option<c
     let Some(heading) = headings.map(str::to_owned).find(|heading| names(heading).contains(&topic)) else {
         let (known, shown) = (topics(found).join(", "), path.join(" "));
         let what = format!("sawmill {shown} has no options about {topic}");
-        return Err(Error::usage(what, "--help", &format!("the groups are {known}; --help alone shows all")));
+        return Err(Error::usage(what, "--help", format!("the groups are {known}; --help alone shows all")));
     };
     let command = only(command, &path, &heading);
     let asked = ["sawmill"].into_iter().chain(path.iter().map(String::as_str)).chain(["--help"]);
