@@ -188,9 +188,11 @@ fn uuids_and_json_of_files_without_an_arrow_schema_are_written_as_such_at_any_de
         let starts = levels.map(|_| &[0][..]);
         match column.untyped() {
             ColumnWriter::FixedLenByteArrayColumnWriter(of) => {
-                of.write_batch(&[uuid.clone()], levels, starts)
+                of.write_batch(std::slice::from_ref(&uuid), levels, starts)
             }
-            ColumnWriter::ByteArrayColumnWriter(of) => of.write_batch(&[json.clone()], levels, starts),
+            ColumnWriter::ByteArrayColumnWriter(of) => {
+                of.write_batch(std::slice::from_ref(&json), levels, starts)
+            }
             _ => unreachable!(),
         }
         .unwrap();
