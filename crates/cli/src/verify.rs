@@ -39,10 +39,12 @@ Examples:
 
 Any program may have loaded the table. The exit code is 4 if the two differ.")]
 pub(crate) struct VerifyArgs {
-    /// Parquet files, or text such as .csv or .ndjson, compressed or not (all of one kind), directories to search
-    /// for them (except names that start with _ or .), patterns, @LIST for a file with one path on each line (@-
-    /// for standard input), - for a file on standard input (text with --format csv), or
-    /// gen:DATASET?rows=10M&seed=7 for generated rows. Paths may be URLs: s3://, gs://, az://, abfss://, http(s)://.
+    /// Parquet or text files, directories, patterns, @LIST, gen:DATASET, also as URLs of stores.
+    ///
+    /// Text is .csv, .ndjson and the like, compressed or not, all of one kind. Directories are searched, except for names
+    /// that start with _ or . . @LIST is a file with one path on each line (@- is standard input), - a file on standard
+    /// input (text with --format csv), gen:DATASET?rows=10M&seed=7 generated rows. URLs: s3://, gs://, az://, abfss://,
+    /// http(s)://.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]

@@ -19,10 +19,11 @@ use crate::screen::phases;
 /// Where the table is. Both are required, except by a sub-command that has arguments of its own.
 #[derive(Args, Debug)]
 pub(crate) struct TargetArgs {
-    /// The server. PostgreSQL: postgres://user:password@host:port/database or host=... dbname=... user=...;
-    /// missing parts come from a service (service=NAME, PGSERVICE), from PGHOST, PGPORT, PGUSER, PGPASSWORD,
-    /// PGDATABASE and the like, and from ~/.pgpass. CrateDB:
-    /// crate://user:password@host:4200,host2:4200/schema, or crates:// for TLS.
+    /// The server: postgres://user@host/database or crate://host:4200.
+    ///
+    /// PostgreSQL: postgres://user:password@host:port/database or host=... dbname=... user=...; missing parts come from
+    /// a service (service=NAME, PGSERVICE), from PGHOST, PGPORT, PGUSER, PGPASSWORD, PGDATABASE and the like, and from
+    /// ~/.pgpass. CrateDB: crate://user:password@host:4200,host2:4200/schema, or crates:// for TLS.
     #[arg(long, value_name = "URL", required = true)]
     to: Option<String>,
     /// The table: NAME or SCHEMA.NAME. Put a part that contains dots in double quotes.
@@ -190,8 +191,9 @@ pub(crate) fn postgres(url: &str, table: &str) -> Result<Postgres, Error> {
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Connections")]
 pub(crate) struct EffortArgs {
-    /// Connections to use in parallel; -2 means one for every two cores [default: one for each core, 2 to 8]. 1 is enough
-    /// for a PostgreSQL role that may have one connection.
+    /// Connections to use in parallel; -2 means one for every two cores [default: one for each core, 2 to 8].
+    ///
+    /// 1 is enough for a PostgreSQL role that may have one connection.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = degree)]
     degree: Option<NonZeroUsize>,
     /// Rows of a unit, which one transaction commits; the last units are smaller.

@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 
 /// Options for one thing; of several that a sub-command has, the first is suggested.
-const OPTIONS: [&[&str]; 21] = [
+const OPTIONS: [&[&str]; 22] = [
     &[
         "degree",
         "threads",
@@ -30,7 +30,8 @@ const OPTIONS: [&[&str]; 21] = [
     &["where", "filter", "query", "sql", "predicate"],
     &["to", "url", "uri", "dsn", "database", "db", "connection-string", "host", "dest-uri", "tgt-conn"],
     &["table", "table-name", "dest-table", "tgt-object", "stream"],
-    &["key", "primary-key", "pk", "unique-key", "update-key", "merge-key"],
+    &["primary-key", "pk"],
+    &["key", "unique-key", "update-key", "merge-key"],
     &["delimiter", "sep", "separator", "delim", "field-delimiter"],
     &["null", "nulls", "null-value", "na", "na-values", "nullstr"],
     &["columns", "select", "fields", "include-columns", "column"],
@@ -168,7 +169,8 @@ mod tests {
             ("sawmill load a --threads 4", "'--degree'"),
             ("sawmill load a --overwrite", "'--mode replace'"),
             ("sawmill load a --query x", "'--where'"),
-            ("sawmill load a --primary-key id", "'--key'"),
+            ("sawmill load a --pk id", "'--primary-key'"),
+            ("sawmill load a --merge-key id", "'--key'"),
             ("sawmill gen contacts --output x", "'--out'"),
             ("sawmill gen contacts --connections 4", "'--threads'"),
             ("sawmill drive gen:orders --to local --duration 3s", "'--for'"),

@@ -115,7 +115,7 @@ mod tests {
     fn an_unknown_topic_is_answered_with_those_that_exist() {
         let error = shown("sawmill load --help kafka").unwrap_err();
         assert!(error.contains("kafka") && error.contains("csv, stores"), "{error}");
-        for line in ["sawmill load --help", "sawmill doctor --help x", "sawmill load a --to b"] {
+        for line in ["sawmill load --help", "sawmill man --help x", "sawmill load a --to b"] {
             assert_eq!(shown(line), Ok(None), "{line}");
         }
     }

@@ -24,6 +24,18 @@ fn rows(path: &Path) -> Vec<Value> {
     out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// A row as NDJSON has it, which leaves null fields out.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(_, value)| !value.is_null());
+            kept.map(|(name, value)| (name, without_nulls(value))).collect::<serde_json::Map<_, _>>().into()
+        }
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        other => other,
+    }
+}
+
 /// The rows after a conversion to NDJSON.
 fn converted(path: &Path) -> Vec<Value> {
     let dir = tempfile::tempdir().unwrap();
@@ -51,11 +63,12 @@ fn chunks_without_the_size_of_their_dictionary_headers_are_read_whole_and_alone(
     let path = fixture("short_dictionary_chunks.parquet");
     let shown = rows(&path);
     assert_eq!(shown.len(), 25);
-    assert_eq!(shown[24]["name"], "UNITED STATES");
+    // The bytes of UNITED STATES: no column says that it has text.
+    assert_eq!(shown[24]["name"], "554e4954454420535441544553");
     assert_eq!(shown, converted(&path));
     let name = path.to_str().unwrap();
     let alone = sawmill(["footer", "cat", name, "--column", "name"]).ok().out;
-    assert_eq!(alone.lines().last(), Some(r#"{"name":"UNITED STATES"}"#));
+    assert_eq!(alone.lines().last(), Some(r#"{"name":"554e4954454420535441544553"}"#));
     view(&path, &["--page-headers"]).ok();
     sawmill(["footer", "dictionary", name, "--column", "comment_col"]).ok();
 }
@@ -67,7 +80,7 @@ fn rows_are_those_of_the_row_groups_whatever_the_file_counts() {
     let shown = rows(&path);
     assert_eq!(shown.len(), 6);
     assert_eq!(shown[5]["phoneNumbers"]["phone"][2]["kind"], "mobile");
-    assert_eq!(shown, converted(&path));
+    assert_eq!(shown.into_iter().map(without_nulls).collect::<Vec<_>>(), converted(&path));
     view(&path, &["--check"]).fails(1);
 }
 
