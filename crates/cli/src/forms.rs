@@ -59,19 +59,15 @@ fn like(words: Vec<OsString>, command: usize) -> Vec<OsString> {
     written
 }
 
-/// The ends of names of files with rows; a dataset spec is a TOML file.
-const WITH_ROWS: [&str; 6] = [".parquet", ".csv", ".tsv", ".ndjson", ".jsonl", ".json"];
-
 /// A sample in place of a dataset, and a number of rows behind it.
 fn generation(mut words: Vec<OsString>, command: usize) -> Vec<OsString> {
     let word = |at: usize| words.get(at).and_then(|word| word.to_str()).filter(|word| !word.starts_with('-'));
     let (Some(dataset), second) = (word(command + 1), word(command + 2)) else { return words };
-    let plain = dataset.trim_end_matches(".gz").trim_end_matches(".zst");
     if dataset == "like" && second.is_some() {
         words.remove(command);
         return like(words, command);
     }
-    if WITH_ROWS.iter().any(|end| plain.ends_with(end)) {
+    if dataset.ends_with(".parquet") {
         return like(words, command);
     }
     if second.is_some_and(is_count) {
@@ -194,7 +190,7 @@ mod tests {
             ("sawmill -q like a b --out x", "sawmill -q gen --like a --like b --out x"),
             ("sawmill gen like a b --out x", "sawmill gen --like a --like b --out x"),
             ("sawmill gen a.parquet --rows 5", "sawmill gen --like a.parquet --rows 5"),
-            ("sawmill gen a.csv.gz b.csv", "sawmill gen --like a.csv.gz --like b.csv"),
+            ("sawmill gen a.parquet b.csv", "sawmill gen --like a.parquet --like b.csv"),
             ("sawmill gen contacts 100 --out x", "sawmill gen contacts --rows 100 --out x"),
             ("sawmill -q gen contacts 1.5M", "sawmill -q gen contacts --rows 1.5M"),
             ("sawmill footer ls a", "sawmill footer a"),
@@ -221,6 +217,7 @@ mod tests {
             "sawmill like",
             "sawmill like --help",
             "sawmill gen contacts --rows 100",
+            "sawmill gen spec.csv --rows 100",
             "sawmill gen like",
             "sawmill gen contacts infinity",
             "sawmill gen spec contacts",
