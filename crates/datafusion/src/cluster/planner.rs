@@ -75,7 +75,7 @@ fn check(plan: &LogicalPlan) -> Result<()> {
             LogicalPlan::TableScan(scan) => {
                 let provider = source_as_provider(&scan.source)?;
                 if let Some(table) = provider.downcast_ref::<ParquetTable>() {
-                    table.refuse_objects()?;
+                    table.refuse_for_executors()?;
                 }
                 (&scan.source, true)
             }

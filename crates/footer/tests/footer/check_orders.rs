@@ -61,6 +61,11 @@ fn findings(column: Column, order: Order, fields: (i16, i16), lower: &[u8], uppe
     w.binary(4, b"c");
     if let Some(converted) = column.converted {
         w.i32(6, converted);
+        // A decimal has its scale and precision beside it.
+        if converted == 5 {
+            w.i32(7, 0);
+            w.i32(8, 9);
+        }
     }
     if let Some(logical) = column.logical {
         w.begin(10);

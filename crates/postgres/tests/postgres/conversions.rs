@@ -58,7 +58,11 @@ fn integers_go_into_narrower_columns_if_each_value_fits() {
     fits(Int32Array::from(vec![Some(99), None]), "numeric(2,0)", &[Some("99"), None]);
     fits(Int64Array::from(vec![1 << 53]), "double precision", &[Some("9.007199254740992e+15")]);
     fits(UInt32Array::from(vec![1 << 24]), "real", &[Some("1.6777216e+07")]);
-    refuses(Int64Array::from(vec![1, 1 << 31]), "integer", "2147483648");
+    // Statistics show it before a row is sent.
+    let wide = Arc::new(Int64Array::from(vec![1, 1 << 31]));
+    let error = append(wide, "integer", ValueOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Schema, "{error}");
+    assert!(error.what().contains("has the value 2147483648"), "{error}");
     refuses(UInt64Array::from(vec![1, u64::MAX]), "bigint", "18446744073709551615");
     refuses(Int32Array::from(vec![1, 100]), "numeric(2,0)", "100");
     refuses(Int64Array::from(vec![1, (1 << 53) + 1]), "double precision", "9007199254740993");
