@@ -252,7 +252,8 @@ impl TextFile {
         }
         let other = self.proposed().into_iter().filter(|proposed| !proposed.in_effect);
         let other: Vec<String> = other.map(|of| format!("{} ({})", of.option, of.because)).collect();
-        match other.is_empty() {
+        // The advice names --ragged already; alone it would make a damaged record look like a dialect.
+        match other.iter().all(|option| option.starts_with("--ragged")) {
             true => advice.to_owned(),
             false => format!("{advice}; the start of the file fits {}", other.join(", ")),
         }
