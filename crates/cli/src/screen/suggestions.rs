@@ -158,7 +158,9 @@ mod tests {
     fn suggested(line: &str) -> String {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let error = Cli::command().try_get_matches_from(&words).unwrap_err();
-        let text = with_suggestion(error, &Cli::command(), &words).render().to_string();
+        let mut command = Cli::command();
+        command.build();
+        let text = with_suggestion(error, &command, &words).render().to_string();
         let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: ")).unwrap_or_default();
         tip.to_owned()
     }
