@@ -118,7 +118,7 @@ fn a_replacement_that_is_killed_or_runs_twice_happens_once() {
                    and datname = current_database()";
     let killed = start(nights.words(&["--changed", "replace"]));
     until("the replacement waits", || nights.bench.count(waiting) == 1);
-    // Nobody sees a part of it.
+    // Other sessions see the replacement whole or not at all.
     assert_eq!(nights.bench.count("select count(*) from days"), 4);
     signal(&killed, "KILL");
     wait(killed);

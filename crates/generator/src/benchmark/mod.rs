@@ -79,7 +79,7 @@ impl Benchmark {
     /// them. The line items of orders are counted first, which takes a second for each billion.
     ///
     /// # Errors
-    /// There is no such table, or the scale is not a number from 0.001 to 100,000.
+    /// The benchmark lacks the table, or the scale is not a number from 0.001 to 100,000.
     #[cfg(feature = "tpch")]
     pub(crate) fn dataset(self, name: &str, scale: Option<f64>) -> Result<Dataset, Error> {
         let tables = self.tables();

@@ -163,7 +163,7 @@ impl Appender {
     }
 }
 
-/// Appends the values whose level is 1; all of them, if there are no levels.
+/// Appends the values whose level is 1, or all values of a column without levels.
 fn present<V: Copy, T: Copy + Default>(
     values: &[V],
     levels: &[u8],

@@ -122,7 +122,7 @@ pub(super) fn parsed(
     Some(Arc::new(wire.finish()))
 }
 
-/// Turns text into the wire format of a type that the server reads. Adds to `faults` text that is no value of it.
+/// Turns text into the wire format of a type that the server reads. Adds text that the type does not hold to `faults`.
 ///
 /// # Errors
 /// The server did not answer.

@@ -8,7 +8,7 @@ pub trait ReadsText: fmt::Debug + Send + Sync {
     /// The type's name in SQL.
     fn name(&self) -> &str;
 
-    /// Returns the wire format of each text, or the reason why it is no value of the type.
+    /// Returns the wire format of each text, or the reason why the type does not hold it.
     ///
     /// # Errors
     /// The server did not answer, which says nothing of the values.

@@ -89,7 +89,7 @@ impl<'a> FromSql<'a> for Wire {
     }
 }
 
-/// Wire formats, or why text is no value.
+/// Wire formats, or why the server refuses a text.
 type Read = Vec<std::result::Result<Vec<u8>, String>>;
 
 impl Reader {

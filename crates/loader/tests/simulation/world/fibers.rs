@@ -13,7 +13,7 @@ const STACK: usize = 1 << 20;
 type Fiber = Coroutine<(), (), (), DefaultStack>;
 
 thread_local! {
-    /// The thread whose turn it is; 0 is the first one of a run, which is no coroutine and resumes the others.
+    /// The thread whose turn it is; 0, the first one of a run, resumes the others and is not a coroutine itself.
     static CURRENT: Cell<usize> = const { Cell::new(0) };
     static FIBERS: RefCell<Vec<Slot>> = const { RefCell::new(Vec::new()) };
     static SPARE_STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
