@@ -79,40 +79,6 @@ fn the_history_says_of_each_file_what_was_loaded_when_and_how() {
 }
 
 #[test]
-fn records_of_earlier_versions_are_read_and_kept() {
-    let bench = Bench::new();
-    let url = bench.server.url();
-    let folder = bench.dir.path();
-    let load = |url: &str| {
-        let folder = folder.to_str().unwrap();
-        sawmill(["load", folder, "--to", url, "--table", "days"]).ok()
-    };
-    day(folder, "1.csv", "id\n1\n");
-    load(&url);
-    // Earlier versions did not record how a load was run.
-    let mut client = bench.client();
-    client
-        .batch_execute(
-            "alter table _sawmill.loads drop column facts; create role nightly login password 'night'; \
-             grant usage on schema _sawmill to nightly; grant all on all tables in schema public, _sawmill to nightly",
-        )
-        .unwrap();
-    let history = || sawmill(words("status", &url, &["--history", "--json"])).ok().json();
-    assert_eq!((&history()[0]["version"], &history()[0]["files"][0]["rows"]), (&Value::Null, &1.into()));
-    // This user may not change the table of records.
-    day(folder, "2.csv", "id\n2\n");
-    let (_, address) = url.rsplit_once('@').unwrap();
-    load(&format!("postgres://nightly:night@{address}"));
-    assert_eq!(history()[0]["version"], Value::Null);
-    day(folder, "3.csv", "id\n3\n");
-    assert!(load(&url).out.contains("1 new file"));
-    assert_eq!(history()[0]["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(history()[2]["version"], Value::Null);
-    assert_eq!(bench.count("select count(*) from days"), 3);
-    client.batch_execute("drop owned by nightly; drop role nightly").unwrap();
-}
-
-#[test]
 fn pruning_removes_what_no_later_load_needs_and_says_why_it_keeps_the_rest() {
     let bench = Bench::new();
     let url = bench.server.url();
@@ -191,9 +157,6 @@ fn cratedb_keeps_a_history_too() {
         sawmill(words).ok().json()
     };
     assert_eq!(prune(&[])["kept"][0]["why"], "table_exists");
-    // Earlier versions did not record how a load was run.
-    bench.sql("ALTER TABLE sawmill.loads DROP COLUMN facts");
-    assert_eq!(history(&["--json"]).json()[0]["version"], Value::Null);
     assert!(load().out.contains("nothing to do"));
     bench.sql(&format!("DROP TABLE doc.{}", bench.table));
     assert!(history(&[]).out.contains("(dropped)"));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::table::schema_change::ColumnChanges;
 
-/// How a load was run. Records of earlier versions do not say it.
+/// How a load was run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadFacts {

@@ -139,7 +139,7 @@ impl Checkpoints {
     ) -> Result<Option<LoadRecord>> {
         let sql = format!(
             "SELECT load_id, table_oid, unit_rows, files, fingerprints, completed IS NOT NULL, \
-             before_rows, before_sum, before_non_null, stamps, mapping, to_jsonb(l) ->> 'facts' FROM {} l WHERE load_id = $1",
+             before_rows, before_sum, before_non_null, stamps, mapping, facts FROM {} WHERE load_id = $1",
             self.table("loads")
         );
         let rows = connection.query(control, &sql, &[&id])?;
@@ -174,8 +174,8 @@ impl Checkpoints {
     ) -> Result<()> {
         let sql = format!(
             "INSERT INTO {} (load_id, target, mode, table_oid, unit_rows, files, fingerprints, before_rows, \
-             before_sum, before_non_null, stamps, mapping, database, table_file) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, \
-             $12, $13, pg_catalog.pg_relation_filenode($4::bigint::oid))",
+             before_sum, before_non_null, stamps, mapping, database, facts, table_file) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, \
+             $12, $13, $14, pg_catalog.pg_relation_filenode($4::bigint::oid))",
             self.table("loads")
         );
         let before = record.before.as_ref();
@@ -197,23 +197,10 @@ impl Checkpoints {
                 &record.files.stamps,
                 &record.mapping,
                 &database,
+                &record.facts.to_text(),
             ],
         )?;
-        self.set_facts(connection, &record.id, &record.facts, control)
-    }
-
-    /// Records how a load is run, unless the tables are of an earlier version and this user may not change them.
-    fn set_facts(
-        &self,
-        connection: &Connection,
-        id: &str,
-        facts: &LoadFacts,
-        control: &Control<'_>,
-    ) -> Result<()> {
-        match self.keep_facts(connection, control)? {
-            true => self.set(connection, id, "facts", &facts.to_text(), control),
-            false => Ok(()),
-        }
+        Ok(())
     }
 
     /// Records the current stamps of a load's files.
@@ -327,17 +314,17 @@ impl Checkpoints {
         control: &Control<'_>,
     ) -> Result<()> {
         let sql = format!(
-            "UPDATE {} SET completed = now(), rows = $2, content_sum = $3, non_null = $4 WHERE load_id = $1",
+            "UPDATE {} SET completed = now(), rows = $2, content_sum = $3, non_null = $4, facts = $5 WHERE load_id = $1",
             self.table("loads")
         );
         let counts = signed(&total.non_null);
         let updated = connection.execute(
             control,
             &sql,
-            &[&id, &(total.rows as i64), &total.content_sum.to_string(), &counts],
+            &[&id, &(total.rows as i64), &total.content_sum.to_string(), &counts, &facts.to_text()],
         )?;
         match updated {
-            1 => self.set_facts(connection, id, facts, control),
+            1 => Ok(()),
             _ => Err(Error::new(Kind::Changed, "the record of the load no longer exists")
                 .at(connection.place())
                 .advise("sawmill load forget removed it while the load ran: load again")),
@@ -370,14 +357,13 @@ impl Checkpoints {
         other: &str,
         control: &Control<'_>,
     ) -> Result<()> {
-        let facts = if self.keep_facts(connection, control)? { ", facts" } else { "" };
         let (loads, lasts) = (
             self.table("loads"),
             "target, mode, table_oid, unit_rows, files, fingerprints, begun, completed, rows, content_sum, non_null, \
-             before_rows, before_sum, before_non_null, stamps, mapping, table_file, parts, keys_refused, columns, database",
+             before_rows, before_sum, before_non_null, stamps, mapping, table_file, parts, keys_refused, columns, database, facts",
         );
         let copy = format!(
-            "INSERT INTO {loads} (load_id, {lasts}{facts}) SELECT $2, {lasts}{facts} FROM {loads} WHERE load_id = $1"
+            "INSERT INTO {loads} (load_id, {lasts}) SELECT $2, {lasts} FROM {loads} WHERE load_id = $1"
         );
         connection.execute(control, &copy, &[&id, &other])?;
         let mut tables = vec![self.table(UNITS), self.table(UNITS_UNLOGGED)];

@@ -30,9 +30,8 @@ impl Checkpoints {
 
     /// Creates missing tables; several loads may do so at the same time.
     pub(crate) fn create(&self, connection: &Connection, control: &Control<'_>) -> Result<()> {
-        let key = advisory_key(&self.schema);
         if self.exist(connection, control)? {
-            return self.add_facts(connection, key, control);
+            return Ok(());
         }
         let loads = self.table("loads");
         let units = |table: &str, kind: &str| {
@@ -48,7 +47,8 @@ impl Checkpoints {
         };
         let (units, unlogged) = (units(UNITS, ""), units(UNITS_UNLOGGED, "UNLOGGED"));
         connection.begin(control)?;
-        connection.batch(control, &format!("SELECT pg_advisory_xact_lock({key})"))?;
+        let lock = format!("SELECT pg_advisory_xact_lock({})", advisory_key(&self.schema));
+        connection.batch(control, &lock)?;
         self.create_schema(connection, control)?;
         self.refuse_others(connection, control)?;
         connection.batch(
@@ -66,28 +66,6 @@ impl Checkpoints {
                  {units}; {unlogged}"
             ),
         )?;
-        connection.commit(control)
-    }
-
-    /// Whether the tables have the column that says how loads were run. Those of earlier versions lack it.
-    pub(crate) fn keep_facts(&self, connection: &Connection, control: &Control<'_>) -> Result<bool> {
-        let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass($1) \
-                   AND attname = 'facts' AND NOT attisdropped)";
-        value(connection, control, sql, &[&self.table("loads")])
-    }
-
-    /// Adds that column, if this user may.
-    fn add_facts(&self, connection: &Connection, key: i64, control: &Control<'_>) -> Result<()> {
-        let may = "SELECT NOT EXISTS (SELECT FROM pg_catalog.pg_attribute WHERE attrelid = c.oid AND attname = 'facts') \
-                   AND pg_catalog.pg_has_role(relowner, 'USAGE') FROM pg_catalog.pg_class c WHERE oid = to_regclass($1)";
-        let loads = self.table("loads");
-        if !value::<bool>(connection, control, may, &[&loads])? {
-            return Ok(());
-        }
-        connection.begin(control)?;
-        let lock = format!("SELECT pg_advisory_xact_lock({key})");
-        connection
-            .batch(control, &format!("{lock}; ALTER TABLE {loads} ADD COLUMN IF NOT EXISTS facts text"))?;
         connection.commit(control)
     }
 

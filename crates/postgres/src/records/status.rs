@@ -75,7 +75,7 @@ pub(super) fn read(
              LEFT JOIN {} f ON f.load_id = l.load_id AND f.file = at GROUP BY at ORDER BY at), \
            ARRAY(SELECT count(f.load_id) FROM generate_series(0, cardinality(l.files) - 1) at \
              LEFT JOIN ({rejects}) f ON f.load_id = l.load_id AND f.file = at GROUP BY at ORDER BY at), \
-           l.fingerprints, to_jsonb(l) ->> 'facts', {TABLE_EXISTS} \
+           l.fingerprints, l.facts, {TABLE_EXISTS} \
          FROM {} l LEFT JOIN {} u USING (load_id) GROUP BY l.load_id ORDER BY l.begun DESC, l.load_id",
         "(SELECT n.nspname || '.' || c.relname FROM pg_catalog.pg_class c \
            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \

@@ -23,15 +23,13 @@ impl Checkpoints {
             Option<String>,
             Option<u64>,
             Vec<String>,
-            #[serde(default)] Option<String>,
+            Option<String>,
         );
         let table = self.table("loads");
         self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
-        // Status reads the records of earlier versions, which have no facts, without changing them.
-        let facts = if self.keep_facts(client, control)? { ", \"facts\"" } else { "" };
         let statement = format!(
             "SELECT \"load_id\", \"target\", \"mode\", \"state\", \"files\", \"begun\", \"completed\", \"audited\", \
-             \"fingerprints\"{facts} FROM {table}"
+             \"fingerprints\", \"facts\" FROM {table}"
         );
         let rows = self.run(client, &statement, &[], control)?.all::<Row>()?;
         let loads = rows.into_iter().map(
@@ -64,11 +62,9 @@ impl Checkpoints {
     ) -> Result<Vec<LoadIntoTable>> {
         let table = self.table("loads");
         self.run(client, &format!("REFRESH TABLE {table}"), &[], control)?;
-        // Whether files are to be appended is asked before the tables of an earlier version get the column.
-        let facts = if self.keep_facts(client, control)? { ", \"facts\"" } else { "" };
         let statement = format!(
             "SELECT \"load_id\", \"mode\", \"state\", \"unit_rows\", \"files\", \"fingerprints\", \"stamps\", \"mapping\", \
-             \"rows\", \"begun\", \"completed\", \"shape\"{facts} FROM {table} WHERE \"target\" = ?"
+             \"rows\", \"begun\", \"completed\", \"shape\", \"facts\" FROM {table} WHERE \"target\" = ?"
         );
         let mut rows = self.run(client, &statement, &[json!(target)], control)?.all::<RowOfTable>()?;
         // In the order in which they began.
@@ -137,7 +133,7 @@ struct RowOfTable(
     String,
     Option<String>,
     String,
-    #[serde(default)] Option<String>,
+    Option<String>,
 );
 
 impl RowOfTable {

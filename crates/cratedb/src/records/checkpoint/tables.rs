@@ -31,21 +31,10 @@ impl Checkpoints {
         Ok(answer.all::<(usize,)>()?.first().is_some_and(|(count,)| *count == tables.len()))
     }
 
-    /// Whether the records say how loads were run. Those of earlier versions do not.
-    pub(super) fn keep_facts(&self, client: &mut Client, control: &Control<'_>) -> Result<bool> {
-        let statement = "SELECT count(*) FROM information_schema.columns WHERE table_schema = ? \
-                         AND table_name = 'loads' AND column_name = 'facts'";
-        let answer = self.run(client, statement, &[json!(self.schema)], control)?;
-        Ok(answer.all::<(usize,)>()?.first().is_some_and(|(count,)| *count == 1))
-    }
-
     /// Creates the tables where they are missing.
     pub(crate) fn create(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
         if self.have(&[LEASES, "loads", "units"], client, control)? {
-            return match self.keep_facts(client, control)? {
-                true => Ok(()),
-                false => self.add_facts(client, control),
-            };
+            return Ok(());
         }
         self.create_leases(client, control)?;
         let loads = format!(
@@ -53,7 +42,7 @@ impl Checkpoints {
              \"unit_rows\" BIGINT, \"files\" ARRAY(TEXT), \"fingerprints\" ARRAY(TEXT), \"rows\" BIGINT, \
              \"content_sum\" TEXT, \"before\" {TALLY}, \
              \"begun\" TEXT, \"completed\" TEXT, \"stamps\" ARRAY(TEXT), \"mapping\" TEXT, \
-             \"shape\" {TALLY}, \"runs\" BIGINT, \"audited\" BIGINT) \
+             \"shape\" {TALLY}, \"runs\" BIGINT, \"audited\" BIGINT, \"facts\" {TALLY}) \
              CLUSTERED INTO 1 SHARDS",
             self.table("loads"),
         );
@@ -67,16 +56,6 @@ impl Checkpoints {
             self.run(client, &statement, &[], control)?;
         }
         Ok(())
-    }
-
-    /// Makes them say it.
-    fn add_facts(&self, client: &mut Client, control: &Control<'_>) -> Result<()> {
-        let statement = format!("ALTER TABLE {} ADD COLUMN \"facts\" {TALLY}", self.table("loads"));
-        match self.run(client, &statement, &[], control) {
-            // Another load may have added it.
-            Err(error) if !self.keep_facts(client, control)? => Err(error),
-            _ => Ok(()),
-        }
     }
 
     /// Drops the tables if no load is recorded any more and none is about to be.
