@@ -62,7 +62,6 @@ pub use dataset::summary::{FooterSummary, summary_table, write_remarks};
 pub use dataset::totals::{Dataset, Facts};
 pub use error::Error;
 pub use file::column::Column;
-pub use file::in_order::in_order;
 pub use file::open_file::OpenFile;
 pub use text::escape::escaped;
 pub use text::json::JsonSafe;

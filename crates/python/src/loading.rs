@@ -1,9 +1,9 @@
 //! A load of an Arrow stream, and its rows as binary COPY.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use crossbeam_channel::{RecvTimeoutError, bounded};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use sawmill_cratedb::{CrateDb, CrateServer};
@@ -54,7 +54,7 @@ fn interruptible(
     work: impl FnOnce(&AtomicBool) -> Result<LoadReport> + Send,
 ) -> PyResult<LoadReport> {
     let cancel = AtomicBool::new(false);
-    let (send, mut receive) = channel();
+    let (send, mut receive) = bounded(1);
     let (done, interrupted) = std::thread::scope(|scope| {
         scope.spawn(|| {
             // The receiver waits until there is a result.

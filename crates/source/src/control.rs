@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use sawmill_profile::{Phase, WaitKind, turns, wait};
+use sawmill_profile::{Phase, Pool, WaitKind, turns, wait};
 
 use crate::error::{Error, Result};
 
@@ -59,6 +59,24 @@ impl<'a> Control<'a> {
     /// others.
     pub fn with_stop<'b>(&'b self, stop: &'b AtomicBool) -> Control<'b> {
         Control { cancel: self.cancel, stop: Some(stop), phase: self.phase, notices: self.notices }
+    }
+
+    /// Calls `each` for every item on a pool of one thread for each core, named `NAME-0` and so on, with a state that
+    /// each thread creates.
+    ///
+    /// # Errors
+    /// The first error that `each` returns, or its panic; it cancels the control that the others get.
+    pub fn on_all_cores<T: Sync, S>(
+        &self,
+        name: &str,
+        items: &[T],
+        state: impl Fn() -> S + Sync,
+        each: impl Fn(&mut S, &T, &Control<'_>) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let stop = AtomicBool::new(false);
+        let control = self.with_stop(&stop);
+        let pool = Pool::on_cores(name, items.len(), Some(&self.phase.sink()));
+        pool.for_each(items, &stop, || Ok(state()), |state, item| each(state, item, &control))
     }
 
     /// Returns the phase that counts rows and bytes.

@@ -46,10 +46,8 @@
 //! | `limited` | the first rows of a source |
 //! | `generated_rows` | datasets of the generator as a source (feature `generated`) |
 //! | `control` | the cancel flag and the counters of a running load |
-//! | `all_cores` | work on several threads that stops at the first error |
 //! | `error` | the error type: problem, place and remedy |
 
-mod all_cores;
 mod columns;
 mod condition;
 mod control;
@@ -66,7 +64,6 @@ mod parquet_files;
 mod traced;
 mod units;
 
-pub use all_cores::on_all_cores;
 pub use columns::united::columns_of_files;
 pub use condition::pruning::{Bounds, Known, Nulls};
 pub use condition::{Condition, Literal};

@@ -293,7 +293,7 @@ impl UnitReader for NotNumbered {
 }
 
 /// Reads one unit after the other.
-pub trait UnitReader {
+pub trait UnitReader: Send {
     /// Moves to the start of a unit; cheap if it follows the unit read last.
     fn start(&mut self, unit: &Unit) -> Result<()>;
 

@@ -1,17 +1,16 @@
 //! Writes partitions into folders: each by one thread, its rows in order.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::WriterProperties;
-use sawmill_profile::{Phase, span, with_threads};
+use sawmill_profile::{Phase, Pool, span};
 use sawmill_source::{Control, OrderedRows, Partition, PartitionedBy, Source, Unit, UnitKey};
 
 use super::ConvertArgs;
@@ -57,7 +56,6 @@ pub(super) struct Folders<'a> {
 
 /// What all threads share.
 struct Shared<'a> {
-    waiting: Mutex<VecDeque<(usize, Partition)>>,
     stop: AtomicBool,
     bytes: AtomicU64,
     staging: &'a Path,
@@ -90,7 +88,6 @@ impl Folders<'_> {
         let properties = properties.set_sorting_columns(sorting).build();
         let (threads, files) = (self.args.threads(), partitions.len() as u64);
         let shared = Shared {
-            waiting: Mutex::new(partitions.into()),
             stop: AtomicBool::new(false),
             bytes: AtomicU64::new(0),
             staging: staged.path(),
@@ -99,7 +96,11 @@ impl Folders<'_> {
             schema,
             properties,
         };
-        with_threads("writer", threads, &shared.stop, |number| self.work(&shared, number))?;
+        let pool = Pool::new("writer", threads, Some(&self.phase.sink()));
+        let write = |(): &mut (), (number, partition): (usize, Partition)| {
+            self.write_partition(&shared, number, &partition)
+        };
+        pool.for_each(partitions, &shared.stop, || Ok(()), write)?;
         self.rows.check_unchanged()?;
         let bytes = shared.bytes.into_inner();
         staged.finish()?;
@@ -132,18 +133,6 @@ impl Folders<'_> {
         let fields = self.rows.schema().fields();
         let stays = |name: &str| !matches!(self.by, PartitionedBy::List(column) if column == name);
         (0..fields.len()).filter(|at| fields.get(*at).is_some_and(|field| stays(field.name()))).collect()
-    }
-
-    /// Writes one partition after the other, until none is left or a thread has failed.
-    fn work(&self, shared: &Shared<'_>, number: usize) -> Result<(), Error> {
-        let _attached = self.phase.attach(&format!("writer {number}"));
-        loop {
-            let next = shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-            let Some((number, partition)) = next.filter(|_| !shared.stop.load(Relaxed)) else {
-                return Ok(());
-            };
-            self.write_partition(shared, number, &partition)?;
-        }
     }
 
     fn write_partition(

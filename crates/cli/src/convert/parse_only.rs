@@ -1,16 +1,17 @@
 //! `--parse-only`: reads and parses all rows, in any order, and writes nothing.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::DataType;
-use sawmill_profile::{Phase, PhaseReport, Profile, with_threads};
-use sawmill_source::{Control, Source, Unit};
+use sawmill_profile::{Phase, PhaseReport, Profile};
+use sawmill_source::{Control, Source, Unit, UnitReader};
 use serde::Serialize;
 
 use super::ConvertArgs;
+use super::units_in_order::UnitsInOrder;
 use crate::error::Error;
 use crate::screen::console::Console;
 use crate::screen::phases;
@@ -78,39 +79,25 @@ fn read(
     phase: &Phase,
     cancel: &AtomicBool,
 ) -> Result<Vec<Option<Sum>>, Error> {
-    let mut units: Vec<Unit> = source.plan(UNIT_ROWS).concat();
-    units.sort_unstable_by_key(|unit| unit.key);
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let work = |_| {
-        let control = Control::new(cancel, phase);
-        let control = control.with_stop(&stop);
-        let _attached = phase.attach("parser");
-        let mut reader = source.reader(BATCH_ROWS);
-        let mut of_units = Vec::new();
-        loop {
-            let number = next.fetch_add(1, Relaxed);
-            let Some(unit) = units.get(number) else { return Ok::<_, Error>(of_units) };
-            let mut sums = vec![None; source.schema().fields().len()];
-            reader.start(unit)?;
-            while let Some(batch) = reader.next_batch()? {
-                control.check()?;
-                add_batch(&mut sums, &batch);
-                phase.add_rows(batch.num_rows() as u64);
-            }
-            phase.add_bytes(unit.bytes);
-            of_units.push((number, sums));
+    let units =
+        UnitsInOrder { source, threads: ("parser", threads), unit_rows: UNIT_ROWS, batch_rows: BATCH_ROWS };
+    let control = Control::new(cancel, phase);
+    let mut sums = vec![None; source.schema().fields().len()];
+    let sums_of = |reader: &mut dyn UnitReader, unit: &Unit| {
+        let mut of_unit = vec![None; source.schema().fields().len()];
+        while let Some(batch) = reader.next_batch()? {
+            control.check()?;
+            add_batch(&mut of_unit, &batch);
+            phase.add_rows(batch.num_rows() as u64);
         }
+        phase.add_bytes(unit.bytes);
+        Ok(of_unit)
     };
     // In the order of the rows, so that the sums of floats are the same on any number of threads.
-    let of_units = with_threads("parser", threads.min(units.len()), &stop, work)?;
-    let mut of_units: Vec<_> = of_units.into_iter().flatten().collect();
-    of_units.sort_unstable_by_key(|(number, _)| *number);
-    let mut sums = vec![None; source.schema().fields().len()];
-    for (_, of_unit) in of_units {
-        for (sum, more) in sums.iter_mut().zip(of_unit) {
-            add(sum, more);
-        }
-    }
+    units.read(&control, sums_of, |of_unit| -> Result<(), Error> {
+        sums.iter_mut().zip(of_unit).for_each(|(sum, more)| add(sum, more));
+        Ok(())
+    })?;
     Ok(sums)
 }
 

@@ -9,7 +9,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use sawmill_generator::ColumnCompression;
 use sawmill_profile::{Phase, PhaseReport, Profile};
-use sawmill_source::{Addressed, ByRow, Control, Order, OrderedRows, Source, refuse_variants};
+use sawmill_source::{
+    Addressed, ByRow, Control, Order, OrderedRows, Source, Unit, UnitReader, refuse_variants,
+};
 use sawmill_store::directories::directory_of;
 use sawmill_store::{Location, followed, is_stream};
 use serde::Serialize;
@@ -20,7 +22,7 @@ use super::parquet::{ParquetFile, ParquetOut, properties};
 use super::parse_only;
 use super::parts::Parts;
 use super::staging::{self, Layout};
-use super::units_in_order;
+use super::units_in_order::UnitsInOrder;
 use super::writer::{cast, plain_type, text_writer};
 use super::{ConvertArgs, OutputFormat};
 use crate::arguments::inputs::{self, Inputs, TextFound};
@@ -33,6 +35,10 @@ use crate::r#gen::formats::files::OpenFile;
 use crate::r#gen::formats::text_form::NoText;
 use crate::screen::console::Console;
 use crate::screen::phases;
+
+/// Rows of a unit and of a batch.
+const UNIT_ROWS: u64 = 32 * 1024;
+const BATCH_ROWS: usize = 4096;
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -278,18 +284,22 @@ pub(super) fn pass(
     cancel: &AtomicBool,
     mut write: impl FnMut(&RecordBatch) -> Result<(), NoText>,
 ) -> Result<u64, Error> {
-    let mut rows = 0;
-    units_in_order::read(
-        source,
-        args.threads(),
-        &Control::new(cancel, phase),
-        |batch| -> Result<(), Error> {
+    let (mut rows, control) = (0, Control::new(cancel, phase));
+    let threads = ("reader", args.threads());
+    let units = UnitsInOrder { source, threads, unit_rows: UNIT_ROWS, batch_rows: BATCH_ROWS };
+    let batches = |reader: &mut dyn UnitReader, _: &Unit| {
+        let checked = || control.check().and_then(|()| reader.next_batch()).transpose();
+        std::iter::from_fn(checked).collect::<sawmill_source::Result<Vec<RecordBatch>>>()
+    };
+    units.read(&control, batches, |batches| -> Result<(), Error> {
+        for batch in &batches {
+            control.check()?;
             write(batch).map_err(|error| refused(args, error, rows))?;
             rows += batch.num_rows() as u64;
             phase.add_rows(batch.num_rows() as u64);
-            Ok(())
-        },
-    )?;
+        }
+        Ok(())
+    })?;
     Ok(rows)
 }
 

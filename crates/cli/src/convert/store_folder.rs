@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use sawmill_inspect::in_order;
+use sawmill_profile::Pool;
 use sawmill_store::{Kind, ObjectFolder, ObjectUrl};
 
 use super::ConvertArgs;
@@ -81,12 +81,11 @@ impl StoreFolder {
             }
         }
         // Each small object takes as long as the way to the store.
-        let send = |at: usize| files.get(at).map_or(Ok(()), |(name, path)| self.send(name, path));
-        in_order(files.len(), SENDERS, SENDERS, send, |_, sent| sent)?;
+        let pool = Pool::new("object", SENDERS, None);
+        pool.map(&files, |(name, path)| self.send(name, path))?;
         let sent: HashSet<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-        let others: Vec<&String> = self.there.iter().filter(|name| !sent.contains(name.as_str())).collect();
-        let remove = |at: usize| others.get(at).map_or(Ok(()), |name| self.folder.remove(name));
-        in_order(others.len(), SENDERS, SENDERS, remove, |_, removed| removed)?;
+        let others = self.there.iter().filter(|name| !sent.contains(name.as_str()));
+        pool.map(others, |name| self.folder.remove(name).map_err(Error::from))?;
         Ok(self.folder.remove(UNFINISHED)?)
     }
 

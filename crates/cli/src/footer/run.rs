@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use sawmill_footer::{Footer, Options, RangeReader};
 use sawmill_inspect::{
     CSV_HEADER, CheckTotal, Dataset, Facts, FooterSummary, JsonSafe, MergePlan, OpenFile, TextStyle, View,
-    dump_undecoded, dump_undecoded_of, in_order, summary_table, write_csv, write_ndjson, write_remarks,
+    dump_undecoded, dump_undecoded_of, summary_table, write_csv, write_ndjson, write_remarks,
 };
+use sawmill_profile::Pool;
 use sawmill_source::ObjectBytes;
 use serde::Serialize;
 
@@ -243,7 +244,7 @@ impl<'r> Run<'r> {
         let (footers, dataset, several) = (self.needs_footers(), self.needs_dataset(), self.files.len() > 1);
         let (files, objects, cancel, style) = (self.files, self.objects, self.cancel, style(self.console));
         let opening = self.opening.clone();
-        let make = |index: usize| -> Result<Option<Decoded>, Error> {
+        let decode = |index: usize| -> Result<Option<Decoded>, Error> {
             if cancel.load(Relaxed) {
                 return Ok(None);
             }
@@ -266,7 +267,9 @@ impl<'r> Run<'r> {
             true => self.console.bar_of_files(files.len() as u64),
             false => None,
         };
-        let result = in_order(files.len(), threads, ahead, make, |index, decoded| {
+        let pool = Pool::new("footer", threads.min(files.len()), None);
+        let decode = |index| (index, decode(index));
+        let result = pool.in_order(0..files.len(), ahead, decode, |(index, decoded)| {
             if let Some(bar) = &bar {
                 bar.inc(1);
             }

@@ -69,7 +69,7 @@ impl Chunk {
 }
 
 /// The rows of a chunk, in order.
-pub(crate) trait ChunkRows {
+pub(crate) trait ChunkRows: Send {
     /// Appends up to `most` of the next rows, fewer only at the chunk's end; returns how many.
     fn append(&mut self, most: usize, leaves: &mut [LeafBuffer]) -> usize;
 
@@ -197,7 +197,7 @@ impl<R: ChunkRows, F: Fn(Chunk) -> R> Cursor<'_, F, R> {
     }
 }
 
-impl<R: ChunkRows, F: Fn(Chunk) -> R> RowCursor for Cursor<'_, F, R> {
+impl<R: ChunkRows, F: Fn(Chunk) -> R + Sync> RowCursor for Cursor<'_, F, R> {
     /// Rows after the last one of the table are those from its beginning: samples may ask for more than it has.
     fn append(&mut self, rows: Range<u64>, leaves: &mut [LeafBuffer]) {
         let table = self.table;

@@ -19,7 +19,7 @@ pub(crate) trait RowMaker: Debug + Send + Sync {
 }
 
 /// Appends ranges of rows. Ranges that follow one another are cheapest.
-pub(crate) trait RowCursor: Debug {
+pub(crate) trait RowCursor: Debug + Send {
     /// Appends exactly one value for each of `rows` to each required leaf. An optional leaf gets one definition level
     /// for each row, and only the values that are not null.
     fn append(&mut self, rows: Range<u64>, leaves: &mut [LeafBuffer]);

@@ -33,7 +33,7 @@ const BATCH_ROWS: usize = 1024;
 const SAMPLE_KEYS: i64 = 1024;
 
 /// The rows of some keys, in order.
-type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
 /// A table, and what makes its rows.
 pub(crate) struct Source {

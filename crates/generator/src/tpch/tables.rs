@@ -103,7 +103,7 @@ impl<I: Iterator> fmt::Debug for Rows<I> {
     }
 }
 
-impl<I: Iterator> ChunkRows for Rows<I> {
+impl<I: Iterator + Send> ChunkRows for Rows<I> {
     fn append(&mut self, most: usize, leaves: &mut [LeafBuffer]) -> usize {
         let [values @ .., comment] = leaves else { return 0 };
         let mut made = 0;
@@ -131,7 +131,7 @@ struct Suppliers<I> {
     comments: Comments,
 }
 
-impl<I: Iterator<Item = Supplier>> ChunkRows for Suppliers<I> {
+impl<I: Iterator<Item = Supplier> + Send> ChunkRows for Suppliers<I> {
     fn append(&mut self, most: usize, leaves: &mut [LeafBuffer]) -> usize {
         let [values @ .., comment] = leaves else { return 0 };
         let mut made = 0;

@@ -59,7 +59,7 @@ pub fn write(dataset: &Dataset, job: &Job<'_>) -> Result<Vec<WrittenFile>, Error
     let missing: Vec<u32> =
         files.clone().filter(|file| !settled.kept.iter().any(|kept| kept.file == *file)).collect();
     let manifest = directory.as_ref().map(|directory| (manifest, directory.folder, directory.manifest()));
-    let run = Run::new(&plan, job, folder, &missing, manifest);
+    let run = Run::new(&plan, job, folder, manifest);
     run.announce(&settled)?;
     run.make_files(missing)?;
     Ok(run.written_files(settled.kept))

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use arrow_schema::Field;
 use sawmill_pgcopy::ValueOptions;
 use sawmill_profile::known_columns;
-use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey, on_all_cores};
+use sawmill_source::{Control, Error, Kind, Result, Source, Unit, UnitKey};
 use serde::Serialize;
 
 use crate::partition::by::{PartitionBy, Scheme};
@@ -263,7 +263,7 @@ impl Counting<'_> {
     /// Counts by reading the column.
     fn by_rows(&self, units: &[Unit], control: &Control<'_>) -> Result<()> {
         let reader = || self.source.reader_of(&[self.column], BATCH_ROWS);
-        on_all_cores("surveyor", units, control, reader, |reader, unit, control| {
+        control.on_all_cores("surveyor", units, reader, |reader, unit, control| {
             let mut book = Book::of_at_most(MAX);
             let (mut rows, mut numbers, mut seen) = (Vec::new(), Vec::new(), 0);
             reader.start(unit)?;

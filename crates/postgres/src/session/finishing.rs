@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use sawmill_loader::{LoadFacts, Mode, TableName, Tally, quote};
 use sawmill_pgwire::Connection;
 use sawmill_profile::{format_counted, turns};
-use sawmill_source::{Control, Error, Kind, Result, on_all_cores};
+use sawmill_source::{Control, Error, Kind, Result};
 
 use super::PostgresSession;
 use crate::partition::tables;
@@ -223,7 +223,7 @@ impl PostgresSession<'_> {
             });
         }
         let none = || None::<Connection>;
-        on_all_cores("indexer", &filled, control, none, |connection, part, control| {
+        control.on_all_cores("indexer", &filled, none, |connection, part, control| {
             let connection = match connection {
                 Some(connection) => connection,
                 none => none.insert(self.server.connect(control)?),

@@ -4,6 +4,7 @@ pub(crate) mod bottleneck;
 pub(crate) mod ledger;
 pub(crate) mod live;
 pub(crate) mod phase;
+pub(crate) mod pool;
 pub(crate) mod seconds;
 pub(crate) mod span;
 pub(crate) mod span_report;

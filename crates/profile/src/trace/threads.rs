@@ -79,10 +79,14 @@ pub fn caught<T, E: From<ThreadFailure>>(thread: &str, work: impl FnOnce() -> Re
     done.unwrap_or_else(|panic| Err(ThreadFailure::panicked(thread, panic.as_ref()).into()))
 }
 
-/// Panics in the thread that the variable names, so that tests see what becomes of the others.
+/// Panics in the thread or pool that the variable names, so that tests see what becomes of the others.
 fn panic_for_a_test(thread: &str) {
     #[cfg(debug_assertions)]
-    assert!(std::env::var_os("SAWMILL_TEST_PANIC").is_none_or(|name| name != thread), "asked for by a test");
+    {
+        let pool = thread.rsplit_once('-').map_or(thread, |(pool, _)| pool);
+        let asked = std::env::var_os("SAWMILL_TEST_PANIC").is_some_and(|name| name == thread || name == pool);
+        assert!(!asked, "asked for by a test");
+    }
     #[cfg(not(debug_assertions))]
     let _ = thread;
 }
@@ -237,30 +241,6 @@ pub fn on_threads<T: Send, E: From<ThreadFailure> + Send>(
     job.result()
 }
 
-/// Calls `work` on `threads` threads: the calling one, and others named `NAME-1` and so
-/// on. Returns the results, in no order. The first error raises `stop`, on which the work of the other threads has to
-/// end. Where the system starts no more threads, the calling one does the work.
-///
-/// # Errors
-/// The first error of `work`, or its panic.
-pub fn with_threads<T: Send, E: From<ThreadFailure> + Send>(
-    name: &str,
-    threads: usize,
-    stop: &AtomicBool,
-    work: impl Fn(usize) -> Result<T, E> + Sync,
-) -> Result<Vec<T>, E> {
-    let job = Job::new(stop);
-    scope(|scope| {
-        for number in 1..threads {
-            if job.start(scope, format!("{name}-{number}"), number, &work).is_err() {
-                break;
-            }
-        }
-        job.run(&format!("{name}-0"), || work(0));
-    });
-    job.result()
-}
-
 impl<T: Send, E: From<ThreadFailure> + Send> Job<'_, T, E> {
     fn start<'scope>(
         &'scope self,
@@ -332,19 +312,6 @@ mod tests {
         let failed = on_threads("worker", 1..4, &stop, work).unwrap_err();
         assert_eq!(failed.what(), "the thread worker-2 panicked: at 2");
         assert!(failed.is_panic() && failed.advice().contains("report it"));
-
-        for panics in [0, 1] {
-            let stop = AtomicBool::new(false);
-            let work = |number| match number == panics {
-                true => panic!("at {number}"),
-                false => {
-                    until(&stop);
-                    Ok::<(), ThreadFailure>(())
-                }
-            };
-            let failed = with_threads("worker", 3, &stop, work).unwrap_err();
-            assert_eq!(failed.what(), format!("the thread worker-{panics} panicked: at {panics}"));
-        }
     }
 
     #[test]
@@ -366,9 +333,6 @@ mod tests {
         let mut numbers = on_threads("worker", 1..5, &stop, Ok::<_, ThreadFailure>).unwrap();
         numbers.sort_unstable();
         assert_eq!(numbers, [1, 2, 3, 4]);
-        let mut numbers = with_threads("worker", 3, &stop, Ok::<_, ThreadFailure>).unwrap();
-        numbers.sort_unstable();
-        assert_eq!(numbers, [0, 1, 2]);
         assert!(!stop.load(Relaxed));
     }
 

@@ -17,9 +17,8 @@ use super::records::dialect::{Dialect, RecordForm};
 use super::records::place::line_of;
 use super::records::proposal::ProposedOption;
 use super::text_file::{Opening, TextFile};
-use sawmill_profile::known_columns;
+use sawmill_profile::{Pool, known_columns};
 
-use crate::all_cores::{map_on_all_cores, on_all_cores};
 use crate::columns::choice::ColumnChoice;
 use crate::condition::pruning::Known;
 use crate::control::Control;
@@ -143,7 +142,8 @@ impl DelimitedFiles {
         let DelimitedOptions { dialect, types, known_types, hive, sample, most_rejected, unlike } = options;
         let lenient = most_rejected.is_some();
         let how = Opening { dialect, with_folders: *hive == Hive::Columns, lenient, objects, control };
-        let mut opened = map_on_all_cores("opener", places, |place| TextFile::open(place, &how))?;
+        let mut opened =
+            Pool::on_cores("opener", places.len(), None).map(places, |place| TextFile::open(place, &how))?;
         opened.sort_by(|a, b| a.path.cmp(&b.path));
         if let Some(pair) = opened.windows(2).find(|pair| pair[0].path == pair[1].path) {
             return Err(Error::new(Kind::Config, "the file is given twice")
@@ -414,7 +414,7 @@ fn find_boundaries(opened: &mut [TextFile], chunk: u64, control: &Control<'_>) -
     };
     let resolvers = opened.iter().map(before).collect::<Result<Vec<Mutex<Resolver>>>>()?;
     let files = &*opened;
-    on_all_cores("boundaries", &chunks, control, Vec::new, |buffer, &(number, n), control| {
+    control.on_all_cores("boundaries", &chunks, Vec::new, |buffer, &(number, n), control| {
         control.check()?;
         let (file, grid) = (&files[number], &grids[number]);
         let bytes = file.reopen()?;

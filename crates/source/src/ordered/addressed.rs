@@ -99,7 +99,7 @@ pub trait Addressed: Sync {
 }
 
 /// Reads rows by their addresses.
-pub trait Fetcher {
+pub trait Fetcher: Send {
     /// Fetches these rows. The batches of those before have been taken.
     ///
     /// # Errors

@@ -15,7 +15,6 @@ use super::keys::{Book, Keying};
 use super::merge::{Target, merge};
 use super::runs::{Runs, Section, Spill};
 use super::workspace::{IndexPlace, Workspace};
-use crate::all_cores::on_all_cores;
 use crate::control::Control;
 use crate::error::{Error, Kind, Result};
 
@@ -78,13 +77,11 @@ impl Builder<'_> {
         let next = AtomicUsize::new(0);
         let workers: Vec<usize> = (0..threads).collect();
         let row_bytes = self.addressed.record_bytes().map(|bytes| bytes / source.rows().max(1));
-        on_all_cores(
+        control.on_all_cores(
             "index",
             &workers,
-            control,
             || (),
-            |(), number, control| {
-                let _attached = control.phase().attach(&format!("index {number}"));
+            |(), _, control| {
                 let mut spill = Spill::new(workspace, &runs, memory, source.rows(), row_bytes);
                 let (mut pages, mut numbers) = (book.pages(), Vec::new());
                 while let Some(part) = parts.get(next.fetch_add(1, Relaxed)) {
@@ -148,10 +145,9 @@ impl Builder<'_> {
         let files = runs.files.iter().map(File::open).collect::<io::Result<Vec<File>>>().map_err(failed)?;
         let memory = self.place.memory / threads() as u64;
         let numbers: Vec<usize> = (0..parts.len()).collect();
-        on_all_cores(
+        control.on_all_cores(
             "merge",
             &numbers,
-            control,
             || (),
             |(), number, control| {
                 let (Some(part), Some(sections)) = (parts.get(*number), sections.get(*number)) else {

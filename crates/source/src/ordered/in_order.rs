@@ -8,7 +8,6 @@ use super::directory::Part;
 use super::index::{Index, Stretch};
 use super::keys::Keying;
 use super::partition::Slot;
-use crate::all_cores::on_all_cores;
 use crate::condition::pruning::{Bounds, Known, Nulls};
 use crate::control::Control;
 use crate::error::Result;
@@ -119,7 +118,7 @@ fn are_sorted(
 ) -> Result<bool> {
     let sorted = AtomicBool::new(true);
     let reader = || source.reader_of(&[time], 8192);
-    on_all_cores("order", groups, control, reader, |reader, group, control| {
+    control.on_all_cores("order", groups, reader, |reader, group, control| {
         if !sorted.load(Relaxed) {
             return Ok(());
         }

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, Weak};
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use sawmill_footer::{DEFAULT_MAX_FOOTER, DEFAULT_MAX_PAGE, Footer, RangeReader};
+use sawmill_profile::Pool;
 use sawmill_store::{Location, ObjectUrl, ReadAhead, RequestPlan};
 
-use crate::all_cores::{map_on_all_cores, map_on_threads};
 use crate::columns::choice::ColumnChoice;
 use crate::columns::common::is_untyped;
 use crate::condition::pruning::{Known, known_of};
@@ -336,10 +336,11 @@ pub(super) fn map_where_they_are<T: Sync, R: Send>(
     is_object: impl Fn(&T) -> bool,
     each: impl Fn(&T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
-    match files.iter().any(is_object) {
-        true => map_on_threads(name, OBJECTS, files, each),
-        false => map_on_all_cores(name, files, each),
-    }
+    let pool = match files.iter().any(is_object) {
+        true => Pool::new(name, OBJECTS.min(files.len()), None),
+        false => Pool::on_cores(name, files.len(), None),
+    };
+    pool.map(files, each)
 }
 
 pub(super) struct Opened {

@@ -24,7 +24,6 @@ use parquet::arrow::arrow_reader::{
 use sawmill_store::RequestPlan;
 use serde::Serialize;
 
-use crate::all_cores::on_all_cores;
 use crate::condition::Condition;
 use crate::condition::pruning::{Known, intersection, outlook, outlook_of_folders, pages};
 use crate::condition::rows::RowTest;
@@ -395,10 +394,9 @@ impl Filtered<'_> {
         }
         let counted = Mutex::new(Vec::with_capacity(windows.len()));
         let this = &*self;
-        on_all_cores(
+        control.on_all_cores(
             "counter",
             &windows,
-            control,
             || (),
             |(), &(key, window), control| {
                 let count = this.count_window(key, window, control)?;

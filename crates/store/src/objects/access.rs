@@ -4,8 +4,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use crate::error::{Error, Kind};
 use crate::location::ObjectUrl;
@@ -122,7 +123,7 @@ pub struct Pending {
 }
 
 /// The other end of a [`Pending`]: where its result goes.
-pub struct Answer(SyncSender<Result<Vec<u8>, Error>>);
+pub struct Answer(Sender<Result<Vec<u8>, Error>>);
 
 impl Answer {
     /// Passes on the result. It is dropped if the caller no longer waits.
@@ -134,7 +135,7 @@ impl Answer {
 impl Pending {
     /// Returns a request, and where its result goes. Waiting for it ends when `cancel` is set.
     pub fn new(cancel: Arc<AtomicBool>) -> (Self, Answer) {
-        let (sender, answer) = sync_channel(1);
+        let (sender, answer) = bounded(1);
         (Self { answer, cancel }, Answer(sender))
     }
 

@@ -75,7 +75,7 @@ impl Client {
     /// Reads the last bytes of an object whose size is not known, with one request where the store can do it.
     pub(super) fn open(&self, url: &ObjectUrl, tail: u64) -> Result<(Object, Vec<u8>), Error> {
         let (client, place) = (self.clone(), url.clone());
-        let (found, met) = std::sync::mpsc::sync_channel(1);
+        let (found, met) = crossbeam_channel::bounded(1);
         let bytes = self.spawn(async move {
             let path = path_of(&place)?;
             let (meta, bytes) = client.last_bytes(&place, &path, tail).await?;

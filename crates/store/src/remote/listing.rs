@@ -30,7 +30,7 @@ pub(super) fn list(client: &Client, url: &ObjectUrl) -> Result<Vec<Object>, Erro
     let folder = url.key().trim_end_matches('/');
     let prefix = Path::parse(folder).map_err(|source| fault(url, &source.into()))?;
     let (client, place) = (client.clone(), url.clone());
-    let (found, listed) = std::sync::mpsc::sync_channel(1);
+    let (found, listed) = crossbeam_channel::bounded(1);
     let access: Arc<dyn Access> = Arc::new(client.clone());
     let owner = client.clone();
     let pending = owner.spawn(async move {

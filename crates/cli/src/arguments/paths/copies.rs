@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use sawmill_inspect::in_order;
+use sawmill_profile::Pool;
 use sawmill_store::ObjectUrl;
 use tempfile::TempDir;
 
@@ -32,11 +32,10 @@ pub(crate) fn of(
     };
     let directory = TempDir::with_prefix("sawmill-")
         .map_err(|error| failed(&error, std::env::temp_dir().display().to_string()))?;
-    let copy = |at: usize| -> Result<PathBuf, Error> {
+    let copy = |(at, url): (usize, &ObjectUrl)| -> Result<PathBuf, Error> {
         if cancel.load(Relaxed) {
             return Err(Error::new(Exit::Interrupted, "interrupted", "", ""));
         }
-        let url = &urls[at];
         let mut path = directory.path().join(format!("{at:06}"));
         path.extend(url.key().split('/').filter(|part| !matches!(*part, "" | "." | "..")));
         let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&path));
@@ -45,10 +44,6 @@ pub(crate) fn of(
         file.flush().map_err(|error| failed(&error, url.to_string()))?;
         Ok(path)
     };
-    let mut copies = Vec::with_capacity(urls.len());
-    in_order(urls.len(), OBJECTS, OBJECTS, copy, |_, path| {
-        copies.push(path?);
-        Ok::<(), Error>(())
-    })?;
-    Ok((copies, directory))
+    let pool = Pool::new("copier", OBJECTS.min(urls.len()), None);
+    Ok((pool.map(urls.iter().enumerate(), copy)?, directory))
 }

@@ -11,12 +11,12 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{FieldRef, SchemaRef};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriterOptions, compute_leaves,
@@ -307,8 +307,8 @@ struct EndedField {
 
 impl Encoder {
     fn start(number: usize, spans: &SpanSink) -> Result<Self> {
-        let (tasks, given) = channel();
-        let (answer, answers) = channel();
+        let (tasks, given) = unbounded();
+        let (answer, answers) = unbounded();
         let (name, spans) = (format!("encoder-{number}"), spans.clone());
         let thread = Builder::new().name(name.clone()).spawn(move || {
             let _attached = spans.attach(&format!("encoder {number}"));

@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use arrow_schema::ArrowError;
 use batch_writer::{BatchWriter, Counted, Out};
 use sawmill_generator::{Dataset, Existing, Layout, Part, WrittenFile};
-use sawmill_profile::{Phase, PhaseReport, Profile, with_threads};
+use sawmill_profile::{Phase, PhaseReport, Pool, Profile};
 
 use crate::error::Error;
 use crate::r#gen::format::Format;
@@ -110,22 +110,19 @@ pub(crate) fn generate(
     let planned = plan(job, console, cancel)?;
     let files = &planned.files;
     let phase = profile.phase("generate");
-    let next = Mutex::new(files.iter());
     let stop = AtomicBool::new(false);
     let stopped = || cancel.load(Relaxed) || stop.load(Relaxed);
-    let work = |_| {
-        let mut written = Vec::new();
-        while !stop.load(Relaxed) {
-            let Some(file) = next.lock().unwrap_or_else(PoisonError::into_inner).next() else { break };
-            written.push(make(job, file, &phase, &stopped)?);
-        }
-        Ok::<_, Error>(written)
+    let written = Mutex::new(Vec::with_capacity(files.len()));
+    let write = |(): &mut (), file| {
+        let made = make(job, file, &phase, &stopped)?;
+        written.lock().unwrap_or_else(PoisonError::into_inner).push(made);
+        Ok::<_, Error>(())
     };
     let rows = job.layout.part_rows(job.part);
-    let threads = job.threads.min(files.len());
-    let made = || with_threads("generate", threads, &stop, work);
-    let written = console.with_bar("generate", rows, &AtomicU64::new(0), &phase, made)?;
-    let mut written: Vec<WrittenFile> = written.into_iter().flatten().collect();
+    let pool = Pool::new("generate", job.threads.min(files.len()), Some(&phase.sink()));
+    let made = || pool.for_each(files, &stop, || Ok(()), write);
+    console.with_bar("generate", rows, &AtomicU64::new(0), &phase, made)?;
+    let mut written: Vec<WrittenFile> = written.into_inner().unwrap_or_else(PoisonError::into_inner);
     written.sort_by_key(|file| file.file);
     Ok((written, phase.finish()))
 }

@@ -19,7 +19,7 @@ use parquet::arrow::arrow_reader::{
 };
 
 use sawmill_footer::{DEFAULT_MAX_PAGE, Options, enums_as_text_59};
-use sawmill_inspect::in_order;
+use sawmill_profile::Pool;
 use sawmill_store::Location;
 use tempfile::TempDir;
 
@@ -130,8 +130,10 @@ impl Source {
                 })
                 .map_err(|error| place.because(unreadable(&places[at], &error)))
         };
-        in_order(places.len(), threads, threads, opened, |at, metadata| {
-            let metadata = metadata?;
+        let pool = Pool::new("opener", threads.min(places.len()), None);
+        let opened = |at| Ok::<_, Error>((at, opened(at)?));
+        pool.in_order(0..places.len(), threads, opened, |opened| {
+            let (at, metadata) = opened?;
             if let Some((first, known)) = files.first()
                 && known.schema().fields() != metadata.schema().fields()
             {

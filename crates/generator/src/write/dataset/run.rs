@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sawmill_profile::{WaitKind, on_threads, span, wait};
+use sawmill_profile::{Pool, WaitKind, span, wait};
 use sawmill_store::directories::Unsynced;
 
 use crate::error::Error;
-use crate::layout::rows::{PlannedGroup, PlannedGroups};
+use crate::layout::rows::PlannedGroup;
 use crate::output::existing::Settled;
 use crate::output::folder::{Folder, MadeFile};
 use crate::output::manifest::{Manifest, ManifestFile};
@@ -71,7 +71,6 @@ pub(super) struct Run<'a> {
     job: &'a Job<'a>,
     /// `None` for streams.
     folder: Option<&'a dyn Folder>,
-    planned: Mutex<PlannedGroups<'a>>,
     /// The number of the first of `files`.
     first_file: u32,
     files: Vec<(Mutex<FileState>, Condvar)>,
@@ -85,23 +84,19 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl<'a> Run<'a> {
-    /// A run that will make the `missing` files. `manifest` is a directory's manifest, with its folder and its
-    /// name there.
+    /// A run that has made no file. `manifest` is a directory's manifest, with its folder and its name there.
     pub(super) fn new(
         plan: &'a FilePlan<'a>,
         job: &'a Job<'a>,
         folder: Option<&'a dyn Folder>,
-        missing: &[u32],
         manifest: Option<(Manifest, &'a dyn Folder, String)>,
     ) -> Self {
         let files = job.part.files(job.layout.files);
-        let writers = job.writers.unwrap_or(job.threads).get();
         let written = Instant::now();
         Run {
             plan,
             job,
             folder,
-            planned: Mutex::new(job.layout.planned_groups(missing.to_vec(), writers)),
             first_file: files.start,
             files: files.map(|file| FileState::planned(job.layout.row_groups(file))).collect(),
             manifest: manifest
@@ -134,9 +129,9 @@ impl<'a> Run<'a> {
     /// are complete.
     pub(super) fn make_files(&self, missing: Vec<u32>) -> Result<(), Error> {
         // Files without rows have no row group that would create them.
-        let empty = missing.into_iter().filter(|file| self.job.layout.row_groups(*file) == 0);
-        let made = empty.map(|file| self.finish_file(file, &mut lock(&self.state(file).0)));
-        let made = made.collect::<Result<(), Error>>().and_then(|()| self.make_row_groups());
+        let mut empty = missing.iter().filter(|file| self.job.layout.row_groups(**file) == 0);
+        let made = empty.try_for_each(|file| self.finish_file(*file, &mut lock(&self.state(*file).0)));
+        let made = made.and_then(|()| self.make_row_groups(missing));
         let made = made.and_then(|()| self.check_names());
         let saved = self.sync_names().and_then(|()| self.save_manifest(made.is_ok(), true));
         made.and(saved)
@@ -159,21 +154,13 @@ impl<'a> Run<'a> {
         written
     }
 
-    /// Makes all row groups, on the job's threads.
-    fn make_row_groups(&self) -> Result<(), Error> {
-        let work = |number| {
-            let _attached = self.job.phase.attach(&format!("generate-{number}"));
-            let mut maker = PlannedGroupMaker::new(self.plan, self.job.seed)?;
-            while let Some(group) = self.next_group() {
-                self.make(&group, &mut maker)?;
-            }
-            Ok(())
-        };
-        on_threads("generate", 0..self.job.threads.get(), &self.stop, work).map(drop)
-    }
-
-    fn next_group(&self) -> Option<PlannedGroup> {
-        lock(&self.planned).next()
+    /// Makes all row groups of the `missing` files, on the job's threads.
+    fn make_row_groups(&self, missing: Vec<u32>) -> Result<(), Error> {
+        let Job { layout, threads, writers, seed, phase, .. } = *self.job;
+        let planned = layout.planned_groups(missing, writers.unwrap_or(threads).get());
+        let pool = Pool::new("generate", threads.get(), Some(&phase.sink()));
+        let maker = || PlannedGroupMaker::new(self.plan, seed);
+        pool.for_each(planned, &self.stop, maker, |maker, group| self.make(&group, maker))
     }
 
     /// Makes and appends the row group, or several if it ends early at its bytes.

@@ -4,8 +4,9 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 
 use crate::error::{Error, Result};
 use crate::measure::command::captured_output::CapturedOutput;
@@ -139,7 +140,7 @@ fn watch(
 
 /// Reports the moment at which a child ended, without reaping it.
 fn end_of(pid: u32) -> io::Result<Receiver<io::Result<Instant>>> {
-    let (send, receive) = sync_channel(1);
+    let (send, receive) = bounded(1);
     std::thread::Builder::new().name("child waiter".into()).spawn(move || {
         let result = loop {
             // SAFETY: an all-zero siginfo_t is a valid value, and waitid writes one through the

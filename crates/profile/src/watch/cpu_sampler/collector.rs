@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 use super::PERIOD;
 use super::interrupted::{self, SLOTS};
@@ -19,14 +20,14 @@ const MAX_FRAMES: usize = 2 << 20;
 
 /// The collecting thread.
 pub(super) struct Collector {
-    stop: Option<SyncSender<()>>,
+    stop: Option<Sender<()>>,
     thread: Option<JoinHandle<SampledStacks>>,
 }
 
 impl Collector {
     pub(super) fn start() -> io::Result<Self> {
-        let (stop, stopped) = sync_channel(1);
-        let (send, receive) = sync_channel(1);
+        let (stop, stopped) = bounded(1);
+        let (send, receive) = bounded(1);
         let thread = std::thread::Builder::new().name("CPU sampler".into()).spawn(move || {
             // SAFETY: gettid has no preconditions.
             let mut timers = ThreadTimers::new(PERIOD, unsafe { libc::gettid() } as u32);

@@ -4,12 +4,12 @@
 //! something of a value, such as a leading zero or a digit, is not one of its types.
 
 use arrow_schema::TimeUnit;
+use sawmill_profile::Pool;
 use serde::Serialize;
 
 use super::arrays::{Fields, Part, time, timestamp};
 use super::column_type::ColumnType;
 use super::formats::{Formats, Moment};
-use crate::all_cores::map_on_all_cores;
 use crate::condition::days_of;
 use crate::delimited::records::cursor::{Cursor, not_utf8};
 use crate::delimited::records::dialect::Dialect;
@@ -362,19 +362,16 @@ pub(crate) fn on_sample<R: Send>(
 ) -> Result<()> {
     let pieces = files.iter().enumerate().flat_map(|(number, file)| sample.pieces(number, file));
     let pieces: Vec<Piece> = pieces.collect();
+    let seen = |piece: Piece| -> Result<Option<(Piece, R)>> {
+        files.get(piece.file).map(|file| Ok((piece, look(file, piece)?))).transpose()
+    };
     // Only the findings of a few pieces are held at once.
-    for group in pieces.chunks(64) {
-        let seen = map_on_all_cores("sampler", group, |piece| match files.get(piece.file) {
-            Some(file) => look(file, *piece).map(Some),
-            None => Ok(None),
-        })?;
-        group.iter().zip(seen).for_each(|(piece, seen)| {
-            if let Some(seen) = seen {
-                add(*piece, seen);
-            }
-        });
-    }
-    Ok(())
+    Pool::on_cores("sampler", pieces.len(), None).in_order(pieces, 64, seen, |seen| {
+        if let Some((piece, seen)) = seen? {
+            add(piece, seen);
+        }
+        Ok(())
+    })
 }
 
 /// Passes the records of a piece: text, their fields as ranges of it, and its place in the file. Records that are

@@ -2,9 +2,9 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
+use crossbeam_channel::{Receiver, bounded};
 use sawmill_profile::spawn;
 use sawmill_store::ObjectReader;
 
@@ -28,7 +28,7 @@ impl ObjectStream {
     /// # Errors
     /// The system cannot start another thread.
     pub(super) fn start(object: Arc<ObjectReader>) -> io::Result<Self> {
-        let (sender, pieces) = sync_channel(AHEAD);
+        let (sender, pieces) = bounded(AHEAD);
         let thread = spawn("object", move || -> io::Result<()> {
             let (mut at, end) = (0, object.object().size());
             while at < end {

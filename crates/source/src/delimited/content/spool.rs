@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::sync::mpsc::{Receiver, sync_channel};
 
+use crossbeam_channel::{Receiver, bounded};
 use sawmill_footer::RangeReader;
 use sawmill_profile::{joined, spawn_scoped};
 
@@ -41,7 +41,7 @@ impl Spool {
         control: &Control<'_>,
     ) -> std::result::Result<Self, Unspooled> {
         let file = tempfile::tempfile().map_err(Unspooled::Storing)?;
-        let (sender, blocks) = sync_channel::<Vec<u8>>(AHEAD);
+        let (sender, blocks) = bounded::<Vec<u8>>(AHEAD);
         std::thread::scope(|scope| {
             let writer = spawn_scoped(scope, "spool", move || store(file, &blocks));
             let writer = writer.map_err(|failure| Unspooled::Storing(failure.into()))?;

@@ -9,7 +9,6 @@ use arrow_schema::SchemaRef;
 use serde::Serialize;
 
 use super::reader::Batch;
-use crate::all_cores::on_all_cores;
 use crate::control::Control;
 use crate::delimited::files::{DelimitedFiles, Place};
 use crate::delimited::records::cursor::{Checked, Cursor};
@@ -64,7 +63,7 @@ pub(crate) fn leave_out(
     });
     let pieces: Vec<(usize, u64, u64)> = pieces.collect();
     let found: Mutex<Vec<(usize, Found)>> = Mutex::default();
-    on_all_cores("records", &pieces, control, Vec::new, |cells, &(number, start, end), control| {
+    control.on_all_cores("records", &pieces, Vec::new, |cells, &(number, start, end), control| {
         control.check()?;
         let Some(file) = files.get(number) else { return Ok(()) };
         let of_piece = check(shared, file, start, end, cells)?;
