@@ -1,18 +1,21 @@
 //! The intended start of every operation, one after the other.
 
+use rand::distr::weighted::WeightedIndex;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_distr::Exp1;
 use sawmill_source::Result;
 
-use crate::arrivals::process::{Arrivals, Draws};
+use crate::arrivals::process::Arrivals;
 use crate::arrivals::shape::RateClock;
 use crate::arrivals::trace::Trace;
-use crate::mix::weights::Weights;
 
 /// Gives out operations in the order of their intended starts.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     kind: Spread,
-    weights: Weights,
-    draws: Draws,
+    weights: WeightedIndex<f64>,
+    draws: Xoshiro256PlusPlus,
     number: u64,
     ended: bool,
 }
@@ -49,17 +52,17 @@ impl Schedule {
     pub(crate) fn open(
         mut clock_of: impl FnMut() -> RateClock,
         arrivals: &Arrivals,
-        weights: Weights,
+        weights: WeightedIndex<f64>,
         seed: u64,
         part: (u64, u64),
     ) -> Self {
         let burst = if let Arrivals::Bursts(size) = arrivals { *size } else { 1 };
         let poisson = *arrivals == Arrivals::Poisson;
         let seed = seed ^ part.0.wrapping_mul(0xD1B5_4A32_D192_ED03);
-        let mut draws = Draws::new(seed);
+        let mut draws = Xoshiro256PlusPlus::seed_from_u64(seed);
         // The parts of an even schedule interleave; a Poisson process splits into Poisson processes.
         let reached = match poisson {
-            true => -(1.0 - draws.unit()).ln(),
+            true => draws.sample(Exp1),
             false => part.0.saturating_sub(1) as f64 / part.1 as f64 * f64::from(burst),
         };
         let kind = Spread::Rate { clock: clock_of(), reached, poisson, burst, left: burst };
@@ -67,14 +70,20 @@ impl Schedule {
     }
 
     /// Arrivals of a trace.
-    pub(crate) fn of_trace(trace: Trace, weights: Weights, seed: u64) -> Self {
+    pub(crate) fn of_trace(trace: Trace, weights: WeightedIndex<f64>, seed: u64) -> Self {
         let kind = Spread::Trace(Box::new(trace));
-        Self { kind, weights, draws: Draws::new(seed), number: 0, ended: false }
+        Self { kind, weights, draws: Xoshiro256PlusPlus::seed_from_u64(seed), number: 0, ended: false }
     }
 
     /// Operations without intended starts.
-    pub(crate) fn closed(weights: Weights, seed: u64) -> Self {
-        Self { kind: Spread::Closed, weights, draws: Draws::new(seed), number: 0, ended: false }
+    pub(crate) fn closed(weights: WeightedIndex<f64>, seed: u64) -> Self {
+        Self {
+            kind: Spread::Closed,
+            weights,
+            draws: Xoshiro256PlusPlus::seed_from_u64(seed),
+            number: 0,
+            ended: false,
+        }
     }
 
     /// The next operation; `None` after the last.
@@ -94,7 +103,7 @@ impl Schedule {
                 if *left == 0 {
                     *left = *burst;
                     *reached += match *poisson {
-                        true => -(1.0 - self.draws.unit()).ln(),
+                        true => self.draws.sample::<f64, _>(Exp1),
                         false => f64::from(*burst),
                     };
                 }
@@ -102,12 +111,11 @@ impl Schedule {
             }
         };
         self.number += 1;
-        let draw = self.draws.next();
-        let operation = named.unwrap_or_else(|| self.weights.choose(draw));
+        let operation = named.unwrap_or_else(|| self.draws.sample(&self.weights));
         Ok(Some(Arrival {
             at: moment.map(|moment| (moment * 1e9) as u64),
             operation,
-            draw: self.draws.next(),
+            draw: self.draws.next_u64(),
         }))
     }
 
@@ -131,7 +139,7 @@ mod tests {
             ..*stretch
         };
         let clock = || RateClock::new(stretches.iter().map(share).collect());
-        let mut schedule = Schedule::open(clock, arrivals, Weights::new(&[1.0]), 7, part);
+        let mut schedule = Schedule::open(clock, arrivals, WeightedIndex::new([1.0]).unwrap(), 7, part);
         std::iter::from_fn(|| schedule.next().unwrap()).map(|arrival| arrival.at.unwrap()).collect()
     }
 

@@ -3,4 +3,3 @@
 pub(crate) mod block;
 pub(crate) mod pick;
 pub(crate) mod supply;
-pub(crate) mod weights;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
 use sawmill_generator::ZipfSampler;
 
-use crate::arrivals::process::Draws;
 use crate::proof::states::{Known, RowState, RowStates};
 
 /// Which of the earlier rows is chosen.
@@ -79,10 +80,10 @@ impl Picker {
         if high == 0 {
             return None;
         }
-        let mut draws = Draws::new(draw);
+        let mut draws = Xoshiro256PlusPlus::seed_from_u64(draw);
         for _ in 0..TRIES {
             let number = match self.pick {
-                Pick::Uniform => draws.below(high),
+                Pick::Uniform => draws.random_range(0..high),
                 Pick::Zipf(_) => self.rank(),
                 Pick::Latest(_) => match high.checked_sub(1 + self.rank()) {
                     Some(number) => number,
@@ -97,7 +98,7 @@ impl Picker {
                 return Some(found);
             }
         }
-        let start = draws.below(high);
+        let start = draws.random_range(0..high);
         (0..high.min(NEIGHBOURS)).find_map(|step| acknowledged(states, (start + step) % high, own))
     }
 }

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crossbeam_channel::{Receiver, Sender, bounded};
 use sawmill_source::Result;
 
 use crate::mix::block::Block;
@@ -40,17 +40,17 @@ impl Slice {
 /// New rows of a table.
 #[derive(Debug)]
 pub(crate) struct Supply {
-    make: SyncSender<Block>,
-    made: Mutex<Receiver<Block>>,
+    make: Sender<Block>,
+    made: Receiver<Block>,
     /// What is left of the blocks that were taken last, one for each processor.
     open: Vec<Mutex<Slice>>,
 }
 
 impl Default for Supply {
     fn default() -> Self {
-        let (make, made) = sync_channel(AHEAD);
+        let (make, made) = bounded(AHEAD);
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { make, made: Mutex::new(made), open: (0..processors).map(|_| Mutex::default()).collect() }
+        Self { make, made, open: (0..processors).map(|_| Mutex::default()).collect() }
     }
 }
 
@@ -65,7 +65,7 @@ impl Supply {
     pub(crate) fn take(&self, connection: u64, make: impl FnOnce() -> Result<Block>) -> Result<Slice> {
         let mut open = locked(&self.open[connection as usize % self.open.len()]);
         if open.numbers.is_empty() {
-            let ahead = locked(&self.made).try_recv().ok();
+            let ahead = self.made.try_recv().ok();
             *open = Slice::whole(ahead.map_or_else(make, Ok)?);
         }
         let end = (open.numbers.start + SLICE).min(open.numbers.end);
@@ -90,8 +90,7 @@ impl Supply {
 
     /// Ends the waiting of the thread that makes blocks: what was made ahead is forgotten.
     pub(crate) fn drain(&self) {
-        let made = locked(&self.made);
-        while made.try_recv().is_ok() {}
+        while self.made.try_recv().is_ok() {}
     }
 }
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use rand::distr::weighted::WeightedIndex;
 use sawmill_generator::Dataset;
 use sawmill_pgcopy::PgType;
+use sawmill_source::{Error, Kind, Result};
 
 use crate::arrivals::process::Arrivals;
 use crate::arrivals::shape::Shape;
 use crate::mix::pick::Pick;
-use crate::mix::weights::Weights;
 use crate::plan::abort::Abort;
 use crate::plan::limit::Limit;
 use crate::plan::pooling::{Pooling, Reconnect};
@@ -322,8 +323,15 @@ impl Plan {
     }
 
     /// How often each operation is chosen.
-    pub(crate) fn weights(&self) -> Weights {
-        Weights::new(&self.operations.iter().map(|operation| operation.weight).collect::<Vec<_>>())
+    ///
+    /// # Errors
+    /// No operation has a weight above 0, or one has less.
+    pub(crate) fn weights(&self) -> Result<WeightedIndex<f64>> {
+        WeightedIndex::new(self.operations.iter().map(|operation| operation.weight)).map_err(|error| {
+            let what = format!("the weights of the operations cannot be used: {error}");
+            Error::new(Kind::Config, what)
+                .advise("give each a weight of 0 or more, and one of them more than 0")
+        })
     }
 
     /// How many operations may be under way at once: connections, or clients of a closed loop.

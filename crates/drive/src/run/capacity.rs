@@ -53,9 +53,9 @@ pub(crate) fn capacity(plan: &Plan, cancel: &AtomicBool) -> Result<Option<f64>> 
     let shared = Shared {
         plan,
         pace: Pace::Closed { clients, think: Duration::ZERO },
-        queue: Queue::new(Schedule::closed(plan.weights(), plan.seed), clients),
+        queue: Queue::new(Schedule::closed(plan.weights()?, plan.seed), clients),
         pulse: Pulse::default(),
-        weights: plan.weights(),
+        weights: plan.weights()?,
         began: Instant::now(),
         end: (WARM_UP + LENGTH).as_nanos() as u64,
         deadline: u64::MAX,

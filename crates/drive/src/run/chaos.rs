@@ -1,9 +1,9 @@
 //! What is done to the server while the test runs.
 
 use std::process::{Command, Stdio};
-use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::Sender;
 use sawmill_localpg::LocalPg;
 
 use crate::plan::types::{Chaos, ChaosAction};

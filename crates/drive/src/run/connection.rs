@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
+use rand::distr::weighted::WeightedIndex;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
 use sawmill_profile::caught;
 use sawmill_source::{Kind, LOOK, Result};
 
-use crate::arrivals::process::Draws;
 use crate::arrivals::schedule::Schedule;
-use crate::mix::weights::Weights;
 use crate::plan::pooling::{Away, Pooling};
 use crate::plan::types::{Pace, Plan};
 use crate::run::delay::Spent;
@@ -41,7 +42,7 @@ pub(crate) struct Shared<'a> {
     pub pace: Pace,
     pub queue: Mutex<Queue>,
     pub pulse: Pulse,
-    pub weights: Weights,
+    pub weights: WeightedIndex<f64>,
     pub began: Instant,
     /// Nanoseconds from the start: then a closed loop ends.
     pub end: u64,
@@ -326,7 +327,7 @@ fn tries_again(outcome: &Outcome, attempts: u32, shared: &Shared<'_>) -> bool {
 /// Tries as often as the plan allows.
 fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outcome, u32) {
     let mut attempts = 1;
-    let mut draws = Draws::new(draw);
+    let mut draws = Xoshiro256PlusPlus::seed_from_u64(draw);
     let mut away = Away::default();
     loop {
         if let Err(error) = session.open() {
@@ -346,7 +347,7 @@ fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outc
             return (outcome, attempts);
         }
         // So that two that met do not meet again.
-        std::thread::sleep(Duration::from_micros(draws.below(1000 << attempts.min(6))));
+        std::thread::sleep(Duration::from_micros(draws.random_range(0..1000 << attempts.min(6))));
         attempts += 1;
     }
 }

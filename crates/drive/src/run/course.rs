@@ -2,11 +2,11 @@
 //! the one that counts.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::{Receiver, unbounded};
 use sawmill_localpg::LocalPg;
 use sawmill_profile::{cpu_time, joined};
 use sawmill_source::{Error, Kind, Result};
@@ -71,7 +71,7 @@ impl Course<'_> {
         let over = AtomicBool::new(false);
         let is_over = || over.load(Relaxed) || self.shared.is_over();
         let latest: Mutex<Option<ServerSample>> = Mutex::default();
-        let (report, events) = channel();
+        let (report, events) = unbounded();
         let mut happened = Happened::default();
         std::thread::scope(|scope| {
             let is_over = &is_over;

@@ -94,7 +94,7 @@ pub(crate) fn tables_of(plan: &Plan) -> Result<Arc<Vec<Arc<SharedTable>>>> {
 
 /// The schedule, how long the counted part of it is, and the rate over time.
 fn schedule(plan: &Plan) -> Result<(Schedule, Duration, Option<RateClock>)> {
-    let weights = plan.weights();
+    let weights = plan.weights()?;
     let length = plan.counted_length();
     match &plan.pace {
         Pace::Closed { .. } => Ok((Schedule::closed(weights, plan.seed), length, None)),
@@ -145,7 +145,7 @@ pub(crate) fn run_on(
         pace: plan.pace.clone(),
         queue: Queue::new(schedule, connections),
         pulse: Pulse::default(),
-        weights: plan.weights(),
+        weights: plan.weights()?,
         began: Instant::now() + START,
         end: whole.as_nanos() as u64,
         deadline: (whole + length.clamp(GRACE[0], GRACE[1])).as_nanos() as u64,
