@@ -362,6 +362,7 @@ impl Leaf {
                 Curve::Exponential { .. } => "exponential",
             }
             .to_owned(),
+            ValueSpec::Own(_) => "a distribution of the program".to_owned(),
             ValueSpec::Quantiles(quantiles) => format!("quantiles, {} pieces", quantiles.pieces()),
             ValueSpec::Correlated(correlated) => {
                 format!("quantiles, {} pieces, follows {}", correlated.quantiles.pieces(), correlated.field)
@@ -402,6 +403,7 @@ impl Leaf {
                 correlated.quantiles.mean() / if self.kind.is_whole() { one } else { 1.0 }
             }
             ValueSpec::Curve { curve, low, high } => curve.mean().clamp(*low, *high),
+            ValueSpec::Own(distribution) => distribution.mean(),
             ValueSpec::Reals { min, width } => min + width / 2.0,
             ValueSpec::Integers { min, span } => {
                 let (low, high) = self.kind.range();

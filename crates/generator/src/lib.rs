@@ -74,6 +74,7 @@ mod write;
 pub use arrow::batches::Batches;
 pub use benchmark::Benchmark;
 pub use draw::sampler::{CategoricalSampler, ZipfSampler};
+pub use draw::value_spec::own::DrawnNumber;
 pub use encode::compression::Compression;
 pub use encode::values::Encoding;
 pub use error::{Error, ErrorKind};

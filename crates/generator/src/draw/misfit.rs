@@ -56,6 +56,9 @@ impl Misfit {
                  their type"
             }
             (_, ValueSpec::Curve { .. }) => "set `min` and `max` of the distribution, or use a wider type",
+            (_, ValueSpec::Own(_)) => {
+                "let the distribution draw numbers of the field's type, or use a wider type"
+            }
             _ => "use a wider type, a smaller step or fewer rows",
         }
     }

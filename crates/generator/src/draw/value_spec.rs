@@ -25,6 +25,7 @@ pub(crate) mod fan_out;
 pub(crate) mod geometry;
 pub(crate) mod intervals;
 pub(crate) mod other_column;
+pub(crate) mod own;
 pub(crate) mod reader;
 mod references;
 pub(crate) mod seasonal;
@@ -36,6 +37,7 @@ use fan_out::FanOut;
 use geometry::Shapes;
 use intervals::Intervals;
 use other_column::{OtherColumn, RowOf};
+use own::OwnDistribution;
 use seasonal::Seasonal;
 use weights_by::WeightsBy;
 
@@ -77,6 +79,8 @@ pub(crate) enum ValueSpec {
         low: f64,
         high: f64,
     },
+    /// A distribution of the calling program.
+    Own(OwnDistribution),
     /// A distribution by its quantiles.
     Quantiles(Arc<Quantiles>),
     /// A distribution by its quantiles, whose ranks follow the ranks of another field.

@@ -5,7 +5,6 @@ mod other_rows;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::draw::distribution::Curve;
 use crate::draw::expression::{Column, Expression, Row, Values};
 use crate::draw::misfit::{Misfit, nearest_whole};
 use crate::draw::monotone::Monotone;
@@ -200,7 +199,12 @@ impl Leaf {
                 reals(out, draws, |_, draw| min + width * unit_interval(draw));
             }
             (ValueSpec::Curve { curve, low, high }, out) => {
-                continuous(curve, (*low, *high), kind, draws, out, &mut misfits);
+                let sample = |random: &mut Sequence| curve.sample(random);
+                continuous(sample, (*low, *high), kind, draws, out, &mut misfits);
+            }
+            (ValueSpec::Own(distribution), out) => {
+                let sample = |random: &mut Sequence| distribution.sample(random);
+                continuous(sample, (f64::NEG_INFINITY, f64::INFINITY), kind, draws, out, &mut misfits);
             }
             (ValueSpec::Quantiles(quantiles), out) => match kind.is_real() {
                 true => reals(out, draws, |_, draw| quantiles.real(draw)),
@@ -315,16 +319,16 @@ fn wide(min: i128, span: u128, draws: &Draws<'_>, out: &mut ValueBuffer) {
     });
 }
 
-/// Appends draws from a continuous distribution, clamped to `low` and `high`.
+/// Appends draws of `sample`, clamped to `low` and `high`.
 fn continuous(
-    curve: &Curve,
+    sample: impl Fn(&mut Sequence) -> f64,
     (low, high): (f64, f64),
     kind: &LogicalType,
     draws: &Draws<'_>,
     out: &mut ValueBuffer,
     misfits: &mut FirstMisfit,
 ) {
-    let value = |draw| curve.sample(&mut Sequence::new(draw)).clamp(low, high);
+    let value = |draw| sample(&mut Sequence::new(draw)).clamp(low, high);
     if kind.is_real() {
         let most = kind.most_real();
         return reals(out, draws, |i, draw| misfits.or_stand_in(i, real_in(most, value(draw))));

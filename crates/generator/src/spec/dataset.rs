@@ -7,12 +7,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rand::distr::Distribution;
+
 use crate::benchmark::Benchmark;
 use crate::draw::choice::Dictionary;
 use crate::draw::lengths::Lengths;
 use crate::draw::nulls::Nulls;
 use crate::draw::text::template::Template;
 use crate::draw::value_spec::changes::{Changes, Operation};
+use crate::draw::value_spec::own::{DrawnNumber, OwnDistribution};
 use crate::draw::value_spec::{ReferencedKey, ValueSpec};
 use crate::error::Error;
 use crate::random::weights::Weights;
@@ -229,6 +232,54 @@ impl Dataset {
             return Some(text);
         }
         BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| Ok((*text).to_owned()))
+    }
+
+    /// Draws the numbers of the field `path` from `distribution`, one of `rand`, `rand_distr` or your own, instead of
+    /// what the spec says. Row *i* still depends on the seed and *i* alone. A distribution that uses the system's C
+    /// library may differ in the last bit between platforms. A value that does not fit into the field's type is an
+    /// error of the run.
+    ///
+    /// ```
+    /// use rand_distr::Triangular;
+    /// use sawmill_generator::Dataset;
+    ///
+    /// let spec = "name = 'orders'\n[[fields]]\nname = 'total'\ntype = 'double'\nvalues = { uniform = { min = 0, max = 1 } }";
+    /// let orders = Dataset::from_toml(spec)?;
+    /// let orders = orders.with_distribution("total", Triangular::new(1.0, 500.0, 20.0).unwrap())?;
+    /// # Ok::<(), sawmill_generator::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The dataset has no such field, or it does not hold numbers.
+    pub fn with_distribution<T: DrawnNumber>(
+        mut self,
+        path: &str,
+        distribution: impl Distribution<T> + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let wrong = |what: &str| {
+            Err(Error::spec(what, path, "name a field of numbers by its path, like customer.age"))
+        };
+        let mut found = None;
+        self.each_leaf(&mut |field, leaf| {
+            if field.path == path {
+                found = Some((leaf.index, leaf.kind.is_real() || leaf.kind.is_whole()));
+            }
+        });
+        let index = match (found, &self.maker) {
+            (Some((index, true)), None) => index,
+            (Some(_), None) => return wrong("the field does not hold numbers"),
+            (Some(_), Some(_)) => return wrong("the values of this dataset are computed, not drawn"),
+            (None, _) => return wrong("the dataset has no such field"),
+        };
+        let own = OwnDistribution::new(distribution);
+        // Files of other draws are not those of this dataset.
+        self.text_hash ^= own.hash();
+        self.each_leaf_mut(&mut |leaf| {
+            if leaf.index == index {
+                leaf.values = ValueSpec::Own(own.clone());
+            }
+        });
+        Ok(self)
     }
 
     /// Its name, which its file names start with.

@@ -1,0 +1,118 @@
+//! The distributions of specs are those of `rand_distr`, and its distributions can be used in their place.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use rand::distr::Distribution;
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Exp, Geometric, LogNormal, Normal, Poisson, StandardUniform, Triangular, Uniform, Zipf};
+use sawmill_generator::{Dataset, DatasetName};
+
+const DRAWS: usize = 100_000;
+
+fn dataset(kind: &str, values: &str) -> Dataset {
+    let spec =
+        format!("name = \"d\"\n[[fields]]\nname = \"v\"\ntype = \"{kind}\"\nvalues = {{ {values} }}\n");
+    Dataset::from_toml(&spec).unwrap()
+}
+
+fn reals(dataset: &Dataset, seed: u64) -> Vec<f64> {
+    let batch = dataset.batches(0..DRAWS as u64, seed, DRAWS).next().unwrap().unwrap();
+    batch.column(0).as_primitive::<Float64Type>().values().to_vec()
+}
+
+fn theirs(distribution: impl Distribution<f64>) -> Vec<f64> {
+    Xoshiro256PlusPlus::seed_from_u64(5).sample_iter(distribution).take(DRAWS).collect()
+}
+
+/// The largest distance of two empirical distribution functions.
+fn distance(mut a: Vec<f64>, mut b: Vec<f64>) -> f64 {
+    a.sort_by(f64::total_cmp);
+    b.sort_by(f64::total_cmp);
+    let share = |sorted: &[f64], x: f64| sorted.partition_point(|y| *y <= x) as f64 / sorted.len() as f64;
+    a.iter().chain(&b).map(|x| (share(&a, *x) - share(&b, *x)).abs()).fold(0.0, f64::max)
+}
+
+/// Fair samples exceed it once in a thousand times (Kolmogorov-Smirnov); these samples are fixed.
+fn limit() -> f64 {
+    1.95 * (2.0 / DRAWS as f64).sqrt()
+}
+
+#[test]
+fn continuous_distributions_are_those_of_rand_distr() {
+    for (values, theirs) in [
+        ("normal = { mean = 3, stddev = 2.5 }", theirs(Normal::new(3.0, 2.5).unwrap())),
+        ("lognormal = { mu = 1.5, sigma = 0.8 }", theirs(LogNormal::new(1.5, 0.8).unwrap())),
+        ("exponential = { mean = 4 }", theirs(Exp::new(0.25).unwrap())),
+        ("uniform = { min = -1, max = 6 }", theirs(Uniform::new(-1.0, 6.0).unwrap())),
+    ] {
+        let found = distance(reals(&dataset("double", values), 1), theirs);
+        assert!(found < limit(), "{values}: {found}");
+    }
+}
+
+#[test]
+fn counts_and_ranks_are_those_of_rand_distr() {
+    let geometric = Geometric::new(0.3).unwrap().map(|failures| failures as f64);
+    for (values, theirs) in [
+        ("poisson = { mean = 6.5 }", theirs(Poisson::new(6.5).unwrap())),
+        ("geometric = { p = 0.3 }", theirs(geometric)),
+        ("zipf = { n = 40, s = 1.2 }", theirs(Zipf::new(40.0, 1.2).unwrap())),
+        // Without a table of ranks.
+        ("zipf = { n = 10_000_000, s = 1.1 }", theirs(Zipf::new(1e7, 1.1).unwrap())),
+    ] {
+        let batch = dataset("int64", values).batches(0..DRAWS as u64, 1, DRAWS).next().unwrap().unwrap();
+        let ours = batch.column(0).as_primitive::<Int64Type>().values().to_vec();
+        let (mut counts, last) = ([[0.0; 2]; 20], 19);
+        ours.iter().for_each(|value| counts[(*value as usize).min(last)][0] += 1.0);
+        theirs.iter().for_each(|value| counts[(*value as usize).min(last)][1] += 1.0);
+        // Two samples of one size.
+        let both = counts.iter().filter(|[a, b]| a + b > 0.0);
+        let statistic: f64 = both.map(|[a, b]: &[f64; 2]| (a - b) * (a - b) / (a + b)).sum();
+        // 19 degrees of freedom: fair samples exceed it once in a thousand times.
+        assert!(statistic < 43.8, "{values}: {statistic} {counts:?}");
+    }
+}
+
+#[test]
+fn a_field_draws_from_any_distribution_of_rand_distr_or_of_the_caller() {
+    let plain = || dataset("double", "uniform = { min = 0, max = 1 }");
+    let triangular = Triangular::new(1.0, 9.0, 2.0).unwrap();
+    let own = plain().with_distribution("v", triangular).unwrap();
+    assert!(distance(reals(&own, 1), theirs(triangular)) < limit());
+    // The same rows whatever the batches.
+    let whole = reals(&own, 7);
+    let part = own.batches(70_000..70_010, 7, 10).next().unwrap().unwrap();
+    assert_eq!(part.column(0).as_primitive::<Float64Type>().values()[..], whole[70_000..70_010]);
+    assert_ne!(whole, reals(&own, 8));
+
+    let dice = Uniform::new_inclusive(1u8, 6).unwrap();
+    let rolls = dataset("int64", "zipf = { n = 3, s = 1 }").with_distribution("v", dice).unwrap();
+    let batch = rolls.batches(0..60_000, 1, 60_000).next().unwrap().unwrap();
+    let mut counts = [0; 6];
+    batch
+        .column(0)
+        .as_primitive::<Int64Type>()
+        .values()
+        .iter()
+        .for_each(|pips| counts[*pips as usize - 1] += 1);
+    assert!(counts.iter().all(|count| (9_600..10_400).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn a_field_that_holds_no_numbers_takes_no_distribution() {
+    let refused = |kind: &str, values: &str, path: &str| {
+        let field = dataset(kind, values).with_distribution::<f64>(path, StandardUniform);
+        field.map(drop).unwrap_err().to_string()
+    };
+    let what = refused("string", "choice = { values = [\"a\", \"b\"] }", "v");
+    assert!(what.contains("does not hold numbers") && what.contains('v'), "{what}");
+    assert!(refused("double", "exponential = { mean = 1 }", "w").contains("no such field"));
+    let lines = DatasetName::new("tpch/lineitem").dataset(Some(0.01)).unwrap();
+    let what = lines.with_distribution::<f64>("l_tax", StandardUniform).map(drop).unwrap_err().to_string();
+    assert!(what.contains("computed"), "{what}");
+    let narrow =
+        dataset("int8", "zipf = { n = 3, s = 1 }").with_distribution("v", Uniform::new(900, 1000).unwrap());
+    let error = narrow.unwrap().batches(0..10, 1, 10).next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("let the distribution draw"), "{error}");
+}
