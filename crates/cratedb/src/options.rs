@@ -38,7 +38,7 @@ pub enum Timestamps {
     /// `TIMESTAMP`; a value that is not a whole millisecond is an error.
     #[default]
     Error,
-    /// `TIMESTAMP`; what is finer than a millisecond is cut (towards the past).
+    /// `TIMESTAMP`; digits below a millisecond are cut (towards the past).
     Truncate,
     /// `TEXT` in ISO 8601, with all digits.
     Text,

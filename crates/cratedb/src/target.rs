@@ -52,7 +52,7 @@ pub struct CrateDb {
     pub(crate) mode: Mode,
     pub(crate) options: CrateOptions,
     pub(crate) checkpoint_schema: String,
-    /// Rows are those of one statement, which nobody resumes.
+    /// The rows come from one statement, which cannot be resumed.
     pub(crate) of_statement: bool,
     pub(crate) schema_change: SchemaChange,
 }

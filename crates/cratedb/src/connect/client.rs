@@ -324,7 +324,8 @@ impl Client {
         self.unless_refused(statement, arguments, retries, control)?
     }
 
-    /// The same; the inner error is the server's refusal, of which the caller may make something.
+    /// As [`sql`](Self::sql), but returns the server's refusal as the inner error, so that the caller can handle
+    /// it.
     pub(crate) fn unless_refused(
         &mut self,
         statement: &str,

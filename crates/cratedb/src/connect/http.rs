@@ -113,7 +113,7 @@ impl HttpConnection {
         Ok(Self { stream, input: Vec::new(), at: 0, body: Vec::new(), open: true })
     }
 
-    /// Whether another request can be sent: the server has not closed the connection meanwhile.
+    /// Whether the server still keeps the connection open, so that another request can be sent.
     pub(crate) fn is_open(&self) -> bool {
         let (Stream::Plain(stream) | Stream::Tls(_, stream)) = &self.stream;
         if !self.open || stream.set_nonblocking(true).is_err() {

@@ -83,7 +83,7 @@ impl PgInsert {
         Ok(Self { connection, plain, repeat })
     }
 
-    /// Whether the server has closed the connection since its last answer: what is sent now would not arrive.
+    /// Whether the server has closed the connection since its last answer. A request sent now would not arrive.
     pub(crate) fn is_closed(&self, control: &Control<'_>) -> bool {
         // The client notices a closed connection only while it waits for something.
         let moment = async {

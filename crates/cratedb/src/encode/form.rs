@@ -46,7 +46,7 @@ pub(crate) enum Form {
     Real,
     Double,
     Text,
-    /// Text of at most so many UTF-16 code units.
+    /// Text of at most this many UTF-16 code units.
     Varchar(u32),
     Base64,
     Hex,

@@ -145,7 +145,7 @@ impl JsonColumn<'_> {
         }
     }
 
-    /// The values of an array of so many that are not NULL.
+    /// How many of the array's `rows` values are not NULL.
     pub(crate) fn non_null(&self, rows: usize) -> u64 {
         match &self.values {
             Values::Null => 0,
@@ -192,7 +192,7 @@ impl JsonColumn<'_> {
                 json::write_text(values.value(row), out);
             }
             Values::Base64(_) | Values::Hex(_) | Values::Uuid(_) => quoted(out, &|out| {
-                // None of these writes anything that JSON escapes.
+                // All three write only characters that JSON does not escape.
                 let _ = self.write_plain(row, out);
             }),
             Values::Millis(values, scale, data_type) => {

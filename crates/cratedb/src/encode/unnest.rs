@@ -142,7 +142,7 @@ impl ArrayColumn {
         rows.try_for_each(|row| self.push(data_type, bound, row).map_err(|fault| (row, fault)))
     }
 
-    /// Elements of one width. What has no record goes, or fails, by itself.
+    /// Elements of one width. A value for which `record` returns `None` is pushed alone, which may fail.
     fn run<T: Copy, const R: usize>(
         &mut self,
         data_type: &CrateType,
@@ -237,8 +237,8 @@ fn variable(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Fa
     Ok(())
 }
 
-/// Bytes that an element takes at most beside what it takes as JSON: all of it for those of known width, the
-/// length before it for texts.
+/// Maximum bytes of an element beyond its JSON: the whole element for types of fixed width, the length prefix for
+/// texts.
 pub(crate) fn beside_json(data_type: &CrateType) -> usize {
     4 + match data_type {
         CrateType::Boolean => 1,

@@ -37,7 +37,7 @@ pub struct CrateExplanation {
     pub files: usize,
     /// Rows of the source.
     pub rows: u64,
-    /// Units of work: what is recorded as done, and sent again after a failure.
+    /// Units of work. Each is recorded when it is done; after a failure, unrecorded units are sent again.
     pub units: usize,
     /// Connections.
     pub degree: usize,
@@ -134,7 +134,7 @@ impl CrateDb {
         })
     }
 
-    /// The columns of a plan, `existing` those of a table that exists.
+    /// The columns of a plan. `existing` holds the columns of a table that exists.
     fn explained(
         &self,
         planned: &[Column],

@@ -94,16 +94,16 @@ pub(crate) struct RecordedLoad {
     /// Moments by the clock of the loader, UTC, RFC 3339.
     pub begun: String,
     pub completed: Option<String>,
-    /// Requests whose rows were counted when the load ended; none of loads without tags.
+    /// Requests whose rows were counted when the load ended; `None` for loads without tags.
     pub audited: Option<u64>,
 }
 
-/// A load into the table that is looked at.
+/// An earlier load into the same table.
 pub(crate) struct LoadIntoTable {
     pub load: EarlierLoad,
-    /// Rows of the table as it was counted when the load was complete.
+    /// The table's row count when the load was complete.
     pub rows: u64,
-    /// When that was; none of loads that are not.
+    /// When the load was complete; `None` if it is not.
     pub completed: Option<String>,
     /// As of [`LoadRecord::shape`].
     pub shape: Shape,
@@ -122,7 +122,7 @@ impl Checkpoints {
         Self { schema: schema.to_owned(), retries }
     }
 
-    /// The same for what is better asked again later than tried again now.
+    /// The same tables, without retries.
     pub(crate) fn at_once(&self) -> Self {
         Self { schema: self.schema.clone(), retries: 0 }
     }
@@ -236,7 +236,7 @@ impl Checkpoints {
         }
     }
 
-    /// Removes rows of loads and their units: those of one load, or of all loads into a table.
+    /// Removes loads with their units: one load, or all loads into a table. Returns the number of loads.
     pub(crate) fn delete(
         &self,
         client: &mut Client,
@@ -275,8 +275,8 @@ impl Checkpoints {
         Ok(forgotten)
     }
 
-    /// Removes the records of all loads into a table but one: their rows are gone with the table that this
-    /// one has taken the place of.
+    /// Removes the records of all loads into a table except one. The rows of the others are gone with the table
+    /// that this load has replaced.
     pub(crate) fn delete_others(
         &self,
         client: &mut Client,

@@ -28,7 +28,7 @@ pub(crate) fn forget(crate_db: &CrateDb, drop_table: bool, control: &Control<'_>
     let checkpoints = Checkpoints::new(&crate_db.checkpoint_schema, RETRIES);
     let mut forgotten = Forgotten::default();
     let recorded = checkpoints.exist(&mut client, control)?;
-    // The leases keep other runs from loading into the table meanwhile.
+    // The leases keep other runs from loading into the table until the records are gone.
     let mut leases = Vec::new();
     if recorded {
         checkpoints.create(&mut client, control)?;

@@ -1,5 +1,5 @@
-//! Files that were loaded into a table before, each by itself: what an append leaves out, and what it ends
-//! first.
+//! Files that earlier loads added to a table, file by file: an append skips them, and first finishes loads that
+//! were interrupted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -164,8 +164,8 @@ impl Remembering<'_> {
         load.mapping == self.crate_db.mapping_of_files(self.source)
     }
 
-    /// The files of each load that was broken off and has some of the source's. With a key a load that has
-    /// other files, too, is not in the way: rows that it has brought are found.
+    /// The files of each interrupted load that shares files with the source. With a key, a load with further files
+    /// does not get in the way: the server finds the rows that it has inserted.
     fn unfinished(&self, here: &[&EarlierLoad]) -> Result<Vec<Vec<u32>>> {
         let names: BTreeSet<&String> = self.source.files().iter().map(|file| &file.name).collect();
         let is_in_the_way = |load: &&&EarlierLoad| {
@@ -240,7 +240,8 @@ impl Remembering<'_> {
         into.filled.iter().map(column).collect::<Option<Vec<_>>>().map(Arc::new)
     }
 
-    /// What a load has brought of these files, which still hold it, as far as its columns are known.
+    /// Checks the rows that a load has inserted for these files, and that the files still hold them, as far as the
+    /// load's columns are known.
     fn of_load(
         &self,
         client: &mut Client,
@@ -344,7 +345,7 @@ impl Remembering<'_> {
         remembered.verify(all, &self.place())
     }
 
-    /// What all loads into the table have brought, where that is all that it has.
+    /// The sum of all loads into the table, if they account for all its rows.
     fn all_of_table(&self, client: &mut Client, rows: u64, loads: &[LoadIntoTable]) -> Result<Option<Tally>> {
         let mut all = self.nothing();
         for LoadIntoTable { load, .. } in loads {
@@ -377,8 +378,7 @@ impl Remembering<'_> {
     }
 }
 
-/// Those of the loads that have brought other rows or columns of the same files, which share row keys with
-/// these.
+/// The loads with other rows or columns of the same files, which therefore share row keys with this one.
 pub(crate) fn sharing_files<'l>(
     loads: &'l [LoadIntoTable],
     source: &'l dyn Source,

@@ -150,7 +150,7 @@ impl CrateSession<'_> {
     }
 }
 
-/// Drops the column of the tags. What was done before an answer got lost is seen from what is there.
+/// Drops the column of the tags. If the answer gets lost, the catalogue shows whether the column is gone.
 fn drop_column(
     client: &mut Client,
     table: &CrateTable,

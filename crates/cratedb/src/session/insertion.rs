@@ -5,9 +5,9 @@
 //! existing table: rows ─ key or none ─▶ the table ─▶ counted row by row                  some rows, if it fails
 //! ```
 //!
-//! A statement cannot be resumed, because its rows cannot be read a second time. So the insertion records no units. A
-//! failed statement drops the new table it was filling. If the process was killed first, the next statement that
-//! creates the table drops what is left.
+//! A statement cannot be resumed, because its rows cannot be read a second time. So the insertion records no units.
+//! A failed statement drops the new table that it was filling. If the process is killed first, the next statement
+//! that creates the table drops the leftovers.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -250,7 +250,7 @@ impl CrateSession<'_> {
         Ok(self.counted().unwrap_or(total.rows))
     }
 
-    /// Removes what has gathered, and returns the error with what is left.
+    /// Drops the gathered rows, and returns the error with a note on the table's state.
     fn taken_back(&self, error: &Error, control: &Control<'_>) -> Error {
         // A statement that was cancelled cleans up, too.
         let cancel = false.into();
@@ -275,7 +275,7 @@ impl CrateSession<'_> {
         self.writers.confirm_lease(&mut client, control)?;
         let gathered = [self.table.staging(), self.table.sealed()];
         let [staging, sealed] = &gathered;
-        // A table of this name that another program made meanwhile has none of the rows.
+        // If another program created a table of this name since, that table has none of these rows.
         let [table, staging, sealed] =
             catalogue::which_exist(&mut client, [&self.table, staging, sealed], 0, control)?;
         let is_placed = table && !staging && !sealed;
@@ -386,12 +386,12 @@ fn no_table(table: &CrateTable, place: String) -> Error {
         .advise("check its name, or create it")
 }
 
-/// What is wrong with a value, without an option of the command that statements do not have.
+/// The fault of a value, without the advice to use an option of the command, which statements do not have.
 fn without_option(what: &str) -> &str {
     what.split_once("; choose --").map_or(what, |(what, _)| what)
 }
 
-/// An error whose advice is for statements.
+/// Replaces the advice: a statement cannot be resumed.
 fn in_statement(error: Error) -> Error {
     match error.kind() {
         Kind::Schema => Error::new(Kind::Schema, error.what().replace(": use --rename ", ": rename it, "))

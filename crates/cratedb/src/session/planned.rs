@@ -61,7 +61,7 @@ pub(crate) fn existing_plan(
     Ok((Plan { columns, key, longest_text: None }, primary))
 }
 
-/// Whether rows can be repeated, by what was asked for and what the table has.
+/// Chooses how rows can be repeated, from the options and the table's primary key.
 pub(crate) fn choose_key(
     crate_db: &CrateDb,
     table: &CrateTable,

@@ -28,11 +28,11 @@ pub(crate) struct Preparing<'p> {
     pub checkpoints: &'p Checkpoints,
     pub table: &'p CrateTable,
     pub plan: &'p Plan,
-    /// What was done about columns that differ.
+    /// Changes to the table for columns that differ.
     pub changes: &'p ColumnChanges,
     pub primary: &'p [String],
     pub id: &'p str,
-    /// How the source's columns become those of the table: a hash.
+    /// Hash of the mapping from the source's columns to the table's.
     pub mapping: &'p str,
     /// What this load makes.
     pub shape: &'p Shape,
@@ -147,7 +147,7 @@ impl Preparing<'_> {
     }
 }
 
-/// Renames a table. What was done before an answer got lost is seen from what is there.
+/// Renames a table. If the answer gets lost, the catalogue shows whether it was done.
 pub(crate) fn rename(
     client: &mut Client,
     from: &CrateTable,

@@ -8,7 +8,7 @@ use crate::connect::client::Client;
 use crate::table::existing::{Existing, StoredType, declared_types};
 use crate::table::names::CrateTable;
 
-/// Whether there is such a table.
+/// Whether the table exists.
 pub(crate) fn exists(
     client: &mut Client,
     table: &CrateTable,
@@ -78,7 +78,7 @@ pub(crate) fn columns(
                      FROM information_schema.columns WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position";
     let answer = client.sql(statement, &[json!(table.schema), json!(table.name)], retries, control)?;
     let mut rows = answer.all::<Row>()?;
-    // Fields of objects stand here too, by names with brackets.
+    // The catalogue also lists fields of objects, under names with brackets.
     rows.retain(|Row(name, ..)| !name.contains('['));
     let has_more = |Row(_, data_type, ..): &Row| {
         matches!(data_type.as_str(), "numeric" | "text")

@@ -1,4 +1,4 @@
-//! The columns of a load: of a new table, or matched with those of a table that exists.
+//! The columns of a load: for a new table, or matched with an existing table's columns.
 
 use std::sync::Arc;
 
@@ -196,7 +196,7 @@ fn checked(
     }
 }
 
-/// The schema with its columns called as those of the table, position by position.
+/// The schema with its columns renamed to the table's, position by position.
 pub(crate) fn by_position(
     schema: &SchemaRef,
     existing: &[Existing],

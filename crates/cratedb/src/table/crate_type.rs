@@ -34,7 +34,7 @@ pub(crate) struct Layout {
 }
 
 impl CrateType {
-    /// The type as `CREATE TABLE` takes it, without storage options of its own.
+    /// The type as `CREATE TABLE` takes it, without storage options.
     pub(crate) fn ddl(&self, layout: Layout) -> String {
         match self {
             Self::Object(fields) => {

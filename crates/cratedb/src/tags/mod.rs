@@ -22,14 +22,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sawmill_source::UnitKey;
 
-/// The rows of a unit that one request brought.
+/// The rows that one request inserted for a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tagged {
     pub tag: i64,
     pub rows: u64,
 }
 
-/// The tags of a run, and what is recorded under tags.
+/// The tags of a run, and the rows recorded under them.
 #[derive(Debug)]
 pub(crate) struct Tags {
     pub column: String,
@@ -53,7 +53,7 @@ pub(crate) fn column_for(schema: &Schema) -> String {
 const COLUMN: &str = "sawmill_batch";
 
 impl Tags {
-    /// The tags of a load's `run`th run. `recorded` is what earlier ones have brought.
+    /// The tags of a load's `run`th run. `recorded` holds the units of earlier runs.
     pub(crate) fn new(column: &str, run: u64, recorded: Recorded) -> Self {
         Self {
             column: column.to_owned(),
@@ -97,7 +97,8 @@ impl Tags {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An audit found so many units lacking; returns how many audits in a row have found no fewer than the one before.
+    /// Notes that an audit found `units` units lacking. Returns how many audits in a row have found no fewer than
+    /// the one before.
     pub(crate) fn found_lacking(&self, units: usize) -> u32 {
         let mut lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner);
         let in_a_row = if lacking.0 > 0 && units >= lacking.0 { lacking.1 + 1 } else { 0 };
@@ -105,12 +106,12 @@ impl Tags {
         in_a_row
     }
 
-    /// So many requests were found in the table as they are recorded.
+    /// Notes that an audit found `requests` requests in the table as recorded.
     pub(crate) fn audited(&self, requests: u64) {
         self.audited.store(requests, Relaxed);
     }
 
-    /// How many that were at the last audit.
+    /// How many requests the last audit found.
     pub(crate) fn last_audited(&self) -> u64 {
         self.audited.load(Relaxed)
     }

@@ -123,7 +123,7 @@ impl ReadBack<'_> {
         Ok(self.sums(false, control)?.whole)
     }
 
-    /// The same, each column summed up by itself, too, where that is asked for.
+    /// As [`run`](Self::run), with a sum for each column on request.
     pub(crate) fn sums(&self, each_column: bool, control: &Control<'_>) -> Result<Sums> {
         let mut client = Client::new(self.cluster, false);
         client.sql(&format!("REFRESH TABLE {}", self.table.quoted()), &[], self.retries, control)?;

@@ -25,7 +25,7 @@ pub(crate) fn head(table: &CrateTable, plan: &Plan, clause: &str) -> Head {
     let start = format!("INSERT INTO {} ({}) VALUES ({marks}", table.quoted(), names.join(","));
     let mut before = b"{\"stmt\":".to_vec();
     write_text(start.as_bytes(), &mut before);
-    // The text goes on.
+    // Drop the closing quote: the text continues.
     before.pop();
     let rest = format!("){}\",\"bulk_args\":[", if tagged { "" } else { clause }).into_bytes();
     match tagged {

@@ -51,7 +51,7 @@ struct Place {
 }
 
 impl Rejects {
-    /// Opens the file: anew for a new load, to go on for one that is resumed.
+    /// Opens the file: empties it for a new load, appends to it for a resumed one.
     pub(crate) fn open(path: &Path, resumed: bool) -> Result<Self> {
         let failed = |error: std::io::Error| unwritable(path, &error);
         let mut known = HashSet::new();
@@ -108,7 +108,7 @@ impl Rejects {
     }
 }
 
-/// Whether a file is empty, or begins as those of loads do.
+/// Whether a file is empty, or begins like the rejects file of a load.
 fn is_of_a_load(path: &Path) -> std::io::Result<bool> {
     let mut start = Vec::new();
     File::open(path)?.take(BEGINS.len() as u64).read_to_end(&mut start)?;

@@ -111,9 +111,9 @@ mod tests {
         let (_, started) = state_of(child.id()).unwrap();
         let of_child = Owner { process: child.id(), started, ..owner };
         assert!(!of_child.is_gone());
-        // Its number stands for it alone.
+        // Another process may get the same number later: the start time tells them apart.
         assert!(Owner { started: "1".into(), ..of_child.clone() }.is_gone());
-        // Nothing is known of another machine, or of another container.
+        // The processes of another machine or container cannot be seen.
         assert!(!Owner { boot: "another".into(), ..of_child.clone() }.is_gone());
         child.kill().unwrap();
         while !of_child.is_gone() {

@@ -42,7 +42,7 @@ impl Preparing<'_> {
         };
         let rows = self.count(self.table)?;
         if rows == 0 && self.options.again {
-            // What was recorded of the rows that are gone is gone, too.
+            // The rows are gone, and so their records must go.
             self.checkpoints.delete_others(self.client, &self.table.to_string(), self.id, self.control)?;
         }
         let record = LoadRecord { rows, ..self.record(before) };
@@ -69,8 +69,8 @@ impl Preparing<'_> {
         read.run(self.control).map(Some)
     }
 
-    /// Refuses to append a file without a key that another load into the table has brought, because that would
-    /// duplicate its rows. With a key the server finds existing rows.
+    /// Refuses to append a file without a key if another load into the table has inserted it, because its rows
+    /// would be duplicated. With a key the server finds existing rows.
     fn refuse_twice(&mut self, kind: Kind) -> Result<()> {
         if self.plan.key != Key::None || self.options.again {
             return Ok(());

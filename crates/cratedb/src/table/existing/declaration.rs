@@ -11,7 +11,7 @@ use super::{Policy, StoredType};
 /// The names and types of a table's columns.
 ///
 /// # Errors
-/// What stands in a place where the statement's grammar has something else.
+/// The text found in a place where the statement's grammar expects something else.
 pub(crate) fn declared_types(ddl: &str) -> Result<Vec<(String, StoredType)>, String> {
     let mut parser = Parser { tokens: tokens(ddl)?, at: 0 };
     while !parser.sign('(') {
@@ -52,7 +52,7 @@ fn tokens(ddl: &str) -> Result<Vec<Token>, String> {
     Ok(tokens)
 }
 
-/// The text up to the closing mark; a doubled mark stands for itself.
+/// The text up to the closing mark; a doubled mark means the mark.
 fn enclosed(characters: &mut Peekable<Chars<'_>>, mark: char) -> Result<String, String> {
     let mut text = String::new();
     loop {

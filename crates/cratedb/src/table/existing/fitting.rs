@@ -15,7 +15,7 @@ use crate::table::crate_type::CrateType;
 pub(crate) struct Misfit {
     /// The place inside the column, such as `['a']['b']`.
     pub path: String,
-    /// What is there instead.
+    /// The table's type or property at this path.
     pub what: String,
 }
 

@@ -53,7 +53,7 @@ impl Batch {
     /// The unit that a row is of.
     pub(super) fn unit_of(&self, row: usize) -> &Unit {
         let after = self.units.partition_point(|(first, _)| *first <= row);
-        // A batch is made of units, the first of which begins with its first row.
+        // A batch consists of units; the first unit starts at its first row.
         &self.units[after.saturating_sub(1)].1
     }
 

@@ -15,8 +15,8 @@ use crate::table::columns::Key;
 const MAX_UNITS: usize = 200;
 
 impl CrateWriter {
-    /// Has a small unit, whose rows are all in `batch`, wait for others. Returns those that were sent
-    /// meanwhile.
+    /// Holds a small unit back to send it with others; all its rows are in `batch`. Returns the units that were
+    /// sent to make room.
     pub(super) fn wait_for_others(
         &mut self,
         (unit, tally): (&Unit, Tally),

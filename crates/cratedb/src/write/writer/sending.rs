@@ -163,7 +163,7 @@ impl CrateWriter {
         Ok(came)
     }
 
-    /// Notes that so many rows may be in the table, of which the server has counted none.
+    /// Notes that this many rows may be in the table, though the server has counted none.
     fn doubt(&self, rows: usize) {
         match self.plan.plan.key {
             Key::None => drop(self.plan.unanswered.fetch_add(rows as u64, Relaxed)),
