@@ -68,12 +68,12 @@ fn datasets(args: DatasetArgs) -> Result<Vec<DatasetArgs>> {
 pub(crate) struct MadeFiles {
     /// A row for each file, in their order.
     pub rows: RecordBatch,
-    /// What was made, in a sentence.
+    /// A sentence about the files made.
     pub summary: String,
 }
 
-/// Makes the files on the executors of `context`. Then this process compares all of them with their manifests, and
-/// replaces those by that of the whole dataset.
+/// Makes the files on the executors of `context`. Then this process compares them with their manifests, and
+/// replaces the manifests by a single one of the whole dataset.
 ///
 /// # Errors
 /// A file cannot be written, or the folder is not the same one here as for the executors.
@@ -103,7 +103,7 @@ pub(crate) async fn files(context: &SessionContext, args: &DatasetArgs) -> Resul
     Ok(MadeFiles { rows: made, summary })
 }
 
-/// Compares the files with their manifests, and writes that of the whole dataset.
+/// Compares the files with their manifests, and writes the manifest of the whole dataset.
 async fn complete(
     files: GeneratedFiles,
     dataset: Arc<Dataset>,

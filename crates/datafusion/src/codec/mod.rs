@@ -1,6 +1,6 @@
 //! Plans on their way to other machines: our tables and operators, and all others as Ballista encodes them.
 //!
-//! What is ours begins with [`MARK`]; the rest is JSON. Anything else is handed to Ballista's own codecs.
+//! Our tables and operators begin with [`MARK`]; the rest is JSON. Ballista's codecs decode everything else.
 
 mod logical;
 mod physical;

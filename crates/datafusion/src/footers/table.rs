@@ -22,10 +22,10 @@ use crate::found_files;
 use crate::functions::arguments::Arguments;
 use crate::units::UnitsExec;
 
-/// Files of one unit of work: so many footers are opened with what the ones before taught.
+/// Files of one unit of work: each footer is opened with what the unit's earlier footers taught.
 const FILES_A_BATCH: usize = 4096;
 
-/// A partition has at least so many files.
+/// Minimum number of files in a partition.
 const MIN_FILES: usize = 16;
 
 /// What the footers of Parquet files state, a row for each column chunk, row group or file. The files are listed when

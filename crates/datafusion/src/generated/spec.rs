@@ -24,7 +24,7 @@ impl Spec {
     /// Reads the spec `name` at `scale`, and returns it with its hash.
     ///
     /// # Errors
-    /// There is no such dataset, it has several tables, or its spec is not valid.
+    /// The dataset does not exist, it has several tables, or its spec is not valid.
     pub(crate) fn read(name: &str, scale: Option<f64>) -> Result<(Self, Arc<Dataset>)> {
         let mut named = DatasetName::new(name);
         if named.file().is_some_and(Path::is_file) {

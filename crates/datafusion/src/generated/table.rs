@@ -49,7 +49,7 @@ impl GeneratedTable {
     /// that its spec states.
     ///
     /// # Errors
-    /// There is no such dataset, or its spec is not valid.
+    /// The dataset does not exist, or its spec is not valid.
     pub fn new(spec: &str) -> Result<Self> {
         Self::read(spec, None)
     }

@@ -33,8 +33,8 @@ use crate::parquet_files::reader;
 use crate::parquet_files::reader::{FooterReaders, Place};
 use crate::parquet_files::types;
 
-/// Rows of Parquet files. Of each file's footer, a scan decodes the columns that it needs. The columns of the table
-/// are those of the first file; others may lack some that may be null, and are null there.
+/// Rows of Parquet files. From each footer, a scan decodes only the columns that it needs. The first file defines
+/// the table's columns. Other files may lack nullable columns, which are null there.
 #[derive(Debug)]
 pub struct ParquetTable {
     definition: Definition,
@@ -57,7 +57,7 @@ impl ParquetTable {
     /// 64 MiB are refused.
     ///
     /// # Errors
-    /// There are no such files, or the footer of the first one cannot be read.
+    /// No files match, or the footer of the first one cannot be read.
     pub fn new(pattern: &str) -> Result<Self> {
         Self::with_max_page(pattern, DEFAULT_MAX_PAGE)
     }

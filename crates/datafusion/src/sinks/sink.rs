@@ -75,8 +75,8 @@ pub(crate) trait Sink: Debug + Send + Sync {
     /// Inserts all rows of a plan, and returns how many the server has counted.
     ///
     /// # Errors
-    /// The query fails; a value or a row that the table does not take; the server cannot be reached. For CrateDB the error
-    /// says what is left in the table; PostgreSQL keeps none of the rows.
+    /// The query fails; a value or a row that the table does not take; the server cannot be reached. For CrateDB
+    /// the error counts the rows left in the table; PostgreSQL keeps none.
     async fn insert(&self, rows: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<u64>;
 }
 

@@ -1,4 +1,4 @@
-//! Whole numbers of rows or row groups: which a filter leaves, and how they are shared among partitions.
+//! Row numbers or row group numbers: which of them a filter leaves, and how they are shared among partitions.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RowRanges(Vec<Range<u64>>);
 
-/// Ranges begin and end at multiples of this where they can: the generator draws so many rows at once.
+/// Ranges begin and end at multiples of this if they can, because the generator draws this many rows at once.
 const ALIGNED: u64 = 1024;
 
 impl RowRanges {

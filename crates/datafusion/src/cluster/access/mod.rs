@@ -35,7 +35,7 @@ pub(crate) use probe::Failure;
 /// The errors of functions that Ballista calls.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How a process of a cluster protects what it sends and serves.
+/// How a process of a cluster protects its calls and its services.
 #[derive(Clone, Default)]
 pub(crate) struct Access {
     certificates: Option<Arc<Certificates>>,

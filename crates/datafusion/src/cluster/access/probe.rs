@@ -1,4 +1,4 @@
-//! A first call to a scheduler, before Ballista makes its own: what it refuses is said here, at once and in words.
+//! A first call to a scheduler, before Ballista makes its own, so that a refusal is reported at once and in words.
 
 use std::error::Error;
 use std::fmt::Display;
