@@ -1,7 +1,7 @@
 //! The results of several driving processes as one.
 //!
-//! Histograms of the whole run are added count by count, which is exact. Those of single seconds are stored in
-//! coarse buckets, so that a merged second's percentiles are upper bounds of these: up to a fifth too high.
+//! Adds histograms of the whole run count by count, which is exact. Histograms of single seconds are stored in
+//! coarse buckets. Percentiles of a merged second are therefore upper bounds, up to a fifth too high.
 
 use std::collections::BTreeMap;
 

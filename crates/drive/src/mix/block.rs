@@ -17,9 +17,9 @@ pub(crate) const BLOCK_ROWS: u64 = 1024;
 pub(crate) const NUMBER: &str = "sawmill_row";
 /// The column behind it: how many updates of the row have happened.
 pub(crate) const VERSION: &str = "sawmill_version";
-/// Columns before those of the dataset.
+/// Columns before the dataset's columns.
 pub(crate) const OWN_COLUMNS: usize = 2;
-/// Where an encoded row has its version: behind the number of fields, the number with its length, and a length.
+/// Position of the version in an encoded row: after the number of fields, the number with its length, and a length.
 const VERSION_AT: Range<usize> = 18..26;
 
 const _: () = assert!(ROW_GROUP_ROWS.is_multiple_of(BLOCK_ROWS));

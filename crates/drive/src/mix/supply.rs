@@ -1,5 +1,5 @@
-//! The blocks of a table that connections share: new rows, made ahead of their use by a thread of their own, and
-//! earlier rows, of which the blocks that were used last are kept.
+//! The blocks of a table that connections share. A separate thread makes new rows ahead of their use. Of earlier
+//! rows, the most recently used blocks are kept.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -42,7 +42,7 @@ impl Slice {
 pub(crate) struct Supply {
     make: Sender<Block>,
     made: Receiver<Block>,
-    /// What is left of the blocks that were taken last, one for each processor.
+    /// The rest of the blocks taken last, one for each processor.
     open: Vec<Mutex<Slice>>,
 }
 
@@ -88,7 +88,7 @@ impl Supply {
         let _ = self.make.send(block);
     }
 
-    /// Ends the waiting of the thread that makes blocks: what was made ahead is forgotten.
+    /// Wakes the thread that waits to add a block, by discarding the blocks made ahead.
     pub(crate) fn drain(&self) {
         while self.made.try_recv().is_ok() {}
     }

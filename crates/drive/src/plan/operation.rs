@@ -67,7 +67,7 @@ pub(crate) fn operation(node: Node<'_>, tables: &[PlanTable], number: usize) -> 
     Ok(operation)
 }
 
-/// A statement; what it reads into variables, and rows of its own, become the operation's.
+/// A statement. Adds the variables that it reads into, and the rows that it names, to the operation.
 fn work(node: Node<'_>, tables: &[PlanTable], outer: bool, operation: &mut Operation) -> Result<Work> {
     let kinds = node.which(STEPS);
     let [kind] = kinds.as_slice() else {

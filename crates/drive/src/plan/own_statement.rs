@@ -47,7 +47,7 @@ pub(super) fn chosen_row(name: &str, node: Node<'_>, tables: &[PlanTable]) -> Re
     Ok(ChosenRow { name: name.to_owned(), table, old, pick: pick(node)?, writes })
 }
 
-/// A statement with its parameters: those of a list, or those that it names (`:row.column`, `:variable`).
+/// A statement with its parameters: from a list, or named in its text (`:row.column`, `:variable`).
 pub(super) fn own_statement(
     node: Node<'_>,
     tables: &[PlanTable],

@@ -13,11 +13,11 @@ pub enum Pooling {
     /// To the end of the run.
     #[default]
     Kept,
-    /// No pool: each operation opens a connection of its own, and this is part of its latency.
+    /// No pool: each operation opens a connection, and its latency includes that.
     None,
-    /// For this many operations; then it is opened anew, between two operations.
+    /// For this many operations; then a new one is opened, between two operations.
     Operations(u64),
-    /// For this long; then it is opened anew, between two operations.
+    /// For this long; then a new one is opened, between two operations.
     For(Duration),
 }
 

@@ -44,17 +44,17 @@ pub struct Plan {
     pub pooling: Pooling,
     /// How an operation waits for a lost connection to come back.
     pub reconnect: Reconnect,
-    /// Statements that return nothing after the run, if the database holds what it has to.
+    /// Statements that return no rows after the run if the database is correct.
     pub checks: Vec<PlanCheck>,
-    /// What the result has to keep to.
+    /// Limits that the result has to keep.
     pub limits: Vec<Limit>,
-    /// What ends the run before its time.
+    /// Conditions that end the run early.
     pub abort_when: Vec<Abort>,
     /// Which of how many driving processes this is.
     pub part: (u64, u64),
     /// When to start, for several processes.
     pub start_at: Option<SystemTime>,
-    /// What is done to the server meanwhile.
+    /// What to do to the server during the run.
     pub chaos: Option<Chaos>,
     /// Whether the rows are compared with the acknowledged writes afterwards.
     pub proof: bool,
@@ -92,7 +92,7 @@ pub struct PlanTable {
     pub dataset: Arc<Dataset>,
     /// Rows that are inserted before the run.
     pub rows: u64,
-    /// What stands in parentheses after WITH in its CREATE TABLE: `fillfactor = 70`.
+    /// The text in parentheses after WITH in its CREATE TABLE: `fillfactor = 70`.
     pub with: Option<String>,
 }
 
@@ -220,30 +220,30 @@ pub enum Work {
         into: Vec<usize>,
         /// How many rows it has to return or to change.
         expect: Option<u64>,
-        /// What it does to rows.
+        /// How it changes rows.
         writes: Writes,
         /// The statement is prepared once for each connection.
         prepared: bool,
     },
 }
 
-/// What a statement of the user's own does to the rows of its parameters.
+/// How a custom statement changes the rows of its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
-    /// It reads.
+    /// It only reads.
     Nothing,
-    /// It inserts the row `new`, perhaps with values of its own.
+    /// It inserts the row `new`, perhaps with other values.
     Insert,
-    /// It gives the row `old` values of its own.
+    /// It gives the row `old` other values.
     Update,
     /// It deletes the row `old`.
     Delete,
-    /// It writes, and the plan does not say what.
+    /// It writes, and the plan does not declare how.
     Undeclared,
 }
 
 impl Writes {
-    /// What the words of a statement say.
+    /// Guesses from the words of a statement.
     pub(crate) fn of_statement(sql: &str) -> Self {
         const READING: [&str; 6] = ["select", "values", "table", "show", "explain", "set"];
         const WRITING: [&str; 4] = ["insert", "update", "delete", "merge"];
@@ -348,25 +348,25 @@ impl Plan {
 pub enum Parameter {
     /// A column of a chosen row.
     Column {
-        /// The place of the row among those of the operation.
+        /// Index of the row among the operation's rows.
         row: usize,
-        /// The place of the column; 0 is the number.
+        /// Index of the column; 0 is the row number.
         column: usize,
     },
-    /// What an earlier statement of the operation has read, by its place among the variables.
+    /// The value that an earlier statement of the operation has read, by its index among the variables.
     Variable(usize),
 }
 
-/// What is done to the server.
+/// An action that is repeated during the run, to disturb the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chaos {
-    /// What.
+    /// The action.
     pub action: ChaosAction,
     /// How often.
     pub every: Duration,
 }
 
-/// What is done to the server.
+/// An action that disturbs the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChaosAction {
     /// All its processes are killed and it is started again: a server that this command started.

@@ -33,7 +33,7 @@ pub struct DriveResult {
     pub machine: Machine,
     /// Name to version: our own, the server's.
     pub versions: BTreeMap<String, String>,
-    /// What was to be done.
+    /// The settings of the run.
     pub run: RunDescription,
     /// Whether the driver kept its own schedule. If not, no figure of this file describes the server.
     pub valid: bool,
@@ -42,7 +42,7 @@ pub struct DriveResult {
     /// The run was stopped before its end.
     #[serde(default)]
     pub interrupted: bool,
-    /// The condition that ended the run before its time, and what was measured.
+    /// The condition that ended the run early, and the measured value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborted: Option<String>,
     /// All operations together, without the warm-up.
@@ -51,11 +51,11 @@ pub struct DriveResult {
     pub operations: Vec<OperationResult>,
     /// Second by second, the warm-up included.
     pub seconds: Vec<Second>,
-    /// What was done to the server.
+    /// The actions that disturbed the server.
     pub chaos: Vec<ChaosEvent>,
     /// The limits, and whether they held.
     pub limits: Vec<LimitResult>,
-    /// What became of the rows, table by table; empty if nothing was checked.
+    /// The state of the rows, table by table; empty if nothing was checked.
     pub proof: Vec<Proof>,
     /// What the driver itself cost, and how late it was.
     pub driver: DriverReport,
@@ -106,9 +106,8 @@ pub struct OperationResult {
     pub rate: f64,
     /// Rows that those wrote or read.
     pub rows: u64,
-    /// How many failed, by kind: an SQLSTATE such as `23505`, `crate-4000` (an error code of CrateDB),
-    /// `timeout`, `lost` (the connection), `check` (a result that is not what it must be), `unstarted` (the
-    /// run ended before a connection was free).
+    /// How many failed, by kind: an SQLSTATE such as `23505`, `crate-4000` (an error code of CrateDB), `timeout`,
+    /// `lost` (the connection), `check` (a wrong result), `unstarted` (the run ended before a connection was free).
     pub errors: BTreeMap<String, u64>,
     /// A message of the server for each kind of error.
     pub messages: BTreeMap<String, String>,
@@ -166,12 +165,12 @@ pub(crate) fn add_counts(sums: &mut BTreeMap<String, u64>, more: &BTreeMap<Strin
     }
 }
 
-/// A limit and what was measured.
+/// A limit and the measured value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LimitResult {
     /// The limit as it was given: `insert.p99 < 20ms`.
     pub limit: String,
-    /// What was measured, in the unit of the limit.
+    /// The measured value, in the unit of the limit.
     pub measured: String,
     /// Whether it held.
     pub held: bool,

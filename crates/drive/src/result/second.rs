@@ -88,7 +88,7 @@ pub struct ChaosEvent {
     pub at: f64,
     /// How long it took: for a kill, until the server accepted connections again.
     pub took: f64,
-    /// What was done: `kill server`, or the command.
+    /// The action: `kill server`, or the command.
     pub what: String,
     /// Why it failed; missing if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What is done to the server while the test runs.
+//! Disturbs the server while the test runs.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

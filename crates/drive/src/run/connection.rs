@@ -35,18 +35,18 @@ const STACK: usize = 512 * 1024;
 /// Keeps the draws of clients apart.
 const STREAMS: u64 = 0xA24B_AED4_963E_E407;
 
-/// What all connections of a run share.
+/// The state that all connections of a run share.
 pub(crate) struct Shared<'a> {
     pub plan: &'a Plan,
-    /// That of the plan, or a closed loop where the driver itself is measured.
+    /// The plan's pace, or a closed loop to measure the driver itself.
     pub pace: Pace,
     pub queue: Mutex<Queue>,
     pub pulse: Pulse,
     pub weights: WeightedIndex<f64>,
     pub began: Instant,
-    /// Nanoseconds from the start: then a closed loop ends.
+    /// End of a closed loop, in nanoseconds from the start.
     pub end: u64,
-    /// Nanoseconds from the start: then operations that have not begun do not begin.
+    /// Nanoseconds from the start after which no operation begins.
     pub deadline: u64,
     pub cancel: &'a AtomicBool,
     /// A connection has failed in a way that ends the run.
@@ -126,7 +126,7 @@ pub(crate) fn wake_on_time() {
     }
 }
 
-/// Lets a thread run where no other one wants to: rows that are made ahead delay no operation.
+/// Lowers the priority of this thread, so that making rows ahead delays no operation.
 pub(crate) fn stand_back() {
     #[cfg(target_os = "linux")]
     // SAFETY: setpriority(2) takes numbers; for 0 Linux changes this thread alone.
@@ -135,7 +135,7 @@ pub(crate) fn stand_back() {
     }
 }
 
-/// What a connection did last.
+/// The last operation of a connection.
 #[derive(Clone, Copy, Default)]
 struct Before {
     /// When it became free.
@@ -204,7 +204,7 @@ pub(crate) fn client_schedule(shared: &Shared<'_>, stream: u64) -> Schedule {
     Schedule::closed(shared.weights.clone(), shared.plan.seed ^ (stream + 1).wrapping_mul(STREAMS))
 }
 
-/// Carries out operations until there are no more.
+/// Carries out operations until the schedule or the run ends.
 pub(crate) fn drive(
     session: &mut dyn Session,
     shared: &Shared<'_>,

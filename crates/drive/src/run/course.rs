@@ -1,5 +1,4 @@
-//! The threads of a run: connections, what is done to the server, what it reports, rows that are made ahead, and
-//! the one that counts.
+//! The threads of a run: connections, chaos, the server's figures, rows made ahead, and the thread that counts.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

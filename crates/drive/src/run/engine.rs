@@ -33,9 +33,10 @@ use crate::work::target::{Address, Session, Target};
 
 /// How often to look whether the time has come to start.
 const LOOK_AT_CLOCK: Duration = Duration::from_millis(50);
-/// Until threads have started and the first rows are made.
+/// Time for threads to start and for the first rows to be made.
 const START: Duration = Duration::from_millis(20);
-/// How long after its end a run goes on with operations that were due before: as long as it was, within these.
+/// How long a run goes on after its end, for operations that were due before: as long as the run was, within these
+/// limits.
 const GRACE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
 /// What a run needs besides its plan.
 pub struct Driving<'a> {
@@ -254,7 +255,7 @@ fn result_of(
     }
 }
 
-/// Opens all connections before the start: connecting is not what is measured.
+/// Opens all connections before the start, because connecting is not measured.
 fn open_sessions<'a>(
     plan: &'a Plan,
     target: &'a dyn Target,

@@ -62,7 +62,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// That of a client of a closed loop, which waits for no connection.
+    /// A claim of a closed loop's client, which waits for no connection.
     pub(crate) fn at_once(arrival: Arrival, now: u64) -> Self {
         Self { arrival, claimed: now, delay: Delay::default() }
     }

@@ -1,4 +1,4 @@
-//! The live screen on a terminal: a few lines that are drawn anew each second.
+//! The live screen on a terminal: a few lines, redrawn each second.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;

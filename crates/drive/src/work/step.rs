@@ -21,22 +21,22 @@ pub(crate) trait Arguments {
     fn variable(&mut self, _number: usize) {}
 }
 
-/// What a statement has to return.
+/// The expected answer of a statement.
 #[derive(Debug, Default)]
 pub(crate) enum Expect {
     #[default]
     Anything,
-    /// As many rows, returned or changed.
+    /// This many rows, returned or changed.
     Rows(u64),
     /// One row without NULLs: its fields are the values of variables.
     Variables,
     /// This row was changed, unless another operation has deleted it.
     Changed { table: usize, number: u64 },
-    /// This row, unless what is known of it has changed meanwhile.
+    /// This row, unless its known state has changed since.
     Row { table: usize, number: u64, known: Known, row: Vec<u8> },
 }
 
-/// Passes the arguments of a statement to `out`. `None` if there is no earlier row that it could take.
+/// Passes the arguments of a statement to `out`. `None` if no earlier row is suitable.
 pub(crate) fn arguments(
     rows: &mut Rows,
     work: &Work,

@@ -116,7 +116,7 @@ impl<'a> CrateSession<'a> {
         }
     }
 
-    /// Whether an answer is what it has to be; sets the variables that it has values for.
+    /// Checks an answer against its expectation, and sets the variables that it has values for.
     fn judge(&mut self, at: usize, body: &[u8]) -> std::result::Result<u64, Failure> {
         let operation = &self.plan.operations[self.operation];
         let (step, expect) = (&operation.steps[at], &self.requests[at].expect);
