@@ -93,7 +93,7 @@ impl PgInsert {
         self.connection.wait(control, moment).is_err() || self.connection.client.is_closed()
     }
 
-    /// Inserts a block, whose rows get the tag, where there is one; returns the number of rows that went in.
+    /// Inserts a block, and adds the tag to its rows if there is one. Returns the number of inserted rows.
     pub(crate) fn insert(
         &self,
         columns: &[Bytes],

@@ -92,7 +92,7 @@ impl Sums {
     }
 }
 
-/// What a row that was sent adds to a tally; `row` is its values without the row key.
+/// The tally of a single sent row; `row` holds its values without the row key.
 pub(crate) fn sent_row(row: &[u8], columns: usize) -> Tally {
     let mut tally = Tally::empty(columns);
     tally.rows = 1;

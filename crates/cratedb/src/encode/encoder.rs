@@ -1,9 +1,9 @@
-//! Batches to blocks of rows in JSON, and beside them columns in binary where the transport takes columns.
+//! Encodes batches as blocks of rows in JSON, with binary columns in addition if the transport takes them.
 //!
-//! A row is a JSON array; rows are joined by commas, so that a block or any range of its rows is the
-//! inside of `bulk_args`. Values go from Arrow arrays into one buffer that is used again. The rows are
-//! written in any case, also where columns are sent: the content sum is taken of them, and should the
-//! server refuse a block of columns, its rows are sent to find those that are at fault.
+//! A row is a JSON array. Rows are joined by commas, so that a block or any range of its rows can be put into
+//! `bulk_args`. Values are copied from Arrow arrays into one buffer, which is reused. Rows are always written, even
+//! if columns are sent: the content sum needs them, and if the server refuses a block of columns, its rows are sent
+//! to find the faulty ones.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) struct EncodePlan {
     pub bytes: usize,
     /// Bytes of a single row's values, beyond which it fits no request; see [`longest_row`].
     pub longest_row: usize,
-    /// Whether to write columns, too.
+    /// Whether to write columns as well.
     pub columns: bool,
     /// Rows that cannot be represented are left out and reported with their block.
     pub leave_out: bool,

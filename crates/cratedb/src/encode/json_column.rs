@@ -182,7 +182,7 @@ impl JsonColumn<'_> {
             Values::Wide16(values) => json::write_f64(values[row].to_f64(), out),
             Values::Wide32(values) => json::write_f64(f64::from(values[row]), out),
             Values::Text(values) | Values::Varchar(values, _) => {
-                // Text comes as bytes if some of it is not UTF-8.
+                // Text arrives as bytes if some of it is not UTF-8.
                 if let ByteStrings::BinaryView(_) = values {
                     utf8(values.value(row), row)?;
                 }

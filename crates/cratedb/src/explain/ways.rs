@@ -19,7 +19,7 @@ pub struct ExplainedWay {
     pub over_pg: Option<u32>,
     /// Costs besides the rate.
     pub costs: String,
-    /// Whether this load goes this way.
+    /// Whether this load uses this way.
     pub chosen: bool,
 }
 
@@ -33,7 +33,7 @@ const TAGS: Rates = (Some(101), Some(121));
 const ROW_KEY: Rates = (Some(90), Some(102));
 const NOT_MEASURED: Rates = (None, None);
 
-/// The ways that a mode has; the one that a load with this key goes is marked.
+/// The ways of a mode, with the way marked that a load with this key uses.
 pub(super) fn ways(mode: Mode, key: &Key) -> Vec<ExplainedWay> {
     let way = |way: &str, delivery: &str, (over_http, over_pg): Rates, costs: &str, chosen: bool| {
         let [way, delivery, costs] = [way, delivery, costs].map(str::to_owned);

@@ -64,9 +64,9 @@ pub(crate) struct LoadRecord {
     /// Rows of the table as they were counted: before the load as long as it is under way, at its end when it
     /// is complete.
     pub rows: u64,
-    /// What the table held before, where rows are appended and will be verified.
+    /// The table's earlier content, if rows are appended and will be verified.
     pub before: Option<Tally>,
-    /// What the load makes.
+    /// The options that decide how the load stores rows and creates its table.
     pub shape: Shape,
     /// Runs that have begun, this one included: tags begin with their number.
     pub runs: u64,
@@ -75,7 +75,7 @@ pub(crate) struct LoadRecord {
 }
 
 impl LoadRecord {
-    /// Rows that the table had before the load: where they gather in a table of their own, none.
+    /// Rows that the table had before the load; 0 if they gather in a separate table.
     pub(crate) fn rows_before(&self) -> u64 {
         if self.state == State::Loading { self.rows } else { 0 }
     }

@@ -87,7 +87,7 @@ pub(crate) struct Lease {
     thread: Option<JoinHandle<Result<()>>>,
 }
 
-/// What the holder and its thread know.
+/// The state that the holder and its thread share.
 struct Holder {
     checkpoints: Checkpoints,
     cluster: Arc<Cluster>,
@@ -189,7 +189,7 @@ impl Drop for Lease {
     }
 }
 
-/// The number with which the lease was taken.
+/// Takes the lease, and returns its number.
 fn follow(
     checkpoints: &Checkpoints,
     cluster: &Arc<Cluster>,
@@ -210,11 +210,11 @@ fn follow(
         let is_first = last.is_none();
         let free = match last {
             None => 0,
-            // It was taken, and the answer got lost.
+            // This owner has taken it, but the answer got lost.
             Some(held) if held.owner.as_ref() == Some(owner) => return Ok(held.number),
             Some(held) if held.owner.as_ref().is_some_and(Owner::is_gone) || looks >= STILL => held.number,
             Some(held) if held.owner.as_ref().is_some_and(Owner::is_here) => return Err(busy(&held)),
-            // Of another machine only its beat is seen.
+            // A process on another machine only shows its beat.
             Some(held) => {
                 match seen {
                     Some(seen) if seen != (held.number, held.beat) => return Err(busy(&held)),

@@ -25,13 +25,13 @@ use crate::verify::read_back::{OfFiles, ReadBack, paging_key};
 use crate::verify::without_refused::WithoutRefused;
 
 impl CrateDb {
-    /// What a load of this source is recorded by.
+    /// The ID under which a load of this source is recorded.
     pub(crate) fn id_of(&self, source: &dyn Source, table: &CrateTable, key: &Key) -> String {
         let mapping = format!("{}{key:?}{:?}", source.facts().mapping, self.options.by_position);
         load_id(source.files(), &mapping, &table.to_string(), self.mode.name())
     }
 
-    /// What makes two loads of a file loads of the same rows and columns: a hash.
+    /// A hash that two loads of a file share if they load the same rows and columns.
     pub(crate) fn mapping_of_files(&self, source: &dyn Source) -> String {
         let mapping = earlier::mapping_of_files(source, self.options.by_position);
         format!("{:032x}", xxhash_rust::xxh3::xxh3_128(mapping.as_bytes()))
@@ -66,7 +66,7 @@ impl CrateDb {
         Ok(earlier::adds_files(source, &here, options))
     }
 
-    /// What the records say of the source's files, where they are appended.
+    /// Looks up the source's files in the records of an append; `None` without any.
     pub(crate) fn remember(
         &self,
         source: &dyn Source,
@@ -159,7 +159,7 @@ impl Remembering<'_> {
         Ok(())
     }
 
-    /// Whether a load was one of the same rows and columns of its files.
+    /// Whether a load covered the same rows and columns of its files.
     fn is_of_same_rows(&self, load: &EarlierLoad) -> bool {
         load.mapping == self.crate_db.mapping_of_files(self.source)
     }
@@ -180,8 +180,8 @@ impl Remembering<'_> {
         earlier::broken_off(self.source, &loads, same).map_err(|error| error.at(self.place()))
     }
 
-    /// Makes sure that the files' rows are in the table, as far as that is known, and that the files hold
-    /// them still.
+    /// Makes sure that the files' rows are in the table, as far as the records tell, and that the files still hold
+    /// them.
     fn look_at(
         &self,
         found: &[Found<'_>],
@@ -231,7 +231,7 @@ impl Remembering<'_> {
         ))
     }
 
-    /// The columns that a load fills, as this source has them; none if it lacks one.
+    /// The columns that a load fills, as this source has them; `None` if it lacks one.
     fn columns_of(&self, into: &LoadIntoTable) -> Option<Arc<Vec<Column>>> {
         if into.filled.is_empty() {
             return Some(Arc::clone(&self.plan.columns));

@@ -13,7 +13,7 @@ use crate::encode::form::Form;
 use crate::options::{Binary, CrateOptions, Dates, LongText, Objects, Times, Timestamps};
 use crate::table::columns::Plan;
 
-/// What a load makes, and the options that say so.
+/// Hashes of the stored form of values and table, and the options that decide it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shape {
     /// Hash of the columns' encodings.

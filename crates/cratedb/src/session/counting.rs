@@ -55,7 +55,7 @@ impl CrateSession<'_> {
             _ if self.state == LoadState::New && there_before.is_counted() => {
                 (before + acknowledged).saturating_sub(there_before.rows())
             }
-            // Of rows whose key was there it is not known whether an earlier run has sent them.
+            // If a row's key was there, an earlier run may or may not have sent the row.
             Key::Row(_) | Key::Own(_) => before.max(acknowledged),
         };
         // Equal rows under one primary key are a single row of the table.
@@ -119,7 +119,7 @@ impl CrateSession<'_> {
                 Relaxed,
             );
         }
-        // Rows of batches that were repeated without a key may be there twice.
+        // Rows of batches that were repeated without a key may be in the table twice.
         let more = rows > total.rows && self.encode.plan.key != Key::None;
         if self.crate_db.mode == Mode::Append || !more {
             return Ok(rows);
@@ -139,12 +139,12 @@ impl CrateSession<'_> {
         now.saturating_sub(explained).min(found)
     }
 
-    /// The note on a load whose rows may be there twice.
+    /// The note on a load whose rows may be in the table twice.
     pub(super) fn sent_twice(&self, loaded: u64) -> Option<String> {
         let rows = self.counted()?;
         let shows = match self.state {
             LoadState::Resumed => true,
-            // A request may arrive twice in a first run, too; in a table with rows of others that does not show.
+            // Even in a first run, a request may arrive twice. Rows of others in the table would hide that.
             LoadState::New => self.writers.gathers,
             LoadState::Complete => false,
         };

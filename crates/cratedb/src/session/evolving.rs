@@ -20,7 +20,7 @@ use crate::table::existing::Existing;
 use crate::table::names::{CrateTable, quote, refused_name};
 use crate::target::CrateDb;
 
-/// What an append does to its table first.
+/// The changes that an append makes to its table first.
 pub(crate) struct Following {
     pub changes: ColumnChanges,
     /// The statement that adds columns.
@@ -83,7 +83,7 @@ impl CrateDb {
             let Err(error) = client.sql(statement, &[], retries, control) else {
                 return Ok(following.changes);
             };
-            // Another load may have added some of them, or the answer got lost.
+            // Another load may have added some of the columns, or the answer got lost.
             let now = catalogue::columns(client, table, retries, control)?;
             if now.len() == existing.len() {
                 return Err(error);

@@ -37,7 +37,7 @@ use crate::write::durable;
 use crate::write::head::{MAX_TAG_LENGTH, REPEAT, head};
 use crate::write::writer::{CrateWriter, WriterPlan};
 
-/// What the name begins with under which the rows of a statement are recorded while they gather.
+/// The prefix of the name under which a statement's rows are recorded while they gather.
 const STATEMENT: &str = "rows of a statement";
 
 /// Rows after which a writer begins a new unit: rows are numbered by 32 bits in it.
@@ -194,12 +194,12 @@ impl Added<'_> {
         let inserted = writers.inserted.load(Relaxed);
         Ok(match writers.before.is_counted() && writers.before.rows() == 0 {
             true => inserted,
-            // Rows were found by their key, which may have come with this statement: a request may arrive twice.
+            // Some keys existed, but this statement may have inserted them itself: a request may arrive twice.
             false => now.saturating_sub(before).min(self.insertion.total().rows).max(inserted),
         })
     }
 
-    /// The error with what the statement leaves behind, and how to repeat it.
+    /// Adds to the error what the statement leaves behind, and how to repeat it.
     fn left(&self, error: &Error) -> Error {
         let writers = &self.insertion.writers;
         let (inserted, unanswered) = (writers.inserted.load(Relaxed), writers.unanswered.load(Relaxed));
@@ -236,8 +236,7 @@ impl Added<'_> {
 }
 
 impl CrateSession<'_> {
-    /// Compares the rows that have gathered with those that were sent, gives the table its name, and returns the number
-    /// of its rows.
+    /// Compares the gathered rows with the sent ones, gives the table its name, and returns the number of its rows.
     fn complete(&self, total: &Tally, control: &Control<'_>) -> Result<u64> {
         let lacking = self.to_send_again(total, control)?;
         if !lacking.is_empty() {
@@ -252,7 +251,7 @@ impl CrateSession<'_> {
 
     /// Drops the gathered rows, and returns the error with a note on the table's state.
     fn taken_back(&self, error: &Error, control: &Control<'_>) -> Error {
-        // A statement that was cancelled cleans up, too.
+        // A cancelled statement cleans up as well.
         let cancel = false.into();
         let control = Control::new(&cancel, control.phase());
         let left = match self.take_back(&control) {
@@ -411,7 +410,7 @@ struct StatementRows {
 
 impl StatementRows {
     fn new(schema: &SchemaRef) -> Self {
-        // No two statements are the same load, which is known by its name.
+        // Two statements are never the same load; the name identifies the load.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = format!("{STATEMENT} of process {} at {}", std::process::id(), now.as_nanos());
         let file =

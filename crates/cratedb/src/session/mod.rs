@@ -70,7 +70,7 @@ pub(crate) struct CrateSession<'a> {
     counted: Mutex<Option<u64>>,
     /// Rows of the source that were acknowledged in the end.
     loaded: AtomicU64,
-    /// Rows that were there when they were sent first, and yet came while the load ran, by the table's number of rows.
+    /// Rows that were found when first sent but had only appeared during the load, as the table's row count shows.
     since: AtomicU64,
     /// The table that gathers has the name under which late requests do not find it.
     sealed: AtomicBool,
@@ -194,7 +194,7 @@ impl Session for CrateSession<'_> {
                 )
                 .advise("compare the whole table with all that should be in it (sawmill verify)"));
         }
-        // Which columns differ is known for a table that holds nothing else, and when all rows went in.
+        // The differing columns are only known if the table holds nothing else and all rows are in.
         if !verification.matches() && alone && self.rejected() == 0 {
             let unit_rows = self.record.unit_rows;
             let source = encode_source(self.source, &self.encode, self.options, unit_rows, true, control)?;

@@ -182,7 +182,7 @@ impl<'a, 'o> Opening<'a, 'o> {
         })
     }
 
-    /// Rows gather in a table of their own.
+    /// Whether rows gather in a separate table.
     fn gathers(&self) -> bool {
         self.crate_db.mode != Mode::Append
     }
@@ -285,7 +285,7 @@ impl<'a, 'o> Opening<'a, 'o> {
         encode_plan(self.crate_db, self.source, self.options, &self.plan, (by_column, length))
     }
 
-    /// What all writers share.
+    /// The state that all writers share.
     fn writers(
         &self,
         (lease, tags): (Lease, Option<Tags>),

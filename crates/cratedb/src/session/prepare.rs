@@ -34,7 +34,7 @@ pub(crate) struct Preparing<'p> {
     pub id: &'p str,
     /// Hash of the mapping from the source's columns to the table's.
     pub mapping: &'p str,
-    /// What this load makes.
+    /// How this load stores its rows and creates its table.
     pub shape: &'p Shape,
     /// Rows of the table, once they are counted.
     pub counted: Option<u64>,
@@ -121,7 +121,7 @@ impl Preparing<'_> {
                 filled: filled(self.plan),
                 ..LoadFacts::new(self.options.command.as_deref(), self.changes.clone())
             },
-            // What an earlier statement has sent must not arrive under the tags of this one.
+            // Late rows of an earlier statement must not arrive under the tags of this one.
             runs: if self.crate_db.of_statement { statement_run() } else { 1 },
         }
     }

@@ -12,7 +12,7 @@ use crate::records::checkpoint::{Checkpoints, LoadRecord, UnitRecord};
 use crate::table::catalogue;
 use crate::table::names::CrateTable;
 
-/// What an earlier run of a load with tags may have left behind.
+/// The possible leftovers of an earlier run of a load with tags.
 pub(crate) struct Begun<'b> {
     pub checkpoints: &'b Checkpoints,
     pub record: &'b LoadRecord,

@@ -38,7 +38,7 @@ pub(crate) fn end(
             )
         })?;
         let jobs = answer.all::<(String, String)>()?;
-        // The question itself is one of them.
+        // This query is one of the jobs.
         if jobs.is_empty() && !in_doubt {
             return Ok(());
         }

@@ -137,9 +137,8 @@ impl Recorded {
         rows
     }
 
-    /// Takes off the units that the table does not have as they are recorded, by the rows that it has of each
-    /// tag, and with each of them the units that came in one request with it: of one request all rows are
-    /// kept, or none.
+    /// Removes and returns the units that the table does not have as recorded, judged by its rows of each tag.
+    /// Units that share a request with such a unit go as well: of a request, either all rows are kept or none.
     pub(crate) fn take_lacking(&mut self, counted: &BTreeMap<Option<i64>, u64>) -> BTreeSet<UnitKey> {
         let mut lacking = BTreeSet::new();
         loop {
@@ -204,7 +203,7 @@ mod tests {
     }
 
     proptest! {
-        /// What remains recorded is in the table exactly, and everything else is named for removal.
+        /// All recorded units are in the table exactly, and all other rows are named for removal.
         #[test]
         fn what_stays_recorded_is_what_the_table_has(
             units in prop::collection::vec(prop::collection::vec((0i64..12, 1u64..4), 0..4), 0..12),

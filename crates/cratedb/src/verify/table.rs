@@ -31,7 +31,7 @@ pub(crate) fn verify(
     let table = crate_db.table()?;
     let cluster = Cluster::new(&crate_db.server, options.patience)?;
     let mut client = Client::new(&cluster, false);
-    // Nothing is written: no key is asked for.
+    // Verification writes nothing, so it needs no key.
     let mut reading = crate_db.clone();
     reading.options.row_key = None;
     reading.options.at_least_once = true;

@@ -36,7 +36,7 @@ impl Carried {
         self.units.lock().unwrap_or_else(PoisonError::into_inner).insert(unit, rows);
     }
 
-    /// A block goes over HTTP although the PostgreSQL wire was chosen.
+    /// Notes that a block goes over HTTP although the PostgreSQL wire was chosen.
     pub(crate) fn turn(&self, reason: &str) {
         let mut turned = self.turned.lock().unwrap_or_else(PoisonError::into_inner);
         turned.get_or_insert_with(|| reason.to_owned());

@@ -1,17 +1,17 @@
-//! What stands before the rows of a request over HTTP.
+//! The prefix of a bulk request: statement and opening brackets.
 
 use crate::encode::json::write_text;
 use crate::table::columns::{Key, Plan};
 use crate::table::names::CrateTable;
 
-/// The part of a request before the rows, in two pieces: a tag comes between them.
+/// The part of a request before the rows, in two pieces with the tag in between.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     pub before: Vec<u8>,
     pub after: Vec<u8>,
 }
 
-/// What makes a repeated row harmless.
+/// The clause that makes a repeated row harmless.
 pub(crate) const REPEAT: &str = " ON CONFLICT DO NOTHING";
 
 /// Digits of a tag.

@@ -10,7 +10,7 @@ use sawmill_source::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// What each line begins with.
+/// The start of each line.
 const BEGINS: &[u8] = b"{\"file\":";
 
 /// The file of a load's rejected rows.
@@ -23,7 +23,7 @@ pub(crate) struct Rejects {
 #[derive(Debug)]
 struct Open {
     file: File,
-    /// Rows that are in the file already: a unit that is sent again finds its own.
+    /// Rows that are in the file already: if a unit is sent again, its rows are not written twice.
     known: HashSet<(String, u32, u64)>,
 }
 

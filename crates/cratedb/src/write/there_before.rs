@@ -49,8 +49,8 @@ impl ThereBefore {
         !self.uncounted.load(Relaxed)
     }
 
-    /// What they come to, unless it is not known which they are. Rows that may be of an earlier try are taken
-    /// to be that.
+    /// The sum of these rows; `None` if it is not known which they are. Includes rows that an earlier try may have
+    /// inserted.
     pub(crate) fn tally(&self) -> Option<Tally> {
         (self.unnamed.load(Relaxed) == 0)
             .then(|| self.named.lock().unwrap_or_else(PoisonError::into_inner).clone())

@@ -122,7 +122,7 @@ impl WriterPlan {
         }
     }
 
-    /// The same, asked of the server.
+    /// As [`check_lease`](Self::check_lease), but always asks the server.
     ///
     /// # Errors
     /// Another run has taken over; no connection.
@@ -174,8 +174,8 @@ impl WriterPlan {
         }
     }
 
-    /// Whether a row whose key and values the table has is known to be another one than that in the table: it
-    /// was rejected before its unit was sent again, or the source was searched for equal rows.
+    /// Whether a row is known to differ from the stored row that has its key and values: the row was rejected
+    /// before its unit was sent again, or a search of the source found equal rows.
     pub(crate) fn is_one_too_many(&self, place: &Place) -> bool {
         self.is_rejected(place) || self.equal.lock().unwrap_or_else(PoisonError::into_inner).contains(place)
     }

@@ -60,7 +60,7 @@ impl Checkpoints {
         rows.into_iter().next().map(|row| Ok(row.read()?.1)).transpose()
     }
 
-    /// Removes the record of a unit that is sent once more.
+    /// Removes the record of a unit that will be sent again.
     pub(crate) fn delete_unit(
         &self,
         client: &mut Client,
@@ -133,8 +133,8 @@ fn read_tags(text: Option<String>) -> Result<Vec<Tagged>> {
     Ok(pairs.into_iter().map(|(tag, rows)| Tagged { tag, rows }).collect())
 }
 
-/// A unit's row: file, row group, first row, rows, rejected ones, content sum, values that are not null,
-/// refused rows, rows that were there before, and tags.
+/// A unit's row: file, row group, first row, rows, rejected rows, content sum, non-null values, refused rows, rows
+/// found in the table, and tags.
 #[derive(Deserialize)]
 struct UnitRow(u32, u32, u64, u64, u64, String, Vec<u64>, Option<String>, Option<String>, Option<String>);
 

@@ -19,14 +19,14 @@ pub(crate) enum StoredType {
     Array(Box<StoredType>),
 }
 
-/// What an object does with a field that it does not declare.
+/// How an object treats a field that it does not declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
     /// Refuses the row.
     Strict,
     /// Adds the field, with a type guessed from its first value.
     Dynamic,
-    /// Keeps the value as it comes.
+    /// Stores the value as it is.
     Ignored,
 }
 

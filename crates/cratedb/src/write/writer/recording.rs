@@ -46,8 +46,9 @@ impl CrateWriter {
         self.record(waiting, control)
     }
 
-    /// Records a unit that was sent together with those before it, once they come to a whole one: the last units of a source
-    /// are cut small, and each record waits for the disk. Rows that would be there twice after a crash do not wait.
+    /// Records units together with earlier ones, once their rows add up to a whole unit. The last units of a source
+    /// are small, and each record waits for the disk. Rows without a key do not wait, because a crash would
+    /// duplicate them.
     pub(super) fn record_with_others(
         &mut self,
         unit: (Unit, Tally),
