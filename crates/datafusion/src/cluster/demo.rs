@@ -67,7 +67,8 @@ pub(crate) async fn run(args: DemoArgs) -> Result<()> {
     tokio::task::spawn_blocking(move || server.stop()).await.map_err(external)?.map_err(external)
 }
 
-/// Where rows go. Plans and arguments have the address, the environment of processes the password.
+/// The database that receives the rows. Plans and arguments hold the address, and only the environment the
+/// password.
 struct Database {
     address: String,
     password: String,

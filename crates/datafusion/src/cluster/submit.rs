@@ -36,10 +36,10 @@ pub(crate) async fn generate(args: SubmitGenArgs) -> Result<()> {
     Ok(())
 }
 
-/// The dataset, or each table of one with several, in a folder of its name.
+/// The dataset, or each table of one with several tables, in a folder of the table's name.
 ///
 /// # Errors
-/// A table is not valid, which is said before the first file is made; the arguments do not fit several tables.
+/// A table is not valid, which is reported before the first file is made; the arguments do not fit several tables.
 fn datasets(args: DatasetArgs) -> Result<Vec<DatasetArgs>> {
     if args.out == "-" || (args.out.ends_with(".parquet") && !Path::new(&args.out).is_dir()) {
         let advice = "name a folder, or make a single file with sawmill gen";

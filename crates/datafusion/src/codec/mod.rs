@@ -23,7 +23,7 @@ fn encode(description: &impl Serialize, buffer: &mut Vec<u8>) -> Result<()> {
         .map_err(|error| internal_datafusion_err!("a plan cannot be encoded: {error}"))
 }
 
-/// What [`encode`] wrote; `None` if the bytes are not ours.
+/// Decodes the bytes of [`encode`]; `None` if the bytes are not ours.
 fn decoded<T: DeserializeOwned>(buffer: &[u8]) -> Option<Result<T>> {
     let json = buffer.strip_prefix(MARK)?;
     let read = serde_json::from_slice(json);

@@ -212,7 +212,7 @@ fn repeated(builder: &mut Builder, value: &str, rows: usize) -> Result<()> {
     Ok(())
 }
 
-/// What the schema says of each leaf, kept while footers share their schema.
+/// Texts and types of the schema's leaves, kept while footers share their schema.
 #[derive(Default)]
 struct Leaves {
     of: Option<(Arc<Schema>, Vec<Column>)>,

@@ -30,7 +30,7 @@ use crate::objects;
 use crate::units::job::{Job as UnitsJob, numbers_of};
 use crate::units::work::{SendBatch, Work, WorkDescription};
 
-/// How often a task looks again at an object that another one was writing.
+/// How often a task checks again an object that another task was writing.
 const LOOKS: u32 = 5;
 
 /// Until it looks again.
@@ -79,7 +79,7 @@ impl GeneratedFiles {
         layout.with_page_rows(self.page_rows).map_err(external)
     }
 
-    /// Writes a part of the files, unless they are there.
+    /// Writes a part of the files, unless they exist already.
     ///
     /// # Errors
     /// A file cannot be written, or the folder holds files of another dataset, seed or layout.
@@ -122,7 +122,7 @@ impl GeneratedFiles {
         };
         let mut looks = 0;
         loop {
-            // What another task has written in the meantime is seen from the beginning.
+            // Starts over, so that it sees the objects that the other task has written.
             let output = self.output()?;
             let job = Job {
                 options: options.clone(),

@@ -32,7 +32,7 @@ pub(crate) struct FooterReaders {
     pub schema: SchemaRef,
 }
 
-/// Where the files are.
+/// The place of the files.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// On this machine.

@@ -107,7 +107,7 @@ impl Sink for CrateTable {
                 })
             })
         });
-        // Without one the insertion has not begun, and the server has said why.
+        // If no insertion arrives, it has not begun, and the server has given the reason.
         if let Ok(insertion) = insertion.await {
             let sending = |partition: usize| Sending {
                 partition: insertion.partition(u32::try_from(partition).unwrap_or(u32::MAX)),
@@ -130,7 +130,7 @@ fn of_query(error: &DataFusionError, table: &str) -> Error {
     Error::new(Kind::Source, received(error).0).at(format!("the query of the rows for table {table}"))
 }
 
-/// Sends the rows of a partition. A thread is taken for each batch, and none while the query makes rows.
+/// Sends the rows of a partition. Occupies a thread for each batch, but none while the query makes rows.
 struct Sending {
     partition: InsertedPartition,
     cancelled: Arc<AtomicBool>,

@@ -61,7 +61,7 @@ async fn insert(
     sink.insert(rows, context).await
 }
 
-/// What DataFusion's insertions return.
+/// The schema of the result that DataFusion's insertions return.
 static COUNT: LazyLock<SchemaRef> =
     LazyLock::new(|| Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)])));
 

@@ -40,7 +40,7 @@ pub(crate) async fn run<T: Taker>(
 ) -> Result<()> {
     let (stop, stopped) = watch::channel(false);
     let mut partitions = JoinSet::new();
-    // All of them begin, or none.
+    // Either all partitions begin, or none.
     let all = 0..rows.output_partitioning().partition_count();
     let begun = all.map(|partition| rows.execute(partition, Arc::clone(context)));
     for (partition, rows) in begun.collect::<Result<Vec<_>>>()?.into_iter().enumerate() {

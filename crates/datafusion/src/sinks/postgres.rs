@@ -126,7 +126,7 @@ impl Sink for PostgresTable {
     }
 }
 
-/// What the connection receives.
+/// An item for the connection.
 enum Parcel {
     Block(bytes::Bytes, u64),
     /// All partitions are complete.

@@ -1,4 +1,4 @@
-//! What a database does for statements that fill its tables.
+//! The interface of a database for statements that fill its tables.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub(crate) trait Sink: Debug + Send + Sync {
     /// Whether an insertion that fails leaves no row behind.
     fn leaves_nothing(&self) -> bool;
 
-    /// What to do instead of putting rows in the place of others.
+    /// The advice for statements that would replace rows.
     fn instead_of_overwriting(&self) -> &'static str;
 
     /// Inserts all rows of a plan, and returns how many the server has counted.

@@ -113,7 +113,7 @@ struct Filling {
     schema: SinkSchema,
     table: TableReference,
     mode: Mode,
-    /// The columns that are named; none for the first ones.
+    /// The named columns; empty means the first ones.
     columns: Vec<Ident>,
     query: Box<Query>,
 }
@@ -173,7 +173,7 @@ fn inserted(insert: &ast::Insert, schema: &SinkSchema) -> Result<(Vec<Ident>, Bo
     if let (Some(columns), Some(query)) = (columns, &insert.source) {
         let list = columns.iter().map(Ident::to_string).collect::<Vec<_>>().join(", ");
         let list = if columns.is_empty() { String::new() } else { format!(" ({list})") };
-        // Whatever else a statement may have shows in its text.
+        // Any other clause of the statement shows in its text.
         let is_plain = ["", "TABLE "].iter().any(|keyword| {
             insert.to_string() == format!("INSERT INTO {keyword}{}{list} {query}", insert.table)
         });

@@ -64,7 +64,7 @@ impl RowRanges {
         Self::of(self.0)
     }
 
-    /// The first `rows` of them.
+    /// The first `rows` rows.
     pub(crate) fn first(&self, rows: u64) -> Self {
         let mut left = rows;
         let cut = self.0.iter().map(|range| {
@@ -75,8 +75,8 @@ impl RowRanges {
         Self::of(cut.collect())
     }
 
-    /// The rows for which `filter` holds, a condition on the column `number`; `None` if it is another one, whose
-    /// rows have to be looked at.
+    /// The rows for which `filter` holds, if it is a condition on the column `number`. Otherwise `None`: the rows
+    /// themselves have to be checked.
     pub(crate) fn where_holds(filter: &Expr, number: &str) -> Option<Self> {
         match filter {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {

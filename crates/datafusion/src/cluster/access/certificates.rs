@@ -23,7 +23,7 @@ use crate::error::refused;
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(20);
 
-/// What a process is in a connection.
+/// The role of a process in a connection.
 pub(crate) enum Role<'a> {
     Client,
     /// One that others reach by this host.

@@ -119,7 +119,7 @@ impl Access {
         }
     }
 
-    /// What refuses calls without the token, in front of all services of a server.
+    /// The layer that refuses calls without the token, in front of all services of a server.
     pub(crate) fn guard(&self) -> InterceptorLayer<Guard> {
         InterceptorLayer::new(Guard::new(self.token.clone()))
     }
