@@ -19,7 +19,7 @@ pub trait Observer: Send {
 /// The state of a run at the end of a second.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot<'a> {
-    /// What the run is to do.
+    /// The settings of the run.
     pub run: &'a RunDescription,
     /// The second that has ended.
     pub second: &'a Second,

@@ -15,7 +15,7 @@ use sawmill_source::{Error, Kind, Result};
 pub(crate) const BLOCK_ROWS: u64 = 1024;
 /// The column with the number of a row.
 pub(crate) const NUMBER: &str = "sawmill_row";
-/// The column behind it: how many updates of the row have happened.
+/// The column after the number: how many updates of the row have happened.
 pub(crate) const VERSION: &str = "sawmill_version";
 /// Columns before the dataset's columns.
 pub(crate) const OWN_COLUMNS: usize = 2;
@@ -126,7 +126,7 @@ impl Block {
         self.first..self.first + self.ends.len() as u64
     }
 
-    /// Some of its rows, with memory of their own.
+    /// Some of its rows, copied.
     pub(crate) fn part(&self, numbers: Range<u64>) -> Self {
         let mut part = Self { first: numbers.start, bytes: Vec::new(), ends: Vec::new() };
         part.bytes.reserve_exact(numbers.clone().map(|number| self.row(number).len()).sum());

@@ -103,7 +103,7 @@ impl Picker {
     }
 }
 
-/// The row, if it is there for certain.
+/// The row, if it certainly exists.
 fn acknowledged(states: &RowStates, number: u64, own: bool) -> Option<(u64, Known)> {
     let known = states.get(number);
     let there = match known.state {

@@ -17,7 +17,7 @@ const AHEAD: usize = 4;
 /// Bytes of blocks of earlier rows that are kept.
 pub(crate) const KEPT_BYTES: usize = 64 << 20;
 
-/// Rows that one connection has for itself.
+/// Rows reserved for one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Slice {
     block: Block,
@@ -74,7 +74,7 @@ impl Supply {
         Ok(slice)
     }
 
-    /// Offers the rows of a block from `number` on: they are taken next.
+    /// Offers the rows of a block from `number` on, to be taken next.
     pub(crate) fn offer(&self, block: Block, number: u64) {
         let numbers = number..block.numbers().end;
         if let (Some(open), false) = (self.open.first(), numbers.is_empty()) {
@@ -121,7 +121,7 @@ impl KeptBlocks {
         Some(Arc::clone(block))
     }
 
-    /// Keeps a block, in place of the ones that were not used for longest.
+    /// Keeps a block, and drops the least recently used ones to make room.
     pub(crate) fn keep(&self, key: (u64, bool), block: &Arc<Block>) {
         let mut kept = self.lock();
         kept.clock += 1;

@@ -1,4 +1,4 @@
-//! What ends a run before its time: `errors > 5%`, `p99 > 1s after 30s`.
+//! Conditions that end a run early: `errors > 5%`, `p99 > 1s after 30s`.
 
 use std::str::FromStr;
 use std::time::Duration;

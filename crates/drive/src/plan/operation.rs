@@ -7,7 +7,7 @@ use crate::plan::node::{Item, Node};
 use crate::plan::own_statement::{chosen_row, own_statement};
 use crate::plan::types::{Operation, PlanTable, Work};
 
-/// What an operation does, by the key that says so.
+/// The keys that name the kind of an operation.
 const KINDS: [&str; 11] = [
     "insert",
     "upsert",
@@ -21,7 +21,7 @@ const KINDS: [&str; 11] = [
     "steps",
     "transaction",
 ];
-/// Those that may be steps: all others.
+/// The kinds that may be steps.
 const STEPS: &[&str] = KINDS.split_at(KINDS.len() - 2).0;
 /// Rows of one statement.
 const ROWS: std::ops::RangeInclusive<u64> = 1..=100_000;
@@ -112,7 +112,7 @@ pub(super) fn table(node: Node<'_>, key: &'static str, tables: &[PlanTable]) -> 
     })
 }
 
-/// Which earlier row is chosen.
+/// How to choose an earlier row.
 pub(super) fn pick(node: Node<'_>) -> Result<Pick> {
     let skew = node.get("skew").map(Item::number).transpose()?;
     let s = skew.unwrap_or(1.0);

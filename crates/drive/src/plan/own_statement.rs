@@ -1,4 +1,4 @@
-//! Reads statements of the user's own: the rows and variables that they take their parameters from.
+//! Reads custom statements, with the rows and variables that their parameters come from.
 
 use sawmill_pgcopy::PgType;
 use sawmill_source::Result;
@@ -9,7 +9,7 @@ use crate::plan::node::{Item, Node};
 use crate::plan::operation::{pick, table};
 use crate::plan::types::{ChosenRow, Operation, Parameter, PlanTable, Variable, Work, Writes};
 
-/// What a statement may do to rows.
+/// How a statement may declare its writes.
 const WRITES: [(&str, Writes); 4] = [
     ("nothing", Writes::Nothing),
     ("insert", Writes::Insert),

@@ -21,14 +21,14 @@ pub enum Pooling {
     For(Duration),
 }
 
-/// How an operation waits for a lost connection to come back.
+/// How an operation waits until a lost connection can be opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reconnect {
-    /// How long; then the operation has failed.
+    /// The total wait; then the operation fails.
     pub within: Duration,
-    /// The distance of the first two attempts.
+    /// The first delay between attempts.
     pub every: Duration,
-    /// The distance doubles from attempt to attempt until it is this long.
+    /// The maximum delay. Delays double from attempt to attempt up to this.
     pub up_to: Duration,
 }
 
@@ -40,7 +40,7 @@ impl Default for Reconnect {
 }
 
 impl Reconnect {
-    /// The distance after the one that was last waited for.
+    /// The delay that follows `last`.
     pub(crate) fn after(&self, last: Duration) -> Duration {
         if last.is_zero() { self.every } else { (last * 2).min(self.up_to).max(self.every) }
     }

@@ -210,10 +210,10 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether a limit names an operation that there is.
+    /// Whether the operation that a limit names exists.
     ///
     /// # Errors
-    /// It does not.
+    /// It does not exist.
     pub fn check_limit(&self, limit: &Limit) -> std::result::Result<(), String> {
         let Some(name) = limit.operation() else { return Ok(()) };
         match self.operations.iter().any(|operation| operation.name == name) {

@@ -38,11 +38,11 @@ pub struct Plan {
     pub isolation: Option<String>,
     /// How long a statement may take.
     pub timeout: Duration,
-    /// How often an operation is tried again after a serialization failure or a deadlock.
+    /// How often an operation is retried after a serialization failure or a deadlock.
     pub retries: u32,
     /// How long connections are kept.
     pub pooling: Pooling,
-    /// How an operation waits for a lost connection to come back.
+    /// How an operation waits until a lost connection can be opened again.
     pub reconnect: Reconnect,
     /// Statements that return no rows after the run if the database is correct.
     pub checks: Vec<PlanCheck>,
@@ -50,7 +50,7 @@ pub struct Plan {
     pub limits: Vec<Limit>,
     /// Conditions that end the run early.
     pub abort_when: Vec<Abort>,
-    /// Which of how many driving processes this is.
+    /// The number of this driving process, and how many there are.
     pub part: (u64, u64),
     /// When to start, for several processes.
     pub start_at: Option<SystemTime>,
@@ -88,7 +88,7 @@ pub enum Pace {
 pub struct PlanTable {
     /// Its name in the database.
     pub name: String,
-    /// What its rows are made from.
+    /// The dataset of its rows.
     pub dataset: Arc<Dataset>,
     /// Rows that are inserted before the run.
     pub rows: u64,
@@ -103,9 +103,9 @@ pub struct Operation {
     pub name: String,
     /// How often it is chosen, relative to the others.
     pub weight: f64,
-    /// The rows that its own statements take their parameters from.
+    /// The rows that custom statements take their parameters from.
     pub rows: Vec<ChosenRow>,
-    /// Variables that its own statements read for later ones.
+    /// Variables that custom statements read for later ones.
     pub variables: Vec<Variable>,
     /// One statement, or several that are carried out one after the other.
     pub steps: Vec<Work>,
@@ -113,7 +113,7 @@ pub struct Operation {
     pub transaction: bool,
 }
 
-/// A statement that is carried out after the run: each row that it returns is one that must not be there.
+/// A statement that runs after the run; each row that it returns is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanCheck {
     /// Its name in results.
@@ -133,7 +133,7 @@ pub struct ChosenRow {
     pub old: bool,
     /// Which earlier row.
     pub pick: Pick,
-    /// What the operation does to it.
+    /// How the operation changes it.
     pub writes: Writes,
 }
 
@@ -142,7 +142,7 @@ pub struct ChosenRow {
 pub struct Variable {
     /// Its name in statements.
     pub name: String,
-    /// Its type: a value of another one is an error of the operation.
+    /// Its type; a value of another type is an error of the operation.
     pub pg_type: PgType,
 }
 
@@ -201,7 +201,7 @@ pub enum Work {
         /// The statement is prepared once for each connection.
         prepared: bool,
     },
-    /// `SELECT` of an earlier row by its number, which must be there with its values.
+    /// `SELECT` of an earlier row by its number; the row must exist with its values.
     Select {
         /// Which table.
         table: usize,

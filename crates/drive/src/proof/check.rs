@@ -98,7 +98,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Counts a row that is there, and whether it has one of the values that it may have.
+    /// Counts a row that was read, and whether it has one of its possible values.
     fn note(&mut self, number: u64, known: Known, version: Option<i64>, equal: bool) {
         self.proof.read_back += 1;
         if number < self.next {
@@ -154,7 +154,7 @@ impl<'a> Check<'a> {
         undeclared
     }
 
-    /// The rows before `number` are not there.
+    /// Counts the rows before `number` as missing.
     fn missing(&mut self, number: u64) {
         for missing in self.next..number.min(self.table.states.high()) {
             let state = self.table.states.get(missing).state;
@@ -164,7 +164,7 @@ impl<'a> Check<'a> {
                     self.proof.lost += 1;
                     self.example(missing, "was acknowledged and is not there");
                 }
-                // It may be one that was lost.
+                // It may be a lost row.
                 RowState::Outside if self.table.undeclared.is_some() => self.proof.not_checked += 1,
                 _ => {}
             }

@@ -16,7 +16,7 @@ const PAGES: usize = 128;
 const VERSIONS: i64 = 1 << 16;
 /// Updates of a row that may be under way or unknown at a time.
 pub(crate) const MAX_PENDING: u16 = (1 << 11) - 1;
-/// How often a page is loaded for one look at it.
+/// How often to load a page for one access to it.
 const PATIENCE: u32 = 1000;
 
 /// The state of a row.
@@ -99,18 +99,18 @@ impl Known {
             | self.state as u32
     }
 
-    /// The same in another state.
+    /// The row in another state.
     pub(crate) fn with(self, state: RowState) -> Self {
         Self { state, ..self }
     }
 
-    /// The same with one more update under way; `None` if there are `max` already.
+    /// The row with one more update under way; `None` if there are `max` already.
     pub(crate) fn updating(self, max: u16) -> Option<Self> {
         let contended = self.contended || self.pending > 0;
         (self.pending < max).then(|| Self { pending: self.pending + 1, contended, ..self })
     }
 
-    /// The same after an update that was under way: `done`, or without effect.
+    /// The row after an update has ended: `done`, or without effect.
     pub(crate) fn updated(self, done: bool) -> Self {
         let version = self.version.wrapping_add(done.into());
         Self { version, pending: self.pending.saturating_sub(1), ..self }
@@ -123,8 +123,8 @@ impl Known {
     }
 }
 
-/// The states of a table's rows. Connections read and change those in memory at the same time; only a page that is
-/// not there makes them wait.
+/// The states of a table's rows. Connections read and change states in memory at the same time; they only wait
+/// while a page is loaded.
 #[derive(Debug, Default)]
 pub(crate) struct RowStates {
     /// One more than the greatest number of a row that has a state.

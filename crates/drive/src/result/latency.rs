@@ -1,4 +1,4 @@
-//! A distribution in a few figures, beside its histogram.
+//! A distribution in a few figures, in addition to its histogram.
 
 use serde::{Deserialize, Serialize};
 

@@ -50,14 +50,14 @@ pub struct Proof {
     /// Updates that rows have and that were not sent.
     #[serde(default)]
     pub unsent_updates: u64,
-    /// Rows that were not checked, because statements of the plan's own may have written them.
+    /// Rows that were not checked, because custom statements may have written them.
     #[serde(default)]
     pub not_checked: u64,
     /// The first operation whose statement writes the table and does not say what (`writes`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undeclared: Option<String>,
-    /// Whether the table is another one than this run made or found: someone dropped it during the run, and made one
-    /// of its name. Only PostgreSQL tells.
+    /// Whether the table was replaced: someone dropped it during the run, and made another of the same name. Only
+    /// PostgreSQL shows that.
     #[serde(default)]
     pub replaced: bool,
     /// Why the rows could not be looked for, such as a server that is gone; every count of rows is then 0.
@@ -100,7 +100,7 @@ impl Proof {
         }
     }
 
-    /// What does not hold, in words: `3 acknowledged rows are lost`.
+    /// The violations in words: `3 acknowledged rows are lost`.
     pub fn violations(&self) -> Vec<String> {
         let all = [
             (self.broken, "rows break the check"),

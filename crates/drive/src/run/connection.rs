@@ -25,8 +25,8 @@ use crate::work::target::Session;
 
 /// A wait that is shorter than this is spent looking at the clock: a system call takes as long.
 const SPIN: Duration = Duration::from_micros(4);
-/// Where intended starts of one connection are closer than this, it sleeps at least as long, and then starts those
-/// that have become due one after the other: waking up for each would cost more than carrying it out.
+/// If a connection's intended starts are closer than this, it sleeps at least this long, and then starts all due
+/// operations one after the other. Waking up for each would cost more than carrying it out.
 const DENSE: Duration = Duration::from_micros(30);
 
 /// A thread of a connection needs little.
@@ -165,7 +165,7 @@ struct Ended {
 }
 
 impl Ended {
-    /// Notes what the outcome says of the rows, and leaves the sample.
+    /// Updates the states of rows after the outcome, and leaves the sample.
     fn record(self, session: &mut dyn Session, shared: &Shared<'_>, samples: &Samples, before: &mut Before) {
         let Self { claim: Claim { arrival, claimed, mut delay }, started, ended, attempts, outcome } = self;
         session.settle(&outcome);
@@ -295,7 +295,7 @@ impl Default for Age {
 }
 
 impl Age {
-    /// Closes the connection after an operation, if the plan says so, and opens another one; whether it did.
+    /// Closes the connection after an operation if the plan says so, and opens another one. Returns whether it did.
     fn renew(&mut self, session: &mut dyn Session, pooling: Pooling) -> bool {
         self.operations += 1;
         let old = match pooling {
@@ -337,7 +337,7 @@ fn carry_out(session: &mut dyn Session, shared: &Shared<'_>, draw: u64) -> (Outc
             return (Outcome::Failed(Failure::new("connect", error.to_string(), true)), attempts);
         }
         let outcome = session.execute();
-        // It was not sent: the server may come back in time.
+        // The operation was not sent: the server may return in time.
         let not_sent = matches!(&outcome, Outcome::Failed(failure)
             if failure.kind == "connect" && failure.without_effect);
         if not_sent && away.wait(&shared.plan.reconnect, &|| shared.is_over()) {

@@ -66,8 +66,8 @@ impl Causes {
         Self { connections: connections.max(1) as u64, driver: 0, server: 0, paused: 0, usual: Vec::new() }
     }
 
-    /// A connection takes an operation that was due `wait` nanoseconds ago, or is not due yet (0). `paused` is how long
-    /// the process did not run so far.
+    /// Accounts for the wait of an operation that was due `wait` nanoseconds ago (0 if it is not due yet). `paused`
+    /// is how long the process did not run so far.
     pub(crate) fn take(&mut self, wait: u64, spent: Spent, paused: u64) -> Delay {
         let excess = spent.service.map_or(0, |(operation, took)| self.excess(operation, took));
         let pause = paused.saturating_sub(std::mem::replace(&mut self.paused, paused));

@@ -119,7 +119,7 @@ struct Search<'a, 'd> {
     held: Vec<(f64, DriveResult)>,
     /// The first run, for a search in which no rate holds.
     first: Option<DriveResult>,
-    /// What bound the searches, and how many each.
+    /// The causes that bound the searches, with the number of searches each.
     bound_by: Vec<(String, usize)>,
     /// How the driver ended a search.
     spoilt: Option<String>,
@@ -206,7 +206,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// What kept most of the operations that were late.
+/// The cause of most late operations.
 fn bound_by(result: &DriveResult) -> Option<&'static str> {
     let driver = &result.driver;
     let late =

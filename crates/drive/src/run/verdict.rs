@@ -1,8 +1,8 @@
-//! The rule by which a result is invalid. `docs/drive.md`, "What the figures mean", has it in words.
+//! The rule that makes a result invalid. `docs/drive.md`, "What the figures mean", has it in words.
 //!
-//! An operation is spoilt if more than a millisecond and more than a tenth of its latency is the driver's. A result is
-//! invalid if more than 1 % of its operations are spoilt; in a closed loop, where a driver that does not run starts
-//! no operations that could be spoilt, also if it did not run for more than 1 % of the time.
+//! An operation is spoilt if more than a millisecond and more than a tenth of its latency is the driver's. A result
+//! is invalid if more than 1 % of its operations are spoilt. In a closed loop, a paused driver starts no operations
+//! that could be spoilt. There, a result is also invalid if the driver was paused for more than 1 % of the time.
 
 use std::time::Duration;
 

@@ -26,7 +26,7 @@ pub struct LiveScreen {
 const RECENT: usize = 5;
 /// Seconds of a sparkline.
 const SPARK: usize = 60;
-/// Operations with a line of their own.
+/// Maximum number of operations with a separate line.
 const MAX_OPERATIONS: usize = 6;
 
 impl LiveScreen {

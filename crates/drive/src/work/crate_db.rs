@@ -80,7 +80,7 @@ impl CrateTarget {
         }
     }
 
-    /// Inserts the rows that are there before the run.
+    /// Inserts the rows that the tables have before the run.
     fn fill(
         &self,
         tables: &[Arc<SharedTable>],

@@ -37,7 +37,7 @@ pub(crate) struct SharedTable {
     samplers: Mutex<Vec<(f64, Arc<ZipfSampler>)>>,
     /// Blocks that were given out.
     next: AtomicU64,
-    /// Which of how many processes this is: block `b` belongs to process `b % n`.
+    /// The number of this process, and how many there are: block `b` belongs to process `b % n`.
     pub part: (u64, u64),
 }
 
@@ -195,7 +195,7 @@ impl Rows {
         self.pickers[at].2.pick(&self.tables[table].states, draw, own)
     }
 
-    /// Chooses an earlier row to change it. Others may be changing it, too; an operation changes a row once.
+    /// Chooses an earlier row to change. Others may be changing it as well; an operation changes a row only once.
     pub(crate) fn claim(
         &mut self,
         table: usize,

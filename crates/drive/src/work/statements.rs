@@ -37,7 +37,7 @@ pub(crate) fn create(
     let types = table.maker.column_types();
     let columns: Vec<String> = types
         .map(|(name, pg_type)| {
-            // Statements of the user's own need not know the version.
+            // Custom statements need not know the version.
             let default = if name == VERSION && counts { " DEFAULT 0" } else { "" };
             format!("{} {}{default}", column(name), type_of(pg_type))
         })
@@ -168,7 +168,7 @@ fn insert(table: &SharedTable, rows: u64, upsert: bool, counts: bool) -> Result<
     Ok(sql)
 }
 
-/// The object identifier of a type, for parameters of the user's own statements.
+/// The object identifier of a type, for parameters of custom statements.
 pub(crate) fn oid(pg_type: PgType) -> u32 {
     match pg_type {
         PgType::Bool => 16,

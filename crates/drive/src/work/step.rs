@@ -17,7 +17,7 @@ pub(crate) trait Arguments {
     fn key(&mut self, _number: u64) {}
     /// One field of a row.
     fn field(&mut self, _of: PgType, _field: Option<&[u8]>) {}
-    /// What an earlier statement has read.
+    /// The value that an earlier statement has read.
     fn variable(&mut self, _number: usize) {}
 }
 
@@ -103,7 +103,7 @@ fn upsert(rows: &mut Rows, table: usize, draw: u64, out: &mut impl Arguments) ->
         false => None,
     };
     match earlier {
-        // The statement itself adds 1 where the row is there; if it is not, its updates are lost.
+        // The statement adds 1 to an existing row; if there is none, its updates are lost.
         Some((number, known)) => out.row(&rows.next_version(table, number, known, 0)?),
         None => rows.fresh(table, Change::Insert, |_, row| out.row(row))?,
     }

@@ -17,7 +17,7 @@ use crate::work::outcome::Outcome;
 use crate::work::postgres::PgTarget;
 use crate::work::rows::{Rows, SharedTable};
 
-/// Where operations go.
+/// The target of operations.
 #[derive(Clone, Debug)]
 pub enum Address {
     /// PostgreSQL.
@@ -33,7 +33,7 @@ pub(crate) type TextRows = Vec<Vec<Option<String>>>;
 
 /// A server.
 pub(crate) trait Target: Sync {
-    /// Makes the tables and inserts the rows that are there before the run.
+    /// Makes the tables and inserts the rows that they have before the run.
     fn set_up(&self, plan: &Plan, tables: &Arc<Vec<Arc<SharedTable>>>, cancel: &AtomicBool) -> Result<()>;
     /// A connection, not yet open.
     fn session<'a>(
@@ -54,7 +54,7 @@ pub(crate) trait Target: Sync {
     fn versions(&self) -> BTreeMap<String, String>;
     /// The address without a password.
     fn name(&self) -> String;
-    /// Where it listens on this machine.
+    /// Its listening address, if it is on this machine.
     fn listener(&self) -> Option<sawmill_profile::Target>;
     /// Whether it keeps rows that can be looked for.
     fn keeps_rows(&self) -> bool {

@@ -18,7 +18,7 @@ pub(super) struct Parameters<'a> {
 
 impl Arguments for Parameters<'_> {
     fn row(&mut self, row: &[u8]) {
-        // Behind the number of its fields a row is as parameters are.
+        // After its number of fields, a row has the form of parameters.
         self.out.extend_from_slice(row.get(2..).unwrap_or_default());
     }
 

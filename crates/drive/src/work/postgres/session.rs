@@ -21,7 +21,7 @@ use crate::work::statements;
 use crate::work::step::{Expect, arguments};
 use crate::work::target::Session;
 
-/// A prepared statement that the server does not know: a pooler has passed the connection to another one.
+/// The server does not know the prepared statement: a pooler has switched to another server connection.
 const UNKNOWN_STATEMENT: &str = "26000";
 
 /// A statement of the plan.
@@ -413,8 +413,8 @@ impl Statement {
     }
 }
 
-/// Whether to give up waiting for an answer. It is asked when the first one has not come at once: an operation that
-/// ends sooner needs no look at the clock.
+/// Decides whether to give up waiting for an answer. It is only asked if the answer does not arrive at once, so
+/// that quick operations need no look at the clock.
 fn patience(most: Duration, cancel: &AtomicBool) -> impl FnMut() -> bool {
     let mut first: Option<Instant> = None;
     move || cancel.load(Relaxed) || first.get_or_insert_with(Instant::now).elapsed() >= most
