@@ -45,8 +45,8 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Starts without failures. [`pause`](Self::pause) allows at least `retries` new tries, and goes on allowing
-    /// them until the cluster's patience runs out.
+    /// Starts without failures. [`pause`](Self::pause) allows at least `retries` new tries, and further ones until
+    /// the cluster's patience runs out.
     pub(crate) fn new(retries: u32) -> Self {
         Self { retries, tries: 0, since: Instant::now() }
     }

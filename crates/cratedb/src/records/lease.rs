@@ -141,7 +141,7 @@ impl Lease {
         Ok(Self { holder, thread })
     }
 
-    /// Checks that no other load has taken the lease, as far as this one has seen.
+    /// Checks that this load still holds the lease, as far as it has seen.
     ///
     /// # Errors
     /// Another load has the lease, or may take it because the thread that holds it panicked.

@@ -1,4 +1,4 @@
-//! Source rows that are equal under one primary key, of which a table keeps one.
+//! Source rows with equal values under one primary key, where a table keeps only one.
 //!
 //! If the key of a row that is sent for the first time into a gathering table exists, the row is one too many.
 //! After a lost answer, or in a resumed load, an existing row with the same values may be the row itself, and

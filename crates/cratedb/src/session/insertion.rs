@@ -274,7 +274,7 @@ impl CrateSession<'_> {
         self.writers.confirm_lease(&mut client, control)?;
         let gathered = [self.table.staging(), self.table.sealed()];
         let [staging, sealed] = &gathered;
-        // If another program created a table of this name since, that table has none of these rows.
+        // If another program has created a table of this name since, that table lacks these rows.
         let [table, staging, sealed] =
             catalogue::which_exist(&mut client, [&self.table, staging, sealed], 0, control)?;
         let is_placed = table && !staging && !sealed;

@@ -12,8 +12,8 @@ use crate::connect::waiting::Waiting;
 /// The query for running statements.
 const JOBS: &str = "SELECT id, stmt FROM sys.jobs";
 
-/// Kills the statements that `is_meant` selects, and returns when none of them runs any more. If `KILL` ends
-/// nothing, it waits for the statement. If a request may still run (`in_doubt`), the server has to show its jobs.
+/// Kills the statements that `is_meant` selects, and returns when all of them have ended. If `KILL` ends nothing,
+/// it waits for the statement. If a request may still run (`in_doubt`), the server has to show its jobs.
 ///
 /// # Errors
 /// The server keeps no list of jobs, or this user may not read it; a statement that does not end.
@@ -67,8 +67,8 @@ pub(crate) fn end(
     }
 }
 
-/// Returns when none of the statements that `is_meant` selects runs any more, without killing any. Returns at once
-/// if the server does not show its jobs to this user.
+/// Returns when all statements that `is_meant` selects have ended, without killing any. Returns at once if the
+/// server does not show its jobs to this user.
 ///
 /// # Errors
 /// A statement that runs for longer than the cluster's patience; a raised cancel flag.

@@ -137,8 +137,8 @@ impl Recorded {
         rows
     }
 
-    /// Removes and returns the units that the table does not have as recorded, judged by its rows of each tag.
-    /// Units that share a request with such a unit go as well: of a request, either all rows are kept or none.
+    /// Removes and returns the units that the table does not have as recorded, judged by its rows of each tag. Also
+    /// removes the units that share a request with one of these: a request keeps all of its rows or loses them all.
     pub(crate) fn take_lacking(&mut self, counted: &BTreeMap<Option<i64>, u64>) -> BTreeSet<UnitKey> {
         let mut lacking = BTreeSet::new();
         loop {

@@ -109,8 +109,8 @@ pub(crate) struct WriterPlan {
 }
 
 impl WriterPlan {
-    /// Checks that no other run has taken over, as far as this one has seen. If this run could not signal for a
-    /// while, it asks the server.
+    /// Checks that this run has not been replaced, as far as it has seen. If it could not signal for a while, it
+    /// asks the server.
     ///
     /// # Errors
     /// Another run has taken over; no connection.

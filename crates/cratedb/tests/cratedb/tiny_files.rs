@@ -1,4 +1,4 @@
-//! Many small files are sent and recorded together, each row with the key of its own file.
+//! Many small files are sent and recorded together, each row with its file's key.
 
 use std::path::PathBuf;
 

@@ -77,8 +77,8 @@ impl Preparing<'_> {
         }
     }
 
-    /// Waits until no statement of a killed run can rename a table. The server finishes such a statement, so the
-    /// tables that exist now may soon have other names.
+    /// Waits until killed runs can rename no table any more. The server finishes their statements, so the tables
+    /// that exist now may soon have other names.
     fn wait_for_names(&mut self, staging: &CrateTable, sealed: &CrateTable) -> Result<()> {
         let (staging, sealed) = (staging.quoted(), sealed.quoted());
         let beginnings = [

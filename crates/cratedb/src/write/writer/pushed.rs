@@ -6,7 +6,7 @@ use sawmill_source::{Control, Result, Unit};
 use super::CrateWriter;
 
 impl CrateWriter {
-    /// Begins a unit; none of its rows has been sent before.
+    /// Begins a unit whose rows have not been sent before.
     pub(crate) fn begin_pushed(&mut self, unit: &Unit) {
         self.begin(unit);
     }
