@@ -38,7 +38,7 @@ impl Abort {
         &self.condition
     }
 
-    /// Why the run ends after `counted` counted seconds; `None` if it goes on.
+    /// Why the run ends after `counted` counted seconds; `None` if it continues.
     pub(crate) fn because(
         &self,
         counted: f64,

@@ -35,8 +35,8 @@ use crate::work::target::{Address, Session, Target};
 const LOOK_AT_CLOCK: Duration = Duration::from_millis(50);
 /// Time for threads to start and for the first rows to be made.
 const START: Duration = Duration::from_millis(20);
-/// How long a run goes on after its end, for operations that were due before: as long as the run was, within these
-/// limits.
+/// How long a run continues after its end, for operations that were due before: as long as the run was, within
+/// these limits.
 const GRACE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
 /// Everything that a run needs besides its plan.
 pub struct Driving<'a> {

@@ -27,9 +27,9 @@ const TRIALS: usize = 24;
 
 /// Searches the highest rate `repeats` times, starting at the plan's rate. Doubles the rate until a limit does not
 /// hold, or halves it until all do, then halves the distance. Each trial lasts as long as the plan says. The server
-/// also has to achieve the rate. A trial that the driver spoilt says nothing and is repeated. If the driver goes on
-/// spoiling it, the search ends with an invalid result: the server may take more. The result has the figures of a
-/// trial at the reported rate.
+/// also has to achieve the rate. A trial that the driver spoilt says nothing and is repeated. If the driver spoils
+/// it again and again, the search ends with an invalid result: the server may take more. The result has the figures
+/// of a trial at the reported rate.
 ///
 /// # Errors
 /// No limits, a closed loop, a trace; as [`run`](crate::run).
