@@ -54,7 +54,7 @@ impl FooterWork {
     }
 
     /// Opens a footer again that could not be decoded with the selected columns, because files of one query may
-    /// have different columns. `None` if the file has none of the selected columns.
+    /// have different columns. `None` if the file lacks all selected columns.
     fn with_columns_of_its_own(&self, name: &str) -> Result<Option<Footer>> {
         let schema = objects::footer(name, &Options::new().row_groups(0..0))?.shared_schema();
         match self.rows.selection.is_in(&schema) {

@@ -171,7 +171,7 @@ struct Writing(String);
 static WRITING: (Mutex<Option<HashSet<String>>>, Condvar) = (Mutex::new(None), Condvar::new());
 
 impl Writing {
-    /// Waits until no other thread is writing the part, and claims it.
+    /// Waits until this thread may write the part alone, and claims it.
     fn alone(part: String) -> Self {
         // A panic cannot leave the set half-changed.
         let (parts, ended) = &WRITING;

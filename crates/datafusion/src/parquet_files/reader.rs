@@ -122,7 +122,7 @@ pub(super) fn external(error: impl std::error::Error + Send + Sync + 'static) ->
     ParquetError::External(Box::new(error))
 }
 
-/// The metadata of the fields in `roots` that the file has, or of its first field if it has none of these.
+/// The metadata of the fields in `roots` that the file has, or else of its first field.
 pub(crate) fn metadata(
     roots: &[String],
     options: &Options,
